@@ -1,0 +1,43 @@
+#include "cli/subcommand.h"
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+
+#include "cli/version.h"
+
+namespace petlab::cli {
+
+std::span<const Subcommand> subcommands() {
+  // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
+  static const std::vector<Subcommand> table = {};
+  return table;
+}
+
+int run(int argc, const char* const* argv, Streams streams) {
+  CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
+  app.set_version_flag("--version", std::string("petlab ") + kVersion);
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+  for (const Subcommand& row : subcommands()) {
+    CLI::App* sub = app.add_subcommand(std::string(row.name), std::string(row.help));
+    std::function<int()> body = row.make(*sub, streams);
+    sub->callback([&chosen, body = std::move(body)] { chosen = body; });
+  }
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, streams.out, streams.err) == 0 ? kDone : kUsage;
+  } catch (const std::invalid_argument& error) {
+    streams.err << "petlab: " << error.what() << "\n";
+    return kUsage;
+  } catch (const std::exception& error) {
+    streams.err << "petlab: " << error.what() << "\n";
+    return kSomeFailed;
+  }
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,33 @@
+# Compiler flags for every target of ours, carried by the interface target petlab_options.
+# ccache serves the compilations where it is installed.
+find_program(PETLAB_CCACHE ccache)
+if(PETLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PETLAB_CCACHE})
+endif()
+
+add_library(petlab_options INTERFACE)
+target_include_directories(petlab_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(petlab_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(PETLAB_WERROR)
+  target_compile_options(petlab_options INTERFACE -Werror)
+endif()
+if(PETLAB_SANITIZE)
+  # Before any target is made, so that third-party code compiled by us is instrumented too.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(PETLAB_TIDY)
+  find_program(PETLAB_CLANG_TIDY clang-tidy REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY ${PETLAB_CLANG_TIDY})
+endif()
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# petlab_library(NAME SOURCES... DEPENDS...): one static library a folder.
+function(petlab_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC petlab_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "metrics/storage.h"
+
+namespace petlab::sweeps {
+
+/// The seed of a trial; its own type so that it is never mixed up with a count.
+struct Seed {
+  std::uint64_t value = 42;
+  auto operator<=>(const Seed&) const = default;
+};
+
+/// The trained module and the two switches of the ablations (paper, section 3; reference/method.md).
+/// Which of the sizes is active depends on `kind`; the catalog's row of the kind says so.
+struct ModuleConfig {
+  /// Row of the catalog's table of modules: adapter, lora, prefix, full_finetuning, head_only.
+  std::string kind = "adapter";
+  /// One prototype for all layers (true), or a module of its own for each layer.
+  bool share = false;
+  /// none: every weight is used; learned: straight-through mask; random: drawn once, never learned.
+  metrics::MaskKind mask = metrics::MaskKind::none;
+  /// The paper's k, the fraction of ones in a mask, in (0, 1]. Active where mask is not none.
+  double sparsity_ratio = 0.5;
+  /// Adapter: bottleneck dimension, > 0.
+  std::int64_t bottleneck = 64;
+  /// LoRA: rank r, > 0.
+  std::int64_t rank = 32;
+  /// LoRA: the update is scaled by alpha / rank; > 0.
+  double alpha = 32;
+  /// Prefix: number of positions l prepended to keys and values, > 0.
+  std::int64_t prefix_length = 64;
+  /// Prefix: hidden size of the reparametrisation MLP, > 0.
+  std::int64_t prefix_hidden = 512;
+  bool operator==(const ModuleConfig&) const = default;
+};
+
+/// The optimisation protocol (reference/method.md, "RoBERTa-base, single-task").
+struct TrainingConfig {
+  /// Passes over the training data, > 0.
+  std::int64_t epochs = 20;
+  /// Examples an optimizer step, > 0.
+  std::int64_t batch_size = 128;
+  /// The batch is computed in this many equal parts to save memory; divides batch_size.
+  std::int64_t gradient_accumulation = 1;
+  /// Of the module's weights and the head, > 0.
+  double learning_rate = 1e-4;
+  /// Of the mask scores, > 0. Active where the module's mask is learned.
+  double mask_learning_rate = 3e-3;
+  /// AdamW's decoupled decay, >= 0; none on biases and LayerNorms.
+  double weight_decay = 0.1;
+  /// Linear warm-up over this fraction of all steps, in [0, 1); then linear decay to 0.
+  double warmup_ratio = 0.1;
+  /// Total gradient norm is clipped to this; 0 switches clipping off.
+  double max_grad_norm = 1.0;
+  /// Dropout of the backbone while training in [0, 1); -1: as the backbone's config.json says.
+  double dropout = -1;
+  /// A checkpoint each this many optimizer steps; 0: only at the end of each epoch.
+  std::int64_t checkpoint_every = 0;
+  bool operator==(const TrainingConfig&) const = default;
+};
+
+/// How much of the data is used, and how.
+struct DataConfig {
+  /// Inputs are truncated to this many tokens, special tokens included; >= 8.
+  std::int64_t max_tokens = 128;
+  /// At most this many examples of each split, the first after the split's permutation; 0: all.
+  std::int64_t max_train_examples = 0;
+  std::int64_t max_validation_examples = 0;
+  std::int64_t max_test_examples = 0;
+  bool operator==(const DataConfig&) const = default;
+};
+
+/// One fully specified training and evaluation: everything that decides its numbers, seed included.
+struct TrialConfig {
+  /// Name of a folder under PETLAB_HOME/models, or a path (one with a slash in it).
+  std::string backbone;
+  /// Task names; one (`task: x`), or several (`tasks: [x, y]`) for one multi-task trial.
+  std::vector<std::string> tasks;
+  Seed seed;
+  ModuleConfig module;
+  TrainingConfig training;
+  DataConfig data;
+  /// The free group for workers of others, a flat JSON object as text ("{}" when empty); hashed and queryable.
+  std::string user = "{}";
+  bool operator==(const TrialConfig&) const = default;
+};
+
+/// One thing wrong with a configuration.
+struct Problem {
+  /// Dotted name of the field: `training.learning_rate`.
+  std::string field;
+  /// `is -0.1, must be > 0`
+  std::string message;
+  bool operator==(const Problem&) const = default;
+};
+
+/// Every problem of `config` on its own and against the catalog (unknown module, task, impossible
+/// combination); empty when it can be trained. Never throws.
+std::vector<Problem> validate(const TrialConfig& config);
+
+/// The configuration nested as in a sweep file, every active field present, in a fixed order.
+nlohmann::ordered_json to_json(const TrialConfig& config);
+
+/// Reads what to_json wrote; fields that are absent keep their defaults.
+/// Throws std::invalid_argument naming the field for unknown keys and wrong types.
+TrialConfig trial_config_from_json(const nlohmann::json& json);
+
+}  // namespace petlab::sweeps

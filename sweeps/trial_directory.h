@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sweeps/trial_config.h"
+
+namespace petlab::sweeps {
+
+/// Every name in the directory of an attempt (docs/worker.md), and nothing else: the one place that
+/// makes and parses `runs/<trial id>/<attempt>/…`. Does no I/O.
+class TrialDirectory {
+ public:
+  TrialDirectory(const std::filesystem::path& runs, const std::string& trial_id, std::int64_t attempt);
+  /// From the path of an attempt's directory itself; throws std::invalid_argument where its last
+  /// component is no attempt number.
+  explicit TrialDirectory(const std::filesystem::path& attempt_folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::string& trial_id() const { return trial_id_; }
+  std::int64_t attempt() const { return attempt_; }
+  std::filesystem::path trial_json() const { return folder_ / "trial.json"; }
+  std::filesystem::path events() const { return folder_ / "events.jsonl"; }
+  std::filesystem::path log() const { return folder_ / "log.txt"; }
+  std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
+  std::filesystem::path artifact() const { return folder_ / "artifact.petl"; }
+
+ private:
+  std::filesystem::path folder_;
+  std::string trial_id_;
+  std::int64_t attempt_ = 0;
+};
+
+/// Where a resumed attempt goes on (docs/worker.md, `resume`).
+struct Resume {
+  std::int64_t attempt = 0;  // the parent attempt
+  std::int64_t step = 0;
+  std::int64_t seq = 0;    // seq of the parent's checkpoint event
+  std::string checkpoint;  // relative to the new attempt's directory
+  bool operator==(const Resume&) const = default;
+};
+
+/// The content of `trial.json`.
+struct TrialFile {
+  std::string trial_id;
+  std::int64_t attempt = 1;
+  TrialConfig config;
+  std::filesystem::path backbone_folder;
+  std::vector<std::filesystem::path> data_folders;
+  std::string backbone_digest;                      // "sha256:…", empty where not known
+  std::map<std::string, std::string> data_digests;  // by task
+  std::int64_t threads = 1;
+  std::string device = "cpu";
+  std::optional<Resume> resume;
+};
+
+/// Writes `trial.json` under a temporary name, syncs and renames it. Throws std::runtime_error.
+void write_trial_file(const std::filesystem::path& file, const TrialFile& content);
+
+/// Reads it. Throws std::runtime_error naming the file and what was found and wanted (missing file,
+/// no JSON, unknown version, wrong type, a configuration that does not validate).
+TrialFile read_trial_file(const std::filesystem::path& file);
+
+}  // namespace petlab::sweeps
