@@ -14,8 +14,8 @@ struct Started {
   std::int64_t pid = 0;
   std::string worker;
   std::string version;
-  std::string numerics;                        // JSON object as text
-  std::string backbone_digest;                 // as the worker saw it; may be empty
+  std::string numerics;         // JSON object as text
+  std::string backbone_digest;  // as the worker saw it; may be empty
   std::map<std::string, std::string> data_digests;
   bool operator==(const Started&) const = default;
 };

@@ -16,8 +16,9 @@ struct Seed {
   auto operator<=>(const Seed&) const = default;
 };
 
-/// The trained module and the two switches of the ablations (paper, section 3; reference/method.md).
-/// Which of the sizes is active depends on `kind`; the catalog's row of the kind says so.
+/// The trained module and the two switches of the ablations (paper, section 3;
+/// reference/method.md). Which of the sizes is active depends on `kind`; the catalog's row of the
+/// kind says so.
 struct ModuleConfig {
   /// Row of the catalog's table of modules: adapter, lora, prefix, full_finetuning, head_only.
   std::string kind = "adapter";
@@ -86,7 +87,8 @@ struct TrialConfig {
   ModuleConfig module;
   TrainingConfig training;
   DataConfig data;
-  /// The free group for workers of others, a flat JSON object as text ("{}" when empty); hashed and queryable.
+  /// The free group for workers of others, a flat JSON object as text ("{}" when empty); hashed and
+  /// queryable.
   std::string user = "{}";
   bool operator==(const TrialConfig&) const = default;
 };

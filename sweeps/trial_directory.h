@@ -15,7 +15,8 @@ namespace petlab::sweeps {
 /// makes and parses `runs/<trial id>/<attempt>/…`. Does no I/O.
 class TrialDirectory {
  public:
-  TrialDirectory(const std::filesystem::path& runs, const std::string& trial_id, std::int64_t attempt);
+  TrialDirectory(const std::filesystem::path& runs, const std::string& trial_id,
+                 std::int64_t attempt);
   /// From the path of an attempt's directory itself; throws std::invalid_argument where its last
   /// component is no attempt number.
   explicit TrialDirectory(const std::filesystem::path& attempt_folder);

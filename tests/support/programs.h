@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace petlab::testing {
+
+/// The path of a program of this build (`petlab`, `petlab-trainer`, a test's helper).
+std::filesystem::path program(const std::string& name);
+
+/// The root of the source tree, for files that tests share with users (sweeps/quickstart.yaml).
+std::filesystem::path source_dir();
+
+/// What a command did.
+struct CommandResult {
+  int exit_code = 0;  // 128 + signal where one ended it
+  std::string out;
+  std::string err;
+};
+
+/// Runs a shell command and waits for it; both outputs captured.
+CommandResult run_command(const std::string& command);
+
+}  // namespace petlab::testing
