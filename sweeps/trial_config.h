@@ -3,12 +3,15 @@
 #include <compare>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "metrics/storage.h"
 
 namespace petlab::sweeps {
+
+struct TaskDeclaration;  // sweeps/task.h
 
 /// The seed of a trial; its own type so that it is never mixed up with a count.
 struct Seed {
@@ -103,13 +106,18 @@ struct Problem {
 };
 
 /// Every problem of `config` on its own and against the catalog (unknown module, task, impossible
-/// combination); empty when it can be trained. Never throws.
-std::vector<Problem> validate(const TrialConfig& config);
+/// combination); empty when it can be trained. `declared` are tasks that the user declared, beside
+/// the built-in ones. Never throws.
+std::vector<Problem> validate(const TrialConfig& config,
+                              std::span<const TaskDeclaration> declared = {});
 
-/// The configuration nested as in a sweep file, every active field present, in a fixed order.
+/// The configuration nested as in a sweep file, every active field present, in a fixed order;
+/// fields that mean nothing for the module's kind are left out. `task` for one task, `tasks` for
+/// several.
 nlohmann::ordered_json to_json(const TrialConfig& config);
 
-/// Reads what to_json wrote; fields that are absent keep their defaults.
+/// Reads what to_json wrote; fields that are absent keep the defaults of the module's kind
+/// (default_config in sweeps/catalog.h).
 /// Throws std::invalid_argument naming the field for unknown keys and wrong types.
 TrialConfig trial_config_from_json(const nlohmann::json& json);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sweeps/task.h"
 #include "sweeps/trial_config.h"
 
 namespace petlab::sweeps {
@@ -50,6 +51,8 @@ struct TrialFile {
   std::string trial_id;
   std::int64_t attempt = 1;
   TrialConfig config;
+  /// The declarations of config.tasks, in that order, so that a worker needs no catalog.
+  std::vector<TaskDeclaration> tasks;
   std::filesystem::path backbone_folder;
   std::vector<std::filesystem::path> data_folders;
   std::string backbone_digest;                      // "sha256:…", empty where not known
@@ -59,11 +62,12 @@ struct TrialFile {
   std::optional<Resume> resume;
 };
 
-/// Writes `trial.json` under a temporary name, syncs and renames it. Throws std::runtime_error.
+/// Writes `trial.json` under a temporary name, syncs and renames it. Throws sweeps::Error.
 void write_trial_file(const std::filesystem::path& file, const TrialFile& content);
 
-/// Reads it. Throws std::runtime_error naming the file and what was found and wanted (missing file,
-/// no JSON, unknown version, wrong type, a configuration that does not validate).
+/// Reads it. Throws sweeps::Error naming the file and what was found and wanted (missing file, no
+/// JSON, unknown version, wrong type, a configuration that does not validate). A file without
+/// `tasks` (written by hand) gets the built-in ones by name.
 TrialFile read_trial_file(const std::filesystem::path& file);
 
 }  // namespace petlab::sweeps

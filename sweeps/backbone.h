@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "metrics/storage.h"
+#include "sweeps/trial_config.h"
+
+namespace petlab::sweeps {
+
+/// The shape of a pretrained transformer, as its Hugging Face `config.json` says.
+struct BackboneShape {
+  std::string model_type;  // bert, roberta, t5
+  std::int64_t d_model = 0;
+  std::int64_t encoder_layers = 0;
+  std::int64_t decoder_layers = 0;  // 0: an encoder alone
+  std::int64_t heads = 0;
+  std::int64_t d_head = 0;  // d_model / heads but for some T5
+  std::int64_t d_ff = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t max_positions = 0;  // rows of the position table; 0: none (T5)
+  std::int64_t type_vocab_size = 0;
+  std::int64_t relative_buckets = 0;  // T5
+  bool gated_ff = false;              // T5 1.1: two input projections
+  bool tied_embeddings = true;        // output projection shared with the embedding (T5)
+
+  /// L: the layers that carry a module.
+  std::int64_t layers() const { return encoder_layers + decoder_layers; }
+  /// Weights of the fully fine-tuned backbone as the paper counts them (RoBERTa-base 124,645,632:
+  /// embeddings, layers and pooler; T5-base 222,903,552).
+  std::int64_t parameters() const;
+  bool operator==(const BackboneShape&) const = default;
+};
+
+/// Reads `folder/config.json`. Throws sweeps::Error naming the file, what was found and wanted
+/// (missing folder or file, no JSON, unknown model_type, a size that is missing or not positive).
+BackboneShape read_backbone_shape(const std::filesystem::path& folder);
+
+/// What the storage formulas need of a trial; ModuleRow::family must be there for its kind.
+metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape);
+
+}  // namespace petlab::sweeps

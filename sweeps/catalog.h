@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics/storage.h"
+#include "sweeps/task.h"
+#include "sweeps/trial_config.h"
+
+namespace petlab::sweeps {
+
+/// A field whose default depends on the module's kind.
+struct KindDefault {
+  std::string_view field;  // dotted name
+  double value;
+};
+
+/// A row of the table of modules. trainer/modules/ has a table of the same kinds; a test holds the
+/// two equal.
+struct ModuleRow {
+  std::string_view kind;
+  std::string_view help;
+  /// The dotted fields of ModuleConfig, `module.kind` apart, that mean something for this kind.
+  /// (`module.sparsity_ratio` only where the mask is not none.)
+  std::vector<std::string_view> fields;
+  /// The field that is the module's size, the one that match_storage_of solves; empty: none.
+  std::string_view size_field;
+  /// The storage formula (metrics/storage.h); absent where nothing is stored but backbone and head.
+  std::optional<metrics::ModuleFamily> family;
+  /// Defaults that differ from TrialConfig's initialisers.
+  std::vector<KindDefault> defaults;
+};
+
+/// adapter, lora, prefix, full_finetuning, head_only.
+std::span<const ModuleRow> modules();
+/// The row of a kind, or nullptr.
+const ModuleRow* find_module(std::string_view kind);
+
+/// The built-in tasks: GLUE's eight, and polarity and valence of the four snippet sets.
+std::span<const TaskDeclaration> tasks();
+/// The built-in task of that name, or nullptr.
+const TaskDeclaration* find_task(std::string_view name);
+
+/// The default configuration of a kind: TrialConfig's initialisers and the row's own defaults.
+/// Throws std::invalid_argument for an unknown kind.
+TrialConfig default_config(std::string_view kind);
+
+/// The word of `candidates` nearest to `word` by edit distance, where it is near enough to be meant
+/// (at most a third of its length, at least one edit); else empty.
+std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "metrics/storage.h"
+#include "sweeps/backbone.h"
+#include "sweeps/identity.h"
+#include "sweeps/locations.h"
+#include "sweeps/task.h"
+#include "sweeps/trial_config.h"
+
+namespace petlab::sweeps {
+
+/// Everything that is wrong with a file that the user wrote. what() is all of it, a line a problem,
+/// each `file:line: found …, wanted …`, in the order of the lines.
+class SweepFileError : public std::invalid_argument {
+ public:
+  explicit SweepFileError(std::vector<std::string> problems);
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+/// One trial of a sweep.
+struct SweepTrial {
+  TrialId id;
+  /// The names under which the sweep asks for it: more than one where variants coincide; empty
+  /// where the sweep has no variants.
+  std::vector<std::string> variants;
+  TrialConfig config;
+  /// Absent where the kind of module has no storage formula.
+  std::optional<metrics::ModuleStorage> storage;
+  std::optional<double> bls_bits;
+  /// Where a size was solved: what storage is left over or missing ("bottleneck 22 for the storage
+  /// of propetl: 0.8 % less"); empty elsewhere.
+  std::string storage_note;
+};
+
+/// A sweep file, expanded.
+struct Sweep {
+  std::string name;
+  std::string about;
+  std::filesystem::path file;
+  /// "sha256:…" of the file's bytes.
+  std::string digest;
+  /// In the order of variants, zip and grid (the last key fastest); ids are unique.
+  std::vector<SweepTrial> trials;
+  /// Names of variants in the order of the file.
+  std::vector<std::string> variants;
+  /// By name: the declaration of every task that a trial uses.
+  std::map<std::string, TaskDeclaration> tasks;
+  /// By TrialConfig::backbone.
+  std::map<std::string, std::filesystem::path> backbone_folders;
+  std::map<std::string, BackboneShape> backbone_shapes;
+  std::map<std::string, std::string> backbone_digests;
+};
+
+/// Most trials of one sweep, before `exclude`.
+inline constexpr std::int64_t kMaxTrials = 1'000'000;
+
+/// Reads and expands a sweep file (docs/sweep-files.md). Reads the backbones' config.json and
+/// digests their weights (remembered under locations.cache()); reads no data. Throws SweepFileError
+/// with every problem, sweeps::Error where the file itself cannot be read.
+Sweep load_sweep(const std::filesystem::path& file, const Locations& locations);
+
+}  // namespace petlab::sweeps
