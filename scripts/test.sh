@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Sets everything up, builds petlab with its tests and runs them all.
+# Arguments go to CMake: scripts/test.sh -DPETLAB_WERROR=ON
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+scripts/setup.sh --dev
+scripts/build.sh release -DPETLAB_TESTS=ON -DPETLAB_BENCH=ON "$@"
+say "Running the tests"
+ctest --preset release -j "$(nproc)"
