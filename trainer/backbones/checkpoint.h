@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/backbones/tensor_view.h"
+
+namespace petlab::trainer {
+
+/// The weights of a Hugging Face folder as named tensors, whatever file they came from.
+struct Checkpoint {
+  struct Entry {
+    TensorView tensor;
+    std::string file;  // where it was read from, for messages
+  };
+  std::string source;  // the file that was asked for (the index where sharded)
+  std::map<std::string, Entry, std::less<>> tensors;
+};
+
+/// Reads the first of `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` in
+/// `folder`; safetensors are memory-mapped, a .bin's contiguous tensors too. Throws Error: none of
+/// them there, or what is wrong with which file and tensor.
+Checkpoint open_checkpoint(const std::filesystem::path& folder);
+/// One file of any of these kinds, told apart by its extension (.safetensors, .index.json, .bin).
+Checkpoint open_checkpoint_file(const std::filesystem::path& file);
+
+/// A tensor that a backbone needs.
+struct WantedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+/// The tensors that a backbone asked for, by its own names (without prefix).
+struct BackboneWeights {
+  std::map<std::string, TensorView, std::less<>> tensors;
+  /// Names in the checkpoint that nobody asked for and that are no known head or buffer.
+  std::vector<std::string> unused;
+};
+
+/// Picks `wanted` out of `checkpoint`. The first of `prefixes` ("roberta.") that occurs in the
+/// checkpoint is stripped. Names that begin with one of `ignored` (after stripping) are heads and
+/// buffers and are left out silently. Throws Error naming file and tensor: every missing one in
+/// one message; a misshapen one with found and wanted shape (never reshaped); one that is not
+/// F16, BF16 or F32 with its dtype.
+BackboneWeights pick_weights(const Checkpoint& checkpoint, std::span<const WantedTensor> wanted,
+                             std::span<const std::string_view> prefixes,
+                             std::span<const std::string_view> ignored);
+
+}  // namespace petlab::trainer

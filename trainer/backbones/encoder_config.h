@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/backbones/checkpoint.h"
+
+namespace petlab::trainer {
+
+enum class EncoderKind { bert, roberta };
+/// gelu is the erf form, gelu_tanh the approximation ("gelu_new").
+enum class Activation { gelu, gelu_tanh, relu };
+
+/// Shape and constants of a BERT or RoBERTa encoder, from config.json.
+struct EncoderConfig {
+  EncoderKind kind = EncoderKind::bert;
+  std::int64_t vocab_size = 0;
+  std::int64_t d_model = 0;        // hidden_size
+  std::int64_t num_layers = 0;     // num_hidden_layers
+  std::int64_t num_heads = 0;      // num_attention_heads; divides d_model
+  std::int64_t d_ff = 0;           // intermediate_size
+  std::int64_t max_positions = 0;  // max_position_embeddings: rows of the position table
+  std::int64_t token_types = 2;    // type_vocab_size
+  std::int64_t pad_token_id = 0;
+  double layer_norm_eps = 1e-12;
+  double hidden_dropout = 0.1;     // hidden_dropout_prob
+  double attention_dropout = 0.1;  // attention_probs_dropout_prob
+  Activation activation = Activation::gelu;
+
+  /// Position id of a sequence's first token: RoBERTa pad_token_id + 1, BERT 0.
+  std::int64_t first_position() const;
+  /// Tokens that a sequence can have at most (special ones included): 512 for roberta-base.
+  std::int64_t max_tokens() const { return max_positions - first_position(); }
+  /// Parameters of the backbone as the paper counts them for %BLS: embeddings and layers, and the
+  /// pooler where `with_pooler`.
+  std::int64_t parameters(bool with_pooler = false) const;
+  bool operator==(const EncoderConfig&) const = default;
+};
+
+/// Reads `folder/config.json`. Throws Error naming the file and field: no JSON, a missing, mistyped
+/// or impossible value, another model_type than bert and roberta, relative positions.
+EncoderConfig read_encoder_config(const std::filesystem::path& folder);
+/// The same from text; `name` stands for the file in messages.
+EncoderConfig parse_encoder_config(std::string_view text, const std::string& name);
+
+/// Names and shapes of the encoder's weights as Hugging Face calls them, without prefix:
+/// `embeddings.word_embeddings.weight` (vocab_size, d_model) … `encoder.layer.0.output.dense.bias`.
+std::vector<WantedTensor> encoder_tensors(const EncoderConfig& config);
+
+/// open_checkpoint and pick_weights with encoder_tensors: prefixes `roberta.` and `bert.` stripped;
+/// `pooler.`, `cls.`, `lm_head.`, `classifier.` and `embeddings.position_ids` ignored.
+BackboneWeights load_encoder_weights(const std::filesystem::path& folder,
+                                     const EncoderConfig& config);
+
+}  // namespace petlab::trainer

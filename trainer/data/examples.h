@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace petlab::trainer {
+
+/// One example as its file has it.
+struct Example {
+  std::string text;
+  std::optional<std::string> pair;
+  std::int32_t label = 0;  // class, by the order of the task's labels; 0 for a score
+  float score = 0;         // the target of regression
+  bool operator==(const Example&) const = default;
+};
+
+/// The examples of one split, in the order of the split.
+struct Split {
+  std::vector<Example> examples;
+  bool regression = false;
+};
+
+/// What a trial trains on, selects by and reports.
+struct TaskData {
+  Split train;
+  Split validation;
+  Split test;
+  std::vector<std::string> labels;  // names of the classes; empty for regression
+};
+
+}  // namespace petlab::trainer

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace petlab::trainer {
+
+/// One tokenised input.
+struct Encoding {
+  std::vector<std::int32_t> ids;       // (tokens)
+  std::vector<std::int32_t> type_ids;  // (tokens); all 0 where the backbone has one type
+};
+
+/// What stands around the texts: `[CLS] A [SEP] B [SEP]`, `<s> A </s></s> B </s>`.
+struct SpecialTokens {
+  std::vector<std::int32_t> before;   // before the first text
+  std::vector<std::int32_t> between;  // between the two of a pair
+  std::vector<std::int32_t> after;    // after the last
+  std::int32_t second_type = 0;       // type id of the second text and what follows it
+  std::int32_t pad = 0;
+};
+
+/// Text to ids, as Hugging Face's fast tokenizer of the same files does it. Immutable and usable
+/// from several threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Ids of a text alone, without what stands around it; special tokens written in the text become
+  /// their ids. Throws std::invalid_argument naming the byte where the text is not UTF-8.
+  std::vector<std::int32_t> tokenize(std::string_view text) const;
+
+  /// Ids with special tokens, truncated longest-first to `max_tokens` (special ones included; 0: no
+  /// limit) as the fast tokenizers do it (golden/tokenizers/README.md, "pairs"). Throws
+  /// std::invalid_argument as tokenize does, or where max_tokens is smaller than the special
+  /// tokens.
+  Encoding encode(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
+                  std::int64_t max_tokens = 0) const;
+
+  /// Text of ids. Ids beyond the vocabulary are std::invalid_argument.
+  virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special) const = 0;
+
+  const SpecialTokens& special() const { return special_; }
+  /// Largest id + 1.
+  std::int64_t vocab_size() const { return vocab_size_; }
+
+ protected:
+  /// Appends the ids of a text that was checked to be UTF-8.
+  virtual void append(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
+
+  SpecialTokens special_;
+  std::int64_t vocab_size_ = 0;
+};
+
+/// The tokenizer of a backbone's folder: `vocab.txt` is WordPiece, `vocab.json` with `merges.txt`
+/// byte-level BPE; `tokenizer_config.json` gives case folding, special tokens and where the merges
+/// are. Throws Error naming the file and what was found and wanted.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace petlab::trainer

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace petlab::trainer {
+
+/// What random numbers are for. The numbers are part of what a trial computes: never renumber,
+/// append only.
+enum class Purpose : std::uint32_t {
+  shuffle = 1,            // order of the examples of an epoch
+  initialisation = 2,     // weights of modules, scores and heads
+  random_mask = 3,        // the random sub-networks
+  embedding_dropout = 4,  // after the embeddings' LayerNorm
+  attention_dropout = 5,  // on attention probabilities
+  attention_output_dropout = 6,
+  feed_forward_output_dropout = 7,
+  head_input_dropout = 8,   // before the head's dense
+  head_output_dropout = 9,  // before the head's out_proj
+  module_dropout = 10,      // inside a module
+  task_choice = 11,         // which task a multi-task batch comes from
+};
+
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
+                                    std::array<std::uint32_t, 2> key);
+
+/// Where in a trial a stream of random numbers belongs. Two different places have independent
+/// streams; the same place has the same numbers whatever the layout, batching, gang or resuming.
+struct StreamPlace {
+  std::uint64_t seed = 0;
+  Purpose purpose = Purpose::shuffle;
+  std::uint64_t step = 0;      // optimizer step or epoch; below 2^32
+  std::uint64_t layer = 0;     // layer, or number of a parameter; below 2^32
+  std::uint64_t example = 0;   // index of the example in its split; below 2^32
+  std::uint64_t position = 0;  // token in the example; below 2^32
+};
+
+/// The random numbers of a place, in order.
+class RandomStream {
+ public:
+  explicit RandomStream(const StreamPlace& place);
+  std::uint32_t next_u32();
+  /// Below `bound` without bias; bound > 0.
+  std::uint64_t below(std::uint64_t bound);
+  /// In [0, 1), 24 bits.
+  float uniform();
+  /// Standard normal (Box-Muller on two 32-bit draws, computed in double).
+  double normal();
+
+ private:
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 4> counter_;
+  std::array<std::uint32_t, 4> block_{};
+  std::uint32_t used_ = 4;
+};
+
+/// Dropout of one place: element i is `scale` with probability 1 - p and else 0, where p is rounded
+/// to 1/65536 and scale = 1 / (1 - p). Bits 16·(i mod 8) .. of block i / 8 decide, so that a part
+/// of a row does not depend on its length. `multiplier` is what the activation is multiplied with.
+void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier);
+
+/// A permutation of 0 .. n-1 (Fisher-Yates): the order of epoch `epoch`.
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::int64_t n);
+
+/// Number i of the stream in [-bound, bound), resp. N(0, std), for the initialisation of parameter
+/// number `parameter` (a stable number that the caller gives each parameter).
+void fill_uniform(std::uint64_t seed, std::uint64_t parameter, double bound, std::span<float> out);
+void fill_normal(std::uint64_t seed, std::uint64_t parameter, double std_dev, std::span<float> out);
+
+/// The random mask of a layer and parameter: exactly n - zeros_in_mask(k, n) ones, every such mask
+/// equally likely.
+void fill_random_mask(std::uint64_t seed, std::uint64_t parameter, std::uint64_t layer,
+                      double sparsity_ratio, std::span<std::uint8_t> mask);
+
+}  // namespace petlab::trainer
