@@ -1,0 +1,200 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "results/attempt.h"
+#include "results/error.h"
+#include "sweeps/events.h"
+
+namespace petlab::results {
+
+/// A trial as a plan knows it.
+struct TrialRow {
+  std::string trial_id;
+  std::string config;           // JSON object as text: sweeps::to_json(config).dump()
+  std::string backbone_digest;  // "sha256:…", may be empty
+  std::optional<double> bls_bits;
+  std::optional<std::int64_t> stored_bits;
+  bool operator==(const TrialRow&) const = default;
+};
+
+/// A sweep as it was expanded last; the name is its identity in a database.
+struct SweepRow {
+  struct Member {
+    std::string trial_id;
+    std::string variant;  // empty: the sweep has no variants
+    bool operator==(const Member&) const = default;
+  };
+  std::string name;
+  std::string about;
+  std::string file;
+  std::string digest;
+  std::vector<Member> members;  // a trial may have several variants: one member each
+  bool operator==(const SweepRow&) const = default;
+};
+
+/// Nothing was claimed: another orchestrator runs the trial, or ran it since the caller looked.
+struct Taken {
+  std::int64_t latest = 0;  // the highest attempt number there is
+  bool open = false;        // and it is not over
+  std::string owner;
+  std::string host;
+};
+using Claim = std::variant<AttemptRef, Taken>;
+
+/// Names of metrics are stored once; this is the number of one in one database.
+struct Series {
+  std::int64_t key = 0;
+};
+
+/// One `metric` event, ready to be stored.
+struct MetricRow {
+  std::int64_t seq = 0;
+  std::int64_t step = 0;
+  Series series;
+  std::optional<double> value;
+};
+
+/// How far an attempt's events.jsonl was read.
+struct Cursor {
+  std::int64_t offset = 0;    // bytes, at the beginning of a line
+  std::int64_t next_seq = 0;  // what the next line must say
+  std::int64_t lines = 0;     // lines before offset
+  bool closed = false;        // finished, failed or a broken protocol: nothing more counts
+  bool operator==(const Cursor&) const = default;
+};
+
+struct OpenOptions {
+  /// How long a write waits for other processes' writes before it is an Error.
+  std::chrono::milliseconds busy_timeout = std::chrono::minutes(2);
+  /// Each commit is on the disk when it returns (synchronous=FULL). Without, a power cut may take
+  /// back the last commits; a killed process never does. Files of the runs folder hold all of it.
+  bool synced = true;
+};
+
+class Batch;
+namespace internal {
+class Connection;
+}
+
+/// Reads a petlab database; also while others write it. Each call sees one state of it. Use from
+/// one thread at a time. Throws results::Error.
+class Reader {
+ public:
+  /// Throws Error for a file that is missing, no petlab database, or of another version.
+  explicit Reader(const std::filesystem::path& database);
+  ~Reader();
+  Reader(Reader&&) noexcept;
+  Reader& operator=(Reader&&) noexcept;
+
+  /// In the order of `trial_ids`; unknown ones have known == false.
+  std::vector<TrialFacts> trial_facts(std::span<const std::string> trial_ids) const;
+  /// Every attempt whose outcome is open.
+  std::vector<AttemptFacts> open_attempts() const;
+  /// std::nullopt where there is none.
+  std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
+  /// The last progress of every open attempt.
+  std::vector<ProgressFacts> progress() const;
+  /// The sweep of that name; std::nullopt where there is none.
+  std::optional<SweepRow> sweep(const std::string& name) const;
+  /// Names of the sweeps, in the order in which they came first.
+  std::vector<std::string> sweep_names() const;
+  /// Configuration (JSON text) of a trial; std::nullopt where there is none.
+  std::optional<TrialRow> trial(const std::string& trial_id) const;
+  /// Trial ids that begin with `prefix`, at most `limit` (what a user typed).
+  std::vector<std::string> trials_with_prefix(const std::string& prefix, int limit) const;
+  Cursor cursor(const AttemptRef& attempt) const;
+  /// Differs from an earlier value when another process has written since; costs microseconds.
+  std::int64_t data_version() const;
+
+ private:
+  friend class Store;
+  explicit Reader(std::shared_ptr<internal::Connection> connection);
+  std::shared_ptr<internal::Connection> connection_;
+};
+
+/// The database, opened for writing: made where there is none. Several processes may write to one;
+/// each waits for the others. Use from one thread at a time, one Batch at a time.
+class Store {
+ public:
+  /// Throws Error: folder missing or not writable, no petlab database, too old or too new a
+  /// version, disk full, locked for longer than busy_timeout. The message names the file and what
+  /// to do.
+  explicit Store(const std::filesystem::path& database, const OpenOptions& options = {});
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  const std::filesystem::path& file() const;
+  /// The same connection: also sees what the running batch has written.
+  const Reader& read() const;
+  /// Starts a transaction; waits for other writers.
+  Batch begin();
+  /// Serial number of the last batch that was committed; 0 before the first.
+  std::int64_t last_committed() const;
+
+ private:
+  std::shared_ptr<internal::Connection> connection_;
+  Reader reader_;
+};
+
+/// One transaction: all of it is stored by commit(), or nothing. Many changes in one batch cost
+/// little more than one. Every call throws Error where the database cannot be written; then the
+/// batch is over and only its destruction is allowed.
+class Batch {
+ public:
+  ~Batch();  // rolls back what was not committed
+  Batch(Batch&&) noexcept;
+  Batch& operator=(Batch&&) = delete;
+
+  std::int64_t serial() const { return serial_; }
+  /// Throws Error, then nothing was stored. Also where the database file was deleted or replaced.
+  void commit();
+
+  /// Adds trials that are not there yet (what is there stays) and makes `sweep` what is given.
+  void record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time);
+  void record_trial(const TrialRow& trial);
+
+  /// Takes a trial to run it: makes the next attempt unless one is open or newer than `after`.
+  /// Throws std::invalid_argument for a trial that was not recorded.
+  Claim begin_attempt(const NewAttempt& attempt);
+  /// An attempt known from its directory, whatever its number (rebuild); the same row if it exists.
+  AttemptRef record_attempt(const NewAttempt& attempt, std::int64_t number);
+  /// Takes a claim back whose directory was never made.
+  void forget_attempt(const AttemptRef& attempt);
+  void record_launch(const AttemptRef& attempt, const Launch& launch);
+  /// The first one counts; finished and failed of the events stay.
+  void record_ending(const AttemptRef& attempt, const Ending& ending);
+  /// Throws std::invalid_argument for a trial that was not recorded, as does allow_retry.
+  void set_cancelled(const std::string& trial_id, bool cancelled);
+  /// Attempts so far no longer count against the limit of failures.
+  void allow_retry(const std::string& trial_id, std::int64_t after_attempt);
+
+  // For the ingest (orchestrator/ingest.h), which is the only caller.
+  Series series(std::string_view split, std::string_view task, std::string_view name);
+  void append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows);
+  void record_started(const AttemptRef& attempt, const sweeps::Started& started, double time);
+  void record_progress(const AttemptRef& attempt, const sweeps::Progress& progress, double time);
+  void record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint);
+  void record_finished(const AttemptRef& attempt, const sweeps::Finished& finished, double time);
+  void record_failed(const AttemptRef& attempt, const sweeps::Failed& failed, double time);
+  void record_note(const AttemptRef& attempt, std::string_view note);
+  void set_cursor(const AttemptRef& attempt, const Cursor& cursor);
+
+ private:
+  friend class Store;
+  Batch(std::shared_ptr<internal::Connection> connection, std::int64_t serial);
+  std::shared_ptr<internal::Connection> connection_;
+  std::int64_t serial_ = 0;
+};
+
+}  // namespace petlab::results
