@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace petlab::metrics {
+
+/// The stem of a word of a-z and 0-9 by Porter's algorithm with NLTK's extensions, the default mode
+/// of nltk.stem.porter (Porter 1980). Other bytes count as consonants.
+std::string porter_stem(std::string_view word);
+
+}  // namespace petlab::metrics
