@@ -1,6 +1,78 @@
 #include "metrics/storage.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 namespace petlab::metrics {
+namespace {
+
+void require_positive(const char* field, std::int64_t value) {
+  if (value <= 0) throw std::invalid_argument(fmt::format("{} is {}, must be > 0", field, value));
+}
+
+void require_storage(const ModuleStorage& module) {
+  require_positive("d_model", module.d_model);
+  require_positive("layers", module.layers);
+  require_positive("the module's size", module.size);
+  require_positive("tasks", module.tasks);
+  if (module.mask == MaskKind::none) return;
+  if (!(module.sparsity_ratio > 0 && module.sparsity_ratio <= 1)) {
+    throw std::invalid_argument(
+        fmt::format("sparsity_ratio is {}, must be in (0, 1]", module.sparsity_ratio));
+  }
+  if (!module.share && module.tasks > 1) {
+    throw std::invalid_argument(
+        fmt::format("storage of masked modules that are not shared has no formula for {} tasks: "
+                    "share is false, must be true with a mask and several tasks",
+                    module.tasks));
+  }
+}
+
+// The masks of a shared prototype: one a layer, and with several tasks one a task.
+std::int64_t masks_of_prototype(const ModuleStorage& module) {
+  return module.layers + (module.tasks > 1 ? module.tasks : 0);
+}
+
+// The weight matrices of one layer's module that have a mask of their own, and their elements.
+struct Matrices {
+  std::int64_t count = 0;
+  std::int64_t elements = 0;
+};
+
+Matrices masked_matrices(const ModuleStorage& module) {
+  switch (module.family) {
+    case ModuleFamily::adapter:
+      return {2, module.size * module.d_model};
+    case ModuleFamily::lora:
+      return {4, module.size * module.d_model};
+    case ModuleFamily::prefix:
+      return {1, 2 * module.size * module.d_model};
+  }
+  return {};
+}
+
+struct FormulaWords {
+  std::string_view weights;
+  std::string_view kept_weights;
+  std::string_view biases;
+};
+
+FormulaWords formula_words(ModuleFamily family) {
+  switch (family) {
+    case ModuleFamily::adapter:
+      return {"2·bn·d", "2·k·bn·d", " + bn + d"};
+    case ModuleFamily::lora:
+      return {"4·r·d", "4·k·r·d", ""};
+    case ModuleFamily::prefix:
+      return {"2·l·d", "2·k·l·d", ""};
+  }
+  return {};
+}
+
+constexpr std::int64_t kValueBits = 32;
+
+}  // namespace
 
 std::string_view to_string(MaskKind mask) {
   switch (mask) {
@@ -25,8 +97,90 @@ std::int64_t zeros_in_mask(double sparsity_ratio, std::int64_t n) {
   return static_cast<std::int64_t>((1.0 - sparsity_ratio) * static_cast<double>(n));
 }
 
-double bls_percent(double bits, std::int64_t backbone_parameters) {
-  return 100.0 * bits / (32.0 * static_cast<double>(backbone_parameters));
+ModuleSize module_size(const ModuleStorage& module) {
+  require_storage(module);
+  const Matrices matrices = masked_matrices(module);
+  const bool biased = module.family == ModuleFamily::adapter;
+  return {matrices.count * matrices.elements, biased ? module.size + module.d_model : 0};
+}
+
+StorageBits bls_parts(const ModuleStorage& module) {
+  const ModuleSize size = module_size(module);
+  const auto weights = static_cast<double>(size.weights);
+  const auto biases = static_cast<double>(size.biases);
+  const auto layers = static_cast<double>(module.layers);
+  if (module.share) {
+    const bool masked = module.mask != MaskKind::none;
+    return {kValueBits * (weights + biases),
+            masked ? weights * static_cast<double>(masks_of_prototype(module)) : 0};
+  }
+  const double kept = module.mask == MaskKind::none ? weights : module.sparsity_ratio * weights;
+  return {kValueBits * (kept + biases) * layers, 0};
+}
+
+double bls_bits(const ModuleStorage& module) { return bls_parts(module).total(); }
+
+std::string bls_formula(const ModuleStorage& module) {
+  require_storage(module);
+  const auto [weights, kept_weights, biases] = formula_words(module.family);
+  const bool masked = module.mask != MaskKind::none;
+  const std::string_view values = masked && !module.share ? kept_weights : weights;
+  // A single product needs no brackets.
+  std::string formula =
+      biases.empty() ? fmt::format("32·{}", values) : fmt::format("32·({}{})", values, biases);
+  if (!module.share) return formula + "·L";
+  if (!masked) return formula;
+  return formula + fmt::format(" + {}·{}", weights, module.tasks > 1 ? "(L + T)" : "L");
+}
+
+std::int64_t stored_bits(const ModuleStorage& module) {
+  const ModuleSize size = module_size(module);
+  const bool masked = module.mask != MaskKind::none;
+  if (module.share) {
+    return kValueBits * size.total() + (masked ? size.weights * masks_of_prototype(module) : 0);
+  }
+  std::int64_t kept = size.weights;
+  if (masked) {
+    const Matrices matrices = masked_matrices(module);
+    kept = matrices.count *
+           (matrices.elements - zeros_in_mask(module.sparsity_ratio, matrices.elements));
+  }
+  return kValueBits * (kept + size.biases) * module.layers;
+}
+
+std::int64_t trained_parameters(const ModuleStorage& module) {
+  const ModuleSize size = module_size(module);
+  const std::int64_t modules = module.share ? 1 : module.layers;
+  const bool scores = module.mask == MaskKind::learned;
+  return size.total() * modules + (scores ? size.weights * masks_of_prototype(module) : 0);
+}
+
+double bls_percent(double bits, std::int64_t backbone_parameters, std::int64_t tasks) {
+  require_positive("backbone_parameters", backbone_parameters);
+  require_positive("tasks", tasks);
+  return 100.0 * bits / static_cast<double>(kValueBits) / static_cast<double>(backbone_parameters) /
+         static_cast<double>(tasks);
+}
+
+double parameters_percent(std::int64_t parameters, std::int64_t backbone_parameters,
+                          std::int64_t tasks) {
+  return bls_percent(static_cast<double>(kValueBits * parameters), backbone_parameters, tasks);
+}
+
+std::int64_t hyperformer_parameters(const HyperformerSize& size) {
+  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
+  const auto stack = [&](std::int64_t layers) {
+    const std::int64_t weights = size.bottleneck * size.d_model;
+    const std::int64_t embeddings = (layers + 2) * size.embedding;  // two positions in a block
+    const std::int64_t mlp = linear(3 * size.embedding, size.hidden) +
+                             linear(size.hidden, size.projected) + 2 * size.projected;
+    const std::int64_t down =
+        linear(size.projected, weights) + linear(size.projected, size.bottleneck);
+    const std::int64_t up = linear(size.projected, weights) + linear(size.projected, size.d_model);
+    const std::int64_t norm = 2 * linear(size.projected, size.d_model);
+    return embeddings + mlp + down + up + norm;
+  };
+  return size.tasks * size.embedding + stack(size.encoder_layers) + stack(size.decoder_layers);
 }
 
 }  // namespace petlab::metrics

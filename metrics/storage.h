@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace petlab::metrics {
@@ -27,18 +28,70 @@ struct ModuleStorage {
   std::int64_t tasks = 1;       // T; more than 1: hybrid masks, one a layer and one a task
 };
 
-/// Bit-level storage in bits by the paper's formulas (reference/method.md, "Bit-level storage").
+/// Weights and biases of one layer's module, by the paper's counts: adapter 2·bn·d and bn + d, LoRA
+/// 4·r·d (query and value, A and B each), prefix 2·l·d. Masks cover weights, never biases.
+struct ModuleSize {
+  std::int64_t weights = 0;
+  std::int64_t biases = 0;
+  std::int64_t total() const { return weights + biases; }
+};
+ModuleSize module_size(const ModuleStorage& module);
+
+/// Bits by what they hold.
+struct StorageBits {
+  double values = 0;  // 32 bits a number
+  double masks = 0;   // one bit a mask element
+  double total() const { return values + masks; }
+};
+
+// All of these throw std::invalid_argument, naming the field, for a shape that has no storage: a
+// size that is not positive, k outside (0, 1] where there is a mask, and masks over modules of
+// their own (share false) for several tasks, which the paper gives no formula for.
+
+/// Bit-level storage by the paper's formulas (reference/method.md, "Bit-level storage"), in parts.
+/// Positions of the weights that only_mask keeps are not counted, as in the paper.
+StorageBits bls_parts(const ModuleStorage& module);
+
+/// Bit-level storage in bits: bls_parts(module).total().
 double bls_bits(const ModuleStorage& module);
+
+/// The formula that bls_bits computes, for people: `32·(2·bn·d + bn + d) + 2·bn·d·L`.
+std::string bls_formula(const ModuleStorage& module);
 
 /// The bits that an artifact's values and masks hold: the formula with the exact number of kept
 /// weights in place of k·n. Equal to bls_bits wherever k·n is a whole number.
 std::int64_t stored_bits(const ModuleStorage& module);
 
+/// Numbers that training changes, the head left out: all modules' weights and biases, and a score
+/// for each mask element where masks are learned.
+std::int64_t trained_parameters(const ModuleStorage& module);
+
 /// Zeros of a mask over n scores at sparsity ratio k: the integer part of (1.0 − k)·n in double
 /// (reference/method.md: not always the mathematical floor).
 std::int64_t zeros_in_mask(double sparsity_ratio, std::int64_t n);
 
-/// 100 · bits / (32 · backbone_parameters).
-double bls_percent(double bits, std::int64_t backbone_parameters);
+/// 100 · bits / (32 · backbone_parameters), divided by `tasks` where the share of one task is
+/// wanted. Throws std::invalid_argument unless both counts are positive.
+double bls_percent(double bits, std::int64_t backbone_parameters, std::int64_t tasks = 1);
+
+/// 100 · parameters / backbone_parameters / tasks.
+double parameters_percent(std::int64_t parameters, std::int64_t backbone_parameters,
+                          std::int64_t tasks = 1);
+
+/// Sizes of Hyperformer++ (reference/method.md; defaults are those of the paper's table 2).
+struct HyperformerSize {
+  std::int64_t d_model = 768;
+  std::int64_t encoder_layers = 12;
+  std::int64_t decoder_layers = 12;
+  std::int64_t bottleneck = 24;
+  std::int64_t tasks = 8;
+  std::int64_t embedding = 64;  // of a task, a layer id, a position
+  std::int64_t hidden = 128;    // of the generator's MLP
+  std::int64_t projected = 64;  // its output, from which all weights are generated
+};
+
+/// Weights of the two generators and the task embeddings; all are trained and stored in 32 bit.
+/// LayerNorms of the backbone are not counted. 5,163,440 with the defaults.
+std::int64_t hyperformer_parameters(const HyperformerSize& size);
 
 }  // namespace petlab::metrics

@@ -1,0 +1,226 @@
+#include "metrics/correlation.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+namespace petlab::metrics {
+namespace {
+
+// Sums of products of 64-bit integers: exact, so that no order of summation changes a digit.
+__extension__ using Wide = __int128;
+
+void require_pairs(std::span<const double> x, std::span<const double> y) {
+  if (x.size() != y.size()) {
+    throw std::invalid_argument(
+        fmt::format("{} and {} numbers: as many are wanted", x.size(), y.size()));
+  }
+  if (x.empty()) throw std::invalid_argument("no pairs of numbers: at least one is wanted");
+  // Ranks are kept in 32 bits.
+  if (x.size() >= (std::size_t{1} << 31)) {
+    throw std::invalid_argument(fmt::format("{} pairs: at most 2^31 are taken", x.size()));
+  }
+}
+
+void require_finite(std::span<const double> values, const char* side) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      throw std::invalid_argument(
+          fmt::format("{} number {} of element {} is not finite", side, values[i], i));
+    }
+  }
+}
+
+// A column as integers: round((x - shift) * scale), where scale is a power of two that makes the
+// largest about 2^bits and shift comes near the mean.
+class Fixed {
+ public:
+  Fixed(std::span<const double> values, int bits) : values_(values) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    constant_ = *low == *high;
+    if (constant_) return;
+    // long double has the exponents that the range of two doubles may need.
+    const long double range = static_cast<long double>(*high) - static_cast<long double>(*low);
+    int exponent = 0;
+    std::frexp(range, &exponent);
+    const int power = bits - exponent;
+    const int first = std::min(power, 1000);
+    scale_ = std::ldexp(1.0, first);
+    second_scale_ = std::ldexp(1.0, power - first);
+    const long double middle =
+        (static_cast<long double>(*high) + static_cast<long double>(*low)) / 2;
+    shift_ = static_cast<double>(std::ldexp(middle, power));
+    Wide sum = 0;
+    for (const double value : values_) sum += scaled(value);
+    mean_ = static_cast<std::int64_t>(sum / static_cast<Wide>(values_.size()));
+    rest_ = static_cast<long double>(sum -
+                                     static_cast<Wide>(mean_) * static_cast<Wide>(values_.size()));
+  }
+
+  bool constant() const { return constant_; }
+  std::int64_t at(std::size_t i) const { return scaled(values_[i]) - mean_; }
+  // The sum of at(i) over all i, smaller than n.
+  long double rest() const { return rest_; }
+
+ private:
+  std::int64_t scaled(double value) const {
+    return static_cast<std::int64_t>(value * scale_ * second_scale_ - shift_);
+  }
+
+  std::span<const double> values_;
+  bool constant_ = false;
+  double scale_ = 1;
+  double second_scale_ = 1;
+  double shift_ = 0;
+  std::int64_t mean_ = 0;
+  long double rest_ = 0;
+};
+
+double clamped(long double correlation) {
+  return static_cast<double>(std::clamp(correlation, -1.0L, 1.0L));
+}
+
+struct Keyed {
+  std::uint64_t key = 0;
+  std::uint32_t payload = 0;
+};
+
+// Doubles as integers of the same order, -0.0 as 0.0.
+std::uint64_t sort_key(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
+  return (bits >> 63) != 0 ? ~bits : bits | (std::uint64_t{1} << 63);
+}
+
+// Sorts by key, least significant digit first: a pass over digits that all keys share is skipped.
+void sort_by_key(std::vector<Keyed>& items) {
+  constexpr int kDigitBits = 11;
+  constexpr int kPasses = 6;
+  constexpr std::size_t kBuckets = std::size_t{1} << kDigitBits;
+  if (items.size() < 2048) {
+    std::sort(items.begin(), items.end(),
+              [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+    return;
+  }
+  std::vector<std::uint32_t> counts(kBuckets * kPasses, 0);
+  for (const Keyed& item : items) {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      counts[static_cast<std::size_t>(pass) * kBuckets +
+             ((item.key >> (pass * kDigitBits)) & (kBuckets - 1))]++;
+    }
+  }
+  std::vector<Keyed> other(items.size());
+  for (int pass = 0; pass < kPasses; ++pass) {
+    std::uint32_t* count = counts.data() + static_cast<std::size_t>(pass) * kBuckets;
+    const int shift = pass * kDigitBits;
+    if (count[(items.front().key >> shift) & (kBuckets - 1)] == items.size()) continue;
+    std::uint32_t start = 0;
+    for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+      start += std::exchange(count[bucket], start);
+    }
+    for (const Keyed& item : items) other[count[(item.key >> shift) & (kBuckets - 1)]++] = item;
+    items.swap(other);
+  }
+}
+
+// Calls group(first, last, twice_rank) for each run of equal keys of sorted items.
+template <class Group>
+void for_each_tie(const std::vector<Keyed>& items, Group group) {
+  for (std::size_t first = 0; first < items.size();) {
+    std::size_t last = first + 1;
+    while (last < items.size() && items[last].key == items[first].key) last++;
+    group(first, last, static_cast<std::uint32_t>(first + last + 1));
+    first = last;
+  }
+}
+
+// Twice the average rank of each value: whole numbers from 2 to 2n.
+std::vector<std::uint32_t> twice_ranks(std::span<const double> values) {
+  std::vector<Keyed> items(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    items[i] = {sort_key(values[i]), static_cast<std::uint32_t>(i)};
+  }
+  sort_by_key(items);
+  std::vector<std::uint32_t> ranks(values.size());
+  for_each_tie(items, [&](std::size_t first, std::size_t last, std::uint32_t rank) {
+    for (std::size_t i = first; i < last; ++i) ranks[items[i].payload] = rank;
+  });
+  return ranks;
+}
+
+}  // namespace
+
+std::optional<double> pearson(std::span<const double> x, std::span<const double> y) {
+  require_pairs(x, y);
+  require_finite(x, "first");
+  require_finite(y, "second");
+  if (x.size() == 1) return std::nullopt;
+  // n products of two numbers below 2^(bits + 1) must fit in 127 bits.
+  const int bits = std::min(53, (126 - static_cast<int>(std::bit_width(x.size()))) / 2 - 1);
+  const Fixed a(x, bits);
+  const Fixed b(y, bits);
+  if (a.constant() || b.constant()) return std::nullopt;
+  Wide aa = 0;
+  Wide bb = 0;
+  Wide ab = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int64_t u = a.at(i);
+    const std::int64_t v = b.at(i);
+    aa += static_cast<Wide>(u) * u;
+    bb += static_cast<Wide>(v) * v;
+    ab += static_cast<Wide>(u) * v;
+  }
+  const auto n = static_cast<long double>(x.size());
+  const long double var_a = static_cast<long double>(aa) - a.rest() * a.rest() / n;
+  const long double var_b = static_cast<long double>(bb) - b.rest() * b.rest() / n;
+  const long double cov = static_cast<long double>(ab) - a.rest() * b.rest() / n;
+  return clamped(cov / (std::sqrt(var_a) * std::sqrt(var_b)));
+}
+
+std::optional<double> spearman(std::span<const double> x, std::span<const double> y) {
+  require_pairs(x, y);
+  require_finite(x, "first");
+  require_finite(y, "second");
+  if (x.size() == 1) return std::nullopt;
+  const auto n = static_cast<std::int64_t>(x.size());
+  // Twice the ranks have the mean n + 1 whatever the ties, so that all sums are of whole numbers.
+  const auto centred = [n](std::uint32_t twice_rank) {
+    return static_cast<std::int64_t>(twice_rank) - (n + 1);
+  };
+  Wide xx = 0;
+  Wide yy = 0;
+  Wide xy = 0;
+  std::vector<Keyed> items(y.size());
+  {
+    const std::vector<std::uint32_t> x_ranks = twice_ranks(x);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      items[i] = {sort_key(y[i]), x_ranks[i]};
+      xx += static_cast<Wide>(centred(x_ranks[i])) * centred(x_ranks[i]);
+    }
+  }
+  sort_by_key(items);
+  for_each_tie(items, [&](std::size_t first, std::size_t last, std::uint32_t rank) {
+    const std::int64_t v = centred(rank);
+    Wide sum = 0;
+    for (std::size_t i = first; i < last; ++i) sum += centred(items[i].payload);
+    xy += sum * v;
+    yy += static_cast<Wide>(v) * v * static_cast<std::int64_t>(last - first);
+  });
+  if (xx == 0 || yy == 0) return std::nullopt;
+  return clamped(static_cast<long double>(xy) / (std::sqrt(static_cast<long double>(xx)) *
+                                                 std::sqrt(static_cast<long double>(yy))));
+}
+
+std::vector<double> average_ranks(std::span<const double> values) {
+  require_finite(values, "the");
+  const std::vector<std::uint32_t> twice = twice_ranks(values);
+  std::vector<double> ranks(twice.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<double>(twice[i]) / 2;
+  return ranks;
+}
+
+}  // namespace petlab::metrics

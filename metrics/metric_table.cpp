@@ -1,0 +1,67 @@
+#include "metrics/metric_table.h"
+
+#include <array>
+#include <stdexcept>
+
+#include "metrics/correlation.h"
+#include "metrics/nearest_word.h"
+
+namespace petlab::metrics {
+namespace {
+
+constexpr MetricRow labels(std::string_view name, std::string_view help,
+                           double (*function)(const Confusion&)) {
+  return {.name = name, .help = help, .input = MetricInput::labels, .of_labels = function};
+}
+
+constexpr MetricRow scores(std::string_view name, std::string_view help,
+                           std::optional<double> (*function)(std::span<const double>,
+                                                             std::span<const double>)) {
+  return {.name = name, .help = help, .input = MetricInput::scores, .of_scores = function};
+}
+
+constexpr MetricRow text(std::string_view name, std::string_view help, double printed_scale,
+                         bool higher_is_better = true) {
+  return {.name = name,
+          .help = help,
+          .input = MetricInput::text,
+          .higher_is_better = higher_is_better,
+          .printed_scale = printed_scale};
+}
+
+constexpr std::array kTable = {
+    text("bleu", "BLEU as sacrebleu computes it, 0 to 100", 1),
+    text("chrf", "chrF, and with --word-order 2 chrF++, as sacrebleu computes it, 0 to 100", 1),
+    text("ter", "translation edit rate as sacrebleu computes it, in percent; lower is better", 1,
+         false),
+    text("rouge1", "ROUGE-1 F of single words as rouge-score computes it, 0 to 1", 100),
+    text("rouge2", "ROUGE-2 F of pairs of words as rouge-score computes it, 0 to 1", 100),
+    text("rougeL", "ROUGE-L F of the longest common subsequence of the whole text, 0 to 1", 100),
+    text("rougeLsum", "ROUGE-L F over sentences on lines of their own, 0 to 1", 100),
+    labels("accuracy", "fraction of labels that are right", accuracy),
+    labels("f1", "F1 of class 1 against class 0", f1),
+    labels("f1-macro", "mean of the F1 of each class that occurs", f1_macro),
+    labels("matthews", "Matthews correlation of labels, -1 to 1", matthews),
+    scores("pearson", "Pearson correlation of numbers, -1 to 1", pearson),
+    scores("spearman", "Spearman rank correlation of numbers, -1 to 1", spearman),
+};
+
+}  // namespace
+
+std::span<const MetricRow> metric_table() { return kTable; }
+
+const MetricRow* find_metric(std::string_view name) {
+  for (const MetricRow& row : kTable) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+const MetricRow& metric_named(std::string_view name) {
+  if (const MetricRow* row = find_metric(name)) return *row;
+  std::vector<std::string_view> names;
+  for (const MetricRow& row : kTable) names.push_back(row.name);
+  throw std::invalid_argument(unknown_word("metric", name, names));
+}
+
+}  // namespace petlab::metrics

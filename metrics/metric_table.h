@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metrics/classification.h"
+
+namespace petlab::metrics {
+
+/// What a metric compares.
+enum class MetricInput {
+  labels,  // class labels, counted in a Confusion
+  scores,  // real numbers
+  text,    // lines of text; computed by metrics/bleu.h, chrf.h, ter.h, rouge.h
+};
+
+/// A metric, under the name that it has in sweep files, results, reports and `petlab score`.
+struct MetricRow {
+  std::string_view name;
+  std::string_view help;  // one line
+  MetricInput input = MetricInput::labels;
+  bool higher_is_better = true;
+  /// Tables print the value times this: 100 where the value is a fraction, 1 where it is a
+  /// percentage.
+  double printed_scale = 100;
+  /// Set where input is labels; same errors as the functions of metrics/classification.h.
+  double (*of_labels)(const Confusion& confusion) = nullptr;
+  /// Set where input is scores; gold, then predicted. Undefined is std::nullopt.
+  std::optional<double> (*of_scores)(std::span<const double> gold,
+                                     std::span<const double> predicted) = nullptr;
+};
+
+/// Every metric, in the order in which `petlab score --list` shows them.
+std::span<const MetricRow> metric_table();
+
+/// The row of that name; nullptr where there is none.
+const MetricRow* find_metric(std::string_view name);
+
+/// The row of that name. Throws std::invalid_argument naming the nearest known name.
+const MetricRow& metric_named(std::string_view name);
+
+}  // namespace petlab::metrics

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace petlab::metrics {
+
+// Statistics of one number over seeds. Where n is too small for a statistic it is undefined:
+// std::nullopt, never 0. Every function throws std::invalid_argument for values that are not
+// finite.
+
+/// Undefined without values.
+std::optional<double> mean(std::span<const double> values);
+std::optional<double> median(std::span<const double> values);
+std::optional<double> minimum(std::span<const double> values);
+std::optional<double> maximum(std::span<const double> values);
+
+/// Sample standard deviation, with n - 1; undefined for n < 2.
+std::optional<double> sample_deviation(std::span<const double> values);
+
+/// sample_deviation / sqrt(n); undefined for n < 2.
+std::optional<double> standard_error(std::span<const double> values);
+
+/// A confidence interval.
+struct Interval {
+  double low = 0;
+  double high = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+/// mean ± t((1 + confidence) / 2, n - 1) · standard error; undefined for n < 2.
+/// Throws std::invalid_argument unless 0 < confidence < 1.
+std::optional<Interval> student_interval(std::span<const double> values, double confidence = 0.95);
+
+/// Percentile bootstrap interval of the mean; undefined for n < 2. Up to kExactBootstrapSize values
+/// the whole bootstrap distribution is enumerated, so that there is no chance in it; with more,
+/// `resamples` are drawn by a generator of its own from `seed`, the same on every machine.
+std::optional<Interval> bootstrap_interval(std::span<const double> values, double confidence = 0.95,
+                                           std::int64_t resamples = 10000,
+                                           std::uint64_t seed = 12345);
+inline constexpr std::size_t kExactBootstrapSize = 10;
+
+/// A two-sided t test.
+struct TTest {
+  double t = 0;
+  double degrees_of_freedom = 0;
+  double p = 1;
+};
+
+/// Of the differences a[i] - b[i]; undefined for n < 2 and where all differences are equal.
+/// Throws std::invalid_argument where the lengths differ.
+std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const double> b);
+
+/// Welch's test of two samples of unequal variance; undefined where a sample has fewer than two
+/// values, or where both are constant.
+std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const double> b);
+
+/// Wilcoxon's signed-rank test.
+struct WilcoxonTest {
+  std::int64_t nonzero = 0;  // pairs that differ; the others are dropped
+  double w_plus = 0;         // sum of the ranks of positive differences a - b, ties average
+  double w_minus = 0;
+  double p = 1;  // two-sided and exact: from all 2^nonzero signs
+};
+
+/// Undefined where no pair differs. Throws std::invalid_argument where the lengths differ, and for
+/// more than kMaxWilcoxonPairs pairs.
+std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
+                                                 std::span<const double> b);
+
+inline constexpr std::size_t kMaxWilcoxonPairs = 500;
+
+/// Student's t with any degrees of freedom > 0: the value below which a fraction p lies, and the
+/// probability of |t| or more.
+double student_t_quantile(double p, double degrees_of_freedom);
+double student_t_two_sided_p(double t, double degrees_of_freedom);
+
+/// A statistic that a report can ask for by name.
+struct SeedStatistic {
+  std::string_view name;  // n, mean, sd, se, median, min, max, ci95_low, ci95_high
+  std::string_view help;
+  std::optional<double> (*function)(std::span<const double> values);
+};
+
+/// All of them, in the order of help texts.
+std::span<const SeedStatistic> seed_statistics();
+
+/// The row of that name; nullptr where there is none.
+const SeedStatistic* find_seed_statistic(std::string_view name);
+
+}  // namespace petlab::metrics
