@@ -1,11 +1,188 @@
 #include "metrics/storage.h"
 
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "metrics/backbone_parameters.h"
+#include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
+#include "tests/support/golden.h"
 
 using namespace petlab::metrics;
+using petlab::testing::read_json;
+
+namespace {
+
+ModuleStorage shape(ModuleFamily family, std::int64_t size, bool share, MaskKind mask,
+                    double k = 0.5, std::int64_t tasks = 1) {
+  return {family, 768, 12, size, share, mask, k, tasks};
+}
+
+ModuleFamily family_named(const std::string& name) {
+  if (name == "lora") return ModuleFamily::lora;
+  if (name == "prefix") return ModuleFamily::prefix;
+  REQUIRE(name == "adapter");
+  return ModuleFamily::adapter;
+}
+
+// A case of bls_cases.json.
+ModuleStorage module_of(const nlohmann::json& row) {
+  ModuleStorage module;
+  module.family = family_named(row.at("module"));
+  const char* size_key = module.family == ModuleFamily::adapter ? "bn"
+                         : module.family == ModuleFamily::lora  ? "r"
+                                                                : "l";
+  module.size = row.at(size_key);
+  module.d_model = row.at("d");
+  module.layers = row.at("L");
+  const std::string variant = row.at("variant");
+  module.share = variant == "propetl" || variant == "only_share";
+  module.mask = variant == "propetl" || variant == "only_mask" ? MaskKind::learned : MaskKind::none;
+  if (row.at("k").is_number()) module.sparsity_ratio = row.at("k");
+  if (row.at("T").get<std::int64_t>() > 0) module.tasks = row.at("T");
+  return module;
+}
+
+// An integer, or a fraction "a/b".
+long double fraction(const nlohmann::json& value) {
+  if (value.is_number()) return static_cast<long double>(value.get<std::int64_t>());
+  const std::string text = value;
+  const std::size_t bar = text.find('/');
+  return static_cast<long double>(std::stoll(text.substr(0, bar))) /
+         static_cast<long double>(std::stoll(text.substr(bar + 1)));
+}
+
+}  // namespace
+
+TEST_CASE("storage bits agree with exact fractions", "[metrics]") {
+  const auto folder = petlab::testing::golden("petl");
+  if (!folder) return;
+  const auto file = read_json(*folder / "bls_cases.json");
+  for (const auto& [name, backbone] : file.at("backbones").items()) {
+    const PublishedBackbone* row = find_published_backbone(name);
+    REQUIRE(row != nullptr);
+    CHECK(row->d_model == backbone.at("d").get<std::int64_t>());
+    CHECK(row->layers == backbone.at("L").get<std::int64_t>());
+    CHECK(row->parameters == backbone.at("parameters").get<std::int64_t>());
+  }
+  int ran = 0;
+  for (const auto& row : file.at("cases")) {
+    INFO(row.at("table").get<std::string>() << " " << row.at("setting").get<std::string>());
+    const ModuleStorage module = module_of(row);
+    const auto exact = static_cast<double>(fraction(row.at("bits")));
+    // k is a decimal fraction, which a double holds to 1e-16.
+    CHECK(bls_bits(module) == Approx(exact).epsilon(row.at("bits").is_number() ? 0 : 1e-15));
+    if (row.contains("bits_counted_from_masks")) {
+      CHECK(stored_bits(module) == row.at("bits_counted_from_masks").get<std::int64_t>());
+    } else {
+      CHECK(static_cast<double>(stored_bits(module)) == exact);
+    }
+    const std::int64_t parameters =
+        find_published_backbone(row.at("backbone").get<std::string>())->parameters;
+    const std::int64_t tasks = row.at("percent_is") == "per task" ? 8 : 1;
+    CHECK(bls_percent(bls_bits(module), parameters, tasks) ==
+          Approx(row.at("percent").get<double>()).epsilon(1e-14));
+    ran++;
+  }
+  std::printf("bls_cases.json: %d cases\n", ran);
+  CHECK(ran > 0);
+}
 
 TEST_CASE("the number of zeros is truncated in double, as the reference computes it", "[metrics]") {
   CHECK(zeros_in_mask(0.9, 10) == 0);
   CHECK(zeros_in_mask(0.5, 49152) == 24576);
   CHECK(zeros_in_mask(0.3, 11520) == 8063);
+
+  const auto folder = petlab::testing::golden("petl");
+  if (!folder) return;
+  int ran = 0;
+  const auto file = read_json(*folder / "mask_operator" / "delicate_counts.json");
+  for (const auto& row : file.at("pairs")) {
+    CHECK(zeros_in_mask(row.at(1), row.at(0)) == row.at(2).get<std::int64_t>());
+    ran++;
+  }
+  std::printf("delicate_counts.json: %d pairs\n", ran);
+  CHECK(ran > 0);
+}
+
+TEST_CASE("each formula of the paper, worked by hand for one layer's module", "[metrics]") {
+  const double adapter = 2 * 64 * 768;
+  const double biases = 64 + 768;
+  const ModuleFamily kAdapter = ModuleFamily::adapter;
+  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::none)) == 32 * (adapter + biases) * 12);
+  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::none)) == 32 * (adapter + biases));
+  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::learned)) ==
+        32 * (adapter + biases) + adapter * 12);
+  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::random)) ==
+        32 * (adapter + biases) + adapter * 12);
+  CHECK(bls_bits(shape(kAdapter, 64, true, MaskKind::learned, 0.3, 8)) ==
+        32 * (adapter + biases) + adapter * (12 + 8));
+  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::learned, 0.25)) ==
+        32 * (adapter / 4 + biases) * 12);
+  // Several tasks share modules without masks: nothing is added.
+  CHECK(bls_bits(shape(kAdapter, 64, false, MaskKind::none, 1, 8)) ==
+        bls_bits(shape(kAdapter, 64, false, MaskKind::none)));
+  const double lora = 4 * 32 * 768;
+  CHECK(bls_bits(shape(ModuleFamily::lora, 32, true, MaskKind::learned)) == 32 * lora + lora * 12);
+  const double prefix = 2 * 64 * 768;
+  CHECK(bls_bits(shape(ModuleFamily::prefix, 64, false, MaskKind::learned)) ==
+        32 * prefix / 2 * 12);
+
+  const StorageBits parts = bls_parts(shape(kAdapter, 64, true, MaskKind::learned));
+  CHECK(parts.values == 32 * (adapter + biases));
+  CHECK(parts.masks == adapter * 12);
+}
+
+TEST_CASE("a formula reads as the paper prints it", "[metrics]") {
+  const auto formula = [](ModuleFamily family, bool share, MaskKind mask, std::int64_t tasks = 1) {
+    return bls_formula(shape(family, 4, share, mask, 0.5, tasks));
+  };
+  CHECK(formula(ModuleFamily::adapter, false, MaskKind::none) == "32·(2·bn·d + bn + d)·L");
+  CHECK(formula(ModuleFamily::adapter, true, MaskKind::none) == "32·(2·bn·d + bn + d)");
+  CHECK(formula(ModuleFamily::adapter, true, MaskKind::learned) ==
+        "32·(2·bn·d + bn + d) + 2·bn·d·L");
+  CHECK(formula(ModuleFamily::lora, true, MaskKind::random, 8) == "32·4·r·d + 4·r·d·(L + T)");
+  CHECK(formula(ModuleFamily::prefix, false, MaskKind::learned) == "32·2·k·l·d·L");
+}
+
+TEST_CASE("storage that has no formula is refused", "[metrics]") {
+  ModuleStorage module = shape(ModuleFamily::adapter, 0, false, MaskKind::none);
+  CHECK_THROWS_WITH(bls_bits(module), "the module's size is 0, must be > 0");
+  module.size = 8;
+  module.layers = -1;
+  CHECK_THROWS_WITH(stored_bits(module), "layers is -1, must be > 0");
+  module.layers = 12;
+  module.mask = MaskKind::learned;
+  module.sparsity_ratio = 1.5;
+  CHECK_THROWS_WITH(bls_bits(module), "sparsity_ratio is 1.5, must be in (0, 1]");
+  module.sparsity_ratio = std::nan("");
+  CHECK_THROWS_WITH(bls_bits(module), "sparsity_ratio is nan, must be in (0, 1]");
+  module.sparsity_ratio = 0.5;
+  module.tasks = 3;
+  CHECK_THROWS_WITH(bls_bits(module),
+                    "storage of masked modules that are not shared has no formula for 3 tasks: "
+                    "share is false, must be true with a mask and several tasks");
+  CHECK_THROWS_WITH(bls_percent(1, 0), "backbone_parameters is 0, must be > 0");
+}
+
+TEST_CASE("Hyperformer++ has its published number of parameters", "[metrics]") {
+  CHECK(hyperformer_parameters({}) == 5'163'440);
+  const double percent = parameters_percent(hyperformer_parameters({}), 222'903'552, 8);
+  CHECK(std::lround(percent * 100) == 29);
+
+  const auto folder = petlab::testing::golden("petl");
+  if (!folder) return;
+  const auto file = read_json(*folder / "hyperformer_t5" / "case.json");
+  CHECK(hyperformer_parameters({}) == file.at("real_size").at("parameters").get<std::int64_t>());
+  const auto& method = file.at("method");
+  const auto backbone = read_json(*folder / "settings.json").at("backbone");
+  const HyperformerSize tiny{backbone.at("hidden"),   backbone.at("layers"),
+                             backbone.at("layers"),   method.at("bn"),
+                             method.at("tasks"),      method.at("task_embedding"),
+                             method.at("mlp_hidden"), method.at("projected")};
+  CHECK(32 * hyperformer_parameters(tiny) == file.at("bls").at("bits").get<std::int64_t>());
 }

@@ -1,0 +1,211 @@
+#include "metrics/correlation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/metrics/golden_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+using namespace petlab::metrics;
+using petlab::testing::numbers;
+using petlab::testing::read_json;
+using petlab::testing::read_json_lines;
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+struct Columns {
+  Numbers x;
+  Numbers y;
+};
+
+Columns random_columns(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  Columns columns;
+  for (std::size_t i = 0; i < n; ++i) {
+    columns.x.push_back(normal(random));
+    columns.y.push_back(0.5 * columns.x.back() + normal(random));
+  }
+  return columns;
+}
+
+void check_correlation(const nlohmann::json& expected, std::optional<double> value) {
+  if (expected.at("library") == "undefined") {
+    CHECK(!value);
+    return;
+  }
+  REQUIRE(value);
+  CHECK(*value == Approx(expected.at("library").get<double>())
+                      .margin(expected.at("tolerance").get<double>())
+                      .epsilon(0));
+}
+
+}  // namespace
+
+TEST_CASE("correlations agree with exact arithmetic", "[metrics]") {
+  const auto folder = petlab::testing::golden("metrics");
+  if (!folder) return;
+  int ran = 0;
+  for (const auto& row : read_json_lines(*folder / "glue_regression.jsonl")) {
+    INFO(row.at("name").get<std::string>());
+    const Numbers gold = numbers(row.at("gold"));
+    const Numbers predicted = numbers(row.at("pred"));
+    check_correlation(row.at("pearson"), pearson(gold, predicted));
+    check_correlation(row.at("spearman"), spearman(gold, predicted));
+    ran++;
+  }
+  std::printf("glue_regression.jsonl: %d cases\n", ran);
+  CHECK(ran > 0);
+}
+
+TEST_CASE("correlations of a million pairs agree with scipy's values", "[metrics]") {
+  const auto folder = petlab::testing::golden("metrics");
+  if (!folder) return;
+  int ran = 0;
+  const auto file = read_json(*folder / "glue_big.json");
+  for (const auto& row : file.at("cases")) {
+    if (row.at("kind") != "regression") continue;
+    auto state = row.at("seed").get<std::uint32_t>();
+    const auto next = [&state] {
+      state = state * 1664525u + 1013904223u;
+      return state >> 8;
+    };
+    Numbers gold;
+    Numbers predicted;
+    for (std::int64_t i = 0; i < row.at("n").get<std::int64_t>(); ++i) {
+      const std::uint32_t a = next();
+      const std::uint32_t b = next();
+      gold.push_back(static_cast<double>(a % 26) / 5.0);
+      predicted.push_back(gold.back() * 0.5 + static_cast<double>(b % 1000) / 250.0);
+    }
+    REQUIRE(Numbers(predicted.begin(), predicted.begin() + 4) == numbers(row.at("first_4_pred")));
+    const double tolerance = row.at("tolerance");
+    CHECK(*pearson(gold, predicted) ==
+          Approx(row.at("pearson").at("value").get<double>()).margin(tolerance).epsilon(0));
+    CHECK(*spearman(gold, predicted) ==
+          Approx(row.at("spearman").at("value").get<double>()).margin(tolerance).epsilon(0));
+    ran++;
+  }
+  std::printf("glue_big.json: %d cases of numbers\n", ran);
+  CHECK(ran > 0);
+}
+
+TEST_CASE("correlations refuse columns that do not pair up or are not finite", "[metrics]") {
+  const Numbers two = {1, 2};
+  const Numbers three = {1, 2, 3};
+  CHECK_THROWS_WITH(pearson(two, three), "2 and 3 numbers: as many are wanted");
+  CHECK_THROWS_WITH(spearman(Numbers{}, Numbers{}), "no pairs of numbers: at least one is wanted");
+  CHECK_THROWS_WITH(pearson(three, Numbers{1, NAN, 2}),
+                    "second number nan of element 1 is not finite");
+  CHECK_THROWS_WITH(spearman(Numbers{1, 2, -INFINITY}, three),
+                    "first number -inf of element 2 is not finite");
+
+  const auto folder = petlab::testing::golden("metrics");
+  if (!folder) return;
+  int ran = 0;
+  for (const auto& row : read_json(*folder / "glue_refused.json")) {
+    if (row.at("metrics") == "classification") continue;
+    INFO(row.at("name").get<std::string>());
+    const Numbers gold = numbers(row.at("gold"));
+    const Numbers predicted = numbers(row.at("pred"));
+    CHECK_THROWS_AS(pearson(gold, predicted), std::invalid_argument);
+    CHECK_THROWS_AS(spearman(gold, predicted), std::invalid_argument);
+    ran++;
+  }
+  std::printf("glue_refused.json: %d cases of numbers\n", ran);
+  CHECK(ran > 0);
+}
+
+TEST_CASE("the order of the pairs changes no digit of a correlation", "[metrics]") {
+  for (const std::size_t n : {7u, 1000u, 5000u}) {
+    const Columns columns = random_columns(n, 11);
+    std::vector<std::size_t> order(n);
+    for (std::size_t i = 0; i < n; ++i) order[i] = i;
+    std::mt19937 random(5);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::shuffle(order.begin(), order.end(), random);
+      Columns other;
+      for (const std::size_t i : order) {
+        other.x.push_back(columns.x[i]);
+        other.y.push_back(columns.y[i]);
+      }
+      CHECK(*pearson(other.x, other.y) == *pearson(columns.x, columns.y));
+      CHECK(*spearman(other.x, other.y) == *spearman(columns.x, columns.y));
+    }
+  }
+}
+
+TEST_CASE("shifting and scaling a column leaves Pearson, and its sign turns with the scale's",
+          "[metrics]") {
+  const Columns columns = random_columns(300, 2);
+  const double r = *pearson(columns.x, columns.y);
+  for (const double scale : {3.7, 1e-200, 1e200, -0.25}) {
+    for (const double shift : {0.0, -12.5, 1e3}) {
+      Numbers y = columns.y;
+      for (double& value : y) value = value * scale + shift * std::fabs(scale);
+      CHECK(*pearson(columns.x, y) == Approx(scale > 0 ? r : -r).margin(1e-13).epsilon(0));
+    }
+  }
+  // A power of two rounds nothing.
+  Numbers halved = columns.y;
+  for (double& value : halved) value *= 0.5;
+  CHECK(*pearson(columns.x, halved) == r);
+  CHECK(*pearson(columns.y, columns.x) == r);
+}
+
+TEST_CASE("any increasing map of a column leaves Spearman to the last digit", "[metrics]") {
+  const Columns columns = random_columns(4000, 4);
+  Numbers mapped = columns.y;
+  for (double& value : mapped) value = std::exp(value);
+  CHECK(*spearman(columns.x, mapped) == *spearman(columns.x, columns.y));
+}
+
+TEST_CASE("a column agrees with itself, and a constant one with nothing", "[metrics]") {
+  const Columns columns = random_columns(3000, 9);
+  CHECK(*pearson(columns.x, columns.x) == 1.0);
+  CHECK(*spearman(columns.x, columns.x) == 1.0);
+  const Numbers constant(3000, 0.1);
+  CHECK(!pearson(columns.x, constant));
+  CHECK(!spearman(constant, columns.y));
+  CHECK(!pearson(Numbers{1}, Numbers{2}));
+  CHECK(!spearman(Numbers{1}, Numbers{2}));
+}
+
+TEST_CASE("the ends of double's range are columns like any other", "[metrics]") {
+  const Numbers x = {-1.7e308, 1.7e308, 0};
+  const Numbers y = {5e-324, 1.5e-323, 1e-323};
+  CHECK(*pearson(x, y) == Approx(1.0));
+  CHECK(*spearman(x, y) == 1.0);
+}
+
+TEST_CASE("ties share their average rank, 0.0 and -0.0 among them", "[metrics]") {
+  CHECK(average_ranks(Numbers{10, -3, 10, 7}) == Numbers{3.5, 1, 3.5, 2});
+  CHECK(average_ranks(Numbers{0.0, -0.0, 1}) == Numbers{1.5, 1.5, 3});
+  CHECK(average_ranks(Numbers{}).empty());
+}
+
+TEST_CASE("ranks of many numbers equal those of a plain sort", "[metrics]") {
+  std::mt19937 random(8);
+  for (const double step : {1e-7, 1.0, 1e9}) {
+    Numbers values(5000);
+    for (double& value : values) {
+      value = step * (static_cast<double>(random() % 3000) - 1500.0);
+    }
+    Numbers sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const Numbers ranks = average_ranks(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto [low, high] = std::equal_range(sorted.begin(), sorted.end(), values[i]);
+      const auto first = static_cast<double>(low - sorted.begin());
+      const auto last = static_cast<double>(high - sorted.begin());
+      REQUIRE(ranks[i] == (first + last + 1) / 2);
+    }
+  }
+}
