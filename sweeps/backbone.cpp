@@ -1,0 +1,135 @@
+#include "sweeps/backbone.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+#include "sweeps/fields.h"
+#include "sweeps/files.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uintmax_t kMaxConfig = 4 << 20;
+// Far beyond any real size, and small enough that no product below leaves 64 bits.
+constexpr std::int64_t kMaxDimension = 1 << 22;
+
+class Config {
+ public:
+  Config(const std::filesystem::path& file, const json& object) : file_(file), object_(object) {}
+
+  std::int64_t size(const char* key, std::optional<std::int64_t> otherwise = std::nullopt,
+                    std::int64_t least = 1) const {
+    const auto found = object_.find(key);
+    if (found == object_.end() || found->is_null()) {
+      if (otherwise) return *otherwise;
+      throw Error(fmt::format("{}: found no {}, wanted a whole number > 0", file_.string(), key));
+    }
+    const bool fits = found->is_number_integer() &&
+                      (!found->is_number_unsigned() || found->get<std::uint64_t>() <= INT64_MAX);
+    const std::int64_t value = fits ? found->get<std::int64_t>() : -1;
+    if (!fits || value < least || value > kMaxDimension) {
+      throw Error(fmt::format("{}: {}: found {}, wanted a whole number from {} to {}",
+                              file_.string(), key, shown(*found), least, kMaxDimension));
+    }
+    return value;
+  }
+
+ private:
+  const std::filesystem::path& file_;
+  const json& object_;
+};
+
+}  // namespace
+
+std::int64_t BackboneShape::parameters() const {
+  const std::int64_t d = d_model;
+  if (decoder_layers == 0) {
+    const std::int64_t norm = 2 * d;
+    const std::int64_t embeddings = (vocab_size + max_positions + type_vocab_size) * d + norm;
+    const std::int64_t attention = 4 * (d * d + d) + norm;
+    const std::int64_t feed_forward = 2 * d * d_ff + d_ff + d + norm;
+    const std::int64_t pooler = d * d + d;
+    return embeddings + encoder_layers * (attention + feed_forward) + pooler;
+  }
+  // T5: no biases, norms of d weights, one table of relative positions a stack.
+  const std::int64_t attention = 4 * d * heads * d_head;
+  const std::int64_t feed_forward = (gated_ff ? 3 : 2) * d * d_ff;
+  const std::int64_t embeddings = vocab_size * d * (tied_embeddings ? 1 : 2);
+  return embeddings + encoder_layers * (attention + feed_forward + 2 * d) +
+         decoder_layers * (2 * attention + feed_forward + 3 * d) + 2 * relative_buckets * heads +
+         2 * d;
+}
+
+BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.json";
+  const json object = json::parse(read_file(file, kMaxConfig), nullptr, false);
+  if (!object.is_object()) {
+    throw Error(fmt::format("{}: found no JSON object, wanted a Hugging Face configuration",
+                            file.string()));
+  }
+  const Config config(file, object);
+  BackboneShape shape;
+  const json type = object.value("model_type", json());
+  shape.model_type = type.is_string() ? type.get<std::string>() : "";
+  if (shape.model_type == "bert" || shape.model_type == "roberta") {
+    shape.d_model = config.size("hidden_size");
+    shape.encoder_layers = config.size("num_hidden_layers");
+    shape.heads = config.size("num_attention_heads");
+    shape.d_ff = config.size("intermediate_size");
+    shape.vocab_size = config.size("vocab_size");
+    shape.max_positions = config.size("max_position_embeddings");
+    shape.type_vocab_size = config.size("type_vocab_size");
+    if (shape.d_model % shape.heads != 0) {
+      throw Error(
+          fmt::format("{}: num_attention_heads: found {}, wanted a divisor of hidden_size "
+                      "({})",
+                      file.string(), shape.heads, shape.d_model));
+    }
+    shape.d_head = shape.d_model / shape.heads;
+    return shape;
+  }
+  if (shape.model_type == "t5") {
+    shape.d_model = config.size("d_model");
+    shape.encoder_layers = config.size("num_layers");
+    shape.decoder_layers = config.size("num_decoder_layers", shape.encoder_layers);
+    shape.heads = config.size("num_heads");
+    shape.d_head = config.size("d_kv");
+    shape.d_ff = config.size("d_ff");
+    shape.vocab_size = config.size("vocab_size");
+    shape.relative_buckets = config.size("relative_attention_num_buckets", 32);
+    const json feed_forward = object.value("feed_forward_proj", json("relu"));
+    shape.gated_ff =
+        feed_forward.is_string() && feed_forward.get_ref<const std::string&>().starts_with("gated");
+    const json tied = object.value("tie_word_embeddings", json(true));
+    shape.tied_embeddings = !tied.is_boolean() || tied.get<bool>();
+    return shape;
+  }
+  throw Error(fmt::format("{}: model_type: found {}, wanted bert, roberta or t5", file.string(),
+                          shown(type)));
+}
+
+metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {
+  const ModuleRow* const row = find_module(config.module.kind);
+  if (row == nullptr || !row->family) {
+    throw std::invalid_argument(
+        fmt::format("module.kind is '{}', must be one with a storage formula", config.module.kind));
+  }
+  metrics::ModuleStorage storage;
+  storage.family = *row->family;
+  storage.d_model = shape.d_model;
+  storage.layers = shape.layers();
+  storage.size = find_field(row->size_field)->get(config).get<std::int64_t>();
+  storage.share = config.module.share;
+  storage.mask = config.module.mask;
+  storage.sparsity_ratio = config.module.sparsity_ratio;
+  storage.tasks = static_cast<std::int64_t>(config.tasks.size());
+  return storage;
+}
+
+}  // namespace petlab::sweeps

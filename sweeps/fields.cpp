@@ -1,0 +1,276 @@
+#include "sweeps/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "sweeps/catalog.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+// Sizes above these are mistakes, and products of them would leave 64 bits.
+constexpr std::int64_t kMaxSize = 1 << 20;
+constexpr std::int64_t kMaxCount = 1'000'000'000;
+
+bool between(std::int64_t value, std::int64_t low, std::int64_t high) {
+  return low <= value && value <= high;
+}
+bool positive(double value) { return std::isfinite(value) && value > 0; }
+
+bool set_integer(std::int64_t& target, const json& value) {
+  if (!value.is_number_integer()) return false;
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+    return false;
+  }
+  target = value.get<std::int64_t>();
+  return true;
+}
+
+bool set_number(double& target, const json& value) {
+  if (!value.is_number()) return false;
+  target = value.get<double>();
+  return true;
+}
+
+constexpr std::string_view kPositiveNumber = "a number > 0";
+constexpr std::string_view kSize = "a whole number from 1 to 1048576";
+constexpr std::string_view kCount = "a whole number from 1 to 1000000000";
+constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
+
+// One lambda a column keeps a row readable; MEMBER is a path like training.epochs.
+#define PETLAB_INTEGER(NAME, MEMBER, WANTED, LOW, HIGH, HASHED)                         \
+  Field {                                                                               \
+    NAME, WANTED, [](const TrialConfig& c) { return json(c.MEMBER); },                  \
+        [](TrialConfig& c, const json& value) { return set_integer(c.MEMBER, value); }, \
+        [](const TrialConfig& c) { return between(c.MEMBER, LOW, HIGH); }, HASHED       \
+  }
+#define PETLAB_NUMBER(NAME, MEMBER, WANTED, CONDITION)                                 \
+  Field {                                                                              \
+    NAME, WANTED, [](const TrialConfig& c) { return json(c.MEMBER); },                 \
+        [](TrialConfig& c, const json& value) { return set_number(c.MEMBER, value); }, \
+        [](const TrialConfig& c) {                                                     \
+          const double x = c.MEMBER;                                                   \
+          return CONDITION;                                                            \
+        },                                                                             \
+        true                                                                           \
+  }
+
+const std::array kFields = {
+    Field{"backbone", "the name of a folder under PETLAB_HOME/models, or a path with a slash",
+          [](const TrialConfig& c) { return json(c.backbone); },
+          [](TrialConfig& c, const json& value) {
+            if (!value.is_string()) return false;
+            c.backbone = value.get<std::string>();
+            return true;
+          },
+          [](const TrialConfig& c) { return !c.backbone.empty(); }, false},
+    Field{"seed", "a whole number from 0 to 18446744073709551615",
+          [](const TrialConfig& c) { return json(c.seed.value); },
+          [](TrialConfig& c, const json& value) {
+            if (!value.is_number_integer()) return false;
+            if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
+            c.seed.value = value.get<std::uint64_t>();
+            return true;
+          },
+          [](const TrialConfig&) { return true; }, true},
+    Field{"module.kind", "adapter, lora, prefix, full_finetuning or head_only",
+          [](const TrialConfig& c) { return json(c.module.kind); },
+          [](TrialConfig& c, const json& value) {
+            if (!value.is_string()) return false;
+            c.module.kind = value.get<std::string>();
+            return true;
+          },
+          [](const TrialConfig& c) { return find_module(c.module.kind) != nullptr; }, true},
+    Field{"module.share", "true or false",
+          [](const TrialConfig& c) { return json(c.module.share); },
+          [](TrialConfig& c, const json& value) {
+            if (!value.is_boolean()) return false;
+            c.module.share = value.get<bool>();
+            return true;
+          },
+          [](const TrialConfig&) { return true; }, true},
+    Field{"module.mask", "none, learned or random",
+          [](const TrialConfig& c) { return json(metrics::to_string(c.module.mask)); },
+          [](TrialConfig& c, const json& value) {
+            if (!value.is_string()) return false;
+            const auto mask = metrics::mask_kind_from(value.get_ref<const std::string&>());
+            if (mask) c.module.mask = *mask;
+            return mask.has_value();
+          },
+          [](const TrialConfig&) { return true; }, true},
+    PETLAB_NUMBER("module.sparsity_ratio", module.sparsity_ratio, "a number > 0 and <= 1",
+                  x > 0 && x <= 1),
+    PETLAB_INTEGER("module.bottleneck", module.bottleneck, kSize, 1, kMaxSize, true),
+    PETLAB_INTEGER("module.rank", module.rank, kSize, 1, kMaxSize, true),
+    PETLAB_NUMBER("module.alpha", module.alpha, kPositiveNumber, positive(x)),
+    PETLAB_INTEGER("module.prefix_length", module.prefix_length, kSize, 1, kMaxSize, true),
+    PETLAB_INTEGER("module.prefix_hidden", module.prefix_hidden, kSize, 1, kMaxSize, true),
+    PETLAB_INTEGER("training.epochs", training.epochs, kCount, 1, kMaxCount, true),
+    PETLAB_INTEGER("training.batch_size", training.batch_size, kSize, 1, kMaxSize, true),
+    PETLAB_INTEGER("training.gradient_accumulation", training.gradient_accumulation, kSize, 1,
+                   kMaxSize, true),
+    PETLAB_NUMBER("training.learning_rate", training.learning_rate, kPositiveNumber, positive(x)),
+    PETLAB_NUMBER("training.mask_learning_rate", training.mask_learning_rate, kPositiveNumber,
+                  positive(x)),
+    PETLAB_NUMBER("training.weight_decay", training.weight_decay, "a number >= 0",
+                  std::isfinite(x) && x >= 0),
+    PETLAB_NUMBER("training.warmup_ratio", training.warmup_ratio, "a number >= 0 and < 1",
+                  x >= 0 && x < 1),
+    PETLAB_NUMBER("training.max_grad_norm", training.max_grad_norm, "a number >= 0",
+                  std::isfinite(x) && x >= 0),
+    PETLAB_NUMBER("training.dropout", training.dropout, "-1, or a number >= 0 and < 1",
+                  x == -1 || (x >= 0 && x < 1)),
+    PETLAB_INTEGER("training.checkpoint_every", training.checkpoint_every, kCountOrNone, 0,
+                   kMaxCount, false),
+    PETLAB_INTEGER("data.max_tokens", data.max_tokens, "a whole number from 8 to 1048576", 8,
+                   kMaxSize, true),
+    PETLAB_INTEGER("data.max_train_examples", data.max_train_examples, kCountOrNone, 0, kMaxCount,
+                   true),
+    PETLAB_INTEGER("data.max_validation_examples", data.max_validation_examples, kCountOrNone, 0,
+                   kMaxCount, true),
+    PETLAB_INTEGER("data.max_test_examples", data.max_test_examples, kCountOrNone, 0, kMaxCount,
+                   true),
+};
+
+#undef PETLAB_INTEGER
+#undef PETLAB_NUMBER
+
+bool is_module_field(std::string_view name) {
+  return name.starts_with("module.") && name != "module.kind";
+}
+
+std::string with_nearest(std::string wanted, std::string_view word,
+                         const std::vector<std::string>& known) {
+  const std::string near = nearest_word(word, known);
+  return near.empty() ? wanted : fmt::format("{} (nearest: {})", wanted, near);
+}
+
+void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> declared,
+                 std::vector<FieldProblem>& problems) {
+  const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
+  if (config.tasks.empty()) {
+    problems.push_back({field, "nothing", "the name of a task"});
+    return;
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : config.tasks) {
+    if (!seen.insert(name).second) {
+      problems.push_back({field, fmt::format("{} twice", shown(name)), "each task once"});
+      continue;
+    }
+    const auto is_it = [&](const TaskDeclaration& task) { return task.name == name; };
+    if (find_task(name) != nullptr || std::any_of(declared.begin(), declared.end(), is_it)) {
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
+    for (const TaskDeclaration& task : declared) known.push_back(task.name);
+    problems.push_back(
+        {field, shown(name),
+         with_nearest("the name of a task, or of a .yaml file that declares one", name, known)});
+  }
+}
+
+void check_user(const TrialConfig& config, std::vector<FieldProblem>& problems) {
+  const json user = json::parse(config.user, nullptr, false);
+  if (!user.is_object()) {
+    problems.push_back({"user", shown(config.user), "a JSON object"});
+    return;
+  }
+  for (const auto& [key, value] : user.items()) {
+    if (value.is_structured()) {
+      problems.push_back(
+          {"user." + key, shown(value), "text, a number, true, false or null (user is flat)"});
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+const Field* find_field(std::string_view name) {
+  const auto* const found = std::find_if(kFields.begin(), kFields.end(),
+                                         [&](const Field& field) { return field.name == name; });
+  return found == kFields.end() ? nullptr : &*found;
+}
+
+bool is_active(const Field& field, const TrialConfig& config) {
+  const bool masked = config.module.mask != metrics::MaskKind::none;
+  const ModuleRow* const row = find_module(config.module.kind);
+  const auto has = [&](std::string_view name) {
+    return row != nullptr &&
+           std::find(row->fields.begin(), row->fields.end(), name) != row->fields.end();
+  };
+  if (field.name == "module.sparsity_ratio") return has(field.name) && masked;
+  if (field.name == "training.mask_learning_rate") {
+    return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
+  }
+  return !is_module_field(field.name) || has(field.name);
+}
+
+std::vector<FieldProblem> field_problems(const TrialConfig& config,
+                                         std::span<const TaskDeclaration> declared) {
+  std::vector<FieldProblem> problems;
+  const ModuleRow* const row = find_module(config.module.kind);
+  if (row == nullptr) {
+    std::vector<std::string> kinds;
+    for (const ModuleRow& module : modules()) kinds.emplace_back(module.kind);
+    problems.push_back(
+        {"module.kind", shown(config.module.kind),
+         with_nearest(std::string(find_field("module.kind")->wanted), config.module.kind, kinds)});
+  }
+  for (const Field& field : kFields) {
+    if (field.name == "module.kind" || !is_active(field, config) || field.in_range(config)) {
+      continue;
+    }
+    problems.push_back(
+        {std::string(field.name), shown(field.get(config)), std::string(field.wanted)});
+  }
+  check_tasks(config, declared, problems);
+  check_user(config, problems);
+  if (row != nullptr && !row->family) {
+    if (config.module.share) {
+      problems.push_back(
+          {"module.share", "true", fmt::format("false with module.kind {}", row->kind)});
+    }
+    if (config.module.mask != metrics::MaskKind::none) {
+      problems.push_back({"module.mask", std::string(metrics::to_string(config.module.mask)),
+                          fmt::format("none with module.kind {}", row->kind)});
+    }
+  }
+  const TrainingConfig& training = config.training;
+  if (training.gradient_accumulation > 0 && training.batch_size > 0 &&
+      training.batch_size % training.gradient_accumulation != 0) {
+    problems.push_back({"training.gradient_accumulation",
+                        std::to_string(training.gradient_accumulation),
+                        fmt::format("a divisor of training.batch_size ({})", training.batch_size)});
+  }
+  return problems;
+}
+
+std::string shown(const nlohmann::json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "a group of keys";
+  if (value.is_null()) return "nothing";
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (value.is_string()) {
+    text = fmt::format("'{}'", std::string_view(text).substr(1, text.size() - 2));
+  }
+  if (text.size() > 60) {
+    std::size_t cut = 57;
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+    text = text.substr(0, cut) + "…";
+  }
+  return text;
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,249 @@
+#include "sweeps/identity.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sweeps/error.h"
+#include "sweeps/fields.h"
+#include "sweeps/files.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+// The defaults of identity version 1. They never change: a field that differs from its value here
+// is hashed, so a new default in TrialConfig changes no id, and a new field gets a row with the
+// value that says what trials did before it was there. `kind` is empty for a default of all kinds.
+struct FrozenDefault {
+  std::string_view kind;
+  std::string_view field;
+  json value;
+};
+
+const std::vector<FrozenDefault>& frozen_defaults() {
+  static const std::vector<FrozenDefault> defaults = {
+      {"lora", "training.mask_learning_rate", 3e-2},
+      {"prefix", "training.mask_learning_rate", 1e-4},
+      {"", "seed", 42},
+      {"", "module.kind", "adapter"},
+      {"", "module.share", false},
+      {"", "module.mask", "none"},
+      {"", "module.sparsity_ratio", 0.5},
+      {"", "module.bottleneck", 64},
+      {"", "module.rank", 32},
+      {"", "module.alpha", 32.0},
+      {"", "module.prefix_length", 64},
+      {"", "module.prefix_hidden", 512},
+      {"", "training.epochs", 20},
+      {"", "training.batch_size", 128},
+      {"", "training.gradient_accumulation", 1},
+      {"", "training.learning_rate", 1e-4},
+      {"", "training.mask_learning_rate", 3e-3},
+      {"", "training.weight_decay", 0.1},
+      {"", "training.warmup_ratio", 0.1},
+      {"", "training.max_grad_norm", 1.0},
+      {"", "training.dropout", -1.0},
+      {"", "data.max_tokens", 128},
+      {"", "data.max_train_examples", 0},
+      {"", "data.max_validation_examples", 0},
+      {"", "data.max_test_examples", 0},
+  };
+  return defaults;
+}
+
+const json* frozen_default(std::string_view kind, std::string_view field) {
+  for (const FrozenDefault& row : frozen_defaults()) {
+    if (row.field == field && (row.kind.empty() || row.kind == kind)) return &row.value;
+  }
+  return nullptr;
+}
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+      throw Error("SHA-256: OpenSSL does not offer it, wanted it");
+    }
+  }
+  void add(const char* data, std::size_t size) { EVP_DigestUpdate(context_.get(), data, size); }
+  std::string finish() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
+    std::string text = "sha256:";
+    for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+std::string digest_of_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  }
+  Sha256 hash;
+  std::vector<char> buffer(1 << 20);
+  while (in) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    hash.add(buffer.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  if (in.bad()) {
+    throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  }
+  return hash.finish();
+}
+
+// What decides a backbone's numbers beside its weights.
+constexpr std::array kBackboneFiles = {"config.json",
+                                       "vocab.txt",
+                                       "vocab.json",
+                                       "merges.txt",
+                                       "spiece.model",
+                                       "tokenizer.model",
+                                       "sentencepiece.bpe.model",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "added_tokens.json"};
+
+// In the order in which the trainer looks for weights; only the first that is there is read.
+constexpr std::array kWeightFiles = {"model.safetensors", "model.safetensors.index.json",
+                                     "pytorch_model.bin", "pytorch_model.bin.index.json"};
+
+std::vector<std::string> weight_files(const std::filesystem::path& folder) {
+  for (const std::string name : kWeightFiles) {
+    if (!std::filesystem::is_regular_file(folder / name)) continue;
+    std::vector<std::string> files{name};
+    if (!name.ends_with(".index.json")) return files;
+    const json index = json::parse(read_file(folder / name, 64 << 20), nullptr, false);
+    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+      throw Error(fmt::format("{}: found no weight_map, wanted the index of a sharded checkpoint",
+                              (folder / name).string()));
+    }
+    for (const auto& [tensor, shard] : index["weight_map"].items()) {
+      const std::string shard_name = shard.is_string() ? shard.get<std::string>() : "";
+      if (shard_name.empty() || shard_name.find('/') != std::string::npos) {
+        throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file beside it",
+                                (folder / name).string(), tensor, shown(shard)));
+      }
+      files.push_back(shard_name);
+    }
+    std::sort(files.begin() + 1, files.end());
+    files.erase(std::unique(files.begin() + 1, files.end()), files.end());
+    return files;
+  }
+  throw Error(fmt::format("{}: found no weights, wanted {}", folder.string(),
+                          "model.safetensors, pytorch_model.bin or the index of one in shards"));
+}
+
+}  // namespace
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes.data(), bytes.size());
+  return hash.finish();
+}
+
+TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
+                 std::span<const std::string> task_digests) {
+  json identity = {{"identity", 1}, {"backbone", backbone_digest}, {"tasks", task_digests}};
+  for (const Field& field : fields()) {
+    if (!field.hashed || !is_active(field, config)) continue;
+    json value = field.get(config);
+    const json* const usual = frozen_default(config.module.kind, field.name);
+    if (usual == nullptr || *usual != value) identity[std::string(field.name)] = std::move(value);
+  }
+  const json user = json::parse(config.user);
+  for (const auto& [key, value] : user.items()) identity["user." + key] = value;
+  return {sha256(identity.dump()).substr(7, 16)};
+}
+
+FileDigests::FileDigests(std::filesystem::path cache_folder) {
+  if (cache_folder.empty()) return;
+  cache_file_ = std::move(cache_folder) / "digests.json";
+  try {
+    const json cache = json::parse(read_file(cache_file_, 64 << 20));
+    if (cache.at("v") != 1) return;
+    for (const auto& [key, digest] : cache.at("digests").items()) {
+      const auto& text = digest.get_ref<const std::string&>();
+      if (text.size() == 71 && text.starts_with("sha256:")) known_[key] = text;
+    }
+  } catch (const std::exception&) {
+    known_.clear();  // a cache may be anything; what it lacks is computed again
+  }
+}
+
+FileDigests::~FileDigests() { save(); }
+
+std::string FileDigests::of(const std::filesystem::path& file) {
+  const std::filesystem::path path = std::filesystem::absolute(file);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("{}: found no regular file, wanted one", file.string()));
+  }
+  const std::string key = fmt::format("{}|{}|{}.{:09}|{}", path.string(), status.st_size,
+                                      status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const std::string digest = digest_of_file(path);
+  known_[key] = digest;
+  changed_ = true;
+  return digest;
+}
+
+void FileDigests::save() noexcept {
+  if (!changed_ || cache_file_.empty()) return;
+  changed_ = false;
+  try {
+    std::filesystem::create_directories(cache_file_.parent_path());
+    const json cache = {{"v", 1}, {"digests", known_}};
+    write_file_atomically(cache_file_, cache.dump(1) + "\n");
+  } catch (const std::exception&) {
+    // A home that cannot be written costs the time of the next digest, nothing else.
+  }
+}
+
+std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests) {
+  if (!std::filesystem::is_regular_file(folder / "config.json")) {
+    throw Error(
+        fmt::format("{}: found no config.json, wanted the folder of a backbone", folder.string()));
+  }
+  std::vector<std::string> names = weight_files(folder);
+  for (const std::string name : kBackboneFiles) {
+    if (std::filesystem::is_regular_file(folder / name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  std::string all;
+  for (const std::string& name : names) {
+    all += fmt::format("{} {}\n", digests.of(folder / name), name);
+  }
+  return sha256(all);
+}
+
+std::string data_digest(const TaskDeclaration& task,
+                        std::span<const std::filesystem::path> data_folders, FileDigests& digests) {
+  const TaskFiles files = find_task_files(task, data_folders);
+  std::string all = fmt::format("layout {}\n", to_string(task.layouts[files.layout].format));
+  for (const std::filesystem::path& file : {files.train, files.validation, files.test}) {
+    all += (file.empty() ? "none" : digests.of(file)) + "\n";
+  }
+  return sha256(all);
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,80 @@
+#include "sweeps/locations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+
+namespace petlab::sweeps {
+namespace {
+
+std::string named(const Environment& environment, const std::string& name) {
+  return environment(name).value_or("");  // set but empty counts as not set
+}
+
+}  // namespace
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
+Locations find_locations(const Environment& environment) {
+  Locations locations;
+  if (const std::string home = named(environment, "PETLAB_HOME"); !home.empty()) {
+    locations.home = std::filesystem::absolute(home);
+  } else if (const std::string data = named(environment, "XDG_DATA_HOME"); !data.empty()) {
+    locations.home = std::filesystem::absolute(data) / "petlab";
+  } else if (const std::string user = named(environment, "HOME"); !user.empty()) {
+    locations.home = std::filesystem::absolute(user) / ".local/share/petlab";
+  } else {
+    throw std::invalid_argument(
+        "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set, one must name petlab's folder");
+  }
+  if (const std::string data = named(environment, "PETLAB_DATA"); !data.empty()) {
+    locations.data_folders.push_back(std::filesystem::absolute(data));
+  }
+  locations.data_folders.push_back(locations.home / "data");
+  return locations;
+}
+
+std::filesystem::path backbone_folder(const Locations& locations, const std::string& backbone,
+                                      const std::filesystem::path& relative_to) {
+  const bool is_path = backbone.find('/') != std::string::npos;
+  const std::filesystem::path folder =
+      is_path ? (std::filesystem::absolute(relative_to) / backbone).lexically_normal()
+              : locations.models() / backbone;
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(folder, unreadable)) return folder;
+  if (is_path) {
+    throw Error(
+        fmt::format("backbone {}: found no folder {}, wanted one with config.json and the "
+                    "weights",
+                    backbone, folder.string()));
+  }
+  std::vector<std::string> there;
+  for (std::filesystem::directory_iterator it(locations.models(), unreadable), end;
+       !unreadable && it != end; it.increment(unreadable)) {
+    std::error_code unknown;
+    if (it->is_directory(unknown)) there.push_back(it->path().filename().string());
+  }
+  std::sort(there.begin(), there.end());
+  std::string known;
+  for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
+  const std::string near = nearest_word(backbone, there);
+  throw Error(fmt::format(
+      "backbone {}: found no folder {}, wanted one with config.json and the "
+      "weights; there {}{} (PETLAB_HOME moves the folder, a name with a slash "
+      "is a path)",
+      backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
+      near.empty() ? "" : fmt::format(", nearest: {}", near)));
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,111 @@
+#include "sweeps/trial_config.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sweeps/catalog.h"
+#include "sweeps/fields.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+[[noreturn]] void refuse(const std::string& field, const json& found, std::string_view wanted) {
+  throw std::invalid_argument(fmt::format("{} is {}, must be {}", field, shown(found), wanted));
+}
+
+const std::string& task_name(const std::string& field, const json& value) {
+  if (!value.is_string()) refuse(field, value, "the name of a task");
+  return value.get_ref<const std::string&>();
+}
+
+void set_field(TrialConfig& config, const std::string& name, const json& value) {
+  const Field* const field = find_field(name);
+  if (field == nullptr) {
+    std::vector<std::string> known{"task", "tasks", "user"};
+    for (const Field& row : fields()) known.emplace_back(row.name);
+    const std::string near = nearest_word(name, known);
+    throw std::invalid_argument(
+        fmt::format("{} is no field of a trial{}", name,
+                    near.empty() ? "" : fmt::format(", nearest: {}", near)));
+  }
+  if (!field->set(config, value)) refuse(name, value, field->wanted);
+}
+
+}  // namespace
+
+std::vector<Problem> validate(const TrialConfig& config,
+                              std::span<const TaskDeclaration> declared) {
+  std::vector<Problem> problems;
+  for (const FieldProblem& problem : field_problems(config, declared)) {
+    problems.push_back(
+        {problem.field, fmt::format("is {}, must be {}", problem.found, problem.wanted)});
+  }
+  return problems;
+}
+
+ordered_json to_json(const TrialConfig& config) {
+  ordered_json out = ordered_json::object();
+  for (const Field& field : fields()) {
+    if (!is_active(field, config)) continue;
+    ordered_json value = field.get(config);
+    const std::size_t dot = field.name.find('.');
+    if (dot == std::string_view::npos) {
+      out[std::string(field.name)] = std::move(value);
+    } else {
+      out[std::string(field.name.substr(0, dot))][std::string(field.name.substr(dot + 1))] =
+          std::move(value);
+    }
+    if (field.name == "backbone") {  // the task stands second
+      if (config.tasks.size() == 1) {
+        out["task"] = config.tasks.front();
+      } else {
+        out["tasks"] = config.tasks;
+      }
+    }
+  }
+  out["user"] = ordered_json::parse(config.user);
+  return out;
+}
+
+TrialConfig trial_config_from_json(const json& input) {
+  if (!input.is_object()) refuse("config", input, "an object");
+  std::string kind = ModuleConfig{}.kind;
+  if (const auto module = input.find("module"); module != input.end()) {
+    if (!module->is_object()) refuse("module", *module, "an object");
+    if (const auto named = module->find("kind"); named != module->end()) {
+      if (!named->is_string()) refuse("module.kind", *named, find_field("module.kind")->wanted);
+      kind = named->get<std::string>();
+    }
+  }
+  TrialConfig config = default_config(kind);
+  for (const auto& [key, value] : input.items()) {
+    if (key == "task") {
+      config.tasks = {task_name(key, value)};
+    } else if (key == "tasks") {
+      if (!value.is_array()) refuse(key, value, "a list of names of tasks");
+      config.tasks.clear();
+      for (const json& name : value) config.tasks.push_back(task_name(key, name));
+    } else if (key == "user") {
+      if (!value.is_object()) refuse(key, value, "an object");
+      config.user = value.dump();
+    } else if (key == "module" || key == "training" || key == "data") {
+      if (!value.is_object()) refuse(key, value, "an object");
+      for (const auto& [inner, inner_value] : value.items()) {
+        set_field(config, key + "." + inner, inner_value);
+      }
+    } else {
+      set_field(config, key, value);
+    }
+  }
+  if (input.contains("task") && input.contains("tasks")) {
+    throw std::invalid_argument("task and tasks are both there, must be one of them");
+  }
+  return config;
+}
+
+}  // namespace petlab::sweeps
