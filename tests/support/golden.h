@@ -15,6 +15,10 @@ std::optional<std::filesystem::path> golden(const std::string& part);
 /// Without either, prints that the case is skipped and returns std::nullopt.
 std::optional<std::filesystem::path> real_data();
 
+/// ../shared/reference/published.json beside the repository: every value that the paper prints.
+/// Where it is not there, prints that the case is skipped and returns std::nullopt.
+std::optional<std::filesystem::path> published_values();
+
 /// PETLAB_HOME or its default; the encoder that setup.sh unpacked, where it is there.
 std::optional<std::filesystem::path> minilm();
 

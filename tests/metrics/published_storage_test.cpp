@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "metrics/backbone_parameters.h"
+#include "metrics/storage.h"
+#include "tests/metrics/golden_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+// Every storage percentage that the paper prints, from the formulas, to its printed digits.
+
+using namespace petlab::metrics;
+using petlab::testing::read_json;
+
+namespace {
+
+// A printed percentage and what the formula gives for it.
+struct Value {
+  std::string where;
+  double printed = 0;
+  int decimals = 0;  // of the printed value
+  double computed = 0;
+};
+
+// A printed value that does not follow from the paper's own formulas, and the value that does.
+struct Erratum {
+  std::string where;
+  double printed = 0;
+  double formula = 0;
+};
+
+// reference/method.md, "Errata".
+const std::vector<Erratum> kStorageErrata = {
+    {"table14 adapter bn=769", 12.72, 12.734},          // the printed 12.72 is bn 768
+    {"table14 propetl_adapter bn=3042", 3.706, 3.670},  // the printed 3.706 is bn 3072
+    {"table2 single-task adapter bn=64", 1.070, 1.067},
+    {"table2 multi-task adapter bn=64", 0.130, 0.133},
+    {"table4 GLUE prefix only_mask same bn 64/15", 0.11, 0.142},
+    {"table12 GLUE prefix only_mask same bn 64/15", 0.11, 0.142},
+    {"table4 GLUE lora only_mask same bn 32/15", 0.11, 0.142},
+    {"table12 GLUE lora only_mask same bn 32/15", 0.11, 0.142},
+    {"table4 GLUE lora only_mask same k 8/50", 0.11, 0.118},
+    {"table12 GLUE lora only_mask same k 8/50", 0.11, 0.118},
+    {"table4 Ro-En adapter only_mask same bn 384/8", 0.46, 0.520},
+    {"table12 Ro-En adapter only_mask same bn 384/8", 0.46, 0.520},
+    {"table12 GLUE prefix only_mask same k and bn 64/50", 0.48, 0.473},
+    {"table12 GLUE lora only_mask same k and bn 32/50", 0.48, 0.473},
+    // Not in that list. One backbone for eight tasks is 12.5 % a task, as table 2 prints.
+    {"table3 full_finetuning", 25, 12.5},
+};
+
+const std::vector<Erratum> kParameterErrata = {
+    {"table1 propetl_adapter bn=64", 1.04, 1.026},
+    {"table1 propetl_lora bn=32", 1.04, 1.025},
+    {"table2 multi-task propetl_adapter bn=64", 0.156, 0.182},
+    {"table2 multi-task propetl_adapter bn=6", 0.016, 0.017},
+    // Not in that list. Table 2's errata follow the same formula.
+    {"table3 full_finetuning", 25, 12.5},
+    {"table3 propetl_adapter bn=64", 0.0283, 0.0328},
+};
+
+// The decimals of the shortest text of a number; `least` where the paper prints trailing zeros.
+int decimals_of(const nlohmann::json& printed, int least = 0) {
+  const std::string text = printed.dump();
+  const std::size_t point = text.find('.');
+  const int digits = point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
+  return std::max(text.ends_with(".0") ? 0 : digits, least);
+}
+
+bool rounds_to(double computed, double printed, int decimals) {
+  return std::fabs(computed - printed) <= 0.5 * std::pow(10.0, -decimals) + 1e-12;
+}
+
+// Every value is reproduced but those of `errata`, each of which must occur, as printed there.
+void check_all(const std::vector<Value>& values, const std::vector<Erratum>& errata) {
+  std::vector<bool> met(errata.size(), false);
+  for (const Value& value : values) {
+    INFO(value.where << ": printed " << value.printed << ", computed " << value.computed);
+    bool erratum = false;
+    for (std::size_t i = 0; i < errata.size(); ++i) {
+      if (errata[i].where != value.where) continue;
+      erratum = true;
+      met[i] = true;
+      CHECK(errata[i].printed == value.printed);
+      CHECK(rounds_to(value.computed, errata[i].formula, decimals_of(errata[i].formula)));
+    }
+    CHECK(rounds_to(value.computed, value.printed, value.decimals) == !erratum);
+  }
+  for (std::size_t i = 0; i < errata.size(); ++i) {
+    INFO("erratum " << errata[i].where);
+    CHECK(met[i]);
+  }
+}
+
+std::int64_t parameters_of(const std::string& backbone) {
+  return find_published_backbone(backbone)->parameters;
+}
+
+// A row's name: "propetl_adapter bn=64", "prefix l=64".
+ModuleStorage module_of(const std::string& row, const std::string& backbone, std::int64_t tasks) {
+  const PublishedBackbone* shape = find_published_backbone(backbone);
+  ModuleStorage module;
+  module.d_model = shape->d_model;
+  module.layers = shape->layers;
+  module.tasks = tasks;
+  std::string name = row.substr(0, row.find(' '));
+  if (name.starts_with("propetl_")) {
+    module.share = true;
+    module.mask = MaskKind::learned;
+    name = name.substr(8);
+  }
+  module.family = name == "lora"     ? ModuleFamily::lora
+                  : name == "prefix" ? ModuleFamily::prefix
+                                     : ModuleFamily::adapter;
+  module.size = std::stoll(row.substr(row.find('=') + 1));
+  return module;
+}
+
+// A cell of table 12, "64/11" under "only_mask same bn": size and percent of ones.
+ModuleStorage module_of_cell(const std::string& family, const std::string& cell,
+                             const std::string& column, const std::string& backbone) {
+  const std::size_t bar = cell.find('/');
+  ModuleStorage module = module_of(family + " n=" + cell.substr(0, bar), backbone, 1);
+  module.share = column == "propetl" || column == "random" || column == "only_share";
+  module.mask = column == "only_share" ? MaskKind::none
+                : column == "random"   ? MaskKind::random
+                                       : MaskKind::learned;
+  module.sparsity_ratio = std::stod(cell.substr(bar + 1)) / 100;
+  return module;
+}
+
+struct Percentages {
+  double storage = 0;
+  double trained = 0;
+};
+
+// Of a row of tables 1 to 3, per task where there are several.
+Percentages percentages_of(const std::string& row, const std::string& backbone,
+                           std::int64_t tasks) {
+  const std::int64_t parameters = parameters_of(backbone);
+  if (row == "full_finetuning" || row == "hyperformer++") {
+    const std::int64_t trained = row == "hyperformer++" ? hyperformer_parameters({}) : parameters;
+    return {bls_percent(32.0 * static_cast<double>(trained), parameters, tasks),
+            parameters_percent(trained, parameters, tasks)};
+  }
+  const ModuleStorage module = module_of(row, backbone, tasks);
+  return {bls_percent(bls_bits(module), parameters, tasks),
+          parameters_percent(trained_parameters(module), parameters, tasks)};
+}
+
+// The rows of tables 1 to 3: both columns of percentages.
+void add_rows(const nlohmann::json& rows, const std::string& where, const std::string& backbone,
+              std::int64_t tasks, int least_decimals, std::vector<Value>& storage,
+              std::vector<Value>& trained) {
+  for (const auto& row : rows) {
+    const std::string name = row.at("row");
+    const Percentages computed = percentages_of(name, backbone, tasks);
+    const auto& bls = row.at("bls_percent");
+    const auto& ft = row.at("ft_params_percent");
+    storage.push_back(
+        {where + " " + name, bls, decimals_of(bls, least_decimals), computed.storage});
+    trained.push_back({where + " " + name, ft, decimals_of(ft), computed.trained});
+  }
+}
+
+void add_tables_1_to_3(const nlohmann::json& tables, std::vector<Value>& storage,
+                       std::vector<Value>& trained) {
+  add_rows(tables.at("table1").at("rows"), "table1", "roberta-base", 1, 2, storage, trained);
+  for (const auto& block : tables.at("table2").at("blocks")) {
+    const std::string name = block.at("block");
+    // The paper prints three decimals here: 1.070, 0.130.
+    add_rows(block.at("rows"), "table2 " + name, "t5-base", name == "single-task" ? 1 : 8, 3,
+             storage, trained);
+  }
+  add_rows(tables.at("table3").at("rows"), "table3", "t5-3b", 8, 0, storage, trained);
+}
+
+const nlohmann::json& row_of(const nlohmann::json& rows, const std::string& group,
+                             const std::string& module) {
+  for (const auto& row : rows) {
+    if (row.at("group") == group && row.at("module") == module) return row;
+  }
+  throw std::runtime_error("no row " + group + " " + module);
+}
+
+// Tables 4 and 12: table 4 prints one percentage a row, of settings that stand in table 12.
+void add_ablations(const nlohmann::json& tables, std::vector<Value>& storage) {
+  const auto& table12 = tables.at("table12");
+  const auto columns = table12.at("columns").get<std::vector<std::string>>();
+  for (const auto& row : table12.at("rows")) {
+    const std::string group = row.at("group");
+    const std::string module = row.at("module");
+    if (module == "bls_percent") continue;
+    const std::string backbone = group == "Ro-En" ? "t5-base" : "roberta-base";
+    const auto& printed = row_of(table12.at("rows"), group, "bls_percent").at("values");
+    const auto add = [&](const std::string& table, const std::string& column, std::size_t i,
+                         const nlohmann::json& percent) {
+      const std::string cell = row.at("values").at(i);
+      const ModuleStorage shape = module_of_cell(module, cell, column, backbone);
+      storage.push_back({table + " " + group + " " + module + " " + column + " " + cell, percent,
+                         decimals_of(percent),
+                         bls_percent(bls_bits(shape), parameters_of(backbone))});
+    };
+    for (std::size_t i = 0; i < columns.size(); ++i) add("table12", columns[i], i, printed.at(i));
+    const auto& table4 = tables.at("table4");
+    const auto& percent = row_of(table4.at("rows"), group, module).at("bls_percent");
+    for (const auto& column : table4.at("columns").get<std::vector<std::string>>()) {
+      const std::string setting = column == "random" ? "propetl" : column;
+      const auto found = std::find(columns.begin(), columns.end(), setting);
+      REQUIRE(found != columns.end());
+      add("table4", column, static_cast<std::size_t>(found - columns.begin()), percent);
+    }
+  }
+}
+
+void add_scaling(const nlohmann::json& tables, std::vector<Value>& storage) {
+  for (const std::string table : {"table14", "table15", "table16"}) {
+    const std::int64_t tasks = table == "table16" ? 8 : 1;
+    for (const std::string variant : {"adapter", "propetl_adapter"}) {
+      const auto& row = tables.at(table).at(variant);
+      for (std::size_t i = 0; i < row.at("bn").size(); ++i) {
+        const std::string name = variant + " bn=" + row.at("bn").at(i).dump();
+        const auto& printed = row.at("bls_percent").at(i);
+        storage.push_back({table + " " + name, printed, decimals_of(printed),
+                           percentages_of(name, "t5-base", tasks).storage});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every storage percentage of the paper follows from its formulas, but the errata",
+          "[metrics]") {
+  const auto file = petlab::testing::published_values();
+  if (!file) return;
+  const auto published = read_json(*file);
+  std::vector<Value> storage;
+  std::vector<Value> trained;
+  add_tables_1_to_3(published.at("tables"), storage, trained);
+  add_ablations(published.at("tables"), storage);
+  add_scaling(published.at("tables"), storage);
+  check_all(storage, kStorageErrata);
+  std::printf("published.json: %zu storage percentages, %zu of them errata\n", storage.size(),
+              kStorageErrata.size());
+}
+
+TEST_CASE("the paper's fine-tuned parameters follow from its formulas, but the errata",
+          "[metrics]") {
+  const auto file = petlab::testing::published_values();
+  if (!file) return;
+  const auto published = read_json(*file);
+  std::vector<Value> storage;
+  std::vector<Value> trained;
+  add_tables_1_to_3(published.at("tables"), storage, trained);
+  check_all(trained, kParameterErrata);
+  std::printf("published.json: %zu percentages of parameters, %zu of them errata\n", trained.size(),
+              kParameterErrata.size());
+}
