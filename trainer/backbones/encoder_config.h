@@ -34,9 +34,9 @@ struct EncoderConfig {
   std::int64_t first_position() const;
   /// Tokens that a sequence can have at most (special ones included): 512 for roberta-base.
   std::int64_t max_tokens() const { return max_positions - first_position(); }
-  /// Parameters of the backbone as the paper counts them for %BLS: embeddings and layers, and the
-  /// pooler where `with_pooler`.
-  std::int64_t parameters(bool with_pooler = false) const;
+  /// Parameters of the backbone as the paper counts them for %BLS: embeddings, layers and pooler
+  /// (124,645,632 for roberta-base).
+  std::int64_t parameters() const;
   bool operator==(const EncoderConfig&) const = default;
 };
 
@@ -51,7 +51,8 @@ EncoderConfig parse_encoder_config(std::string_view text, const std::string& nam
 std::vector<WantedTensor> encoder_tensors(const EncoderConfig& config);
 
 /// open_checkpoint and pick_weights with encoder_tensors: prefixes `roberta.` and `bert.` stripped;
-/// `pooler.`, `cls.`, `lm_head.`, `classifier.` and `embeddings.position_ids` ignored.
+/// `pooler.`, `cls.`, `lm_head.`, `classifier.`, `qa_outputs.` and the embeddings' index buffers
+/// ignored.
 BackboneWeights load_encoder_weights(const std::filesystem::path& folder,
                                      const EncoderConfig& config);
 

@@ -40,9 +40,9 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes the tensors in the given order (data aligned to 8 bytes) under a temporary name, synced
-/// and renamed. Throws std::invalid_argument for a name twice or bytes that do not fit the shape,
-/// Error naming the file for what the system refuses.
+/// Writes the tensors in the given order (the first aligned to 8 bytes) under a temporary name,
+/// synced and renamed. Throws std::invalid_argument for a name twice or bytes that do not fit the
+/// shape, Error naming the file for what the system refuses.
 void write_safetensors(const std::filesystem::path& file,
                        const std::vector<std::pair<std::string, TensorView>>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

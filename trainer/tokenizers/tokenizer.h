@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/tokenizers/added_tokens.h"
+
 namespace petlab::trainer {
 
 /// One tokenised input.
@@ -51,10 +53,13 @@ class Tokenizer {
   std::int64_t vocab_size() const { return vocab_size_; }
 
  protected:
-  /// Appends the ids of a text that was checked to be UTF-8.
+  /// Appends the ids of a stretch of text that is UTF-8 and holds no added token.
   virtual void append(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
+  /// The added token of that id, or nullptr.
+  const AddedToken* added_token(std::int32_t id) const;
 
   SpecialTokens special_;
+  AddedTokens added_;
   std::int64_t vocab_size_ = 0;
 };
 

@@ -1,0 +1,139 @@
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/tokenizers/byte_bpe.h"
+#include "trainer/tokenizers/tokenizer.h"
+
+namespace petlab::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> read_lines(const std::filesystem::path& file) {
+  std::vector<Json> cases;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) cases.push_back(Json::parse(line));
+  }
+  return cases;
+}
+
+std::vector<std::int32_t> ids_of(const Json& json) { return json.get<std::vector<std::int32_t>>(); }
+
+std::vector<std::uint8_t> from_base64(const std::string& text) {
+  static const std::string kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = (bits << 6) | static_cast<std::uint32_t>(kDigits.find(c));
+    count += 6;
+    if (count >= 8) bytes.push_back(static_cast<std::uint8_t>(bits >> (count -= 8)));
+  }
+  return bytes;
+}
+
+/// Compares one case; returns what differs, empty where nothing does.
+std::string difference(const Tokenizer& tokenizer, const Json& wanted) {
+  const std::string text = wanted["text"];
+  std::optional<std::string> pair;
+  if (wanted.contains("pair")) pair = wanted["pair"].get<std::string>();
+  const std::int64_t max_length = wanted.value("max_length", std::int64_t{0});
+  Encoding found = tokenizer.encode(text, pair, max_length);
+  std::vector<int> mask(found.ids.size(), 1);
+  for (std::size_t n = wanted.value("pad_to", std::size_t{0}); found.ids.size() < n;) {
+    found.ids.push_back(tokenizer.special().pad);
+    found.type_ids.push_back(0);
+    mask.push_back(0);
+  }
+  const std::string number = "case " + wanted["n"].dump() + ": ";
+  if (found.ids != ids_of(wanted["ids"])) {
+    return number + "ids " + Json(found.ids).dump() + " wanted " + wanted["ids"].dump();
+  }
+  if (wanted.contains("type_ids") && found.type_ids != ids_of(wanted["type_ids"])) {
+    return number + "type ids " + Json(found.type_ids).dump();
+  }
+  if (wanted.contains("attention_mask") &&
+      mask != wanted["attention_mask"].get<std::vector<int>>()) {
+    return number + "mask " + Json(mask).dump();
+  }
+  if (wanted.contains("decoded") && tokenizer.decode(found.ids, true) != wanted["decoded"]) {
+    return number + "decoded " + tokenizer.decode(found.ids, true);
+  }
+  return "";
+}
+
+/// The folders of golden/tokenizers that hold a tokenizer of ours and cases.
+std::vector<std::filesystem::path> folders(const std::filesystem::path& root) {
+  std::vector<std::filesystem::path> result;
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    if (std::filesystem::exists(entry.path() / "cases.jsonl") &&
+        (std::filesystem::exists(entry.path() / "vocab.txt") ||
+         std::filesystem::exists(entry.path() / "vocab.json"))) {
+      result.push_back(entry.path());
+    }
+  }
+  return result;
+}
+
+TEST_CASE("every golden tokenizer case gives the reference's ids", "[trainer][files][golden]") {
+  const auto root = testing::golden("tokenizers");
+  if (!root) return;
+  int ran = 0;
+  std::vector<std::string> wrong;
+  for (const auto& folder : folders(*root)) {
+    const auto tokenizer = load_tokenizer(folder);
+    std::unique_ptr<Tokenizer> with_prefix;
+    for (const Json& wanted : read_lines(folder / "cases.jsonl")) {
+      const Tokenizer* used = tokenizer.get();
+      if (wanted.value("add_prefix_space", false)) {
+        if (!with_prefix) {
+          const std::string vocab = testing::read_file(folder / "vocab.json");
+          const std::string merges = testing::read_file(folder / "merges.txt");
+          ByteBpeOptions options;
+          options.add_prefix_space = true;
+          with_prefix =
+              std::make_unique<ByteBpe>(parse_vocab_json(vocab, "vocab.json"),
+                                        parse_merges(merges, "merges.txt"), "merges.txt", options);
+        }
+        used = with_prefix.get();
+      }
+      const std::string found = difference(*used, wanted);
+      if (!found.empty()) wrong.push_back(folder.filename().string() + " " + found);
+      ++ran;
+    }
+  }
+  std::printf("golden/tokenizers: %d cases, %zu wrong\n", ran, wrong.size());
+  CHECK(ran > 0);
+  for (const std::string& line : wrong) CHECK(line == "");
+}
+
+TEST_CASE("every golden text that is not UTF-8 is refused", "[trainer][files][golden]") {
+  const auto root = testing::golden("tokenizers");
+  if (!root) return;
+  int ran = 0;
+  for (const auto& folder : folders(*root)) {
+    const auto tokenizer = load_tokenizer(folder);
+    for (const Json& wanted : read_lines(*root / "invalid_utf8.jsonl")) {
+      const auto bytes = from_base64(wanted["base64"]);
+      const std::string text(bytes.begin(), bytes.end());
+      CHECK_THROWS_AS(tokenizer->encode(text), std::invalid_argument);
+      CHECK_THROWS_AS(tokenizer->encode("a", text), std::invalid_argument);
+      ++ran;
+    }
+  }
+  std::printf("golden/tokenizers/invalid_utf8.jsonl: %d cases\n", ran);
+  CHECK(ran > 0);
+}
+
+}  // namespace
+}  // namespace petlab::trainer

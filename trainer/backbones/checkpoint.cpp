@@ -1,0 +1,181 @@
+#include "trainer/backbones/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::string_view kIndexEnding = ".index.json";
+
+/// The weight map of an index: tensor -> file name.
+std::map<std::string, std::string> read_index(const std::filesystem::path& file) {
+  const auto mapped = FileBytes::map(file);
+  const auto bytes = mapped->bytes();
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(
+        std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(fmt::format("{}: is no JSON: {}", file.string(), error.what()));
+  }
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
+    throw Error(
+        fmt::format("{}: has no weight_map, wanted an object of tensor: file", file.string()));
+  }
+  std::map<std::string, std::string> result;
+  for (const auto& [tensor, shard] : json["weight_map"].items()) {
+    if (!shard.is_string()) {
+      throw Error(fmt::format("{}: weight_map: tensor {}: the file is a {}, wanted a string",
+                              file.string(), tensor, shard.type_name()));
+    }
+    const std::string name = shard.get<std::string>();
+    // A plain name only: a shard is never looked for outside the index's own folder.
+    if (name.empty() || name == "." || name == ".." ||
+        name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+      throw Error(
+          fmt::format("{}: weight_map: tensor {} is said to be in '{}', wanted a file in the "
+                      "index's own folder",
+                      file.string(), tensor, name));
+    }
+    result.emplace(tensor, name);
+  }
+  return result;
+}
+
+Checkpoint open_sharded(const std::filesystem::path& index) {
+  const auto weight_map = read_index(index);
+  Checkpoint result;
+  result.source = index.string();
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : weight_map) shards.insert(shard);
+  for (const std::string& shard : shards) {
+    const std::filesystem::path file = index.parent_path() / shard;
+    if (!std::filesystem::exists(file)) {
+      throw Error(fmt::format("{}: is not there, but {} names it", file.string(), index.string()));
+    }
+    Checkpoint part = open_checkpoint_file(file);
+    for (auto& [tensor, entry] : part.tensors) {
+      // A tensor counts where the index says that it is; what it does not list is kept as surplus.
+      const auto listed = weight_map.find(tensor);
+      if (listed == weight_map.end() || listed->second == shard) {
+        result.tensors.insert_or_assign(tensor, std::move(entry));
+      }
+    }
+  }
+  for (const auto& [tensor, shard] : weight_map) {
+    const auto found = result.tensors.find(tensor);
+    const std::string file = (index.parent_path() / shard).string();
+    if (found == result.tensors.end() || found->second.file != file) {
+      throw Error(fmt::format("{}: has no tensor {}, but {} says that it is there", file, tensor,
+                              index.string()));
+    }
+  }
+  return result;
+}
+
+/// The name that today's files use: the first BERT checkpoints call a norm's weights otherwise.
+std::string modern_name(std::string_view name) {
+  constexpr std::string_view kGamma = "LayerNorm.gamma";
+  constexpr std::string_view kBeta = "LayerNorm.beta";
+  if (name.ends_with(kGamma)) {
+    return std::string(name.substr(0, name.size() - kGamma.size())) + "LayerNorm.weight";
+  }
+  if (name.ends_with(kBeta)) {
+    return std::string(name.substr(0, name.size() - kBeta.size())) + "LayerNorm.bias";
+  }
+  return std::string(name);
+}
+
+}  // namespace
+
+Checkpoint open_checkpoint_file(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  if (name.ends_with(kIndexEnding)) return open_sharded(file);
+  Checkpoint result;
+  result.source = file.string();
+  if (name.ends_with(".safetensors")) {
+    const SafetensorsFile safetensors = SafetensorsFile::open(file);
+    for (const std::string& tensor : safetensors.names()) {
+      result.tensors.emplace(tensor, Checkpoint::Entry{safetensors.tensor(tensor), result.source});
+    }
+    return result;
+  }
+  throw Error(fmt::format("{}: is no checkpoint, wanted *.safetensors, *.index.json or *.bin",
+                          file.string()));
+}
+
+Checkpoint open_checkpoint(const std::filesystem::path& folder) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                           "pytorch_model.bin.index.json"}) {
+    if (std::filesystem::exists(folder / name)) return open_checkpoint_file(folder / name);
+  }
+  throw Error(
+      fmt::format("{}: holds no weights, wanted model.safetensors, model.safetensors.index.json, "
+                  "pytorch_model.bin or pytorch_model.bin.index.json",
+                  folder.string()));
+}
+
+BackboneWeights pick_weights(const Checkpoint& checkpoint, std::span<const WantedTensor> wanted,
+                             std::span<const std::string_view> prefixes,
+                             std::span<const std::string_view> ignored) {
+  std::string_view prefix;
+  for (const std::string_view candidate : prefixes) {
+    const auto first = checkpoint.tensors.lower_bound(candidate);
+    if (first != checkpoint.tensors.end() && first->first.starts_with(candidate)) {
+      prefix = candidate;
+      break;
+    }
+  }
+  // Own name -> entry. One that carries the prefix wins over one of the same name without it.
+  std::map<std::string, const Checkpoint::Entry*, std::less<>> entries;
+  BackboneWeights result;
+  for (const bool with_prefix : {true, false}) {
+    for (const auto& [name, entry] : checkpoint.tensors) {
+      const bool has_prefix = !prefix.empty() && name.starts_with(prefix);
+      if (has_prefix != with_prefix) continue;
+      const std::string own =
+          modern_name(has_prefix ? std::string_view(name).substr(prefix.size()) : name);
+      if (!entries.emplace(own, &entry).second) result.unused.push_back(name);
+    }
+  }
+  std::vector<std::string> missing;
+  for (const WantedTensor& tensor : wanted) {
+    const auto found = entries.find(tensor.name);
+    if (found == entries.end()) {
+      missing.push_back(tensor.name);
+      continue;
+    }
+    const auto& [view, file] = *found->second;
+    if (view.shape != tensor.shape) {
+      throw Error(fmt::format("{}: tensor {}: found {}, wanted {}", file, tensor.name,
+                              shape_text(view.shape), shape_text(tensor.shape)));
+    }
+    if (view.dtype != DType::f32 && view.dtype != DType::f16 && view.dtype != DType::bf16) {
+      throw Error(fmt::format("{}: tensor {}: dtype is {}, wanted F32, F16 or BF16", file,
+                              tensor.name, to_string(view.dtype)));
+    }
+    result.tensors.emplace(tensor.name, view);
+    entries.erase(found);
+  }
+  if (!missing.empty()) {
+    throw Error(fmt::format("{}: missing: {}", checkpoint.source, fmt::join(missing, ", ")));
+  }
+  for (const auto& [name, entry] : entries) {
+    const bool known = std::any_of(ignored.begin(), ignored.end(),
+                                   [&, own = name](auto start) { return own.starts_with(start); });
+    if (!known) result.unused.push_back(name);
+  }
+  return result;
+}
+
+}  // namespace petlab::trainer

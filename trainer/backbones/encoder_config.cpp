@@ -1,0 +1,210 @@
+#include "trainer/backbones/encoder_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "trainer/backbones/file_bytes.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Reads typed fields of one JSON object; messages name the file and the field.
+class Fields {
+ public:
+  Fields(const Json& json, const std::string& file) : json_(json), file_(file) {}
+
+  [[noreturn]] void refuse(const char* field, const std::string& message) const {
+    throw Error(fmt::format("{}: {} {}", file_, field, message));
+  }
+
+  /// A whole number in [least, most]; a missing one is `fallback`, or refused where there is none.
+  std::int64_t whole(const char* field, std::int64_t least, std::int64_t most,
+                     std::optional<std::int64_t> fallback = std::nullopt) const {
+    const Json* value = find(field);
+    if (value == nullptr) {
+      if (fallback) return *fallback;
+      refuse(field, "is missing");
+    }
+    if (!value->is_number_integer() || value->get<double>() < static_cast<double>(least) ||
+        value->get<double>() > static_cast<double>(most)) {
+      refuse(field,
+             fmt::format("is {}, must be a whole number in {}..{}", shown(*value), least, most));
+    }
+    return value->get<std::int64_t>();
+  }
+
+  double number(const char* field, double least, double below, double fallback) const {
+    const Json* value = find(field);
+    if (value == nullptr) return fallback;
+    if (!value->is_number() || !(value->get<double>() >= least) ||
+        !(value->get<double>() < below)) {
+      refuse(field,
+             fmt::format("is {}, must be a number in [{}, {})", shown(*value), least, below));
+    }
+    return value->get<double>();
+  }
+
+  std::string text(const char* field, const std::string& fallback) const {
+    const Json* value = find(field);
+    if (value == nullptr) return fallback;
+    if (!value->is_string()) refuse(field, fmt::format("is {}, must be a string", shown(*value)));
+    return value->get<std::string>();
+  }
+
+  bool flag(const char* field) const {
+    const Json* value = find(field);
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  }
+
+ private:
+  /// nullptr where the field is missing or null, as Hugging Face writes what is not set.
+  const Json* find(const char* field) const {
+    const auto found = json_.find(field);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  static std::string shown(const Json& value) {
+    return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60);
+  }
+
+  const Json& json_;
+  const std::string& file_;
+};
+
+// A table of one token or layer more would not fit any machine; keeps products inside 64 bits.
+constexpr std::int64_t kMostRows = 100'000'000;
+constexpr std::int64_t kMostWidth = 1'000'000;
+constexpr std::int64_t kMostLayers = 10'000;
+
+Activation read_activation(const Fields& fields) {
+  const std::string name = fields.text("hidden_act", "gelu");
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  fields.refuse("hidden_act",
+                fmt::format("is \"{}\", must be gelu, gelu_new, gelu_pytorch_tanh or relu", name));
+}
+
+}  // namespace
+
+std::int64_t EncoderConfig::first_position() const {
+  return kind == EncoderKind::roberta ? pad_token_id + 1 : 0;
+}
+
+std::int64_t EncoderConfig::parameters() const {
+  std::int64_t count = d_model * d_model + d_model;  // pooler
+  for (const WantedTensor& tensor : encoder_tensors(*this)) count += elements(tensor.shape);
+  return count;
+}
+
+EncoderConfig parse_encoder_config(std::string_view text, const std::string& name) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw Error(fmt::format("{}: is no JSON: {}", name, error.what()));
+  }
+  if (!json.is_object()) {
+    throw Error(fmt::format("{}: is a JSON {}, wanted an object", name, json.type_name()));
+  }
+  const Fields fields(json, name);
+  EncoderConfig config;
+  const std::string type = fields.text("model_type", "");
+  if (type == "roberta") {
+    config.kind = EncoderKind::roberta;
+  } else if (type != "bert") {
+    fields.refuse("model_type", type.empty()
+                                    ? "is missing, must be bert or roberta"
+                                    : fmt::format("is \"{}\", must be bert or roberta", type));
+  }
+  const bool roberta = config.kind == EncoderKind::roberta;
+  config.vocab_size = fields.whole("vocab_size", 1, kMostRows);
+  config.d_model = fields.whole("hidden_size", 1, kMostWidth);
+  config.num_layers = fields.whole("num_hidden_layers", 1, kMostLayers);
+  config.num_heads = fields.whole("num_attention_heads", 1, kMostWidth);
+  config.d_ff = fields.whole("intermediate_size", 1, kMostWidth);
+  config.max_positions = fields.whole("max_position_embeddings", 1, kMostRows);
+  // What Hugging Face takes where a field is not there.
+  config.token_types = fields.whole("type_vocab_size", 1, kMostRows, 2);
+  config.pad_token_id = fields.whole("pad_token_id", 0, config.vocab_size - 1, roberta ? 1 : 0);
+  config.layer_norm_eps = fields.number("layer_norm_eps", 0, 1, 1e-12);
+  config.hidden_dropout = fields.number("hidden_dropout_prob", 0, 1, 0.1);
+  config.attention_dropout = fields.number("attention_probs_dropout_prob", 0, 1, 0.1);
+  config.activation = read_activation(fields);
+  if (config.d_model % config.num_heads != 0) {
+    fields.refuse("hidden_size", fmt::format("is {}, must be a multiple of num_attention_heads, {}",
+                                             config.d_model, config.num_heads));
+  }
+  if (config.max_tokens() < 1) {
+    fields.refuse("max_position_embeddings",
+                  fmt::format("is {}, must be more than {}, the first token's position",
+                              config.max_positions, config.first_position()));
+  }
+  const std::string positions = fields.text("position_embedding_type", "absolute");
+  if (positions != "absolute") {
+    fields.refuse("position_embedding_type", fmt::format("is \"{}\", must be absolute", positions));
+  }
+  if (fields.flag("is_decoder")) fields.refuse("is_decoder", "is true, must be false");
+  return config;
+}
+
+EncoderConfig read_encoder_config(const std::filesystem::path& folder) {
+  const auto file = FileBytes::map(folder / "config.json");
+  const auto bytes = file->bytes();
+  return parse_encoder_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                              file->name());
+}
+
+std::vector<WantedTensor> encoder_tensors(const EncoderConfig& config) {
+  const std::int64_t d = config.d_model;
+  std::vector<WantedTensor> wanted{
+      {"embeddings.word_embeddings.weight", {config.vocab_size, d}},
+      {"embeddings.position_embeddings.weight", {config.max_positions, d}},
+      {"embeddings.token_type_embeddings.weight", {config.token_types, d}},
+      {"embeddings.LayerNorm.weight", {d}},
+      {"embeddings.LayerNorm.bias", {d}},
+  };
+  const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in) {
+    wanted.push_back({name + ".weight", {out, in}});
+    wanted.push_back({name + ".bias", {out}});
+  };
+  const auto norm = [&](const std::string& name) {
+    wanted.push_back({name + ".weight", {d}});
+    wanted.push_back({name + ".bias", {d}});
+  };
+  for (std::int64_t layer = 0; layer < config.num_layers; ++layer) {
+    const std::string at = fmt::format("encoder.layer.{}.", layer);
+    linear(at + "attention.self.query", d, d);
+    linear(at + "attention.self.key", d, d);
+    linear(at + "attention.self.value", d, d);
+    linear(at + "attention.output.dense", d, d);
+    norm(at + "attention.output.LayerNorm");
+    linear(at + "intermediate.dense", config.d_ff, d);
+    linear(at + "output.dense", d, config.d_ff);
+    norm(at + "output.LayerNorm");
+  }
+  return wanted;
+}
+
+BackboneWeights load_encoder_weights(const std::filesystem::path& folder,
+                                     const EncoderConfig& config) {
+  static constexpr std::array<std::string_view, 2> kPrefixes{"roberta.", "bert."};
+  static constexpr std::array<std::string_view, 7> kIgnored{"pooler.",
+                                                            "cls.",
+                                                            "lm_head.",
+                                                            "classifier.",
+                                                            "qa_outputs.",
+                                                            "embeddings.position_ids",
+                                                            "embeddings.token_type_ids"};
+  return pick_weights(open_checkpoint(folder), encoder_tensors(config), kPrefixes, kIgnored);
+}
+
+}  // namespace petlab::trainer

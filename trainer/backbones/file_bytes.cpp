@@ -1,0 +1,103 @@
+#include "trainer/backbones/file_bytes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+/// Closes a file descriptor at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int close() {
+    const int result = fd_ < 0 ? 0 : ::close(fd_);
+    fd_ = -1;
+    return result;
+  }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail(const std::string& name, std::string_view what) {
+  throw Error(fmt::format("{}: {}: {}", name, what, std::strerror(errno)));
+}
+
+void write_all(int fd, std::span<const std::byte> bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(name, "cannot write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& file) {
+  std::shared_ptr<FileBytes> result(new FileBytes);
+  result->name_ = file.string();
+  const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) fail(result->name_, "cannot open");
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail(result->name_, "cannot stat");
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("{}: is no regular file", result->name_));
+  }
+  // Zero bytes cannot be mapped.
+  if (status.st_size == 0) return result;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) fail(result->name_, "cannot map into memory");
+  result->mapped_ = true;
+  result->bytes_ = {static_cast<const std::byte*>(address), size};
+  return result;
+}
+
+std::shared_ptr<const FileBytes> FileBytes::own(std::string name, std::vector<std::byte> bytes) {
+  std::shared_ptr<FileBytes> result(new FileBytes);
+  result->name_ = std::move(name);
+  result->owned_ = std::move(bytes);
+  result->bytes_ = result->owned_;
+  return result;
+}
+
+FileBytes::~FileBytes() {
+  if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void write_file_atomically(const std::filesystem::path& file,
+                           std::span<const std::span<const std::byte>> parts) {
+  const std::string name = file.string();
+  // The process id keeps two writers apart; a file left by a killed one is overwritten by none.
+  const std::string temporary = fmt::format("{}.tmp.{}", name, ::getpid());
+  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (fd.get() < 0) fail(name, "cannot create");
+  try {
+    for (const auto part : parts) write_all(fd.get(), part, name);
+    if (::fsync(fd.get()) != 0) fail(name, "cannot sync");
+    if (fd.close() != 0) fail(name, "cannot close");
+    if (::rename(temporary.c_str(), name.c_str()) != 0) fail(name, "cannot rename");
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const Descriptor folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder_fd.get() < 0 || ::fsync(folder_fd.get()) != 0) fail(name, "cannot sync its folder");
+}
+
+}  // namespace petlab::trainer

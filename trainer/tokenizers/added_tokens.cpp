@@ -1,0 +1,89 @@
+#include "trainer/tokenizers/added_tokens.h"
+
+#include <unicode/uchar.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "trainer/tokenizers/utf8.h"
+
+namespace petlab::trainer {
+namespace {
+
+bool is_word_character(char32_t code_point) {
+  const auto c = static_cast<UChar32>(code_point);
+  return u_isalnum(c) != 0 || c == '_' || u_charType(c) == U_NON_SPACING_MARK ||
+         u_charType(c) == U_CONNECTOR_PUNCTUATION;
+}
+
+/// Begin of the character that ends before `position`; position > 0.
+std::size_t character_before(std::string_view text, std::size_t position) {
+  --position;
+  while (position > 0 && (static_cast<unsigned char>(text[position]) & 0xc0u) == 0x80u) --position;
+  return position;
+}
+
+bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
+  if (begin > 0) {
+    std::size_t before = character_before(text, begin);
+    if (is_word_character(next_code_point(text, before))) return false;
+  }
+  return end == text.size() || !is_word_character(next_code_point(text, end));
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) {
+    return a.content.size() > b.content.size();
+  });
+  for (const AddedToken& token : tokens_) {
+    assert(!token.content.empty());
+    starts_[static_cast<unsigned char>(token.content.front())] = true;
+  }
+}
+
+const AddedToken* AddedTokens::match(std::string_view text, std::size_t position) const {
+  const std::string_view rest = text.substr(position);
+  for (const AddedToken& token : tokens_) {
+    if (rest.starts_with(token.content) &&
+        (!token.single_word || stands_alone(text, position, position + token.content.size()))) {
+      return &token;
+    }
+  }
+  return nullptr;
+}
+
+void AddedTokens::split(std::string_view text, const std::function<void(std::string_view)>& plain,
+                        const std::function<void(const AddedToken&)>& token) const {
+  std::size_t begin = 0;  // of the ordinary text that was not handed out yet
+  for (std::size_t position = 0; position < text.size();) {
+    const AddedToken* found =
+        starts_[static_cast<unsigned char>(text[position])] ? match(text, position) : nullptr;
+    if (found == nullptr) {
+      ++position;
+      continue;
+    }
+    std::size_t end = position;
+    if (found->lstrip) {
+      while (end > begin) {
+        const std::size_t before = character_before(text, end);
+        std::size_t behind = before;
+        if (!is_white_space(next_code_point(text, behind))) break;
+        end = before;
+      }
+    }
+    if (end > begin) plain(text.substr(begin, end - begin));
+    token(*found);
+    position += found->content.size();
+    if (found->rstrip) {
+      for (std::size_t next = position; next < text.size(); position = next) {
+        if (!is_white_space(next_code_point(text, next))) break;
+      }
+    }
+    begin = position;
+  }
+  if (begin < text.size()) plain(text.substr(begin));
+}
+
+}  // namespace petlab::trainer

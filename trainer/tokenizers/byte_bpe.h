@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/vocabulary.h"
+
+namespace petlab::trainer {
+
+/// The merges of `merges.txt`, in order: pairs of tokens in GPT-2's byte alphabet. A first line
+/// `#version …` is skipped. Throws Error naming file and line.
+std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view text,
+                                                              const std::string& file);
+
+struct ByteBpeOptions {
+  /// A space in front of each stretch of text that does not begin with white space.
+  bool add_prefix_space = false;
+  /// What stands around the texts, by their tokens; all empty: nothing (plain GPT-2).
+  std::string cls_token;
+  std::string sep_token;
+  std::string pad_token;
+  /// Found in the text as written; cls, sep and pad among them.
+  std::vector<AddedToken> added;
+};
+
+/// GPT-2's and RoBERTa's tokenizer: words by GPT-2's pattern, then the bytes of a word merged in
+/// the order of the merges.
+class ByteBpe final : public Tokenizer {
+ public:
+  /// Throws Error naming `merges_file` or the vocabulary's where a merge or one of the 256 bytes is
+  /// not in the vocabulary.
+  ByteBpe(Vocabulary vocabulary, const std::vector<std::pair<std::string, std::string>>& merges,
+          const std::string& merges_file, const ByteBpeOptions& options);
+
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special) const override;
+
+ protected:
+  void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+
+ private:
+  /// What two neighbouring tokens become, and how early.
+  struct Merge {
+    std::uint64_t pair = ~std::uint64_t{0};
+    std::int32_t rank = 0;
+    std::int32_t merged = 0;
+  };
+  using Cache = std::unordered_map<std::string, std::vector<std::int32_t>>;
+
+  const Merge* find_merge(std::int32_t left, std::int32_t right) const;
+  void merge_short(std::vector<std::int32_t>& symbols) const;
+  void merge_long(std::vector<std::int32_t>& symbols) const;
+  void append_word(std::string_view word, Cache* cache, std::vector<std::int32_t>& ids) const;
+
+  Vocabulary vocabulary_;
+  bool add_prefix_space_ = false;
+  std::array<std::int32_t, 256> byte_ids_{};
+  std::vector<Merge> merges_;  // open addressing, a power of two
+  // Words come again and again; whoever finds the cache taken goes without.
+  mutable std::mutex cache_mutex_;
+  mutable Cache cache_;
+};
+
+/// End of the word that begins at `begin` by GPT-2's pattern
+/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+std::size_t gpt2_word_end(std::string_view text, std::size_t begin);
+
+}  // namespace petlab::trainer

@@ -1,0 +1,84 @@
+#include "trainer/tokenizers/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/tokenizers/utf8.h"
+
+namespace petlab::trainer {
+namespace {
+
+/// How many tokens of two texts stay, by the fast tokenizers' longest-first rule: the odd token
+/// goes to the longer one, on a tie to the second.
+std::pair<std::size_t, std::size_t> kept(std::size_t first, std::size_t second,
+                                         std::size_t budget) {
+  if (first + second <= budget) return {first, second};
+  const bool swapped = first > second;
+  std::size_t shorter = std::min(first, second);
+  std::size_t longer = std::max(first, second);
+  longer = shorter > budget ? shorter : std::max(shorter, budget - shorter);
+  if (shorter + longer > budget) {
+    shorter = budget / 2;
+    longer = shorter + budget % 2;
+  }
+  return swapped ? std::pair(longer, shorter) : std::pair(shorter, longer);
+}
+
+}  // namespace
+
+const AddedToken* Tokenizer::added_token(std::int32_t id) const {
+  const auto& all = added_.all();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [id](const AddedToken& token) { return token.id == id; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::int32_t> Tokenizer::tokenize(std::string_view text) const {
+  if (const auto invalid = first_invalid_utf8(text)) {
+    throw std::invalid_argument(fmt::format("byte {} of the text is not UTF-8 (0x{:02X})",
+                                            *invalid + 1,
+                                            static_cast<unsigned char>(text[*invalid])));
+  }
+  std::vector<std::int32_t> ids;
+  added_.split(
+      text, [&](std::string_view plain) { append(plain, ids); },
+      [&](const AddedToken& token) { ids.push_back(token.id); });
+  return ids;
+}
+
+Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> pair,
+                           std::int64_t max_tokens) const {
+  std::vector<std::int32_t> first = tokenize(text);
+  std::vector<std::int32_t> second;
+  if (pair) second = tokenize(*pair);
+  if (max_tokens != 0) {
+    const std::size_t around =
+        special_.before.size() + special_.after.size() + (pair ? special_.between.size() : 0);
+    if (max_tokens < static_cast<std::int64_t>(around)) {
+      throw std::invalid_argument(fmt::format(
+          "max_tokens is {}, must be at least {}, the special tokens", max_tokens, around));
+    }
+    const auto [first_size, second_size] =
+        kept(first.size(), second.size(), static_cast<std::size_t>(max_tokens) - around);
+    first.resize(first_size);
+    second.resize(second_size);
+  }
+  Encoding result;
+  const auto add = [&](const std::vector<std::int32_t>& ids, std::int32_t type) {
+    result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+    result.type_ids.insert(result.type_ids.end(), ids.size(), type);
+  };
+  add(special_.before, 0);
+  add(first, 0);
+  if (pair) {
+    add(special_.between, 0);
+    add(second, special_.second_type);
+  }
+  add(special_.after, pair ? special_.second_type : 0);
+  return result;
+}
+
+}  // namespace petlab::trainer

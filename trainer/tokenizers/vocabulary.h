@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace petlab::trainer {
+
+/// Tokens and their ids. Ids need not be contiguous, but stay below ten million.
+class Vocabulary {
+ public:
+  /// Throws Error, beginning with `file`, for an id out of range or used twice.
+  Vocabulary(std::vector<std::pair<std::string, std::int64_t>> tokens, const std::string& file);
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+  Vocabulary(Vocabulary&&) = default;
+
+  std::optional<std::int32_t> find(std::string_view token) const {
+    const auto found = ids_.find(token);
+    if (found == ids_.end()) return std::nullopt;
+    return found->second;
+  }
+  /// The token of an id; std::nullopt where there is none.
+  std::optional<std::string_view> token(std::int32_t id) const;
+  /// Largest id + 1.
+  std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  std::vector<std::optional<std::string>> tokens_;  // by id; never changed, so views into it last
+  std::unordered_map<std::string_view, std::int32_t> ids_;
+};
+
+/// `vocab.txt`: one token a line, numbered from 0; a token there twice has the last number, as in
+/// Hugging Face. Throws Error naming file and line.
+Vocabulary parse_vocab_txt(std::string_view text, const std::string& file);
+/// `vocab.json`: an object of token: id. Throws Error naming the file.
+Vocabulary parse_vocab_json(std::string_view text, const std::string& file);
+
+}  // namespace petlab::trainer

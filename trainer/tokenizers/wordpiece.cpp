@@ -1,0 +1,266 @@
+#include "trainer/tokenizers/wordpiece.h"
+
+#include <fmt/format.h>
+#include <unicode/uchar.h>
+#include <unicode/unorm2.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+#include "trainer/error.h"
+#include "trainer/tokenizers/utf8.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::string_view kContinuation = "##";
+constexpr std::size_t kLongestWord = 100;  // in code points; a longer one is unknown
+
+/// How an ASCII byte is treated; everything else goes the long way.
+enum class Ascii : std::uint8_t { drop, space, punctuation, letter };
+
+constexpr std::array<Ascii, 128> ascii_table() {
+  std::array<Ascii, 128> table{};
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    const bool alphanumeric =
+        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+      table[c] = Ascii::space;
+    } else if (c < 0x20 || c == 0x7f) {
+      table[c] = Ascii::drop;
+    } else {
+      table[c] = alphanumeric ? Ascii::letter : Ascii::punctuation;
+    }
+  }
+  return table;
+}
+constexpr std::array<Ascii, 128> kAscii = ascii_table();
+
+/// The blocks that BERT calls Chinese.
+bool is_chinese(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
+         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+bool is_dropped(char32_t c) {
+  if (c == 0xFFFD) return true;
+  const auto type = u_charType(static_cast<UChar32>(c));
+  return type == U_CONTROL_CHAR || type == U_FORMAT_CHAR || type == U_PRIVATE_USE_CHAR;
+}
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) return kAscii[c] == Ascii::punctuation;
+  return (U_MASK(u_charType(static_cast<UChar32>(c))) & U_GC_P_MASK) != 0;
+}
+
+const UNormalizer2* decomposition() {
+  UErrorCode status = U_ZERO_ERROR;
+  const UNormalizer2* nfd = unorm2_getNFDInstance(&status);
+  if (U_FAILURE(status)) {
+    throw std::runtime_error(fmt::format("ICU's NFD data: {}", u_errorName(status)));
+  }
+  return nfd;
+}
+
+}  // namespace
+
+/// The word that is being collected.
+struct WordPiece::Word {
+  std::string text;
+  std::size_t characters = 0;
+};
+
+WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
+    : vocabulary_(std::move(vocabulary)), options_(options) {
+  const auto wanted = [&](const std::string& token) {
+    const auto id = vocabulary_.find(token);
+    if (!id) {
+      throw Error(
+          fmt::format("{}: has no token {}, wanted all special tokens", vocabulary_.file(), token));
+    }
+    return *id;
+  };
+  unknown_ = wanted(options.unk_token);
+  const std::int32_t cls = wanted(options.cls_token);
+  const std::int32_t sep = wanted(options.sep_token);
+  special_ = {.before = {cls},
+              .between = {sep},
+              .after = {sep},
+              .second_type = 1,
+              .pad = wanted(options.pad_token)};
+  std::vector<AddedToken> added = options.added;
+  for (const std::string& token : {options.unk_token, options.cls_token, options.sep_token,
+                                   options.pad_token, options.mask_token}) {
+    const auto id = vocabulary_.find(token);
+    const bool there = std::any_of(added.begin(), added.end(),
+                                   [&](const AddedToken& other) { return other.content == token; });
+    if (id && !there) added.push_back({.content = token, .id = *id});
+  }
+  vocab_size_ = vocabulary_.size();
+  for (const AddedToken& token : added) {
+    vocab_size_ = std::max<std::int64_t>(vocab_size_, token.id + 1);
+  }
+  added_ = AddedTokens(std::move(added));
+
+  continuations_.reserve(static_cast<std::size_t>(vocabulary_.size()));
+  for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
+    const std::string_view token = vocabulary_.token(id).value_or("");
+    longest_piece_ = std::max(longest_piece_, token.size());
+    // Where a token is there twice, the id that the vocabulary finds counts.
+    if (token.starts_with(kContinuation) && vocabulary_.find(token) == id) {
+      continuations_.emplace(token.substr(kContinuation.size()), id);
+    }
+  }
+}
+
+void WordPiece::append_word(Word& word, std::vector<std::int32_t>& ids) const {
+  if (word.text.empty()) return;
+  const std::size_t first = ids.size();
+  const std::string_view text = word.text;
+  bool covered = word.characters <= kLongestWord;
+  for (std::size_t begin = 0; covered && begin < text.size();) {
+    std::optional<std::int32_t> found;
+    std::size_t end = std::min(text.size(), begin + longest_piece_);
+    for (; end > begin; --end) {
+      // Only whole characters are pieces.
+      if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) continue;
+      const std::string_view piece = text.substr(begin, end - begin);
+      if (begin == 0) {
+        found = vocabulary_.find(piece);
+      } else if (const auto entry = continuations_.find(piece); entry != continuations_.end()) {
+        found = entry->second;
+      }
+      if (found) break;
+    }
+    covered = found.has_value();
+    if (covered) ids.push_back(*found);
+    begin = end;
+  }
+  if (!covered) {
+    ids.resize(first);
+    ids.push_back(unknown_);
+  }
+  word.text.clear();
+  word.characters = 0;
+}
+
+/// A character after cleaning and stripping: lower-cased, and cut off where it is punctuation.
+void WordPiece::append_cleaned(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
+  if (options_.lower_case) {
+    if (c == 0x130) {
+      // The one character whose lower case is two, in any language.
+      append_cleaned('i', word, ids);
+      c = 0x307;
+    } else {
+      c = static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)));
+    }
+  }
+  const bool punctuation = is_punctuation(c);
+  if (punctuation) append_word(word, ids);
+  append_utf8(c, word.text);
+  ++word.characters;
+  if (punctuation) append_word(word, ids);
+}
+
+void WordPiece::append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
+  if (is_dropped(c)) return;
+  if (is_white_space(c)) return append_word(word, ids);
+  const bool chinese = options_.split_chinese && is_chinese(c);
+  if (chinese) append_word(word, ids);
+  if (options_.strip_accents) {
+    static const UNormalizer2* const nfd = decomposition();
+    std::array<UChar, 64> parts;
+    UErrorCode status = U_ZERO_ERROR;
+    const std::int32_t length =
+        unorm2_getDecomposition(nfd, static_cast<UChar32>(c), parts.data(),
+                                static_cast<std::int32_t>(parts.size()), &status);
+    if (length < 0 || U_FAILURE(status)) {
+      if (u_charType(static_cast<UChar32>(c)) != U_NON_SPACING_MARK) append_cleaned(c, word, ids);
+    } else {
+      for (std::int32_t i = 0; i < length;) {
+        UChar32 part = 0;
+        U16_NEXT(parts.data(), i, length, part);
+        if (u_charType(part) != U_NON_SPACING_MARK) {
+          append_cleaned(static_cast<char32_t>(part), word, ids);
+        }
+      }
+    }
+  } else {
+    append_cleaned(c, word, ids);
+  }
+  if (chinese) append_word(word, ids);
+}
+
+void WordPiece::append(std::string_view text, std::vector<std::int32_t>& ids) const {
+  Word word;
+  for (std::size_t position = 0; position < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[position]);
+    if (byte >= 0x80) {
+      append_character(next_code_point(text, position), word, ids);
+      continue;
+    }
+    ++position;
+    switch (kAscii[byte]) {
+      case Ascii::drop:
+        break;
+      case Ascii::space:
+        append_word(word, ids);
+        break;
+      case Ascii::punctuation:
+        append_word(word, ids);
+        word.text.push_back(static_cast<char>(byte));
+        word.characters = 1;
+        append_word(word, ids);
+        break;
+      case Ascii::letter: {
+        const bool upper = options_.lower_case && byte >= 'A' && byte <= 'Z';
+        word.text.push_back(static_cast<char>(upper ? byte + ('a' - 'A') : byte));
+        ++word.characters;
+        break;
+      }
+    }
+  }
+  append_word(word, ids);
+}
+
+std::string WordPiece::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+  std::string text;
+  for (const std::int32_t id : ids) {
+    const AddedToken* added = added_token(id);
+    if (added != nullptr && added->special && skip_special) continue;
+    const auto token = added != nullptr ? std::string_view(added->content) : vocabulary_.token(id);
+    if (!token) throw std::invalid_argument(fmt::format("id {} is not in the vocabulary", id));
+    if (token->starts_with(kContinuation) && !text.empty()) {
+      text += token->substr(kContinuation.size());
+    } else {
+      if (!text.empty()) text += ' ';
+      text += *token;
+    }
+  }
+  // Hugging Face's cleaning of what splitting at punctuation did to English.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kCleaned{{
+      {" .", "."},
+      {" ?", "?"},
+      {" !", "!"},
+      {" ,", ","},
+      {" ' ", "'"},
+      {" n't", "n't"},
+      {" 'm", "'m"},
+      {" 's", "'s"},
+      {" 've", "'ve"},
+      {" 're", "'re"},
+  }};
+  for (const auto& [from, to] : kCleaned) {
+    for (std::size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  }
+  return text;
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/vocabulary.h"
+
+namespace petlab::trainer {
+
+/// What tokenizer_config.json may change of BERT's tokenizer; Hugging Face's defaults.
+struct WordPieceOptions {
+  bool lower_case = true;
+  bool strip_accents = true;  // Hugging Face: as lower_case where it is not set
+  bool split_chinese = true;  // white space around CJK ideographs
+  std::string unk_token = "[UNK]";
+  std::string cls_token = "[CLS]";
+  std::string sep_token = "[SEP]";
+  std::string pad_token = "[PAD]";
+  std::string mask_token = "[MASK]";
+  std::vector<AddedToken> added;  // more than those
+};
+
+/// BERT's tokenizer: cleaning, splitting at white space and punctuation, then the longest pieces of
+/// the vocabulary that cover a word.
+class WordPiece final : public Tokenizer {
+ public:
+  /// Throws Error naming the vocabulary's file where a special token is not in it (the mask may
+  /// lack).
+  WordPiece(Vocabulary vocabulary, const WordPieceOptions& options);
+
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special) const override;
+
+ protected:
+  void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+
+ private:
+  struct Word;
+  void append_word(Word& word, std::vector<std::int32_t>& ids) const;
+  void append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const;
+  void append_cleaned(char32_t c, Word& word, std::vector<std::int32_t>& ids) const;
+
+  Vocabulary vocabulary_;
+  WordPieceOptions options_;
+  std::unordered_map<std::string_view, std::int32_t> continuations_;  // "##ing" by "ing"
+  std::size_t longest_piece_ = 0;                                     // in bytes
+  std::int32_t unknown_ = 0;
+};
+
+}  // namespace petlab::trainer
