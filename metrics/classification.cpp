@@ -34,9 +34,9 @@ double f1_of(const Confusion& confusion, std::int64_t label) {
 }  // namespace
 
 Confusion::Confusion(std::int64_t num_labels) : num_labels_(num_labels) {
-  if (num_labels < 1 || num_labels > 65536) {
+  if (num_labels < 1 || num_labels > kMaxLabels) {
     throw std::invalid_argument(
-        fmt::format("the number of classes is {}, must be 1 to 65536", num_labels));
+        fmt::format("the number of classes is {}, must be 1 to {}", num_labels, kMaxLabels));
   }
   counts_.assign(static_cast<std::size_t>(num_labels * (num_labels + 1)), 0);
 }

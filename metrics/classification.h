@@ -8,12 +8,15 @@
 
 namespace petlab::metrics {
 
+/// Most classes that are counted: their table of counts has the square of it.
+inline constexpr std::int64_t kMaxLabels = 4096;
+
 /// How often each gold label met each predicted one: all that accuracy, F1 and Matthews need, in
 /// memory that does not grow with the examples. Counts of parts of a corpus add up.
 class Confusion {
  public:
   /// No examples yet, labels 0 .. num_labels-1. Throws std::invalid_argument unless
-  /// 1 <= num_labels <= 65536.
+  /// 1 <= num_labels <= kMaxLabels.
   explicit Confusion(std::int64_t num_labels);
 
   /// Counts whole columns, (n) each. Throws std::invalid_argument where the lengths differ, where

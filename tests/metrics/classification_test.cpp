@@ -116,7 +116,7 @@ TEST_CASE("label metrics refuse what is no classification", "[metrics]") {
         "gold label 3 of element 1 is outside the classes 0..2");
   CHECK(error_of({0, 1, 1}, {0, -1, 1}, 2) ==
         "predicted label -1 of element 1 is outside the classes 0..1");
-  CHECK(error_of({0}, {0}, 0) == "the number of classes is 0, must be 1 to 65536");
+  CHECK(error_of({0}, {0}, 0) == "the number of classes is 0, must be 1 to 4096");
   CHECK_THROWS_WITH(accuracy(Confusion(2)), "accuracy of no examples: at least one is wanted");
   CHECK_THROWS_WITH(f1(Confusion(Labels{0, 2}, Labels{0, 2}, 3)),
                     "f1 is of two classes, here are 3: f1-macro takes any number");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/backbone_parameters.h"
+#include "metrics/published_backbones.h"
 #include "metrics/storage.h"
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
@@ -104,7 +104,7 @@ ModuleStorage module_of(const std::string& row, const std::string& backbone, std
   const PublishedBackbone* shape = find_published_backbone(backbone);
   ModuleStorage module;
   module.d_model = shape->d_model;
-  module.layers = shape->layers;
+  module.layers = shape->layers();
   module.tasks = tasks;
   std::string name = row.substr(0, row.find(' '));
   if (name.starts_with("propetl_")) {

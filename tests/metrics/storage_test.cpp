@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/backbone_parameters.h"
+#include "metrics/published_backbones.h"
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -66,7 +66,7 @@ TEST_CASE("storage bits agree with exact fractions", "[metrics]") {
     const PublishedBackbone* row = find_published_backbone(name);
     REQUIRE(row != nullptr);
     CHECK(row->d_model == backbone.at("d").get<std::int64_t>());
-    CHECK(row->layers == backbone.at("L").get<std::int64_t>());
+    CHECK(row->layers() == backbone.at("L").get<std::int64_t>());
     CHECK(row->parameters == backbone.at("parameters").get<std::int64_t>());
   }
   int ran = 0;
