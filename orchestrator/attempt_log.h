@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,20 +13,26 @@
 namespace petlab::orchestrator {
 
 // What only the orchestrator knows, in files, so that the database can be made anew from the runs
-// folder (docs/worker.md, "What petlab writes beside"). The files are written before the database,
-// but for `begun`: there the database gives the number first.
+// folder (docs/worker.md, "What petlab writes beside"). Each change is written to its file before
+// it is stored in the database; only the number of a new attempt comes from the database first. All
+// throw std::runtime_error naming the file or folder.
 
-/// Makes the attempt's directory and writes the line `begun` of attempt.jsonl. Throws
-/// std::runtime_error naming the folder; also where the directory exists already.
-void begin_attempt_log(const sweeps::TrialDirectory& directory, const results::NewAttempt& begun);
-/// Append `launched`, `ended`. Not synced.
+/// Makes the attempt's directory with `trial.json` and `attempt.jsonl` (its line `begun`) in it,
+/// all or nothing. Throws also where the directory exists. An open attempt in the database that has
+/// no directory was claimed by an orchestrator that died right then: Batch::forget_attempt.
+void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
+                            const results::NewAttempt& begun);
+
+/// Append `launched`, `ended` to attempt.jsonl. Not synced: a power cut that takes them back ends
+/// the attempt as well.
 void log_launch(const sweeps::TrialDirectory& directory, const results::Launch& launch);
 void log_ending(const sweeps::TrialDirectory& directory, const results::Ending& ending);
 
-/// attempt.jsonl, read back. A last line without newline and lines that are no JSON are left out.
+/// attempt.jsonl, read back. Missing file: nothing. A last line without newline and lines that are
+/// not understood are left out.
 struct AttemptLog {
   std::optional<results::NewAttempt> begun;
-  std::optional<results::Launch> launch;
+  std::optional<results::Launch> launch;  // the last
   std::optional<results::Ending> ending;  // the first
 };
 AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory);
@@ -34,17 +41,36 @@ AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory);
 std::int64_t highest_attempt_directory(const std::filesystem::path& runs,
                                        const std::string& trial_id);
 
-/// The user's decisions on a trial (cancel, retry): appended to runs/<trial id>/decisions.jsonl and
-/// synced, then stored in a transaction of its own.
-void cancel_trial(results::Store& store, const std::filesystem::path& runs,
-                  const std::string& trial_id, bool cancelled, double time);
-void retry_trial(results::Store& store, const std::filesystem::path& runs,
-                 const std::string& trial_id, std::int64_t after_attempt, double time);
+/// A decision of the user on a trial: a line of runs/<trial id>/decisions.jsonl.
+struct Decision {
+  enum class What { cancel, uncancel, retry };
+  What what = What::cancel;
+  std::int64_t after_attempt = 0;  // retry: failures up to this attempt no longer count
+  double time = 0;
+  bool operator==(const Decision&) const = default;
+};
+/// Appends the line and syncs it, then stores it in a transaction of its own.
+void decide(results::Store& store, const std::filesystem::path& runs, const std::string& trial_id,
+            const Decision& decision);
+/// The part of decide() that stores.
+void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision);
+std::vector<Decision> read_decisions(const std::filesystem::path& runs,
+                                     const std::string& trial_id);
 
-/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed; left alone where it says the
-/// same already), then stores the sweep in a transaction of its own.
+/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed), then stores the sweep in a
+/// transaction of its own. The last sweep of a name counts. A file that says the same already only
+/// gets the new time.
 void record_sweep(results::Store& store, const std::filesystem::path& runs,
                   const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
                   double time);
+
+/// What record_sweep wrote.
+struct SweepFile {
+  results::SweepRow sweep;
+  std::vector<results::TrialRow> trials;
+  double time = 0;
+};
+/// Throws also where it is no such file.
+SweepFile read_sweep_file(const std::filesystem::path& file);
 
 }  // namespace petlab::orchestrator

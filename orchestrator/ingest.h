@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -52,13 +52,19 @@ class Ingest {
   void forget(const results::AttemptRef& attempt);
 
  private:
-  struct Place {
-    results::Cursor cursor;
-    std::int64_t serial = 0;  // the batch that it was read in; 0: from the database
+  class File;
+  /// The file's size when it was read, and in which batch: where both still hold, nothing is new.
+  struct Seen {
+    std::int64_t size = -1;
+    std::int64_t serial = 0;
   };
+  /// A complete line after the end is ignored, and noted with the attempt.
+  void note_what_follows(results::Batch& batch, const results::AttemptRef& attempt,
+                         const File& file, const results::Cursor& cursor, IngestUpdate& update);
+
   results::Store& store_;
   std::filesystem::path runs_;
-  std::map<std::int64_t, Place> places_;  // by AttemptRef::key
+  std::unordered_map<std::int64_t, Seen> seen_;  // by AttemptRef::key
   std::vector<char> buffer_;
   std::vector<results::MetricRow> rows_;
 };

@@ -42,10 +42,12 @@ struct SweepRow {
   bool operator==(const SweepRow&) const = default;
 };
 
-/// Nothing was claimed: another orchestrator runs the trial, or ran it since the caller looked.
+/// Nothing was claimed: another orchestrator runs the trial, or ran it since the caller looked, or
+/// it was cancelled.
 struct Taken {
   std::int64_t latest = 0;  // the highest attempt number there is
   bool open = false;        // and it is not over
+  bool cancelled = false;   // the user took the trial out
   std::string owner;
   std::string host;
 };
@@ -70,6 +72,7 @@ struct Cursor {
   std::int64_t next_seq = 0;  // what the next line must say
   std::int64_t lines = 0;     // lines before offset
   bool closed = false;        // finished, failed or a broken protocol: nothing more counts
+  bool broken = false;        // the line at offset broke the protocol
   bool operator==(const Cursor&) const = default;
 };
 
@@ -141,6 +144,8 @@ class Store {
   Batch begin();
   /// Serial number of the last batch that was committed; 0 before the first.
   std::int64_t last_committed() const;
+  /// Serial number of the last batch that was not committed; 0 where there was none.
+  std::int64_t last_rolled_back() const;
 
  private:
   std::shared_ptr<internal::Connection> connection_;
@@ -193,6 +198,8 @@ class Batch {
  private:
   friend class Store;
   Batch(std::shared_ptr<internal::Connection> connection, std::int64_t serial);
+  template <typename Body>
+  auto write(std::string_view doing, Body&& body);
   std::shared_ptr<internal::Connection> connection_;
   std::int64_t serial_ = 0;
 };

@@ -30,12 +30,27 @@ class TrialDirectory {
   std::filesystem::path log() const { return folder_ / "log.txt"; }
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
   std::filesystem::path artifact() const { return folder_ / "artifact.petl"; }
+  /// What petlab notes of the attempt: begun, launched, ended.
+  std::filesystem::path attempt_log() const { return folder_ / "attempt.jsonl"; }
 
  private:
   std::filesystem::path folder_;
   std::string trial_id_;
   std::int64_t attempt_ = 0;
 };
+
+/// runs/<trial id>: the attempts of a trial.
+std::filesystem::path trial_folder(const std::filesystem::path& runs, const std::string& trial_id);
+/// runs/<trial id>/decisions.jsonl: what the user decided on the trial (cancel, retry).
+std::filesystem::path decisions_file(const std::filesystem::path& runs,
+                                     const std::string& trial_id);
+/// runs/sweeps: what petlab notes of each sweep, one file each.
+std::filesystem::path sweeps_folder(const std::filesystem::path& runs);
+/// runs/sweeps/<name>.jsonl; in the name all but ASCII letters, digits, '.', '_' and '-' is written
+/// as %XX, and so is a dot at its beginning.
+std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name);
+/// The number that a folder of a trial has as its name ("12"); std::nullopt for any other name.
+std::optional<std::int64_t> attempt_number(const std::string& folder_name);
 
 /// Where a resumed attempt goes on (docs/worker.md, `resume`).
 struct Resume {

@@ -1,0 +1,365 @@
+#include "orchestrator/attempt_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "orchestrator/error.h"
+#include "sweeps/files.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
+  throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
+}
+
+/// One write, so that the lines of two processes do not mix.
+void append_line(const std::filesystem::path& file, const Json& line, bool synced) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(file, "cannot be written");
+  // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
+  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const ssize_t written = write(descriptor, text.data(), text.size());
+  const int error = written < 0 ? errno : ENOSPC;
+  const bool good =
+      written == static_cast<ssize_t>(text.size()) && (!synced || fdatasync(descriptor) == 0);
+  close(descriptor);
+  if (good) return;
+  errno = error;
+  fail(file, "cannot be written");
+}
+
+/// Calls `take` with each complete line that is a JSON object of version 1.
+void each_line(const std::filesystem::path& file, const std::function<void(const Json&)>& take) {
+  std::ifstream in(file, std::ios::binary);
+  std::string line;
+  while (std::getline(in, line) && !in.eof()) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.value("v", Json()) == 1) {
+      try {
+        take(json);
+      } catch (const Json::exception&) {
+        // A field of another type: not understood, left out.
+      }
+    }
+  }
+}
+
+void put(Json& line, const char* key, const std::string& text) {
+  if (!text.empty()) line[key] = text;
+}
+template <typename Number>
+void put(Json& line, const char* key, const std::optional<Number>& value) {
+  if (value) line[key] = *value;
+}
+template <typename Number>
+std::optional<Number> number_of(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->template get<Number>();
+}
+
+Json to_json(const results::NewAttempt& begun) {
+  Json line = {{"v", 1}, {"type", "begun"}, {"time", begun.time}};
+  put(line, "sweep", begun.sweep);
+  put(line, "owner", begun.owner);
+  put(line, "host", begun.host);
+  put(line, "boot_id", begun.boot_id);
+  put(line, "pid_namespace", begun.pid_namespace);
+  put(line, "device", begun.device);
+  put(line, "launcher", begun.launcher);
+  put(line, "commit", begun.commit);
+  if (const auto& resume = begun.resume) {
+    line["resume"] = {{"attempt", resume->attempt},
+                      {"step", resume->step},
+                      {"seq", resume->seq},
+                      {"checkpoint", resume->checkpoint}};
+  }
+  return line;
+}
+
+results::NewAttempt begun_from(const Json& line, const std::string& trial_id) {
+  results::NewAttempt begun;
+  begun.trial_id = trial_id;
+  begun.time = line.value("time", 0.0);
+  begun.sweep = line.value("sweep", "");
+  begun.owner = line.value("owner", "");
+  begun.host = line.value("host", "");
+  begun.boot_id = line.value("boot_id", "");
+  begun.pid_namespace = line.value("pid_namespace", "");
+  begun.device = line.value("device", "");
+  begun.launcher = line.value("launcher", "");
+  begun.commit = line.value("commit", "");
+  if (const auto resume = line.find("resume"); resume != line.end()) {
+    begun.resume = sweeps::Resume{
+        resume->at("attempt").get<std::int64_t>(), resume->at("step").get<std::int64_t>(),
+        resume->at("seq").get<std::int64_t>(), resume->at("checkpoint").get<std::string>()};
+  }
+  return begun;
+}
+
+constexpr std::pair<Decision::What, const char*> kDecisions[] = {
+    {Decision::What::cancel, "cancel"},
+    {Decision::What::uncancel, "uncancel"},
+    {Decision::What::retry, "retry"},
+};
+
+/// The first line of a sweep's file. The time has a fixed width and place, so that it can be
+/// renewed in a file of many megabytes.
+constexpr std::size_t kTimeAt = 14;  // behind {"v":1,"time":
+constexpr std::size_t kTimeWidth = 18;
+
+std::string sweep_text(const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
+                       double time) {
+  Json header = {{"sweep", sweep.name},
+                 {"about", sweep.about},
+                 {"file", sweep.file},
+                 {"digest", sweep.digest}};
+  std::string text = fmt::format("{{\"v\":1,\"time\":{:<{}.6f},", time, kTimeWidth);
+  const auto dump = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  text += dump(header).substr(1) + "\n";
+  for (const results::TrialRow& trial : trials) {
+    Json line = {{"trial", trial.trial_id}};
+    put(line, "backbone_digest", trial.backbone_digest);
+    put(line, "bls_bits", trial.bls_bits);
+    put(line, "stored_bits", trial.stored_bits);
+    std::string printed = dump(line);
+    printed.pop_back();
+    text += printed + ",\"config\":" + trial.config + "}\n";
+  }
+  for (const auto& member : sweep.members) {
+    text += dump({{"member", member.trial_id}, {"variant", member.variant}}) + "\n";
+  }
+  return text;
+}
+
+bool same_but_for_time(const std::filesystem::path& file, std::string text) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return false;
+  std::ostringstream content;
+  content << in.rdbuf();
+  std::string there = std::move(content).str();
+  if (there.size() != text.size()) return false;
+  return there.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ') ==
+         text.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ');
+}
+
+void renew_time(const std::filesystem::path& file, const std::string& text) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(file, "cannot be written");
+  const bool good = pwrite(descriptor, text.data() + kTimeAt - 1, kTimeWidth, kTimeAt - 1) ==
+                    static_cast<ssize_t>(kTimeWidth);
+  close(descriptor);
+  if (!good) fail(file, "cannot be written");
+}
+
+void make_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+}
+
+}  // namespace
+
+void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
+                            const results::NewAttempt& begun) {
+  const std::filesystem::path parent = directory.folder().parent_path();
+  make_folders(parent);
+  const std::filesystem::path made =
+      parent / fmt::format(".{}.new-{}", directory.attempt(), getpid());
+  std::error_code ignored;
+  std::filesystem::remove_all(made, ignored);
+  if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
+  try {
+    sweeps::write_trial_file(made / directory.trial_json().filename(), trial);
+    append_line(made / directory.attempt_log().filename(), to_json(begun), false);
+    // rename() replaces only an empty directory, and no attempt's is empty.
+    if (rename(made.c_str(), directory.folder().c_str()) != 0) {
+      fail(directory.folder(), "cannot be made");
+    }
+  } catch (...) {
+    std::filesystem::remove_all(made, ignored);
+    throw;
+  }
+}
+
+void log_launch(const sweeps::TrialDirectory& directory, const results::Launch& launch) {
+  Json line = {{"v", 1},
+               {"type", "launched"},
+               {"time", launch.time},
+               {"pid", launch.pid},
+               {"pid_start", launch.pid_start}};
+  put(line, "host", launch.host);
+  put(line, "boot_id", launch.boot_id);
+  put(line, "pid_namespace", launch.pid_namespace);
+  put(line, "device", launch.device);
+  put(line, "job", launch.job);
+  append_line(directory.attempt_log(), line, false);
+}
+
+void log_ending(const sweeps::TrialDirectory& directory, const results::Ending& ending) {
+  Json line = {{"v", 1},
+               {"type", "ended"},
+               {"time", ending.time},
+               {"outcome", std::string(results::to_string(ending.outcome))}};
+  put(line, "reason", ending.reason);
+  put(line, "exit_code", ending.exit_code);
+  put(line, "signal", ending.signal);
+  put(line, "log_tail", ending.log_tail);
+  append_line(directory.attempt_log(), line, false);
+}
+
+AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory) {
+  AttemptLog log;
+  each_line(directory.attempt_log(), [&](const Json& line) {
+    const std::string type = line.value("type", "");
+    if (type == "begun" && !log.begun) {
+      log.begun = begun_from(line, directory.trial_id());
+    } else if (type == "launched") {
+      log.launch = results::Launch{line.value("pid", std::int64_t{0}),
+                                   line.value("pid_start", std::int64_t{0}),
+                                   line.value("host", ""),
+                                   line.value("boot_id", ""),
+                                   line.value("pid_namespace", ""),
+                                   line.value("device", ""),
+                                   line.value("job", ""),
+                                   line.value("time", 0.0)};
+    } else if (type == "ended" && !log.ending) {
+      const auto outcome = results::outcome_from(line.value("outcome", ""));
+      if (!outcome) return;
+      log.ending = results::Ending{*outcome,
+                                   line.value("reason", ""),
+                                   number_of<int>(line, "exit_code"),
+                                   number_of<int>(line, "signal"),
+                                   line.value("log_tail", ""),
+                                   line.value("time", 0.0)};
+    }
+  });
+  return log;
+}
+
+std::int64_t highest_attempt_directory(const std::filesystem::path& runs,
+                                       const std::string& trial_id) {
+  std::int64_t highest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(sweeps::trial_folder(runs, trial_id), error), end;
+       !error && entry != end; entry.increment(error)) {
+    highest =
+        std::max(highest, sweeps::attempt_number(entry->path().filename().string()).value_or(0));
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("{}: cannot be read: {}", sweeps::trial_folder(runs, trial_id).string(),
+                            error.message()));
+  }
+  return highest;
+}
+
+void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision) {
+  if (decision.what == Decision::What::retry) {
+    batch.allow_retry(trial_id, decision.after_attempt);
+    batch.set_cancelled(trial_id, false);
+  } else {
+    batch.set_cancelled(trial_id, decision.what == Decision::What::cancel);
+  }
+}
+
+void decide(results::Store& store, const std::filesystem::path& runs, const std::string& trial_id,
+            const Decision& decision) {
+  // Before the file is touched, so that a mistyped id leaves nothing.
+  if (!store.read().trial(trial_id)) {
+    throw std::invalid_argument(
+        fmt::format("there is no trial {} in {}", trial_id, store.file().string()));
+  }
+  Json line = {{"v", 1}, {"time", decision.time}};
+  for (const auto& [what, word] : kDecisions) {
+    if (what == decision.what) line["decision"] = word;
+  }
+  if (decision.what == Decision::What::retry) line["after_attempt"] = decision.after_attempt;
+  make_folders(sweeps::trial_folder(runs, trial_id));
+  append_line(sweeps::decisions_file(runs, trial_id), line, true);
+  results::Batch batch = store.begin();
+  store_decision(batch, trial_id, decision);
+  batch.commit();
+}
+
+std::vector<Decision> read_decisions(const std::filesystem::path& runs,
+                                     const std::string& trial_id) {
+  std::vector<Decision> decisions;
+  each_line(sweeps::decisions_file(runs, trial_id), [&](const Json& line) {
+    for (const auto& [what, word] : kDecisions) {
+      if (line.value("decision", "") == word) {
+        decisions.push_back(
+            {what, line.value("after_attempt", std::int64_t{0}), line.value("time", 0.0)});
+      }
+    }
+  });
+  return decisions;
+}
+
+void record_sweep(results::Store& store, const std::filesystem::path& runs,
+                  const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
+                  double time) {
+  make_folders(sweeps::sweeps_folder(runs));
+  const std::filesystem::path file = sweeps::sweep_file(runs, sweep.name);
+  const std::string text = sweep_text(sweep, trials, time);
+  if (same_but_for_time(file, text)) {
+    renew_time(file, text);
+  } else {
+    sweeps::write_file_atomically(file, text);
+  }
+  results::Batch batch = store.begin();
+  batch.record_sweep(sweep, trials, time);
+  batch.commit();
+}
+
+SweepFile read_sweep_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) fail(file, "cannot be read");
+  SweepFile content;
+  std::string line;
+  std::int64_t number = 0;
+  try {
+    while (std::getline(in, line)) {
+      const Json json = Json::parse(line);
+      if (++number == 1) {
+        if (json.at("v") != 1) {
+          throw Error(fmt::format("{}:1: v is {}, must be 1: made by a newer petlab", file.string(),
+                                  json.at("v").dump()));
+        }
+        content.time = json.at("time").get<double>();
+        content.sweep.name = json.at("sweep").get<std::string>();
+        content.sweep.about = json.at("about").get<std::string>();
+        content.sweep.file = json.at("file").get<std::string>();
+        content.sweep.digest = json.at("digest").get<std::string>();
+      } else if (json.contains("trial")) {
+        content.trials.push_back({json.at("trial").get<std::string>(), json.at("config").dump(),
+                                  json.value("backbone_digest", ""),
+                                  number_of<double>(json, "bls_bits"),
+                                  number_of<std::int64_t>(json, "stored_bits")});
+      } else {
+        content.sweep.members.push_back(
+            {json.at("member").get<std::string>(), json.at("variant").get<std::string>()});
+      }
+    }
+  } catch (const Json::exception& error) {
+    throw Error(
+        fmt::format("{}:{}: cannot be understood: {}", file.string(), number + 1, error.what()));
+  }
+  if (number == 0) throw Error(fmt::format("{}: it is empty", file.string()));
+  return content;
+}
+
+}  // namespace petlab::orchestrator

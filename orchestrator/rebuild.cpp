@@ -1,0 +1,222 @@
+#include "orchestrator/rebuild.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "orchestrator/attempt_log.h"
+#include "orchestrator/error.h"
+#include "orchestrator/ingest.h"
+#include "sweeps/files.h"
+#include "sweeps/trial_directory.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+/// Attempts a transaction: a commit waits for the disk.
+constexpr int kAttemptsAtOnce = 256;
+constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20;
+
+std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) throw Error(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// What the database says of a trial that no sweep's file names. The text is that of the file, so
+/// that fields of another petlab's are kept.
+results::TrialRow trial_row(const sweeps::TrialDirectory& directory) {
+  const std::string text = sweeps::read_file(directory.trial_json(), std::uintmax_t{16} << 20);
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto config = json.is_object() ? json.find("config") : json.end();
+  if (!json.is_object() || config == json.end() || !config->is_object()) {
+    throw Error(fmt::format("{}: it holds no configuration, want a JSON object with `config`",
+                            directory.trial_json().string()));
+  }
+  results::TrialRow row;
+  row.trial_id = directory.trial_id();
+  row.config = config->dump();
+  if (const auto digests = json.find("digests"); digests != json.end() && digests->is_object()) {
+    row.backbone_digest = digests->value("backbone", "");
+  }
+  return row;
+}
+
+/// Reads one runs folder into one store.
+class RunsReader {
+ public:
+  RunsReader(results::Store& store, const std::filesystem::path& runs,
+             const std::function<void(const RunsSummary&)>& progress)
+      : store_(store), runs_(runs), progress_(progress), ingest_(store, runs) {}
+
+  RunsSummary read() {
+    const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
+    std::vector<std::string> trials;
+    for (const auto& entry : entries) {
+      if (entry == sweeps::sweeps_folder(runs_) || !std::filesystem::is_directory(entry)) continue;
+      trials.push_back(entry.filename().string());
+    }
+    for (const std::string& trial : trials) read_trial(trial);
+    flush();
+    read_sweeps();
+    for (const std::string& trial : trials) read_decisions_of(trial);
+    flush();
+    return std::move(summary_);
+  }
+
+ private:
+  void read_trial(const std::string& trial_id) {
+    std::vector<std::int64_t> numbers;
+    for (const auto& entry : sorted_entries(sweeps::trial_folder(runs_, trial_id))) {
+      if (const auto number = sweeps::attempt_number(entry.filename().string())) {
+        numbers.push_back(*number);
+      }
+    }
+    if (numbers.empty()) return;
+    std::sort(numbers.begin(), numbers.end());
+    ++summary_.trials;
+    for (const std::int64_t number : numbers) {
+      const sweeps::TrialDirectory directory(runs_, trial_id, number);
+      try {
+        read_attempt(directory);
+      } catch (const results::Error&) {
+        throw;
+      } catch (const std::runtime_error& error) {
+        summary_.left_out.push_back(error.what());
+      }
+    }
+    if (progress_) progress_(summary_);
+  }
+
+  void read_attempt(const sweeps::TrialDirectory& directory) {
+    const AttemptLog log = read_attempt_log(directory);
+    const results::TrialRow trial = trial_row(directory);
+    results::Batch& batch = this->batch();
+    // What the store knows already came from a sweep, later than this attempt.
+    if (!store_.read().trial(trial.trial_id)) batch.record_trial(trial);
+    results::NewAttempt begun;
+    begun.trial_id = directory.trial_id();
+    const results::AttemptRef attempt =
+        batch.record_attempt(log.begun.value_or(begun), directory.attempt());
+    if (log.launch) batch.record_launch(attempt, *log.launch);
+    if (log.ending) batch.record_ending(attempt, *log.ending);
+    while (true) {
+      const IngestUpdate update = ingest_.read(this->batch(), attempt);
+      summary_.events += update.lines;
+      if (!update.more) break;
+      flush();
+    }
+    ingest_.forget(attempt);
+    ++summary_.attempts;
+    if (++pending_ == kAttemptsAtOnce) flush();
+  }
+
+  void read_sweeps() {
+    const std::filesystem::path folder = sweeps::sweeps_folder(runs_);
+    if (!std::filesystem::is_directory(folder)) return;
+    std::vector<SweepFile> files;
+    for (const auto& entry : sorted_entries(folder)) {
+      if (entry.extension() != ".jsonl" || entry.filename().string().front() == '.') continue;
+      try {
+        files.push_back(read_sweep_file(entry));
+      } catch (const std::runtime_error& error) {
+        summary_.left_out.push_back(error.what());
+      }
+    }
+    // The last that was recorded counts, also for the text of a trial's configuration.
+    std::stable_sort(files.begin(), files.end(),
+                     [](const SweepFile& a, const SweepFile& b) { return a.time < b.time; });
+    for (const SweepFile& file : files) {
+      batch().record_sweep(file.sweep, file.trials, file.time);
+      ++summary_.sweeps;
+      flush();
+    }
+  }
+
+  void read_decisions_of(const std::string& trial_id) {
+    const std::vector<Decision> decisions = read_decisions(runs_, trial_id);
+    if (decisions.empty()) return;
+    if (!store_.read().trial(trial_id)) {
+      summary_.left_out.push_back(fmt::format("{}: no sweep and no attempt says what the trial is",
+                                              sweeps::decisions_file(runs_, trial_id).string()));
+      return;
+    }
+    for (const Decision& decision : decisions) store_decision(batch(), trial_id, decision);
+  }
+
+  results::Batch& batch() {
+    if (!batch_) batch_.emplace(store_.begin());
+    return *batch_;
+  }
+  void flush() {
+    if (batch_) batch_->commit();
+    batch_.reset();
+    pending_ = 0;
+  }
+
+  results::Store& store_;
+  const std::filesystem::path& runs_;
+  const std::function<void(const RunsSummary&)>& progress_;
+  Ingest ingest_;
+  std::optional<results::Batch> batch_;
+  int pending_ = 0;
+  RunsSummary summary_;
+};
+
+}  // namespace
+
+RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
+                        const std::function<void(const RunsSummary&)>& progress) {
+  return RunsReader(store, runs, progress).read();
+}
+
+RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::path& database,
+                    const std::function<void(const RunsSummary&)>& progress) {
+  if (std::filesystem::exists(database)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the database exists; move it away, or name another with --db", database.string()));
+  }
+  const std::filesystem::path folder = database.has_parent_path() ? database.parent_path() : ".";
+  const std::filesystem::path made =
+      folder / fmt::format(".{}.rebuilt-{}", database.filename().string(), getpid());
+  const auto remove = [&] {
+    for (const char* suffix : {"", "-wal", "-shm"}) unlink((made.string() + suffix).c_str());
+  };
+  remove();
+  try {
+    RunsSummary summary;
+    {
+      results::OpenOptions options;
+      options.synced = false;  // nobody sees it before it is complete
+      results::Store store(made, options);
+      summary = ingest_runs(store, runs, progress);
+    }
+    const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+    if (descriptor >= 0) close(descriptor);
+    if (!synced ||
+        renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, database.c_str(), RENAME_NOREPLACE) != 0) {
+      throw Error(fmt::format("{}: cannot be made: {}", database.string(), std::strerror(errno)));
+    }
+    return summary;
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+}  // namespace petlab::orchestrator

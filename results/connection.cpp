@@ -1,0 +1,241 @@
+#include "results/connection.h"
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+namespace petlab::results::internal {
+namespace {
+
+constexpr const char* kRebuild =
+    "move it away and make it anew from the run directories: petlab ingest --rebuild";
+
+/// What the file begins with, for a message: "empty", or its first bytes.
+std::string looks_like(const std::filesystem::path& file) {
+  char head[16] = {};
+  std::ifstream in(file, std::ios::binary);
+  in.read(head, sizeof head);
+  if (in.gcount() == 0) return "is empty";
+  std::string shown;
+  for (int i = 0; i < in.gcount(); ++i) {
+    shown += head[i] >= 0x20 && head[i] < 0x7f ? head[i] : '.';
+  }
+  return fmt::format("begins with '{}'", shown);
+}
+
+std::string describe(sqlite3* handle, const SQLite::Exception& error,
+                     const std::filesystem::path& file, std::string_view doing,
+                     std::chrono::milliseconds busy_timeout) {
+  const int system_error = handle == nullptr ? 0 : sqlite3_system_errno(handle);
+  const int code = error.getErrorCode() & 0xff;
+  const std::string subject = fmt::format("{}: cannot {}", file.string(), doing);
+  if (code == SQLITE_FULL || (code == SQLITE_IOERR && system_error == ENOSPC)) {
+    return fmt::format(
+        "{}: the disk is full; free some space and run the same command again (nothing is lost: "
+        "what workers reported is in the runs folder)",
+        subject);
+  }
+  switch (code) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return fmt::format(
+          "{}: another process has held the database for more than {} s; end it (fuser {}) or wait",
+          subject, std::chrono::duration_cast<std::chrono::seconds>(busy_timeout).count(),
+          file.string());
+    case SQLITE_READONLY:
+      if (error.getExtendedErrorCode() == SQLITE_READONLY_DBMOVED) {
+        return fmt::format("{}: the file was deleted or replaced while it was open", subject);
+      }
+      return fmt::format(
+          "{}: the file or its folder is read-only; make both writable or name another database "
+          "with --db",
+          subject);
+    case SQLITE_NOTADB:
+      return fmt::format("{}: it {}, which is no SQLite database; name another file with --db",
+                         subject, looks_like(file));
+    case SQLITE_CORRUPT:
+      return fmt::format("{}: the database is damaged ({}); {}", subject, error.what(), kRebuild);
+    case SQLITE_CONSTRAINT:
+      return fmt::format("{}: the database does not agree with the run directories ({}); {}",
+                         subject, error.what(), kRebuild);
+    case SQLITE_CANTOPEN:
+      return fmt::format("{}: {}; name another file with --db", subject,
+                         system_error != 0 ? std::strerror(system_error) : error.what());
+    case SQLITE_IOERR:
+      return fmt::format(
+          "{}: input/output error ({}); look at the disk, then run the same command again", subject,
+          system_error != 0 ? std::strerror(system_error) : error.what());
+    default:
+      return fmt::format("{}: {}", subject, error.what());
+  }
+}
+
+/// A database in WAL mode in a folder that cannot be written can only be read when nobody writes
+/// it; then SQLite must be told so, because it cannot make the files beside it.
+std::string name_to_open(const std::filesystem::path& file, Connection::Mode mode, int& flags) {
+  if (mode == Connection::Mode::write) {
+    flags = SQLite::OPEN_READWRITE;
+    return file.string();
+  }
+  flags = SQLite::OPEN_READONLY;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code ignored;
+  const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
+  const bool nothing_pending = ignored || wal == 0;
+  if (access(folder.c_str(), W_OK) == 0 || !nothing_pending) return file.string();
+  flags |= SQLite::OPEN_URI;
+  std::string uri = "file:";
+  for (const unsigned char c : std::filesystem::absolute(file).string()) {
+    if (std::isalnum(c) || std::strchr("/-._~", c) != nullptr) {
+      uri += static_cast<char>(c);
+    } else {
+      uri += fmt::format("%{:02X}", c);
+    }
+  }
+  return uri + "?immutable=1";
+}
+
+}  // namespace
+
+int Connection::on_busy(void* self, int tries) {
+  auto& connection = *static_cast<Connection*>(self);
+  const auto now = std::chrono::steady_clock::now();
+  if (tries == 0) connection.busy_since_ = now;
+  if (now - connection.busy_since_ > connection.busy_timeout_) return 0;
+  // SQLite's own waits grow to 100 ms and leave out whoever waited longest; short ones with jitter
+  // let many writers take turns.
+  connection.jitter_ = connection.jitter_ * 1664525u + 1013904223u;
+  const int longest = std::min(1000 * (1 + tries / 8), 10000);
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(200 + (connection.jitter_ >> 8) % static_cast<unsigned>(longest)));
+  return 1;
+}
+
+Connection::Connection(const std::filesystem::path& file, Mode mode, const OpenOptions& options)
+    : file_(file), busy_timeout_(options.busy_timeout) {
+  jitter_ = static_cast<std::uint32_t>(getpid());
+  if (!std::filesystem::exists(file)) {
+    throw Error(fmt::format(
+        "{}: there is no such file; `petlab run` makes a database, --db names one", file.string()));
+  }
+  if (std::filesystem::is_directory(file)) {
+    throw Error(fmt::format("{}: it is a folder, must be a database file (--db)", file.string()));
+  }
+  guard("open it", [&] {
+    int flags = 0;
+    const std::string name = name_to_open(file, mode, flags);
+    database_ = std::make_unique<SQLite::Database>(name, flags);
+    sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
+    sqlite3_extended_result_codes(database_->getHandle(), 1);
+    database_->exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
+    if (mode == Mode::write) {
+      database_->exec(options.synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+      database_->exec("PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864");
+      register_batch_rows(*this);
+    }
+  });
+}
+
+Connection::~Connection() = default;
+
+bool Connection::in_transaction() const {
+  return sqlite3_get_autocommit(database_->getHandle()) == 0;
+}
+
+void Connection::exec(const char* sql) { database_->exec(sql); }
+
+void Connection::roll_back() noexcept {
+  // Keys of names that this transaction made are not there any more.
+  if (series_changed) series.clear();
+  series_changed = false;
+  batch_open = false;
+  if (in_transaction()) database_->tryExec("ROLLBACK");
+}
+
+void Connection::check_not_moved() const {
+  int moved = 0;
+  sqlite3_file_control(database_->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return;
+  throw Error(fmt::format(
+      "{}: the file was deleted or replaced while it was open; run the same command again, or, to "
+      "have everything back, make it anew from the run directories: petlab ingest --rebuild",
+      file_.string()));
+}
+
+void Connection::rethrow(std::string_view doing) const {
+  try {
+    throw;
+  } catch (const SQLite::Exception& error) {
+    throw Error(
+        describe(database_ ? database_->getHandle() : nullptr, error, file_, doing, busy_timeout_));
+  }
+}
+
+Query::Query(Connection& connection, std::string_view sql) {
+  std::unique_ptr<SQLite::Statement>& cached = connection.statements_[sql];
+  if (!cached) {
+    cached = std::make_unique<SQLite::Statement>(connection.database(), std::string(sql));
+  }
+  statement_ = cached.get();
+}
+
+Query::Query(Connection& connection, const std::string& sql, int)
+    : own_(std::make_unique<SQLite::Statement>(connection.database(), sql)),
+      statement_(own_.get()) {}
+
+Query::~Query() { statement_->tryReset(); }
+
+Query& Query::null() {
+  statement_->bind(next_++);
+  return *this;
+}
+Query& Query::with(std::int64_t value) {
+  statement_->bind(next_++, value);
+  return *this;
+}
+Query& Query::with(double value) {
+  statement_->bind(next_++, value);
+  return *this;
+}
+Query& Query::with(std::string_view text) {
+  statement_->bind(next_++, std::string(text));
+  return *this;
+}
+Query& Query::with(const std::optional<std::int64_t>& value) {
+  return value ? with(*value) : null();
+}
+Query& Query::with(const std::optional<double>& value) { return value ? with(*value) : null(); }
+Query& Query::with(const std::optional<int>& value) {
+  return value ? with(static_cast<std::int64_t>(*value)) : null();
+}
+Query& Query::text_or_null(std::string_view text) { return text.empty() ? null() : with(text); }
+
+bool Query::step() { return statement_->executeStep(); }
+void Query::run() {
+  while (statement_->executeStep()) {
+  }
+}
+void Query::again() {
+  statement_->reset();
+  next_ = 1;
+}
+
+bool Query::is_null(int column) const { return statement_->getColumn(column).isNull(); }
+std::int64_t Query::integer(int column) const { return statement_->getColumn(column).getInt64(); }
+double Query::real(int column) const { return statement_->getColumn(column).getDouble(); }
+std::string Query::text(int column) const { return statement_->getColumn(column).getString(); }
+std::optional<std::int64_t> Query::maybe_integer(int column) const {
+  return is_null(column) ? std::nullopt : std::optional(integer(column));
+}
+std::optional<double> Query::maybe_real(int column) const {
+  return is_null(column) ? std::nullopt : std::optional(real(column));
+}
+
+}  // namespace petlab::results::internal

@@ -1,0 +1,161 @@
+#include "results/query.h"
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "results/connection.h"
+#include "results/error.h"
+#include "results/schema.h"
+
+namespace petlab::results {
+namespace {
+
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using StatementHandle = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+/// `near "FORM": syntax error`, with the place: the line of the SQL and a caret under it.
+std::string sql_error(sqlite3* handle, const std::string& sql) {
+  const std::string message = sqlite3_errmsg(handle);
+  const int offset = sqlite3_error_offset(handle);
+  if (offset < 0 || offset > static_cast<int>(sql.size())) return "SQL: " + message;
+  const std::string before = sql.substr(0, static_cast<std::size_t>(offset));
+  const auto line_start = before.rfind('\n') == std::string::npos ? 0 : before.rfind('\n') + 1;
+  const auto line_end = sql.find('\n', line_start);
+  std::int64_t line = 1;
+  for (const char c : before) line += c == '\n';
+  // A byte that goes on with a UTF-8 character takes no column.
+  std::size_t column = 1;
+  for (std::size_t i = line_start; i < before.size(); ++i) {
+    column += (static_cast<unsigned char>(before[i]) & 0xc0) != 0x80;
+  }
+  std::string shown = sql.substr(
+      line_start, line_end == std::string::npos ? std::string::npos : line_end - line_start);
+  for (char& c : shown) c = c == '\t' ? ' ' : c;
+  return fmt::format("SQL:{}:{}: {}\n  {}\n  {:>{}}", line, column, message, shown, "^", column);
+}
+
+bool only_space_and_comments(sqlite3* handle, const char* text) {
+  sqlite3_stmt* statement = nullptr;
+  const char* rest = text;
+  while (*rest != '\0') {
+    const char* begin = rest;
+    const int code = sqlite3_prepare_v2(handle, begin, -1, &statement, &rest);
+    const StatementHandle owner(statement);
+    if (code != SQLITE_OK || statement != nullptr) return false;
+    if (rest == begin) return true;
+  }
+  return true;
+}
+
+StatementHandle prepare(sqlite3* handle, const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  const char* rest = nullptr;
+  const int code =
+      sqlite3_prepare_v2(handle, sql.c_str(), static_cast<int>(sql.size() + 1), &statement, &rest);
+  StatementHandle owner(statement);
+  if ((code & 0xff) == SQLITE_ERROR) throw std::invalid_argument(sql_error(handle, sql));
+  if ((code & 0xff) == SQLITE_READONLY) {
+    throw std::invalid_argument("SQL: it writes; only reading is allowed");
+  }
+  if (code != SQLITE_OK) throw SQLite::Exception(handle, code);
+  if (statement == nullptr)
+    throw std::invalid_argument("SQL: there is no statement, want a SELECT");
+  if (!only_space_and_comments(handle, rest)) {
+    throw std::invalid_argument(
+        fmt::format("SQL: found more than one statement, want one (the "
+                    "second begins at character {})",
+                    rest - sql.c_str() + 1));
+  }
+  if (sqlite3_stmt_readonly(statement) == 0) {
+    throw std::invalid_argument("SQL: it writes; only reading is allowed");
+  }
+  return owner;
+}
+
+void bind(sqlite3* handle, sqlite3_stmt* statement, const std::vector<Value>& parameters) {
+  const int wanted = sqlite3_bind_parameter_count(statement);
+  if (wanted != static_cast<int>(parameters.size())) {
+    throw std::invalid_argument(
+        fmt::format("SQL: it has {} parameters, {} values were given", wanted, parameters.size()));
+  }
+  for (int i = 1; i <= wanted; ++i) {
+    const Value& value = parameters[static_cast<std::size_t>(i - 1)];
+    int code = SQLITE_OK;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      code = sqlite3_bind_int64(statement, i, *integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      code = sqlite3_bind_double(statement, i, *real);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      code =
+          sqlite3_bind_text64(statement, i, text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+    } else {
+      code = sqlite3_bind_null(statement, i);
+    }
+    if (code != SQLITE_OK) throw SQLite::Exception(handle, code);
+  }
+}
+
+/// Blobs become text x'…': no column of petlab's is one, but an expression may be.
+Value value_at(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+      return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT: {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+      return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    }
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const unsigned char*>(sqlite3_column_blob(statement, column));
+      std::string text = "x'";
+      for (int i = 0; i < sqlite3_column_bytes(statement, column); ++i) {
+        text += fmt::format("{:02x}", bytes[i]);
+      }
+      return text + "'";
+    }
+    default:
+      return std::monostate{};
+  }
+}
+
+}  // namespace
+
+QueryResult query(const std::filesystem::path& database, const std::string& sql,
+                  const std::vector<Value>& parameters) {
+  internal::Connection connection(database, internal::Connection::Mode::read, {});
+  internal::check_version(connection);
+  return connection.guard("query it", [&] {
+    sqlite3* handle = connection.database().getHandle();
+    // Also keeps ATTACH from making files: it counts as reading.
+    sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
+    const StatementHandle statement = prepare(handle, sql);
+    bind(handle, statement.get(), parameters);
+    QueryResult result;
+    const int columns = sqlite3_column_count(statement.get());
+    for (int i = 0; i < columns; ++i) {
+      result.columns.emplace_back(sqlite3_column_name(statement.get(), i));
+    }
+    int code = SQLITE_OK;
+    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
+      std::vector<Value>& row = result.rows.emplace_back();
+      row.reserve(static_cast<std::size_t>(columns));
+      for (int i = 0; i < columns; ++i) row.push_back(value_at(statement.get(), i));
+    }
+    if (const int kind = code & 0xff;
+        kind == SQLITE_ERROR || kind == SQLITE_MISMATCH || kind == SQLITE_TOOBIG) {
+      throw std::invalid_argument(std::string("SQL: ") + sqlite3_errmsg(handle));
+    }
+    if (code != SQLITE_DONE) throw SQLite::Exception(handle, code);
+    return result;
+  });
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,258 @@
+#include <SQLiteCpp/Database.h>
+
+#include <nlohmann/json.hpp>
+
+#include "results/connection.h"
+#include "results/schema.h"
+#include "results/store.h"
+
+namespace petlab::results {
+namespace {
+
+using internal::Connection;
+using internal::Query;
+
+/// One state of the database over several statements; the transaction of a batch is one already.
+class Snapshot {
+ public:
+  explicit Snapshot(Connection& connection) : connection_(connection) {
+    if (connection.in_transaction()) return;
+    connection.check_not_moved();
+    connection.exec("BEGIN");
+    own_ = true;
+  }
+  ~Snapshot() {
+    if (own_ && connection_.in_transaction()) connection_.database().tryExec("ROLLBACK");
+  }
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+ private:
+  Connection& connection_;
+  bool own_ = false;
+};
+
+template <typename Body>
+auto reading(Connection& connection, Body&& body) {
+  return connection.guard("read it", [&] {
+    const Snapshot snapshot(connection);
+    return body();
+  });
+}
+
+#define PETLAB_ATTEMPT_COLUMNS                                                                     \
+  "SELECT a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "   \
+  "a.parent, a.resume_step, a.resume_seq, a.resume_checkpoint, a.host, a.boot_id, "                \
+  "a.pid_namespace, a.device, a.pid, a.pid_start, a.job, a.launched_at, a.outcome, a.event_kind, " \
+  "a.reason, a.exit_code, a.signal, a.log_tail, a.started_at, a.ended_at, a.worker, "              \
+  "a.worker_version, a.numerics, a.backbone_digest, a.data_digests, a.checkpoint_step, "           \
+  "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.train_seconds, a.note "               \
+  "FROM attempts a JOIN trials t ON t.key = a.trial "
+
+/// A row of PETLAB_ATTEMPT_COLUMNS.
+AttemptFacts attempt_from(const Query& row) {
+  int at = 0;
+  const auto integer = [&] { return row.integer(at++); };
+  const auto text = [&] { return row.text(at++); };
+  const auto number = [&]() -> std::optional<int> {
+    const auto value = row.maybe_integer(at++);
+    return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+  };
+  AttemptFacts facts;
+  facts.attempt = {row.integer(0), row.text(1), row.integer(2)};
+  at = 3;
+  facts.begun.trial_id = facts.attempt.trial_id;
+  facts.begun.sweep = text();
+  facts.begun.owner = text();
+  facts.begun.launcher = text();
+  facts.begun.commit = text();
+  facts.begun.time = row.real(at++);
+  if (!row.is_null(at)) {
+    facts.begun.resume =
+        sweeps::Resume{row.integer(at), row.integer(at + 1), row.integer(at + 2), row.text(at + 3)};
+  }
+  at += 4;
+  facts.begun.host = text();
+  facts.begun.boot_id = text();
+  facts.begun.pid_namespace = text();
+  facts.begun.device = text();
+  if (!row.is_null(at + 3)) {
+    Launch launch;
+    launch.pid = integer();
+    launch.pid_start = integer();
+    launch.job = text();
+    launch.time = row.real(at++);
+    launch.host = facts.begun.host;
+    launch.boot_id = facts.begun.boot_id;
+    launch.pid_namespace = facts.begun.pid_namespace;
+    launch.device = facts.begun.device;
+    facts.launch = std::move(launch);
+  } else {
+    at += 4;
+  }
+  facts.outcome = outcome_from(text()).value_or(Outcome::open);
+  facts.kind = text();
+  facts.reason = text();
+  facts.exit_code = number();
+  facts.signal = number();
+  facts.log_tail = text();
+  facts.started_at = row.maybe_real(at++);
+  facts.ended_at = row.maybe_real(at++);
+  facts.worker = text();
+  facts.worker_version = text();
+  facts.numerics = text();
+  facts.backbone_digest = text();
+  const auto digests = nlohmann::json::parse(text(), nullptr, false);
+  if (digests.is_object()) {
+    for (const auto& [task, digest] : digests.items()) {
+      if (digest.is_string()) facts.data_digests[task] = digest.get<std::string>();
+    }
+  }
+  if (!row.is_null(at)) {
+    facts.checkpoint = CheckpointAt{row.integer(at), row.integer(at + 1), row.text(at + 2)};
+  }
+  at += 3;
+  facts.peak_memory_mib = row.maybe_real(at++);
+  facts.train_seconds = row.maybe_real(at++);
+  facts.note = text();
+  return facts;
+}
+
+}  // namespace
+
+Reader::Reader(const std::filesystem::path& database)
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions{})) {
+  internal::check_version(*connection_);
+}
+Reader::Reader(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+
+std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_ids) const {
+  return reading(*connection_, [&] {
+    std::vector<TrialFacts> all;
+    all.reserve(trial_ids.size());
+    Query trial(*connection_,
+                "SELECT key, cancelled, retried_after FROM trials WHERE trial_id = ?1");
+    Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.trial = ?1 ORDER BY a.number");
+    for (const std::string& id : trial_ids) {
+      TrialFacts& facts = all.emplace_back();
+      facts.trial_id = id;
+      if (trial.with(id).step()) {
+        facts.known = true;
+        facts.cancelled = trial.integer(1) != 0;
+        facts.retried_after = trial.integer(2);
+        attempts.with(trial.integer(0));
+        while (attempts.step()) facts.attempts.push_back(attempt_from(attempts));
+        attempts.again();
+      }
+      trial.again();
+    }
+    return all;
+  });
+}
+
+std::vector<AttemptFacts> Reader::open_attempts() const {
+  return reading(*connection_, [&] {
+    std::vector<AttemptFacts> all;
+    Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.outcome = 'open' ORDER BY a.key");
+    while (attempts.step()) all.push_back(attempt_from(attempts));
+    return all;
+  });
+}
+
+std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
+                                                  std::int64_t number) const {
+  return reading(*connection_, [&]() -> std::optional<AttemptFacts> {
+    Query attempt(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE t.trial_id = ?1 AND a.number = ?2");
+    if (!attempt.with(trial_id).with(number).step()) return std::nullopt;
+    return attempt_from(attempt);
+  });
+}
+
+std::vector<ProgressFacts> Reader::progress() const {
+  return reading(*connection_, [&] {
+    std::vector<ProgressFacts> all;
+    Query rows(*connection_,
+               "SELECT a.key, t.trial_id, a.number, p.step, p.of, p.loss, p.time FROM attempts a "
+               "CROSS JOIN progress p ON p.attempt = a.key CROSS JOIN trials t ON t.key = a.trial "
+               "WHERE a.outcome = 'open' ORDER BY a.key");
+    while (rows.step()) {
+      all.push_back({{rows.integer(0), rows.text(1), rows.integer(2)},
+                     rows.integer(3),
+                     rows.integer(4),
+                     rows.maybe_real(5),
+                     rows.real(6)});
+    }
+    return all;
+  });
+}
+
+std::optional<SweepRow> Reader::sweep(const std::string& name) const {
+  return reading(*connection_, [&]() -> std::optional<SweepRow> {
+    Query sweep(*connection_, "SELECT key, about, file, digest FROM sweeps WHERE name = ?1");
+    if (!sweep.with(name).step()) return std::nullopt;
+    SweepRow row{name, sweep.text(1), sweep.text(2), sweep.text(3), {}};
+    Query members(
+        *connection_,
+        "SELECT t.trial_id, m.variant FROM sweep_trials m JOIN trials t ON t.key = m.trial "
+        "WHERE m.sweep = ?1 ORDER BY m.place");
+    members.with(sweep.integer(0));
+    while (members.step()) row.members.push_back({members.text(0), members.text(1)});
+    return row;
+  });
+}
+
+std::vector<std::string> Reader::sweep_names() const {
+  return reading(*connection_, [&] {
+    std::vector<std::string> names;
+    Query rows(*connection_, "SELECT name FROM sweeps ORDER BY key");
+    while (rows.step()) names.push_back(rows.text(0));
+    return names;
+  });
+}
+
+std::optional<TrialRow> Reader::trial(const std::string& trial_id) const {
+  return reading(*connection_, [&]() -> std::optional<TrialRow> {
+    Query row(
+        *connection_,
+        "SELECT config, backbone_digest, bls_bits, stored_bits FROM trials WHERE trial_id = ?1");
+    if (!row.with(trial_id).step()) return std::nullopt;
+    return TrialRow{trial_id, row.text(0), row.text(1), row.maybe_real(2), row.maybe_integer(3)};
+  });
+}
+
+std::vector<std::string> Reader::trials_with_prefix(const std::string& prefix, int limit) const {
+  return reading(*connection_, [&] {
+    std::vector<std::string> ids;
+    // A range of the index, and no pattern whose special characters a user could type.
+    Query rows(*connection_,
+               "SELECT trial_id FROM trials WHERE trial_id >= ?1 AND substr(trial_id, 1, "
+               "length(?1)) = ?1 ORDER BY trial_id LIMIT ?2");
+    rows.with(prefix).with(std::int64_t{limit});
+    while (rows.step()) ids.push_back(rows.text(0));
+    return ids;
+  });
+}
+
+Cursor Reader::cursor(const AttemptRef& attempt) const {
+  return reading(*connection_, [&] {
+    Query row(*connection_,
+              "SELECT events_offset, events_next_seq, events_lines, events_closed FROM attempts "
+              "WHERE key = ?1");
+    if (!row.with(attempt.key).step()) return Cursor{};
+    return Cursor{row.integer(0), row.integer(1), row.integer(2), row.integer(3) != 0,
+                  row.integer(3) == 2};
+  });
+}
+
+std::int64_t Reader::data_version() const {
+  return reading(*connection_, [&] {
+    Query row(*connection_, "PRAGMA data_version");
+    row.step();
+    return row.integer(0);
+  });
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,264 @@
+#include "results/schema.h"
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "results/connection.h"
+#include "sweeps/catalog.h"
+
+namespace petlab::results::internal {
+namespace {
+
+// Keys are short integers so that a metric's row is small; people and reports use the views, which
+// say trial_id, attempt (its number) and names. docs/database.md describes each column.
+constexpr const char* kTables = R"sql(
+CREATE TABLE sweeps (
+  key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT, digest TEXT,
+  recorded_at REAL);
+CREATE TABLE trials (
+  key INTEGER PRIMARY KEY, trial_id TEXT NOT NULL UNIQUE, config TEXT NOT NULL,
+  backbone_digest TEXT, bls_bits REAL, stored_bits INTEGER,
+  cancelled INTEGER NOT NULL DEFAULT 0, retried_after INTEGER NOT NULL DEFAULT 0,
+  result_attempt INTEGER REFERENCES attempts, user TEXT NOT NULL DEFAULT '{}');
+CREATE TABLE sweep_trials (
+  sweep INTEGER NOT NULL REFERENCES sweeps, trial INTEGER NOT NULL REFERENCES trials,
+  variant TEXT NOT NULL, place INTEGER NOT NULL,
+  PRIMARY KEY (sweep, trial, variant)) WITHOUT ROWID;
+CREATE INDEX sweep_trials_by_trial ON sweep_trials (trial);
+CREATE TABLE attempts (
+  key INTEGER PRIMARY KEY, trial INTEGER NOT NULL REFERENCES trials, number INTEGER NOT NULL,
+  sweep TEXT, owner TEXT, launcher TEXT, "commit" TEXT, begun_at REAL,
+  parent INTEGER, resume_step INTEGER, resume_seq INTEGER, resume_checkpoint TEXT,
+  host TEXT, boot_id TEXT, pid_namespace TEXT, device TEXT,
+  pid INTEGER, pid_start INTEGER, job TEXT, launched_at REAL,
+  started_at REAL, worker TEXT, worker_version TEXT, worker_pid INTEGER, numerics TEXT,
+  backbone_digest TEXT, data_digests TEXT,
+  checkpoint_step INTEGER, checkpoint_seq INTEGER, checkpoint_path TEXT,
+  event_outcome TEXT, event_kind TEXT, event_reason TEXT, event_at REAL, finished_step INTEGER,
+  peak_memory_mib REAL, train_seconds REAL, note TEXT,
+  ending_outcome TEXT, ending_reason TEXT, exit_code INTEGER, signal INTEGER, log_tail TEXT,
+  ending_at REAL,
+  events_offset INTEGER NOT NULL DEFAULT 0, events_next_seq INTEGER NOT NULL DEFAULT 0,
+  events_lines INTEGER NOT NULL DEFAULT 0, events_closed INTEGER NOT NULL DEFAULT 0,
+  counts_to INTEGER,
+  outcome TEXT AS (coalesce(event_outcome, ending_outcome, 'open')) VIRTUAL,
+  reason TEXT AS (coalesce(event_reason, ending_reason)) VIRTUAL,
+  ended_at REAL AS (coalesce(event_at, ending_at)) VIRTUAL,
+  UNIQUE (trial, number));
+CREATE INDEX attempts_open ON attempts (outcome) WHERE outcome = 'open';
+CREATE TABLE progress (
+  attempt INTEGER PRIMARY KEY REFERENCES attempts, step INTEGER NOT NULL, of INTEGER NOT NULL,
+  loss REAL, time REAL NOT NULL);
+CREATE TABLE artifacts (
+  attempt INTEGER PRIMARY KEY REFERENCES attempts, path TEXT, bls_bits REAL, stored_bits INTEGER);
+CREATE TABLE series (
+  key INTEGER PRIMARY KEY, split TEXT NOT NULL, task TEXT NOT NULL, name TEXT NOT NULL,
+  UNIQUE (split, task, name));
+CREATE TABLE metric_values (
+  attempt INTEGER NOT NULL REFERENCES attempts, seq INTEGER NOT NULL, step INTEGER NOT NULL,
+  series INTEGER NOT NULL REFERENCES series, value REAL,
+  PRIMARY KEY (attempt, seq)) WITHOUT ROWID;
+)sql";
+
+std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
+
+/// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
+std::vector<std::string> views() {
+  std::string columns;
+  for (const Field& field : fields()) columns += fmt::format(", t.{}", quoted(field.column));
+  const std::string selected = fmt::format(
+      "t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value{}, t.user, "
+      "coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, t.stored_bits) AS "
+      "stored_bits, a.numerics, a.data_digests",
+      columns);
+  const std::string joined =
+      "LEFT JOIN artifacts f ON f.attempt = t.result_attempt "
+      "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
+      "CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to "
+      "CROSS JOIN series s ON s.key = v.series";
+  return {
+      "DROP VIEW IF EXISTS metrics",
+      "DROP VIEW IF EXISTS results",
+      "DROP VIEW IF EXISTS sweep_results",
+      "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
+      "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
+      "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
+      fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, joined),
+      fmt::format("CREATE VIEW sweep_results AS SELECT w.name AS sweep, nullif(m.variant, '') AS "
+                  "variant, {} FROM sweeps w CROSS JOIN sweep_trials m ON m.sweep = w.key "
+                  "CROSS JOIN trials t ON t.key = m.trial {}",
+                  selected, joined),
+  };
+}
+
+void collect(const nlohmann::ordered_json& group, std::vector<std::string> path,
+             std::vector<Field>& found, std::set<std::string>& seen) {
+  for (const auto& [key, value] : group.items()) {
+    if (path.empty() && (key == "task" || key == "tasks" || key == "user")) continue;
+    path.push_back(key);
+    if (value.is_object()) {
+      collect(value, path, found, seen);
+    } else {
+      const std::string column = fmt::format("{}", fmt::join(path, "_"));
+      const char* type = value.is_string() ? "TEXT" : value.is_number_float() ? "REAL" : "INTEGER";
+      if (seen.insert(column).second) found.push_back({column, path, type});
+    }
+    path.pop_back();
+  }
+}
+
+std::vector<Field> collect_fields() {
+  std::vector<Field> found = {{"tasks", {"tasks"}, "TEXT"}};
+  std::set<std::string> seen = {"tasks"};
+  for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    sweeps::TrialConfig config = sweeps::default_config(row.kind);
+    for (const auto mask : {metrics::MaskKind::none, metrics::MaskKind::learned}) {
+      config.module.mask = mask;
+      collect(sweeps::to_json(config), {}, found, seen);
+    }
+  }
+  return found;
+}
+
+std::string system_message() { return std::strerror(errno); }
+
+/// Gives `made` its name `file`, unless that exists. Neither call replaces a file.
+bool name_it(const std::filesystem::path& made, const std::filesystem::path& file) {
+  if (link(made.c_str(), file.c_str()) == 0) return true;
+  if (errno == EEXIST) return false;
+  // File systems without hard links.
+  if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  throw Error(fmt::format("{}: cannot make it: {}", file.string(), system_message()));
+}
+
+struct Removed {
+  std::filesystem::path file;
+  ~Removed() {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+      unlink((file.string() + suffix).c_str());
+  }
+};
+
+}  // namespace
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> all = collect_fields();
+  return all;
+}
+
+bool create_database(const std::filesystem::path& file, bool rollback_journal) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(
+        fmt::format("{}: cannot make it: there is no folder {}", file.string(), folder.string()));
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    throw Error(fmt::format(
+        "{}: cannot make it: folder {} cannot be written ({}); make it writable or name "
+        "another database with --db",
+        file.string(), folder.string(), system_message()));
+  }
+  std::random_device random;
+  const Removed made{
+      folder / fmt::format(".{}.new-{}-{:08x}", file.filename().string(), getpid(), random())};
+  try {
+    SQLite::Database database(made.file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL");
+    database.exec(rollback_journal ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL");
+    database.exec("BEGIN IMMEDIATE");
+    database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
+                              kApplicationId, kSchemaVersion));
+    database.exec(kTables);
+    for (const Field& field : fields()) {
+      database.exec(
+          fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
+    }
+    for (const std::string& view : views()) database.exec(view);
+    database.exec("COMMIT");
+  } catch (const SQLite::Exception& error) {
+    const int code = error.getErrorCode();
+    throw Error(fmt::format("{}: cannot make it: {}", file.string(),
+                            code == SQLITE_FULL || code == SQLITE_IOERR
+                                ? "the disk is full or cannot be written; free some space and run "
+                                  "the same command again"
+                                : error.what()));
+  }
+  return name_it(made.file, file);
+}
+
+void check_version(Connection& connection) {
+  const std::string file = connection.file().string();
+  std::int64_t application = 0;
+  std::int64_t version = 0;
+  connection.guard("read it", [&] {
+    Query id(connection, "PRAGMA application_id");
+    id.step();
+    application = id.integer(0);
+    Query number(connection, "PRAGMA user_version");
+    number.step();
+    version = number.integer(0);
+  });
+  if (application != kApplicationId) {
+    throw Error(
+        fmt::format("{}: it is a database of another program, not of petlab; name another "
+                    "file with --db",
+                    file));
+  }
+  if (version > kSchemaVersion) {
+    throw Error(
+        fmt::format("{}: the database has version {}, this petlab knows up to {}; use a newer "
+                    "petlab, or name another file with --db",
+                    file, version, kSchemaVersion));
+  }
+  if (version < kSchemaVersion) {
+    throw Error(
+        fmt::format("{}: the database has version {}, this petlab needs {}; move it away and "
+                    "make it anew from the run directories: petlab ingest --rebuild",
+                    file, version, kSchemaVersion));
+  }
+}
+
+void add_missing_columns(Connection& connection) {
+  const auto missing = [&] {
+    std::set<std::string> there;
+    Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
+    while (columns.step()) there.insert(columns.text(0));
+    std::vector<const Field*> absent;
+    for (const Field& field : fields()) {
+      if (!there.contains(field.column)) absent.push_back(&field);
+    }
+    return absent;
+  };
+  connection.guard("add columns for new fields", [&] {
+    if (missing().empty()) return;
+    connection.exec("BEGIN IMMEDIATE");
+    try {
+      for (const Field* field : missing()) {  // again: another process may have been faster
+        connection.exec(
+            fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
+                .c_str());
+        connection.exec(fmt::format("UPDATE trials SET {} = json_extract(config, '$.{}')",
+                                    quoted(field->column), fmt::join(field->path, "."))
+                            .c_str());
+      }
+      for (const std::string& view : views()) connection.exec(view.c_str());
+      connection.exec("COMMIT");
+    } catch (...) {
+      if (connection.in_transaction()) connection.exec("ROLLBACK");
+      throw;
+    }
+  });
+}
+
+}  // namespace petlab::results::internal

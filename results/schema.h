@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/store.h"
+
+namespace petlab::results::internal {
+
+class Connection;
+
+/// Marks a SQLite file as petlab's (PRAGMA application_id): "petl".
+inline constexpr std::int32_t kApplicationId = 0x7065746c;
+/// PRAGMA user_version. Columns for new fields of the configuration are added without a new
+/// version.
+inline constexpr std::int32_t kSchemaVersion = 1;
+
+/// A field of a trial's configuration that is a column of `trials` and of the views.
+struct Field {
+  std::string column;             // training_learning_rate
+  std::vector<std::string> path;  // {"training", "learning_rate"}
+  std::string type;               // TEXT, REAL, INTEGER
+};
+
+/// Every field that a configuration can have: from sweeps::to_json over all kinds of module, with
+/// `tasks` (names joined by commas) first in place of task and tasks, and without the free group
+/// user.
+const std::vector<Field>& fields();
+
+/// Makes a new database in its final form, so that nobody sees a half-made one; returns false
+/// where another process was faster. Throws Error.
+bool create_database(const std::filesystem::path& file, bool rollback_journal);
+
+/// Throws Error unless the opened database is petlab's and of this version.
+void check_version(Connection& connection);
+
+/// Adds the columns that a newer petlab knows of, and makes the views fit.
+void add_missing_columns(Connection& connection);
+
+}  // namespace petlab::results::internal

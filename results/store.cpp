@@ -1,0 +1,534 @@
+#include "results/store.h"
+
+#include <SQLiteCpp/Database.h>
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "results/connection.h"
+#include "results/schema.h"
+
+namespace petlab::results {
+namespace {
+
+using internal::Connection;
+using internal::Field;
+using internal::Query;
+
+/// The columns of a trial that come from its configuration.
+class TrialWriter {
+ public:
+  TrialWriter() {
+    std::string columns;
+    std::string values;
+    std::string updates;
+    int next = 7;
+    for (const Field& field : internal::fields()) {
+      columns += fmt::format(", \"{}\"", field.column);
+      values += fmt::format(", ?{}", next++);
+      updates += fmt::format(", \"{0}\" = excluded.\"{0}\"", field.column);
+    }
+    insert_ = fmt::format(
+        "INSERT INTO trials (trial_id, config, backbone_digest, bls_bits, stored_bits, user{}) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6{}) ON CONFLICT (trial_id) DO UPDATE SET config = "
+        "excluded.config, user = excluded.user, backbone_digest = "
+        "coalesce(excluded.backbone_digest, "
+        "backbone_digest), bls_bits = coalesce(excluded.bls_bits, bls_bits), stored_bits = "
+        "coalesce(excluded.stored_bits, stored_bits){}",
+        columns, values, updates);
+  }
+
+  void write(Connection& connection, const TrialRow& trial) const {
+    const nlohmann::json config = nlohmann::json::parse(trial.config, nullptr, false);
+    if (!config.is_object()) {
+      throw std::invalid_argument(
+          fmt::format("trial {}: its configuration is no JSON object", trial.trial_id));
+    }
+    const auto user = config.find("user");
+    Query query(connection, insert_);
+    query.with(trial.trial_id)
+        .with(trial.config)
+        .text_or_null(trial.backbone_digest)
+        .with(trial.bls_bits)
+        .with(trial.stored_bits)
+        .with(user == config.end() ? "{}" : user->dump());
+    for (const Field& field : internal::fields()) bind(query, config, field);
+    query.run();
+  }
+
+ private:
+  static void bind(Query& query, const nlohmann::json& config, const Field& field) {
+    if (field.column == "tasks") {
+      query.text_or_null(tasks_of(config));
+      return;
+    }
+    const nlohmann::json* value = &config;
+    for (const std::string& key : field.path) {
+      const auto found = value->is_object() ? value->find(key) : value->end();
+      if (!value->is_object() || found == value->end()) {
+        query.null();
+        return;
+      }
+      value = &*found;
+    }
+    if (value->is_string()) {
+      query.with(value->get_ref<const std::string&>());
+    } else if (value->is_boolean()) {
+      query.with(std::int64_t{value->get<bool>()});
+    } else if (value->is_number_float() || (value->is_number() && field.type == "REAL")) {
+      query.with(value->get<double>());
+    } else if (value->is_number()) {
+      query.with(value->get<std::int64_t>());
+    } else if (value->is_null()) {
+      query.null();
+    } else {
+      query.with(value->dump());
+    }
+  }
+
+  static std::string tasks_of(const nlohmann::json& config) {
+    if (const auto one = config.find("task"); one != config.end() && one->is_string()) {
+      return one->get<std::string>();
+    }
+    std::string joined;
+    if (const auto several = config.find("tasks"); several != config.end()) {
+      for (const auto& task : *several) {
+        if (!task.is_string()) continue;
+        if (!joined.empty()) joined += ',';
+        joined += task.get<std::string>();
+      }
+    }
+    return joined;
+  }
+
+  std::string insert_;
+};
+
+std::int64_t trial_key(Connection& connection, const std::string& trial_id) {
+  Query query(connection, "SELECT key FROM trials WHERE trial_id = ?1");
+  if (!query.with(trial_id).step()) {
+    throw std::invalid_argument(
+        fmt::format("there is no trial {} in {}", trial_id, connection.file().string()));
+  }
+  return query.integer(0);
+}
+
+/// Decides which attempts of a trial make its results: the finished one with the lowest number, and
+/// its parents up to the checkpoints that were resumed from.
+void recount(Connection& connection, std::int64_t trial) {
+  Query clear(connection, "UPDATE attempts SET counts_to = NULL WHERE trial = ?1");
+  clear.with(trial).run();
+  Query finished(connection,
+                 "SELECT key, number, parent, resume_seq FROM attempts WHERE trial = ?1 AND "
+                 "event_outcome = 'finished' ORDER BY number LIMIT 1");
+  if (!finished.with(trial).step()) return;
+  std::int64_t key = finished.integer(0);
+  std::int64_t number = finished.integer(1);
+  std::optional<std::int64_t> parent = finished.maybe_integer(2);
+  std::optional<std::int64_t> parent_counts_to = finished.maybe_integer(3);
+  Query result(connection, "UPDATE trials SET result_attempt = ?2 WHERE key = ?1");
+  result.with(trial).with(key).run();
+  std::int64_t counts_to = std::numeric_limits<std::int64_t>::max();
+  while (true) {
+    Query counts(connection, "UPDATE attempts SET counts_to = ?2 WHERE key = ?1");
+    counts.with(key).with(counts_to).run();
+    if (!parent || !parent_counts_to || *parent >= number) return;
+    Query next(
+        connection,
+        "SELECT key, number, parent, resume_seq FROM attempts WHERE trial = ?1 AND number = ?2");
+    if (!next.with(trial).with(*parent).step()) return;
+    counts_to = *parent_counts_to;
+    key = next.integer(0);
+    number = next.integer(1);
+    parent = next.maybe_integer(2);
+    parent_counts_to = next.maybe_integer(3);
+  }
+}
+
+AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewAttempt& attempt,
+                          std::int64_t number) {
+  Query insert(connection,
+               "INSERT INTO attempts (trial, number, sweep, owner, launcher, \"commit\", begun_at, "
+               "parent, resume_step, resume_seq, resume_checkpoint, host, boot_id, pid_namespace, "
+               "device) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) "
+               "ON CONFLICT DO NOTHING");
+  insert.with(trial)
+      .with(number)
+      .text_or_null(attempt.sweep)
+      .text_or_null(attempt.owner)
+      .text_or_null(attempt.launcher)
+      .text_or_null(attempt.commit)
+      .with(attempt.time);
+  if (const auto& resume = attempt.resume) {
+    insert.with(resume->attempt).with(resume->step).with(resume->seq).with(resume->checkpoint);
+  } else {
+    insert.null().null().null().null();
+  }
+  insert.text_or_null(attempt.host)
+      .text_or_null(attempt.boot_id)
+      .text_or_null(attempt.pid_namespace)
+      .text_or_null(attempt.device)
+      .run();
+  Query key(connection, "SELECT key FROM attempts WHERE trial = ?1 AND number = ?2");
+  key.with(trial).with(number).step();
+  return {key.integer(0), attempt.trial_id, number};
+}
+
+}  // namespace
+
+Store::Store(const std::filesystem::path& database, const OpenOptions& options)
+    : reader_(std::shared_ptr<Connection>()) {
+  if (!std::filesystem::exists(database)) internal::create_database(database, false);
+  connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
+  internal::check_version(*connection_);
+  internal::add_missing_columns(*connection_);
+  reader_ = Reader(connection_);
+}
+
+Store::~Store() = default;
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+
+const std::filesystem::path& Store::file() const { return connection_->file(); }
+const Reader& Store::read() const { return reader_; }
+std::int64_t Store::last_committed() const { return connection_->last_committed; }
+
+std::int64_t Store::last_rolled_back() const { return connection_->last_rolled_back; }
+
+Batch Store::begin() {
+  if (connection_->batch_open) throw std::logic_error("a Store has one Batch at a time");
+  connection_->check_not_moved();
+  connection_->guard("begin to write", [&] { connection_->exec("BEGIN IMMEDIATE"); });
+  connection_->batch_open = true;
+  return Batch(connection_, ++connection_->last_serial);
+}
+
+Batch::Batch(std::shared_ptr<Connection> connection, std::int64_t serial)
+    : connection_(std::move(connection)), serial_(serial) {}
+
+Batch::Batch(Batch&&) noexcept = default;
+
+Batch::~Batch() {
+  if (!connection_ || connection_->last_committed == serial_) return;
+  connection_->last_rolled_back = serial_;
+  connection_->roll_back();
+}
+
+template <typename Body>
+auto Batch::write(std::string_view doing, Body&& body) {
+  // Some errors (disk full) end SQLite's transaction: what came after would be stored at once.
+  if (!connection_->in_transaction()) {
+    throw Error(fmt::format("{}: cannot {}: an earlier error ended this batch of writes",
+                            connection_->file().string(), doing));
+  }
+  return connection_->guard(doing, std::forward<Body>(body));
+}
+
+void Batch::commit() {
+  write("commit", [&] {
+    connection_->check_not_moved();
+    connection_->exec("COMMIT");
+  });
+  connection_->last_committed = serial_;
+  connection_->series_changed = false;
+  connection_->batch_open = false;
+}
+
+void Batch::record_trial(const TrialRow& trial) {
+  static const TrialWriter writer;
+  write("record a trial", [&] {
+    Query same(
+        *connection_,
+        "SELECT config = ?2 AND (?3 IS NULL OR backbone_digest IS ?3) AND (?4 IS NULL OR "
+        "bls_bits IS ?4) AND (?5 IS NULL OR stored_bits IS ?5) FROM trials WHERE trial_id = ?1");
+    same.with(trial.trial_id)
+        .with(trial.config)
+        .text_or_null(trial.backbone_digest)
+        .with(trial.bls_bits)
+        .with(trial.stored_bits);
+    if (same.step() && same.maybe_integer(0) == 1) return;
+    writer.write(*connection_, trial);
+  });
+}
+
+void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time) {
+  for (const TrialRow& trial : trials) record_trial(trial);
+  write("record a sweep", [&] {
+    Query insert(*connection_,
+                 "INSERT INTO sweeps (name, about, file, digest, recorded_at) VALUES (?1, ?2, ?3, "
+                 "?4, ?5) ON CONFLICT (name) DO UPDATE SET about = ?2, file = ?3, digest = ?4, "
+                 "recorded_at = ?5");
+    insert.with(sweep.name)
+        .text_or_null(sweep.about)
+        .text_or_null(sweep.file)
+        .text_or_null(sweep.digest)
+        .with(time)
+        .run();
+    Query find(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
+    find.with(sweep.name).step();
+    const std::int64_t key = find.integer(0);
+    Query clear(*connection_, "DELETE FROM sweep_trials WHERE sweep = ?1");
+    clear.with(key).run();
+    std::int64_t place = 0;
+    Query add(*connection_,
+              "INSERT OR IGNORE INTO sweep_trials (sweep, trial, variant, place) VALUES (?1, ?2, "
+              "?3, ?4)");
+    for (const SweepRow::Member& member : sweep.members) {
+      add.with(key).with(trial_key(*connection_, member.trial_id));
+      add.with(member.variant).with(place++).run();
+      add.again();
+    }
+  });
+}
+
+Claim Batch::begin_attempt(const NewAttempt& attempt) {
+  return write("begin an attempt", [&]() -> Claim {
+    Query trial(*connection_,
+                "SELECT key, cancelled, coalesce((SELECT max(number) FROM attempts WHERE trial = "
+                "trials.key), 0) FROM trials WHERE trial_id = ?1");
+    if (!trial.with(attempt.trial_id).step()) {
+      throw std::invalid_argument(fmt::format("there is no trial {} in {}", attempt.trial_id,
+                                              connection_->file().string()));
+    }
+    const std::int64_t key = trial.integer(0);
+    Taken taken;
+    taken.cancelled = trial.integer(1) != 0;
+    taken.latest = trial.integer(2);
+    Query rival(*connection_,
+                "SELECT outcome = 'open', owner, host FROM attempts WHERE trial = ?1 ORDER BY "
+                "outcome = 'open' DESC, number DESC LIMIT 1");
+    if (rival.with(key).step()) {
+      taken.open = rival.integer(0) != 0;
+      taken.owner = rival.text(1);
+      taken.host = rival.text(2);
+    }
+    if (taken.cancelled || taken.open || taken.latest > attempt.after) return taken;
+    return insert_attempt(*connection_, key, attempt, std::max(taken.latest + 1, attempt.at_least));
+  });
+}
+
+AttemptRef Batch::record_attempt(const NewAttempt& attempt, std::int64_t number) {
+  return write("record an attempt", [&] {
+    return insert_attempt(*connection_, trial_key(*connection_, attempt.trial_id), attempt, number);
+  });
+}
+
+void Batch::forget_attempt(const AttemptRef& attempt) {
+  write("take an attempt back", [&] {
+    for (const char* sql :
+         {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
+          "DELETE FROM artifacts WHERE attempt = ?1", "DELETE FROM attempts WHERE key = ?1"}) {
+      Query(*connection_, sql).with(attempt.key).run();
+    }
+  });
+}
+
+void Batch::record_launch(const AttemptRef& attempt, const Launch& launch) {
+  write("record a launch", [&] {
+    Query(
+        *connection_,
+        "UPDATE attempts SET pid = ?2, pid_start = ?3, host = coalesce(?4, host), boot_id = "
+        "coalesce(?5, boot_id), pid_namespace = coalesce(?6, pid_namespace), device = coalesce(?7, "
+        "device), job = ?8, launched_at = ?9 WHERE key = ?1")
+        .with(attempt.key)
+        .with(launch.pid)
+        .with(launch.pid_start)
+        .text_or_null(launch.host)
+        .text_or_null(launch.boot_id)
+        .text_or_null(launch.pid_namespace)
+        .text_or_null(launch.device)
+        .text_or_null(launch.job)
+        .with(launch.time)
+        .run();
+  });
+}
+
+void Batch::record_ending(const AttemptRef& attempt, const Ending& ending) {
+  if (ending.outcome == Outcome::open || ending.outcome == Outcome::finished) {
+    throw std::invalid_argument("an orchestrator cannot say that an attempt is " +
+                                std::string(to_string(ending.outcome)));
+  }
+  write("record how an attempt ended", [&] {
+    Query(
+        *connection_,
+        "UPDATE attempts SET ending_outcome = ?2, ending_reason = ?3, exit_code = ?4, signal = ?5, "
+        "log_tail = ?6, ending_at = ?7 WHERE key = ?1 AND ending_outcome IS NULL")
+        .with(attempt.key)
+        .with(to_string(ending.outcome))
+        .text_or_null(ending.reason)
+        .with(ending.exit_code)
+        .with(ending.signal)
+        .text_or_null(ending.log_tail)
+        .with(ending.time)
+        .run();
+  });
+}
+
+void Batch::set_cancelled(const std::string& trial_id, bool cancelled) {
+  write("record a decision", [&] {
+    Query(*connection_, "UPDATE trials SET cancelled = ?2 WHERE key = ?1")
+        .with(trial_key(*connection_, trial_id))
+        .with(std::int64_t{cancelled})
+        .run();
+  });
+}
+
+void Batch::allow_retry(const std::string& trial_id, std::int64_t after_attempt) {
+  write("record a decision", [&] {
+    Query(*connection_, "UPDATE trials SET retried_after = max(retried_after, ?2) WHERE key = ?1")
+        .with(trial_key(*connection_, trial_id))
+        .with(after_attempt)
+        .run();
+  });
+}
+
+Series Batch::series(std::string_view split, std::string_view task, std::string_view name) {
+  std::string joined;
+  joined.reserve(split.size() + task.size() + name.size() + 2);
+  joined.append(split).append(1, '\x1f').append(task).append(1, '\x1f').append(name);
+  if (const auto known = connection_->series.find(joined); known != connection_->series.end()) {
+    return {known->second};
+  }
+  return write("record the name of a metric", [&]() -> Series {
+    Query find(*connection_, "SELECT key FROM series WHERE split = ?1 AND task = ?2 AND name = ?3");
+    std::int64_t key = 0;
+    if (find.with(split).with(task).with(name).step()) {
+      key = find.integer(0);
+    } else {
+      Query(*connection_, "INSERT INTO series (split, task, name) VALUES (?1, ?2, ?3)")
+          .with(split)
+          .with(task)
+          .with(name)
+          .run();
+      key = connection_->database().getLastInsertRowid();
+      connection_->series_changed = true;
+    }
+    connection_->series.emplace(std::move(joined), key);
+    return {key};
+  });
+}
+
+void Batch::append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows) {
+  if (rows.empty()) return;
+  write("record metrics", [&] {
+    connection_->rows = rows;
+    Query(*connection_,
+          "INSERT INTO metric_values (attempt, seq, step, series, value) SELECT ?1, seq, step, "
+          "series, value FROM batch_rows")
+        .with(attempt.key)
+        .run();
+  });
+}
+
+void Batch::record_started(const AttemptRef& attempt, const sweeps::Started& started, double time) {
+  write("record that an attempt started", [&] {
+    Query(*connection_,
+          "UPDATE attempts SET started_at = ?2, worker = ?3, worker_version = ?4, worker_pid = ?5, "
+          "numerics = ?6, backbone_digest = ?7, data_digests = ?8 WHERE key = ?1")
+        .with(attempt.key)
+        .with(time)
+        .text_or_null(started.worker)
+        .text_or_null(started.version)
+        .with(started.pid)
+        .text_or_null(started.numerics)
+        .text_or_null(started.backbone_digest)
+        .with(nlohmann::json(started.data_digests).dump())
+        .run();
+  });
+}
+
+void Batch::record_progress(const AttemptRef& attempt, const sweeps::Progress& progress,
+                            double time) {
+  write("record progress", [&] {
+    Query(*connection_,
+          "INSERT INTO progress (attempt, step, of, loss, time) VALUES (?1, ?2, ?3, ?4, ?5) ON "
+          "CONFLICT (attempt) DO UPDATE SET step = ?2, of = ?3, loss = ?4, time = ?5")
+        .with(attempt.key)
+        .with(progress.step)
+        .with(progress.of)
+        .with(progress.loss)
+        .with(time)
+        .run();
+  });
+}
+
+void Batch::record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint) {
+  write("record a checkpoint", [&] {
+    Query(*connection_,
+          "UPDATE attempts SET checkpoint_step = ?2, checkpoint_seq = ?3, checkpoint_path = ?4 "
+          "WHERE key = ?1")
+        .with(attempt.key)
+        .with(checkpoint.step)
+        .with(checkpoint.seq)
+        .with(checkpoint.path)
+        .run();
+  });
+}
+
+void Batch::record_finished(const AttemptRef& attempt, const sweeps::Finished& finished,
+                            double time) {
+  write("record that an attempt finished", [&] {
+    Query(*connection_,
+          "UPDATE attempts SET event_outcome = 'finished', event_at = ?2, finished_step = ?3, "
+          "peak_memory_mib = ?4, train_seconds = ?5 WHERE key = ?1")
+        .with(attempt.key)
+        .with(time)
+        .with(finished.step)
+        .with(finished.peak_memory_mib)
+        .with(finished.train_seconds)
+        .run();
+    if (!finished.artifact.empty() || finished.bls_bits || finished.stored_bits) {
+      Query(
+          *connection_,
+          "INSERT OR REPLACE INTO artifacts (attempt, path, bls_bits, stored_bits) VALUES (?1, ?2, "
+          "?3, ?4)")
+          .with(attempt.key)
+          .text_or_null(finished.artifact)
+          .with(finished.bls_bits)
+          .with(finished.stored_bits)
+          .run();
+    }
+    Query trial(*connection_, "SELECT trial FROM attempts WHERE key = ?1");
+    if (trial.with(attempt.key).step()) recount(*connection_, trial.integer(0));
+  });
+}
+
+void Batch::record_failed(const AttemptRef& attempt, const sweeps::Failed& failed, double time) {
+  write("record that an attempt failed", [&] {
+    Query(*connection_,
+          "UPDATE attempts SET event_outcome = 'failed', event_kind = ?2, event_reason = ?3, "
+          "event_at = ?4 WHERE key = ?1")
+        .with(attempt.key)
+        .with(failed.kind)
+        .with(failed.reason)
+        .with(time)
+        .run();
+  });
+}
+
+void Batch::record_note(const AttemptRef& attempt, std::string_view note) {
+  write("record a note", [&] {
+    Query(*connection_, "UPDATE attempts SET note = ?2 WHERE key = ?1")
+        .with(attempt.key)
+        .with(note)
+        .run();
+  });
+}
+
+void Batch::set_cursor(const AttemptRef& attempt, const Cursor& cursor) {
+  write("record how far events were read", [&] {
+    Query(*connection_,
+          "UPDATE attempts SET events_offset = ?2, events_next_seq = ?3, events_lines = ?4, "
+          "events_closed = ?5 WHERE key = ?1")
+        .with(attempt.key)
+        .with(cursor.offset)
+        .with(cursor.next_seq)
+        .with(cursor.lines)
+        .with(std::int64_t{cursor.broken ? 2 : cursor.closed ? 1 : 0})
+        .run();
+  });
+}
+
+}  // namespace petlab::results
