@@ -1,0 +1,248 @@
+#include "reports/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "reports/selection.h"
+
+namespace petlab::reports {
+namespace {
+
+// A combination of the values of the fields under `each`.
+using Values = std::vector<results::Value>;
+
+bool needs_scores(const std::vector<std::string>& each) {
+  return std::any_of(each.begin(), each.end(), is_score_field);
+}
+
+results::Value score_field(const Score& score, const std::string& field) {
+  if (field == "split") return score.split;
+  if (field == "step") return score.step;
+  if (field == "task") return score.task;
+  return score.name;
+}
+
+// What `each` finds in the scores of one trial, by task, then split, name and step.
+std::vector<Values> combinations_of_scores(const std::vector<std::string>& each, const Trial& trial,
+                                           std::vector<const Score*> scores) {
+  const auto place_of_task = [&](const Score* score) {
+    return std::find(trial.tasks.begin(), trial.tasks.end(), score->task) - trial.tasks.begin();
+  };
+  std::sort(scores.begin(), scores.end(), [&](const Score* a, const Score* b) {
+    return std::make_tuple(place_of_task(a), std::cref(a->task), std::cref(a->split),
+                           std::cref(a->name), a->step) <
+           std::make_tuple(place_of_task(b), std::cref(b->task), std::cref(b->split),
+                           std::cref(b->name), b->step);
+  });
+  std::vector<Values> found;
+  for (const Score* score : scores) {
+    Values values;
+    for (const std::string& field : each) {
+      values.push_back(is_score_field(field) || field == "task" ? score_field(*score, field)
+                                                                : field_of(trial, field));
+    }
+    if (std::find(found.begin(), found.end(), values) == found.end()) {
+      found.push_back(std::move(values));
+    }
+  }
+  return found;
+}
+
+std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, const Trial& trial,
+                                          const Selection& where) {
+  std::vector<Values> found = {{}};
+  for (const std::string& field : each) {
+    std::vector<Values> longer;
+    for (const Values& values : found) {
+      if (field != "task") {
+        longer.push_back(values);
+        longer.back().push_back(field_of(trial, field));
+        continue;
+      }
+      for (const std::string& task : trial.tasks) {
+        // Of a trial's tasks, only those that the line itself selects.
+        if (!matches(where, Score{0, 0, "", task, "", std::nullopt}) &&
+            std::any_of(where.conditions.begin(), where.conditions.end(),
+                        [](const Condition& condition) { return condition.field == "task"; })) {
+          continue;
+        }
+        longer.push_back(values);
+        longer.back().emplace_back(task);
+      }
+    }
+    found = std::move(longer);
+  }
+  return found;
+}
+
+Selection scores_only(const Selection& selection) {
+  Selection kept;
+  for (const Condition& condition : selection.conditions) {
+    if (is_score_field(condition.field) || condition.field == "task") {
+      kept.conditions.push_back(condition);
+    }
+  }
+  return kept;
+}
+
+// A trial that has nothing but the values under `each`, to fill names with.
+Trial named_by(const std::vector<std::string>& each, const Values& values) {
+  Trial trial;
+  for (std::size_t i = 0; i < each.size(); ++i) trial.fields[each[i]] = values[i];
+  return trial;
+}
+
+void expand_each(const Line& line, const Dataset& data, const std::vector<std::size_t>& matching,
+                 const std::vector<std::vector<const Score*>>& scores,
+                 std::vector<AxisLine>& expanded) {
+  std::map<Values, std::size_t> known;
+  for (const std::size_t index : matching) {
+    const Trial& trial = data.trials[index];
+    const std::vector<Values> combinations =
+        needs_scores(line.each) ? combinations_of_scores(line.each, trial, scores[index])
+                                : combinations_of_trial(line.each, trial, line.where);
+    for (const Values& values : combinations) {
+      const auto [place, is_new] = known.emplace(values, expanded.size());
+      if (!is_new) continue;
+      AxisLine made;
+      for (const results::Value& value : values) {
+        made.key += (made.key.empty() ? "" : ".") + to_text(value);
+        made.name += (made.name.empty() ? "" : " ") + to_text(value);
+      }
+      const Trial values_as_fields = named_by(line.each, values);
+      if (!line.name.empty()) made.name = filled(line.name, values_as_fields);
+      made.published = line.published ? filled(*line.published, values_as_fields) : made.key;
+      made.group = filled(line.group, values_as_fields);
+      made.line = &line;
+      made.scores = scores_only(line.where);
+      for (std::size_t i = 0; i < line.each.size(); ++i) {
+        if (is_score_field(line.each[i]) || line.each[i] == "task") {
+          made.scores.conditions.push_back({line.each[i], {values[i]}, line.line});
+        }
+      }
+      expanded.push_back(std::move(made));
+    }
+  }
+  // Which trials: also those that have no scores yet but whose own fields fit.
+  std::vector<std::string> own_fields;
+  std::vector<std::size_t> own_places;
+  for (std::size_t i = 0; i < line.each.size(); ++i) {
+    if (is_score_field(line.each[i])) continue;
+    own_fields.push_back(line.each[i]);
+    own_places.push_back(i);
+  }
+  std::map<Values, std::vector<std::size_t>> trials_of;
+  for (const std::size_t index : matching) {
+    for (Values& own : combinations_of_trial(own_fields, data.trials[index], line.where)) {
+      trials_of[std::move(own)].push_back(index);
+    }
+  }
+  for (const auto& [values, place] : known) {
+    Values own;
+    for (const std::size_t i : own_places) own.push_back(values[i]);
+    expanded[place].trials = trials_of[own];
+  }
+}
+
+}  // namespace
+
+std::vector<AxisLine> expand(const std::vector<Line>& lines, const Dataset& data,
+                             const std::vector<std::size_t>& trials, const Selection& where) {
+  std::vector<AxisLine> expanded;
+  for (const Line& line : lines) {
+    std::vector<std::size_t> matching;
+    for (const std::size_t index : trials) {
+      if (matches(line.where, data.trials[index])) matching.push_back(index);
+    }
+    if (!line.each.empty()) {
+      std::vector<std::vector<const Score*>> scores(data.trials.size());
+      if (needs_scores(line.each)) {
+        for (const Score& score : data.scores) {
+          if (matches(where, score) && matches(line.where, score)) {
+            scores[score.trial].push_back(&score);
+          }
+        }
+      }
+      expand_each(line, data, matching, scores, expanded);
+      continue;
+    }
+    AxisLine made;
+    made.key = line.key;
+    made.group = line.group;
+    made.name = line.name;
+    made.published = line.published.value_or(line.key);
+    made.line = &line;
+    made.trials = std::move(matching);
+    made.scores = scores_only(line.where);
+    expanded.push_back(std::move(made));
+  }
+  return expanded;
+}
+
+std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<AxisLine>& columns,
+                                const Dataset& data) {
+  std::vector<AxisLine> all;
+  for (AxisLine& row : rows) {
+    std::set<std::string> different;
+    if (row.line->separate) {
+      for (const AxisLine& column : columns) {
+        for (std::string& field : differing_fields(data, common(row.trials, column.trials))) {
+          different.insert(std::move(field));
+        }
+      }
+    }
+    if (different.empty()) {
+      all.push_back(std::move(row));
+      continue;
+    }
+    std::map<Values, std::size_t> known;
+    for (const std::size_t index : row.trials) {
+      Values values;
+      std::string description;
+      for (const std::string& field : different) {
+        values.push_back(field_of(data.trials[index], field));
+        description += (description.empty() ? "" : ", ") + field + " " + to_text(values.back());
+      }
+      const auto [place, is_new] = known.emplace(std::move(values), all.size());
+      if (is_new) {
+        AxisLine part = row;
+        part.trials.clear();
+        part.key += fmt::format(" ({})", description);
+        part.name += fmt::format(" ({})", description);
+        all.push_back(std::move(part));
+      }
+      all[place->second].trials.push_back(index);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> differing_fields(const Dataset& data,
+                                          const std::vector<std::size_t>& trials) {
+  std::vector<std::string> different;
+  std::map<std::vector<std::string>, std::size_t> first_of_tasks;
+  for (const std::size_t index : trials) first_of_tasks.emplace(data.trials[index].tasks, index);
+  for (const std::string& field : data.configuration) {
+    if (field == "seed" || field == "task" || field == "tasks") continue;
+    const bool differs = std::any_of(trials.begin(), trials.end(), [&](std::size_t index) {
+      const Trial& trial = data.trials[index];
+      const Trial& first = data.trials[first_of_tasks.at(trial.tasks)];
+      return field_of(trial, field) != field_of(first, field);
+    });
+    if (differs) different.push_back(field);
+  }
+  return different;
+}
+
+std::vector<std::size_t> common(const std::vector<std::size_t>& a,
+                                const std::vector<std::size_t>& b) {
+  std::vector<std::size_t> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,352 @@
+#include "reports/cell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "metrics/backbone_parameters.h"
+#include "metrics/seed_statistics.h"
+#include "metrics/storage.h"
+#include "reports/selection.h"
+
+namespace petlab::reports {
+namespace {
+
+constexpr double kConfidence = 0.95;
+
+// The settings of a cell once everything is inherited: from the row, else the column, else the
+// table. What is shown (value, text, average_over) is one setting.
+struct Settings {
+  const CellSpec* shown = nullptr;
+  double scale = 1;
+  std::optional<int> digits;
+  std::optional<Better> better;
+};
+
+Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& table) {
+  Settings made;
+  std::optional<double> scale;
+  for (const CellSpec* spec : {&row, &column, &table}) {
+    if (made.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
+      made.shown = spec;
+    }
+    if (!scale) scale = spec->scale;
+    if (!made.digits) made.digits = spec->digits;
+    if (!made.better) made.better = spec->better;
+  }
+  made.scale = scale.value_or(1);
+  return made;
+}
+
+bool same_series(const Score& a, const Score& b) {
+  return std::tie(a.split, a.task, a.name) == std::tie(b.split, b.task, b.name);
+}
+
+bool has_step(const std::vector<const Selection*>& selections) {
+  for (const Selection* selection : selections) {
+    for (const Condition& condition : selection->conditions) {
+      if (condition.field == "step") return true;
+    }
+  }
+  return false;
+}
+
+void add_once(std::vector<std::string>& all, std::string one) {
+  if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
+}
+
+std::optional<double> number_in(const results::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+// The trials without those that another sweep or variant names again.
+std::vector<std::size_t> each_once(const Dataset& data, const std::vector<std::size_t>& trials) {
+  std::set<std::string> seen;
+  std::vector<std::size_t> once;
+  for (const std::size_t index : trials) {
+    if (seen.insert(data.trials[index].id).second) once.push_back(index);
+  }
+  return once;
+}
+
+void sort_samples(std::vector<Sample>& samples) {
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+    return std::tie(a.seed, a.trial_ids) < std::tie(b.seed, b.trial_ids);
+  });
+}
+
+}  // namespace
+
+CellMaker::CellMaker(const Definition& definition, const Dataset& data)
+    : definition_(definition),
+      data_(data),
+      scores_(data.trials.size()),
+      last_scores_(data.trials.size()) {
+  for (const Score& score : data.scores) {
+    scores_[score.trial].push_back(&score);
+    std::vector<const Score*>& last = last_scores_[score.trial];
+    const auto place = std::find_if(last.begin(), last.end(),
+                                    [&](const Score* other) { return same_series(*other, score); });
+    if (place == last.end()) {
+      last.push_back(&score);
+    } else if ((*place)->step < score.step) {
+      *place = &score;
+    }
+  }
+}
+
+Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
+  const Settings settings = inherited(row.line->cells, column.line->cells, definition_.table.cells);
+  const Trials trials = each_once(data_, common(row.trials, column.trials));
+  const Selections selections = {&definition_.where, &row.scores, &column.scores};
+  const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
+  Cell made;
+  made.digits = settings.digits;
+  if (settings.shown != nullptr && settings.shown->value) {
+    value_cell(made, trials, *settings.shown->value, settings.scale);
+    made.better = settings.better.value_or(Better::none);
+  } else if (settings.shown != nullptr && settings.shown->text) {
+    text_cell(made, trials, *settings.shown->text);
+  } else {
+    if (!made.digits) made.digits = 4;
+    made.better = settings.better.value_or(Better::higher);
+    if (settings.shown != nullptr) {
+      average_cell(made, trials, selections, settings.shown->average_over, line);
+    } else {
+      metric_cell(made, trials, selections, line);
+    }
+    summarise(made, settings.scale);
+  }
+  if (made.kind == Cell::Kind::missing) explain_missing(made, trials);
+  return made;
+}
+
+std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
+                                               const Selections& selections) const {
+  std::vector<const Score*> found;
+  for (const Score* score : has_step(selections) ? scores_[trial] : last_scores_[trial]) {
+    if (std::all_of(selections.begin(), selections.end(),
+                    [&](const Selection* selection) { return matches(*selection, *score); })) {
+      found.push_back(score);
+    }
+  }
+  return found;
+}
+
+std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Selections& selections,
+                                              int line, Trials& used) {
+  std::vector<Sample> samples;
+  for (const std::size_t index : trials) {
+    const Trial& trial = data_.trials[index];
+    std::vector<const Score*> scores = scores_of(index, selections);
+    if (scores.size() > 1) {
+      std::sort(scores.begin(), scores.end(), [](const Score* a, const Score* b) {
+        return std::tie(a->task, a->split, a->name, a->step) <
+               std::tie(b->task, b->split, b->name, b->step);
+      });
+      std::vector<std::string> found;
+      for (const Score* score : scores) {
+        found.push_back(fmt::format("{} {} {} at step {}", score->split, score->task, score->name,
+                                    score->step));
+      }
+      if (found.size() > 4) {
+        const std::size_t more = found.size() - 3;
+        found.resize(3);
+        found.push_back(fmt::format("{} more", more));
+      }
+      // One cell's message is enough: the others of the line say the same.
+      if (std::none_of(problems_.begin(), problems_.end(), [&](const std::string& problem) {
+            return problem.starts_with(fmt::format("{}:{}: ", definition_.file, line));
+          })) {
+        problems_.push_back(fmt::format(
+            "{}:{}: the cell selects {} values of trial {} ({}), must select one: add split, task "
+            "or name to a where",
+            definition_.file, line, scores.size(), trial.id, fmt::join(found, ", ")));
+      }
+    }
+    if (scores.empty()) continue;
+    samples.push_back({{trial.id}, trial.seed, scores.front()->value});
+    used.push_back(index);
+  }
+  return samples;
+}
+
+void CellMaker::metric_cell(Cell& cell, const Trials& trials, const Selections& selections,
+                            int line) {
+  Trials used;
+  cell.samples = metric_samples(trials, selections, line, used);
+  cell.planned = static_cast<std::int64_t>(trials.size());
+  describe_trials(cell, used);
+}
+
+void CellMaker::average_cell(Cell& cell, const Trials& trials, const Selections& selections,
+                             const std::vector<Selection>& parts, int line) {
+  std::set<std::int64_t> planned_seeds;
+  std::map<std::int64_t, std::vector<Sample>> by_seed;  // a sample a part
+  Trials used;
+  for (const Selection& part : parts) {
+    Trials of_part;
+    for (const std::size_t index : trials) {
+      if (!matches(part, data_.trials[index])) continue;
+      of_part.push_back(index);
+      planned_seeds.insert(data_.trials[index].seed);
+    }
+    Selections with_part = selections;
+    with_part.push_back(&part);
+    std::map<std::int64_t, std::vector<Sample>> of_seed;
+    for (Sample& sample : metric_samples(of_part, with_part, line, used)) {
+      of_seed[sample.seed].push_back(std::move(sample));
+    }
+    for (auto& [seed, samples] : of_seed) {
+      sort_samples(samples);
+      Sample mean{{}, seed, 0.0};
+      for (const Sample& sample : samples) {
+        mean.trial_ids.insert(mean.trial_ids.end(), sample.trial_ids.begin(),
+                              sample.trial_ids.end());
+        mean.value =
+            mean.value && sample.value ? std::optional(*mean.value + *sample.value) : std::nullopt;
+      }
+      if (mean.value) *mean.value /= static_cast<double>(samples.size());
+      by_seed[seed].push_back(std::move(mean));
+    }
+  }
+  for (const auto& [seed, samples] : by_seed) {
+    if (samples.size() < parts.size()) continue;
+    Sample average{{}, seed, 0.0};
+    std::set<std::string> ids;
+    for (const Sample& sample : samples) {
+      ids.insert(sample.trial_ids.begin(), sample.trial_ids.end());
+      average.value = average.value && sample.value ? std::optional(*average.value + *sample.value)
+                                                    : std::nullopt;
+    }
+    if (average.value) *average.value /= static_cast<double>(parts.size());
+    average.trial_ids.assign(ids.begin(), ids.end());
+    cell.samples.push_back(std::move(average));
+  }
+  cell.planned = static_cast<std::int64_t>(planned_seeds.size());
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  describe_trials(cell, used);
+  if (cell.samples.empty() && !by_seed.empty()) {
+    std::size_t most = 0;
+    for (const auto& [seed, samples] : by_seed) most = std::max(most, samples.size());
+    cell.reason =
+        fmt::format("the average is over {} values, no seed has more than {}", parts.size(), most);
+  }
+}
+
+void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& field,
+                           double scale) {
+  std::vector<std::string> texts;
+  for (const std::size_t index : trials) {
+    const Trial& trial = data_.trials[index];
+    const results::Value& value = field_of(trial, field);
+    const std::optional<double> number =
+        field == "bls_percent" ? bls_percent(trial) : number_in(value);
+    if (number) {
+      cell.samples.push_back({{trial.id}, trial.seed, *number});
+    } else if (std::holds_alternative<std::string>(value)) {
+      add_once(texts, std::get<std::string>(value));
+    }
+  }
+  cell.planned = static_cast<std::int64_t>(trials.size());
+  if (!texts.empty()) {
+    cell.kind = Cell::Kind::text;
+    cell.text = fmt::format("{}", fmt::join(texts, ", "));
+    cell.spread = false;
+    return;
+  }
+  const bool all_equal =
+      std::all_of(cell.samples.begin(), cell.samples.end(),
+                  [&](const Sample& sample) { return sample.value == cell.samples.front().value; });
+  summarise(cell, scale);
+  if (all_equal) {
+    cell.spread = false;
+    cell.planned = cell.n();
+  }
+}
+
+void CellMaker::text_cell(Cell& cell, const Trials& trials, const std::string& text) {
+  std::vector<std::string> texts;
+  for (const std::size_t index : trials) add_once(texts, filled(text, data_.trials[index]));
+  if (texts.empty()) return;
+  cell.kind = Cell::Kind::text;
+  cell.text = fmt::format("{}", fmt::join(texts, ", "));
+  cell.spread = false;
+}
+
+std::optional<double> CellMaker::bls_percent(const Trial& trial) {
+  if (const auto given = number_in(field_of(trial, "bls_percent"))) return given;
+  const auto bits = number_in(field_of(trial, "bls_bits"));
+  if (!bits) return std::nullopt;
+  const std::string backbone = to_text(field_of(trial, "backbone"));
+  std::int64_t parameters = 0;
+  if (const auto given = definition_.backbone_parameters.find(backbone);
+      given != definition_.backbone_parameters.end()) {
+    parameters = given->second;
+  } else if (const auto* known = metrics::find_published_backbone(backbone)) {
+    parameters = known->parameters;
+  } else {
+    add_once(notes_, fmt::format("%BLS needs the parameter count of backbone {}: add it to "
+                                 "backbone_parameters of the report",
+                                 backbone));
+    return std::nullopt;
+  }
+  return metrics::bls_percent(*bits, parameters) / static_cast<double>(trial.tasks.size());
+}
+
+void CellMaker::describe_trials(Cell& cell, const Trials& used) const {
+  std::set<std::string> numerics;
+  for (const std::size_t index : used) {
+    const Trial& trial = data_.trials[index];
+    cell.stale = cell.stale || trial.stale;
+    if (!trial.numerics.empty()) numerics.insert(trial.numerics);
+  }
+  cell.numerics.assign(numerics.begin(), numerics.end());
+  cell.mixed_fields = differing_fields(data_, used);
+}
+
+void CellMaker::explain_missing(Cell& cell, const Trials& trials) const {
+  if (!cell.reason.empty()) return;
+  if (trials.empty()) {
+    cell.reason = "the sweep has no such trial";
+    return;
+  }
+  std::map<std::string, int> states;
+  for (const std::size_t index : trials) ++states[data_.trials[index].state];
+  std::vector<std::string> counts;
+  for (const auto& [state, count] : states) counts.push_back(fmt::format("{} {}", count, state));
+  cell.reason = fmt::format("no value yet of {} {}: {}", trials.size(),
+                            trials.size() == 1 ? "trial" : "trials", fmt::join(counts, ", "));
+}
+
+void CellMaker::summarise(Cell& cell, double scale) {
+  sort_samples(cell.samples);
+  if (cell.samples.empty()) return;
+  std::vector<double> values;
+  for (Sample& sample : cell.samples) {
+    if (!sample.value) continue;
+    *sample.value *= scale;
+    values.push_back(*sample.value);
+  }
+  if (values.size() < cell.samples.size()) {
+    // A mean over the seeds that happen to be defined would pass for one over all of them.
+    cell.kind = Cell::Kind::undefined;
+    return;
+  }
+  cell.kind = Cell::Kind::number;
+  cell.mean = metrics::mean(values);
+  cell.deviation = metrics::sample_deviation(values);
+  cell.standard_error = metrics::standard_error(values);
+  if (const auto interval = metrics::student_interval(values, kConfidence)) {
+    cell.ci_low = interval->low;
+    cell.ci_high = interval->high;
+  }
+}
+
+}  // namespace petlab::reports

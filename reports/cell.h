@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/axis.h"
+#include "reports/dataset.h"
+#include "reports/definition.h"
+#include "reports/table.h"
+
+namespace petlab::reports {
+
+/// Computes the cells of one table; definition and data must outlive it.
+class CellMaker {
+ public:
+  CellMaker(const Definition& definition, const Dataset& data);
+
+  /// The cell where `row` and `column` meet, without its published value.
+  Cell cell(const AxisLine& row, const AxisLine& column);
+
+  /// Cells that select several values of one trial, as `FILE:LINE: …`, each once.
+  const std::vector<std::string>& problems() const { return problems_; }
+  /// What a reader of the table must know (a backbone without a parameter count), each once.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  using Trials = std::vector<std::size_t>;
+  using Selections = std::vector<const Selection*>;
+
+  std::vector<const Score*> scores_of(std::size_t trial, const Selections& selections) const;
+  std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
+                                     Trials& used);
+  void metric_cell(Cell& cell, const Trials& trials, const Selections& selections, int line);
+  void average_cell(Cell& cell, const Trials& trials, const Selections& selections,
+                    const std::vector<Selection>& parts, int line);
+  void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
+  void text_cell(Cell& cell, const Trials& trials, const std::string& text);
+  std::optional<double> bls_percent(const Trial& trial);
+  void describe_trials(Cell& cell, const Trials& used) const;
+  void explain_missing(Cell& cell, const Trials& trials) const;
+  static void summarise(Cell& cell, double scale);
+
+  const Definition& definition_;
+  const Dataset& data_;
+  std::vector<std::vector<const Score*>> scores_;       // by trial: all
+  std::vector<std::vector<const Score*>> last_scores_;  // by trial: the last step of each series
+  std::vector<std::string> problems_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace petlab::reports

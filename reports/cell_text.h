@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/table.h"
+
+namespace petlab::reports {
+
+/// A cell for people, in two parts so that a column can be aligned where they meet.
+struct CellText {
+  std::string value;    // `75.31`, `—`, `undefined`
+  std::string rest;     // ` ± 0.42 (2)`, with the marks of its flags
+  bool aligned = true;  // false: words that stand in the column as a whole
+  std::string whole() const { return value + rest; }
+};
+
+/// `75.31 ± 0.42 (2)`; `(1/2)` where seeds are missing; a bare value where nothing varies; then
+/// the marks † stale, ‡ mixed numerics, § mixed configurations.
+CellText cell_text(const Cell& cell);
+
+/// The published value; `—` where the cell has none.
+std::string published_text(const Cell& cell);
+/// Mean minus published value, `=` or `≠` for texts; empty where there is nothing to compare.
+std::string difference_text(const Cell& cell);
+
+/// `sweep NAME: 7 of 10 trials done (1 failed, 2 new)`.
+std::string progress_text(const SweepProgress& progress);
+
+/// What the table's signs mean: one line for each that occurs in it, then its own notes.
+std::vector<std::string> legend(const Table& table);
+
+/// Whether any cell of the row has a published value.
+bool has_published(const std::vector<Cell>& row);
+
+}  // namespace petlab::reports

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "results/query.h"
+
+namespace petlab::reports {
+
+/// A trial as a member of a sweep, whether it has results or not.
+struct Trial {
+  std::string sweep;
+  std::string variant;
+  std::string id;
+  std::string state;  // new, running, interrupted, done, failed, cancelled, …
+  std::int64_t seed = 0;
+  std::vector<std::string> tasks;
+  bool stale = false;
+  std::string numerics;  // of the attempt that counts; empty: none
+  /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …),
+  /// the members above included.
+  std::map<std::string, results::Value> fields;
+};
+
+/// A metric's value of a trial.
+struct Score {
+  std::size_t trial = 0;  // index into Dataset::trials
+  std::int64_t step = 0;
+  std::string split;
+  std::string task;
+  std::string name;
+  std::optional<double> value;  // absent: undefined
+};
+
+/// What a report is computed from. Trials stand in the order of the sweep; the order of scores
+/// does not matter.
+struct Dataset {
+  std::vector<Trial> trials;
+  std::vector<Score> scores;
+  /// The fields of Trial::fields that come from its configuration (module_kind, training_epochs,
+  /// …): trials that differ in one of them, seed and task apart, are different experiments.
+  std::set<std::string> configuration;
+};
+
+}  // namespace petlab::reports

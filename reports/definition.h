@@ -1,0 +1,94 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/query.h"
+
+namespace petlab::reports {
+
+/// `field: value` or `field: [value, …]` of a selection.
+struct Condition {
+  std::string field;                   // column of the view `sweep_results`
+  std::vector<results::Value> any_of;  // NULL (YAML ~) selects rows without a value
+  int line = 0;                        // in the definition, for messages
+};
+
+/// Conditions that all hold; empty: everything.
+struct Selection {
+  std::vector<Condition> conditions;
+};
+
+/// Which direction is better, for marking the best value of a column.
+enum class Better { none, higher, lower };
+
+/// How the value of a cell is made and shown. What is not set is taken from the other axis, then
+/// from the table's `cells`, then from the defaults of docs/reports.md.
+struct CellSpec {
+  /// A field of the trial (bls_bits, training_learning_rate, …) instead of the metric's value.
+  std::optional<std::string> value;
+  /// A text with fields of the trial in braces (`{module_bottleneck}/{module_sparsity_ratio*100}`).
+  std::optional<std::string> text;
+  /// The value of a seed is the mean over these selections, all of which it must have.
+  std::vector<Selection> average_over;
+  std::optional<double> scale;  // the value is shown times this
+  std::optional<int> digits;    // decimals shown, 0 to 12
+  std::optional<Better> better;
+  int line = 0;
+};
+
+/// A row or a column: one, or with `each` one for every combination of the fields' values.
+struct Line {
+  std::string key;    // unique in its axis; the default of `name` and `published`
+  std::string name;   // shown; `{field}` stands for the field's value under `each`
+  std::string group;  // rows: shown before the name
+  Selection where;
+  std::vector<std::string> each;  // fields
+  bool separate = false;          // rows: split what differs in more than the seed
+  CellSpec cells;
+  std::optional<std::string> published;  // key in the published table
+  int line = 0;
+};
+
+/// The table of a report.
+struct TableSpec {
+  std::vector<Line> rows;
+  std::vector<Line> columns;
+  CellSpec cells;
+  std::string published;  // table of published.json; empty: none
+  int published_line = 0;
+};
+
+/// A report as its YAML file says it (docs/reports.md).
+struct Definition {
+  std::string file;  // for messages
+  std::string name;
+  std::string about;
+  std::vector<std::string> sweeps;  // empty: the database's only sweep, or what --sweep names
+  Selection where;
+  std::map<std::string, std::int64_t> backbone_parameters;  // for bls_percent, by backbone
+  std::vector<std::string> notes;                           // printed below the table
+  TableSpec table;
+};
+
+/// Everything that is wrong with a definition: a line a problem, `FILE:LINE: what was found, what
+/// was wanted`.
+class DefinitionError : public std::invalid_argument {
+ public:
+  explicit DefinitionError(std::vector<std::string> problems);
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+/// Parses the YAML text of a definition. `file` is what messages call it. Throws DefinitionError
+/// with all problems of the text; whether fields exist is checked where the data is known
+/// (check_fields in table.h).
+Definition parse_definition(const std::string& text, const std::string& file);
+
+}  // namespace petlab::reports

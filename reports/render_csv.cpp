@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/render.h"
+#include "reports/text.h"
+
+namespace petlab::reports {
+namespace {
+
+// RFC 4180: quoted where it must be, quotes doubled, lines end with CR LF.
+std::string quoted(const std::string& field) {
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+  std::string made = "\"";
+  for (const char c : field) {
+    if (c == '"') made += '"';
+    made += c;
+  }
+  return made + "\"";
+}
+
+void add_line(std::string& text, const std::vector<std::string>& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) text += (i == 0 ? "" : ",") + quoted(fields[i]);
+  text += "\r\n";
+}
+
+std::string exact(const std::optional<double>& number) {
+  return number ? exact_text(*number) : std::string();
+}
+
+std::string value_of(const Cell& cell) {
+  switch (cell.kind) {
+    case Cell::Kind::missing:
+      return "";
+    case Cell::Kind::undefined:
+      return "undefined";
+    case Cell::Kind::text:
+      return cell.text;
+    case Cell::Kind::number:
+      break;
+  }
+  return exact(cell.mean);
+}
+
+std::string published_value(const Cell& cell) {
+  return cell.published_text ? *cell.published_text : exact(cell.published);
+}
+
+std::string_view kind_name(Cell::Kind kind) {
+  switch (kind) {
+    case Cell::Kind::missing:
+      return "missing";
+    case Cell::Kind::undefined:
+      return "undefined";
+    case Cell::Kind::number:
+      return "number";
+    case Cell::Kind::text:
+      break;
+  }
+  return "text";
+}
+
+std::string yes_no(bool value) { return value ? "true" : "false"; }
+
+}  // namespace
+
+std::string to_csv(const Table& table) {
+  const auto any = [&](std::size_t column, auto holds) {
+    return std::any_of(table.cells.begin(), table.cells.end(),
+                       [&](const std::vector<Cell>& row) { return holds(row[column]); });
+  };
+  const bool groups = std::any_of(table.rows.begin(), table.rows.end(),
+                                  [](const Head& head) { return !head.group.empty(); });
+  std::vector<std::string> head;
+  std::vector<bool> spreads;
+  std::vector<bool> printed;
+  if (groups) head.emplace_back("group");
+  head.emplace_back("row");
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const std::string& name = table.columns[i].name;
+    spreads.push_back(any(i, [](const Cell& cell) { return cell.spread && cell.n() > 0; }));
+    printed.push_back(
+        any(i, [](const Cell& cell) { return cell.published || cell.published_text; }));
+    head.push_back(name);
+    if (spreads.back()) head.insert(head.end(), {name + " sd", name + " n"});
+    if (printed.back()) head.push_back(name + " published");
+  }
+  std::string text;
+  add_line(text, head);
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    std::vector<std::string> fields;
+    if (groups) fields.push_back(table.rows[row].group);
+    fields.push_back(table.rows[row].name);
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const Cell& cell = table.cells[row][i];
+      fields.push_back(value_of(cell));
+      if (spreads[i]) {
+        fields.push_back(exact(cell.deviation));
+        fields.push_back(fmt::format("{}", cell.n()));
+      }
+      if (printed[i]) fields.push_back(published_value(cell));
+    }
+    add_line(text, fields);
+  }
+  return text;
+}
+
+std::string to_long_csv(const Table& table) {
+  std::string text;
+  add_line(text, {"report",      "row",          "group",      "row_name",  "column",
+                  "column_name", "kind",         "value",      "deviation", "standard_error",
+                  "n",           "planned",      "undefined",  "ci_low",    "ci_high",
+                  "confidence",  "published",    "difference", "partial",   "stale",
+                  "numerics",    "mixed_fields", "seeds",      "values",    "trials"});
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      const Cell& cell = table.cells[row][column];
+      std::vector<std::string> seeds;
+      std::vector<std::string> values;
+      std::vector<std::string> trials;
+      for (const Sample& sample : cell.samples) {
+        seeds.push_back(fmt::format("{}", sample.seed));
+        values.push_back(sample.value ? exact(sample.value) : "undefined");
+        trials.push_back(fmt::format("{}", fmt::join(sample.trial_ids, "+")));
+      }
+      add_line(text, {table.name,
+                      table.rows[row].key,
+                      table.rows[row].group,
+                      table.rows[row].name,
+                      table.columns[column].key,
+                      table.columns[column].name,
+                      std::string(kind_name(cell.kind)),
+                      value_of(cell),
+                      exact(cell.deviation),
+                      exact(cell.standard_error),
+                      fmt::format("{}", cell.n()),
+                      fmt::format("{}", cell.planned),
+                      fmt::format("{}", cell.undefined()),
+                      exact(cell.ci_low),
+                      exact(cell.ci_high),
+                      exact_text(table.confidence),
+                      published_value(cell),
+                      exact(cell.difference),
+                      yes_no(cell.partial()),
+                      yes_no(cell.stale),
+                      fmt::format("{}", fmt::join(cell.numerics, " ")),
+                      fmt::format("{}", fmt::join(cell.mixed_fields, " ")),
+                      fmt::format("{}", fmt::join(seeds, " ")),
+                      fmt::format("{}", fmt::join(values, " ")),
+                      fmt::format("{}", fmt::join(trials, " "))});
+    }
+  }
+  return text;
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,76 @@
+#include "reports/cell_text.h"
+#include "reports/render.h"
+#include "reports/text.h"
+
+namespace petlab::reports {
+namespace {
+
+// What would be read as Markdown, or end a cell of a table, is escaped.
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    // Inside of a word (only_share) an underscore is no markup.
+    const bool inner = i > 0 && i + 1 < text.size() && text[i - 1] != ' ' && text[i + 1] != ' ';
+    if (std::string_view("\\|*`<>[]").find(c) != std::string_view::npos || (c == '_' && !inner)) {
+      made += '\\';
+    }
+    made += c;
+  }
+  return made;
+}
+
+void add_row(std::string& text, const std::vector<std::string>& cells) {
+  text += "|";
+  for (const std::string& cell : cells) text += " " + cell + " |";
+  text += "\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const Table& table) {
+  std::string text = "## " + escaped(printable(table.name)) + "\n\n";
+  if (!table.about.empty()) text += escaped(printable(table.about)) + "\n\n";
+  for (const SweepProgress& progress : table.progress) {
+    text += escaped(progress_text(progress)) + "\n\n";
+  }
+  std::vector<std::string> head = {" "};
+  std::vector<std::string> rule = {"---"};
+  for (const Head& column : table.columns) {
+    head.push_back(escaped(printable(column.name)));
+    rule.emplace_back("---:");
+  }
+  add_row(text, head);
+  add_row(text, rule);
+  std::string group;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const std::vector<Cell>& cells = table.cells[row];
+    if (table.rows[row].group != group) {
+      group = table.rows[row].group;
+      std::vector<std::string> line(table.columns.size() + 1);
+      line.front() = "**" + escaped(printable(group)) + "**";
+      if (!group.empty()) add_row(text, line);
+    }
+    std::vector<std::string> line = {escaped(printable(table.rows[row].name))};
+    std::vector<std::string> published = {"*published*"};
+    std::vector<std::string> difference = {"*difference*"};
+    bool differs = false;
+    for (const Cell& cell : cells) {
+      const std::string shown = escaped(cell_text(cell).whole());
+      line.push_back(cell.best ? "**" + shown + "**" : shown);
+      const bool printed = cell.published || cell.published_text;
+      published.push_back(printed ? "*" + escaped(published_text(cell)) + "*" : "");
+      const std::string compared = difference_text(cell);
+      differs = differs || !compared.empty();
+      difference.push_back(compared.empty() ? "" : "*" + escaped(compared) + "*");
+    }
+    add_row(text, line);
+    if (has_published(cells)) add_row(text, published);
+    if (differs) add_row(text, difference);
+  }
+  text += "\n";
+  for (const std::string& line : legend(table)) text += "- " + escaped(line) + "\n";
+  return text;
+}
+
+}  // namespace petlab::reports

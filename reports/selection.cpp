@@ -1,0 +1,149 @@
+#include "reports/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace petlab::reports {
+namespace {
+
+std::optional<double> number_in(const results::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+bool any_same(const Condition& condition, const results::Value& value) {
+  return std::any_of(condition.any_of.begin(), condition.any_of.end(),
+                     [&](const results::Value& wanted) { return same_value(wanted, value); });
+}
+
+// One `{…}` of a text, taken apart.
+struct Placeholder {
+  std::string field;
+  std::optional<double> factor;
+  std::optional<std::string> otherwise;
+};
+
+Placeholder placeholder_from(std::string inside) {
+  Placeholder made;
+  if (const std::size_t bar = inside.find('|'); bar != std::string::npos) {
+    made.otherwise = inside.substr(bar + 1);
+    inside.resize(bar);
+  }
+  if (const std::size_t star = inside.find('*'); star != std::string::npos) {
+    double factor = 1;
+    const char* end = inside.data() + inside.size();
+    if (const auto read = std::from_chars(inside.data() + star + 1, end, factor);
+        read.ec == std::errc() && read.ptr == end) {
+      made.factor = factor;
+      inside.resize(star);
+    }
+  }
+  made.field = inside;
+  return made;
+}
+
+// Calls plain(text) and placeholder(inside) for the parts of `text`, in their order.
+template <typename Plain, typename Inside>
+void take_apart(const std::string& text, Plain plain, Inside placeholder) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t open = text.find('{', at);
+    const std::size_t close = open == std::string::npos ? open : text.find('}', open);
+    if (close == std::string::npos) break;
+    plain(text.substr(at, open - at));
+    placeholder(text.substr(open + 1, close - open - 1));
+    at = close + 1;
+  }
+  plain(text.substr(std::min(at, text.size())));
+}
+
+}  // namespace
+
+bool is_score_field(const std::string& field) {
+  return field == "split" || field == "step" || field == "name";
+}
+
+bool same_value(const results::Value& a, const results::Value& b) {
+  const auto a_number = number_in(a);
+  const auto b_number = number_in(b);
+  if (a_number && b_number) return *a_number == *b_number;
+  if (a_number.has_value() != b_number.has_value() && a.index() != 0 && b.index() != 0) {
+    return to_text(a) == to_text(b);
+  }
+  return a == b;
+}
+
+std::string to_text(const results::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
+  if (const auto* real = std::get_if<double>(&value)) {
+    // 14 digits show 0.07 * 100 as 7 and no decimal that a user wrote otherwise.
+    return fmt::format("{:.14g}", *real == 0 ? 0.0 : *real);
+  }
+  return "—";
+}
+
+const results::Value& field_of(const Trial& trial, const std::string& field) {
+  static const results::Value null;
+  const auto found = trial.fields.find(field);
+  return found == trial.fields.end() ? null : found->second;
+}
+
+bool matches(const Selection& selection, const Trial& trial) {
+  for (const Condition& condition : selection.conditions) {
+    if (is_score_field(condition.field)) continue;
+    if (condition.field == "task") {
+      if (std::none_of(trial.tasks.begin(), trial.tasks.end(),
+                       [&](const std::string& task) { return any_same(condition, task); })) {
+        return false;
+      }
+    } else if (!any_same(condition, field_of(trial, condition.field))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool matches(const Selection& selection, const Score& score) {
+  for (const Condition& condition : selection.conditions) {
+    if ((condition.field == "split" && !any_same(condition, score.split)) ||
+        (condition.field == "step" && !any_same(condition, score.step)) ||
+        (condition.field == "name" && !any_same(condition, score.name)) ||
+        (condition.field == "task" && !any_same(condition, score.task))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string filled(const std::string& text, const Trial& trial) {
+  std::string made;
+  take_apart(
+      text, [&](const std::string& plain) { made += plain; },
+      [&](const std::string& inside) {
+        const Placeholder part = placeholder_from(inside);
+        const results::Value& value = field_of(trial, part.field);
+        const auto number = number_in(value);
+        if (part.otherwise && value.index() == 0) {
+          made += *part.otherwise;
+        } else if (part.factor && number) {
+          made += to_text(*number * *part.factor);
+        } else {
+          made += to_text(value);
+        }
+      });
+  return made;
+}
+
+std::vector<std::string> fields_in(const std::string& text) {
+  std::vector<std::string> fields;
+  take_apart(
+      text, [](const std::string&) {},
+      [&](const std::string& inside) { fields.push_back(placeholder_from(inside).field); });
+  return fields;
+}
+
+}  // namespace petlab::reports

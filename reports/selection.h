@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/dataset.h"
+#include "reports/definition.h"
+
+namespace petlab::reports {
+
+/// Whether `field` belongs to a metric's value (split, step, name) and not to its trial. `task`
+/// belongs to both: a trial has tasks, a value has one of them.
+bool is_score_field(const std::string& field);
+
+/// Whether two values are the same to a selection: numbers by value, a number and a text by the
+/// text's spelling of it.
+bool same_value(const results::Value& a, const results::Value& b);
+
+/// As people read it: `0.5`, `true` stays 1, NULL is `—`.
+std::string to_text(const results::Value& value);
+
+/// The trial's field; NULL where it has none of that name.
+const results::Value& field_of(const Trial& trial, const std::string& field);
+
+/// Whether the conditions on the trial's own fields (and, of its tasks, one) hold.
+bool matches(const Selection& selection, const Trial& trial);
+
+/// Whether the conditions on split, step, name and task hold.
+bool matches(const Selection& selection, const Score& score);
+
+/// `{field}` in `text` replaced by the trial's values; `{field*100}` multiplies a number, and
+/// `{field|88}` or `{field*100|100}` gives what stands for NULL.
+std::string filled(const std::string& text, const Trial& trial);
+
+/// The fields in braces of such a text.
+std::vector<std::string> fields_in(const std::string& text);
+
+}  // namespace petlab::reports

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace petlab::reports {
+
+/// Columns that a terminal needs for the text: 2 for East Asian wide characters and emoji, 0 for
+/// combining marks.
+int display_width(std::string_view text);
+
+/// The text as it may be printed anywhere: invalid UTF-8 and control characters (line ends, escape
+/// sequences) replaced by U+FFFD.
+std::string printable(std::string_view text);
+
+/// For people: `digits` decimals, or as many as it has up to six significant ones; thousands
+/// separated by commas, U+2212 for minus, no negative zero.
+std::string number_text(double number, std::optional<int> digits);
+
+/// The same with its sign always shown: `+0.12`, `−0.03`, `±0.00`.
+std::string difference_text(double difference, std::optional<int> digits);
+
+/// For programs: the shortest text that reads back as the same number.
+std::string exact_text(double number);
+
+}  // namespace petlab::reports

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/dataset.h"
+
+namespace petlab::testing {
+
+/// Builds a Dataset line by line.
+class DataMaker {
+ public:
+  /// A trial of sweep "s" that is done; `configuration` holds its fields besides task and seed.
+  std::size_t trial(const std::string& variant, std::int64_t seed, const std::string& task,
+                    const std::map<std::string, results::Value>& configuration = {}) {
+    reports::Trial made;
+    made.sweep = "s";
+    made.variant = variant;
+    made.id = "t" + std::to_string(data.trials.size());
+    made.state = "done";
+    made.seed = seed;
+    made.tasks = {task};
+    made.numerics = R"({"version":"1"})";
+    made.fields = configuration;
+    for (const auto& [field, value] : configuration) data.configuration.insert(field);
+    made.fields["sweep"] = made.sweep;
+    made.fields["variant"] = made.variant;
+    made.fields["trial_id"] = made.id;
+    made.fields["state"] = made.state;
+    made.fields["seed"] = made.seed;
+    made.fields["task"] = task;
+    data.trials.push_back(made);
+    return data.trials.size() - 1;
+  }
+
+  void score(std::size_t trial, const std::string& name, std::optional<double> value,
+             const std::string& split = "test", std::int64_t step = 10) {
+    data.scores.push_back({trial, step, split, data.trials[trial].tasks.front(), name, value});
+  }
+
+  reports::Dataset data;
+};
+
+}  // namespace petlab::testing

@@ -1,0 +1,217 @@
+#include "reports/render.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/cell_text.h"
+#include "tests/reports/make_data.h"
+#include "tests/support/catch.h"
+
+namespace petlab::reports {
+namespace {
+
+using testing::DataMaker;
+
+const char kDefinition[] = R"(report: demo
+about: Two variants
+where: {split: test}
+table:
+  published: table1
+  cells: {scale: 100, digits: 2}
+  rows:
+    - {key: a, name: "first|one", where: {variant: a}}
+    - {key: b, where: {variant: b}}
+    - {key: c, where: {variant: c}}
+  columns:
+    - {key: bits, name: storage (bits), value: bls_bits, scale: 1, digits: 0}
+    - {key: acc, name: "x, accuracy", where: {name: accuracy}}
+    - {key: mcc, where: {name: matthews}}
+)";
+
+// a: two of two seeds; b: one of two, its Matthews undefined; c: nothing yet.
+Table demo() {
+  DataMaker make;
+  for (const std::int64_t seed : {1, 2}) {
+    const std::size_t a = make.trial("a", seed, "x");
+    make.data.trials[a].fields["bls_bits"] = 2376000.0;
+    make.score(a, "accuracy", seed == 1 ? 0.75 : 0.76);
+    make.score(a, "matthews", seed == 1 ? -0.05 : -0.06);
+    const std::size_t b = make.trial("b", seed, "x");
+    if (seed == 1) {
+      make.score(b, "accuracy", 0.8);
+      make.score(b, "matthews", std::nullopt);
+    } else {
+      make.data.trials[b].state = "new";
+    }
+    make.data.trials[make.trial("c", seed, "x")].state = "new";
+  }
+  const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "Main",
+    "columns": ["acc"], "rows": {"a": [75.0]}}}, "errata": []})");
+  return make_table(parse_definition(kDefinition, "demo.yaml"), make.data, published);
+}
+
+TEST_CASE("The terminal table is aligned and explains its signs", "[reports]") {
+  CHECK(to_terminal(demo(), {}) ==
+        R"(demo: Two variants
+sweep s: 3 of 6 trials done (3 new)
+
+                storage
+                 (bits)       x, accuracy               mcc
+───────────────────────────────────────────────────────────
+first|one     2,376,000  75.50 ± 0.71 (2)  −5.50 ± 0.71 (2)
+  published              75.00
+  difference             +0.50
+b                     —  80.00 (1/2)              undefined
+c                     —      —                 —
+
+mean ± sample deviation (n seeds)
+(1/2) partial: 1 of the 2 planned seeds has a value
+— no value yet
+undefined: the metric has no value for the predictions of a seed
+published: Paper, table1: Main
+)");
+}
+
+TEST_CASE("A table wider than the terminal is printed in blocks that repeat the rows",
+          "[reports]") {
+  const std::string text = to_terminal(demo(), {.colour = false, .width = 46});
+  CHECK(text.find(R"(
+                storage
+                 (bits)       x, accuracy
+─────────────────────────────────────────
+first|one     2,376,000  75.50 ± 0.71 (2)
+  published              75.00
+  difference             +0.50
+b                     —  80.00 (1/2)
+c                     —      —
+
+                           mcc
+──────────────────────────────
+first|one     −5.50 ± 0.71 (2)
+  published
+  difference
+b                    undefined
+c                 —
+)") != std::string::npos);
+}
+
+TEST_CASE("Colours come only when asked for, and change no character", "[reports]") {
+  const std::string plain = to_terminal(demo(), {});
+  CHECK(plain.find('\033') == std::string::npos);
+  std::string coloured = to_terminal(demo(), {.colour = true, .width = 0});
+  CHECK(coloured.find("\033[1m  80.00 (1/2)") == std::string::npos);
+  CHECK(coloured.find("\033[1m80.00 (1/2)\033[0m") != std::string::npos);
+  std::size_t at = 0;
+  while ((at = coloured.find('\033')) != std::string::npos) {
+    coloured.erase(at, coloured.find('m', at) - at + 1);
+  }
+  CHECK(coloured == plain);
+}
+
+TEST_CASE("The Markdown table escapes what would end a cell", "[reports]") {
+  CHECK(to_markdown(demo()) == R"(## demo
+
+Two variants
+
+sweep s: 3 of 6 trials done (3 new)
+
+|   | storage (bits) | x, accuracy | mcc |
+| --- | ---: | ---: | ---: |
+| first\|one | 2,376,000 | 75.50 ± 0.71 (2) | −5.50 ± 0.71 (2) |
+| *published* |  | *75.00* |  |
+| *difference* |  | *+0.50* |  |
+| b | — | **80.00 (1/2)** | undefined |
+| c | — | — | — |
+
+- mean ± sample deviation (n seeds)
+- (1/2) partial: 1 of the 2 planned seeds has a value
+- — no value yet
+- undefined: the metric has no value for the predictions of a seed
+- published: Paper, table1: Main
+)");
+}
+
+TEST_CASE("The CSV has all digits, quotes as RFC 4180 says and leaves missing cells empty",
+          "[reports]") {
+  CHECK(to_csv(demo()) ==
+        "row,storage (bits),\"x, accuracy\",\"x, accuracy sd\",\"x, accuracy n\","
+        "\"x, accuracy published\",mcc,mcc sd,mcc n\r\n"
+        "first|one,2376000,75.5,0.7071067811865476,2,75,-5.5,0.7071067811865476,2\r\n"
+        "b,,80,,1,,undefined,,1\r\n"
+        "c,,,,0,,,,0\r\n");
+}
+
+TEST_CASE("The long CSV has a line a cell with its flags and samples", "[reports]") {
+  const std::string text = to_long_csv(demo());
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 3 * 3);
+  CHECK(text.find("\r\ndemo,b,,b,acc,\"x, accuracy\",number,80,,,1,2,0,,,0.95,,,true,false,"
+                  "\"{\"\"version\"\":\"\"1\"\"}\",,1,80,t1\r\n") != std::string::npos);
+  CHECK(text.find("\r\ndemo,b,,b,mcc,mcc,undefined,undefined,,,1,2,1,") != std::string::npos);
+  CHECK(text.find("\r\ndemo,c,,c,mcc,mcc,missing,,,,0,2,0,") != std::string::npos);
+}
+
+TEST_CASE("The JSON has every statistic, null where there is none", "[reports]") {
+  const auto json = nlohmann::json::parse(to_json(demo()));
+  CHECK(json["report"] == "demo");
+  CHECK(json["sweeps"][0]["states"] == nlohmann::json({{"done", 3}, {"new", 3}}));
+  const auto& a = json["rows"][0]["cells"][1];
+  CHECK(a["mean"] == 75.5);
+  CHECK(a["published"] == 75.0);
+  CHECK(a["difference"] == 0.5);
+  CHECK(a["n"] == 2);
+  CHECK(a["samples"][1]["trials"][0] == "t3");
+  const auto& undefined = json["rows"][1]["cells"][2];
+  CHECK(undefined["kind"] == "undefined");
+  CHECK(undefined["mean"].is_null());
+  CHECK(undefined["samples"][0]["value"].is_null());
+  CHECK(json["rows"][2]["cells"][2]["reason"] == "no value yet of 2 trials: 2 new");
+}
+
+TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[reports]") {
+  Table table = demo();
+  table.about = "<script>alert(1)</script> & \"more\"";
+  table.rows[0].name = "<b>";
+  table.cells[2][2].reason = "</template><script>";
+  const std::string html = to_html(table);
+  CHECK(html.starts_with("<!doctype html>"));
+  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
+    INFO(outside);
+    CHECK(html.find(outside) == std::string::npos);
+  }
+  CHECK(html.find("<script>alert") == std::string::npos);
+  CHECK(html.find("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot;") !=
+        std::string::npos);
+  CHECK(html.find("</template><script>") == std::string::npos);
+  CHECK(html.find("<dt>sample deviation</dt><dd>0.7071067811865476</dd>") != std::string::npos);
+  CHECK(html.find("<code>t3</code>") != std::string::npos);
+}
+
+TEST_CASE("Rendering twice gives the same bytes in every format", "[reports]") {
+  for (const Format& format : formats()) {
+    INFO(format.name);
+    CHECK(format.render(demo(), {}) == format.render(demo(), {}));
+    CHECK(find_format(format.name) == &format);
+  }
+  CHECK(find_format("pdf") == nullptr);
+}
+
+TEST_CASE("Signs stand for what a reader must know of a cell", "[reports]") {
+  Cell cell;
+  CHECK(cell_text(cell).whole() == "—");
+  cell.kind = Cell::Kind::number;
+  cell.mean = 1.234;
+  cell.samples = {{{"t"}, 1, 1.234}};
+  cell.planned = 1;
+  CHECK(cell_text(cell).whole() == "1.234 (1)");
+  cell.digits = 1;
+  cell.stale = true;
+  cell.numerics = {"a", "b"};
+  cell.mixed_fields = {"training_epochs"};
+  CHECK(cell_text(cell).whole() == "1.2 (1)†‡§");
+  cell.kind = Cell::Kind::undefined;
+  cell.samples = {{{"t"}, 1, 1.234}, {{"u"}, 2, std::nullopt}};
+  CHECK(cell_text(cell).whole() == "undefined (1 of 2)†‡§");
+}
+
+}  // namespace
+}  // namespace petlab::reports

@@ -1,0 +1,343 @@
+#include "reports/table.h"
+
+#include <algorithm>
+
+#include "tests/reports/make_data.h"
+#include "tests/support/catch.h"
+
+namespace petlab::reports {
+namespace {
+
+using testing::DataMaker;
+
+Definition definition(const std::string& text) {
+  return parse_definition("report: r\n" + text, "r.yaml");
+}
+
+// Two variants, two seeds, accuracy on one task, times 100.
+const char kSimple[] = R"(where: {split: test}
+table:
+  cells: {scale: 100, digits: 2}
+  rows: [{key: a, where: {variant: a}}, {key: b, where: {variant: b}}]
+  columns: [{key: acc, where: {task: x, name: accuracy}}]
+)";
+
+TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.70);
+  make.score(make.trial("a", 2, "x"), "accuracy", 0.80);
+  make.score(make.trial("b", 1, "x"), "accuracy", 0.60);
+  const Table table = make_table(definition(kSimple), make.data, {});
+  REQUIRE(table.cells.size() == 2);
+  const Cell& a = table.cells[0][0];
+  CHECK(a.kind == Cell::Kind::number);
+  CHECK(*a.mean == Approx(75));
+  CHECK(*a.deviation == Approx(7.0710678118654755));
+  CHECK(*a.standard_error == Approx(5));
+  // t(0.975, 1) = 12.706204736432095
+  CHECK(*a.ci_low == Approx(75 - 5 * 12.706204736432095));
+  CHECK(*a.ci_high == Approx(75 + 5 * 12.706204736432095));
+  CHECK(a.n() == 2);
+  CHECK(a.planned == 2);
+  CHECK_FALSE(a.partial());
+  CHECK(a.best);
+  CHECK(a.samples[0].trial_ids == std::vector<std::string>{"t0"});
+  const Cell& b = table.cells[1][0];
+  CHECK(*b.mean == Approx(60));
+  CHECK_FALSE(b.deviation);
+  CHECK_FALSE(b.ci_low);
+  CHECK_FALSE(b.best);
+}
+
+TEST_CASE("Only the last step and the selected split of a metric count", "[reports]") {
+  DataMaker make;
+  const std::size_t a = make.trial("a", 1, "x");
+  make.score(a, "accuracy", 0.9, "test", 20);
+  make.score(a, "accuracy", 0.1, "test", 10);
+  make.score(a, "accuracy", 0.2, "validation", 30);
+  make.score(a, "f1", 0.3, "test", 20);
+  const Table table = make_table(definition(kSimple), make.data, {});
+  CHECK(*table.cells[0][0].mean == Approx(90));
+  CHECK(table.cells[0][0].n() == 1);
+}
+
+TEST_CASE("A cell with fewer seeds than planned is partial, one without any is missing",
+          "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.5);
+  make.data.trials[make.trial("a", 2, "x")].state = "running";
+  make.data.trials[make.trial("b", 1, "x")].state = "failed";
+  make.data.trials[make.trial("b", 2, "x")].state = "new";
+  const Table table = make_table(definition(kSimple), make.data, {});
+  CHECK(table.cells[0][0].partial());
+  CHECK(table.cells[0][0].planned == 2);
+  const Cell& b = table.cells[1][0];
+  CHECK(b.kind == Cell::Kind::missing);
+  CHECK_FALSE(b.mean);
+  CHECK(b.reason == "no value yet of 2 trials: 1 failed, 1 new");
+  REQUIRE(table.progress.size() == 1);
+  CHECK(table.progress[0].sweep == "s");
+  CHECK(table.progress[0].trials == 4);
+}
+
+TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never 0", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", std::nullopt);
+  make.score(make.trial("a", 2, "x"), "accuracy", 0.5);
+  const Table table = make_table(definition(kSimple), make.data, {});
+  const Cell& a = table.cells[0][0];
+  CHECK(a.kind == Cell::Kind::undefined);
+  CHECK(a.undefined() == 1);
+  CHECK(a.n() == 2);
+  CHECK_FALSE(a.mean);
+}
+
+TEST_CASE("Stale trials, mixed numerics and mixed configurations are flagged", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x", {{"training_epochs", std::int64_t{1}}}), "accuracy", 0.5);
+  make.score(make.trial("a", 2, "x", {{"training_epochs", std::int64_t{2}}}), "accuracy", 0.5);
+  make.data.trials[0].stale = true;
+  make.data.trials[1].numerics = R"({"version":"2"})";
+  const Table table = make_table(definition(kSimple), make.data, {});
+  const Cell& a = table.cells[0][0];
+  CHECK(a.stale);
+  CHECK(a.numerics.size() == 2);
+  CHECK(a.mixed_fields == std::vector<std::string>{"training_epochs"});
+}
+
+TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
+  DataMaker make;
+  const std::size_t first = make.trial("a", 1, "x");
+  const std::size_t again = make.trial("a", 1, "x");
+  make.data.trials[again].id = make.data.trials[first].id;
+  make.data.trials[again].sweep = "other";
+  make.score(first, "accuracy", 0.5);
+  make.score(again, "accuracy", 0.5);
+  const Table table = make_table(definition(kSimple), make.data, {});
+  CHECK(table.cells[0][0].n() == 1);
+  CHECK(table.cells[0][0].planned == 1);
+}
+
+TEST_CASE("A cell that selects several values of a trial is an error of the definition",
+          "[reports]") {
+  DataMaker make;
+  const std::size_t a = make.trial("a", 1, "x");
+  make.score(a, "accuracy", 0.5);
+  make.score(a, "f1", 0.5);
+  const Definition vague = definition("table:\n  rows: [{key: a}]\n  columns:\n    - {key: c}\n");
+  CHECK_THROWS_WITH(make_table(vague, make.data, {}),
+                    "r.yaml:5: the cell selects 2 values of trial t0 (test x accuracy at step 10, "
+                    "test x f1 at step 10), must select one: add split, task or name to a where");
+}
+
+TEST_CASE("Names that the results do not have are all reported with the nearest", "[reports]") {
+  DataMaker make;
+  make.trial("a", 1, "x", {{"module_kind", "adapter"}});
+  const Definition wrong = definition(R"(where: {splt: test}
+table:
+  published: table99
+  rows:
+    - {each: varaint}
+  columns:
+    - {key: c, where: {modul_kind: adapter}}
+    - {key: d, value: zzzzzzzz}
+    - {key: e, text: "{sed}"}
+)");
+  const std::vector<std::string> problems = unknown_names(wrong, make.data, {});
+  const std::string all = " (petlab query \"SELECT * FROM sweep_results LIMIT 1\" shows all)";
+  CHECK(problems ==
+        std::vector<std::string>{
+            "r.yaml:2: 'splt' is no field of the results; did you mean split?" + all,
+            "r.yaml:6: 'varaint' is no field of the results; did you mean variant?" + all,
+            "r.yaml:8: 'modul_kind' is no field of the results; did you mean module_kind?" + all,
+            "r.yaml:9: 'zzzzzzzz' is no field of the results" + all,
+            "r.yaml:10: 'sed' is no field of the results; did you mean seed?" + all,
+            "r.yaml:4: published is 'table99', which is no published table (known: )",
+        });
+}
+
+TEST_CASE("An average is taken per seed, and only where all its parts are there", "[reports]") {
+  DataMaker make;
+  for (const std::int64_t seed : {1, 2}) {
+    const double shift = seed == 1 ? 0.0 : 0.1;
+    make.score(make.trial("a", seed, "x"), "accuracy", 0.4 + shift);
+    make.score(make.trial("a", seed, "y"), "f1", 0.6 + shift);
+  }
+  make.score(make.trial("a", 3, "x"), "accuracy", 0.9);
+  make.trial("a", 3, "y");
+  const Definition average = definition(R"(where: {split: test}
+table:
+  rows: [{key: a}]
+  columns:
+    - {key: avg, scale: 100, average_over: [{task: x, name: accuracy}, {task: y, name: f1}]}
+)");
+  const Table table = make_table(average, make.data, {});
+  const Cell& cell = table.cells[0][0];
+  CHECK(cell.n() == 2);
+  CHECK(cell.planned == 3);
+  CHECK(cell.samples[0].trial_ids == std::vector<std::string>{"t0", "t1"});
+  CHECK(*cell.samples[0].value == Approx(50));
+  CHECK(*cell.samples[1].value == Approx(60));
+  CHECK(*cell.mean == Approx(55));
+  CHECK(cell.mixed_fields.empty());
+}
+
+TEST_CASE("An average whose parts never meet says how many it found", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.4);
+  const Definition average = definition(R"(table:
+  rows: [{key: a}]
+  columns:
+    - {key: avg, average_over: [{task: x, name: accuracy}, {task: y, name: f1}]}
+)");
+  const Table table = make_table(average, make.data, {});
+  CHECK(table.cells[0][0].kind == Cell::Kind::missing);
+  CHECK(table.cells[0][0].reason == "the average is over 2 values, no seed has more than 1");
+}
+
+TEST_CASE("A value of the configuration is shown once where all trials agree", "[reports]") {
+  DataMaker make;
+  make.data.trials[make.trial("a", 1, "x", {{"rate", 0.5}})].fields["bls_bits"] = 3200.0;
+  make.data.trials[make.trial("a", 2, "x", {{"rate", 0.7}})].fields["bls_bits"] = 3200.0;
+  for (Trial& trial : make.data.trials) trial.fields["backbone"] = "tiny";
+  const Definition values = definition(R"(backbone_parameters: {tiny: 1000}
+table:
+  rows: [{key: a}]
+  columns:
+    - {key: bits, value: bls_bits}
+    - {key: percent, value: bls_percent}
+    - {key: rate, value: rate}
+    - {key: backbone, value: backbone}
+    - {key: text, text: "{rate*100}/{bls_bits|none}/{gone|none}"}
+)");
+  make.data.trials[0].fields["gone"] = results::Value();
+  const Table table = make_table(values, make.data, {});
+  const std::vector<Cell>& row = table.cells[0];
+  CHECK(*row[0].mean == 3200);
+  CHECK_FALSE(row[0].spread);
+  CHECK(*row[1].mean == Approx(10));  // 3200 bits of 32 · 1000
+  CHECK(row[2].spread);
+  CHECK(*row[2].mean == Approx(0.6));
+  CHECK(row[3].text == "tiny");
+  CHECK(row[4].text == "50/3200/none, 70/3200/none");
+}
+
+TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to do", "[reports]") {
+  DataMaker make;
+  const std::size_t trial = make.trial("a", 1, "x");
+  make.data.trials[trial].fields["bls_bits"] = 3200.0;
+  make.data.trials[trial].fields["backbone"] = "mine";
+  const Table table =
+      make_table(definition("table: {rows: [{key: a}], columns: [{key: p, value: bls_percent}]}\n"),
+                 make.data, {});
+  CHECK(table.cells[0][0].kind == Cell::Kind::missing);
+  CHECK(table.notes ==
+        std::vector<std::string>{"%BLS needs the parameter count of backbone mine: add it to "
+                                 "backbone_parameters of the report"});
+}
+
+TEST_CASE("Rows and columns of each come in the order of the plan, metrics by name", "[reports]") {
+  DataMaker make;
+  const std::size_t b = make.trial("b", 1, "y");
+  const std::size_t a = make.trial("a", 1, "x");
+  make.score(a, "z", 0.1);
+  make.score(a, "accuracy", 0.1);
+  make.score(b, "pearson", 0.1);
+  const Definition each = definition(
+      "table: {rows: [{each: variant}], columns: [{each: [task, name], name: \"{name} of "
+      "{task}\"}]}"
+      "\n");
+  const Table table = make_table(each, make.data, {});
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].name == "b");
+  CHECK(table.rows[1].name == "a");
+  REQUIRE(table.columns.size() == 3);
+  CHECK(table.columns[0].name == "pearson of y");
+  CHECK(table.columns[0].key == "y.pearson");
+  CHECK(table.columns[1].name == "accuracy of x");
+  CHECK(table.columns[2].name == "z of x");
+  CHECK(table.cells[0][1].reason == "the sweep has no such trial");
+
+  Dataset reversed = make.data;
+  std::reverse(reversed.scores.begin(), reversed.scores.end());
+  const Table again = make_table(each, reversed, {});
+  for (std::size_t i = 0; i < 3; ++i) CHECK(again.columns[i].name == table.columns[i].name);
+}
+
+TEST_CASE("Separate rows are made where trials differ in more than the seed", "[reports]") {
+  DataMaker make;
+  for (const double rate : {0.1, 0.2}) {
+    for (const std::int64_t seed : {1, 2}) {
+      make.score(make.trial("a", seed, "x", {{"rate", rate}, {"epochs", std::int64_t{3}}}), "f1",
+                 rate);
+    }
+  }
+  // Differs from the others' epochs, but only with its task: one experiment, not two.
+  make.score(make.trial("b", 1, "x", {{"rate", 0.1}, {"epochs", std::int64_t{3}}}), "f1", 0.3);
+  make.score(make.trial("b", 1, "y", {{"rate", 0.1}, {"epochs", std::int64_t{9}}}), "f1", 0.3);
+  const Table table = make_table(
+      definition("table: {rows: [{each: variant, separate: true}], columns: [{each: [task, name]}]}"
+                 "\n"),
+      make.data, {});
+  REQUIRE(table.rows.size() == 3);
+  CHECK(table.rows[0].name == "a (rate 0.1)");
+  CHECK(table.rows[1].name == "a (rate 0.2)");
+  CHECK(table.rows[2].name == "b");
+  CHECK(table.cells[0][0].n() == 2);
+  CHECK(table.cells[0][0].mixed_fields.empty());
+}
+
+TEST_CASE("Published values stand beside by row and column with the difference", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.75);
+  const Published published(R"({"v": 1, "source": "The paper", "tables": {"table1": {
+    "title": "Main", "columns": ["x.accuracy", "kind"], "rows": {"A": [74.5, "s"]}}},
+    "errata": [{"table": "table1", "rows": ["A"], "columns": ["x.accuracy"], "says": "slip"}]})");
+  const Definition compared = definition(R"(table:
+  published: table1
+  cells: {scale: 100}
+  rows: [{key: a, published: A}]
+  columns:
+    - {key: x.accuracy, where: {task: x, name: accuracy}}
+    - {key: kind, text: "{variant}"}
+    - {key: unprinted, text: "{variant}"}
+)");
+  const Table table = make_table(compared, make.data, published);
+  CHECK(*table.cells[0][0].published == 74.5);
+  CHECK(*table.cells[0][0].difference == Approx(0.5));
+  CHECK(table.cells[0][0].erratum == "slip");
+  CHECK(*table.cells[0][1].published_text == "s");
+  CHECK_FALSE(table.cells[0][2].published);
+  CHECK(table.published_title == "The paper, table1: Main");
+
+  const Definition wrong = definition(
+      "table:\n  published: table1\n  rows: [{key: a, published: AA}]\n  columns: [{key: b, "
+      "published: knd}]\n");
+  CHECK(unknown_names(wrong, make.data, published) ==
+        std::vector<std::string>{"r.yaml:4: published is 'AA', which is no row of table1; did you "
+                                 "mean A? (known: A)",
+                                 "r.yaml:5: published is 'knd', which is no column of table1; did "
+                                 "you mean kind? (known: x.accuracy, kind)"});
+}
+
+TEST_CASE("What a cell shows comes from the row, else the column, else the table", "[reports]") {
+  DataMaker make;
+  const std::size_t trial = make.trial("a", 1, "x", {{"rank", std::int64_t{8}}});
+  make.score(trial, "f1", 0.5);
+  const Table table = make_table(definition(R"(table:
+  cells: {value: rank, scale: 10}
+  rows: [{key: a}, {key: t, text: "r{rank}"}]
+  columns:
+    - {key: rank}
+    - {key: f1, average_over: [{task: x, name: f1}], scale: 100, digits: 1}
+)"),
+                                 make.data, {});
+  CHECK(*table.cells[0][0].mean == 80);
+  CHECK(*table.cells[0][1].mean == 50);
+  CHECK(table.cells[0][1].digits == 1);
+  CHECK(table.cells[1][0].text == "r8");
+  CHECK(table.cells[1][1].text == "r8");
+}
+
+}  // namespace
+}  // namespace petlab::reports
