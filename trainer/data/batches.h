@@ -42,7 +42,8 @@ struct PackedBatch {
 };
 
 /// Packs the examples named in `examples`, in that order. `first_position` is
-/// EncoderConfig::first_position().
+/// EncoderConfig::first_position(): RoBERTa's positions begin behind its pad id, and a pad token
+/// inside a text has the pad id as its position and does not count; BERT's begin at 0.
 PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples,
                  std::int64_t first_position);
 

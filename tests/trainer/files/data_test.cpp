@@ -1,0 +1,287 @@
+#include <cstdio>
+#include <string>
+
+#include "sweeps/catalog.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/data/batches.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/rows.h"
+#include "trainer/data/splits.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+using sweeps::FileFormat;
+using sweeps::SplitRule;
+using sweeps::TaskDeclaration;
+using sweeps::TaskLayout;
+using Numbers = std::vector<std::int64_t>;
+
+TaskLayout layout(FileFormat format, bool header, std::vector<std::string> texts,
+                  std::string target) {
+  TaskLayout result;
+  result.format = format;
+  result.header = header;
+  result.text_columns = std::move(texts);
+  result.target_column = std::move(target);
+  result.train = "train";
+  return result;
+}
+
+const TaskLayout kTsv = layout(FileFormat::tsv, true, {"a", "b"}, "y");
+
+std::string refusal(const TaskLayout& layout, std::string_view text) {
+  try {
+    parse_rows(layout, text, "f.tsv");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Numbers first_ten(const Numbers& rows) {
+  return {rows.begin(), rows.begin() + std::min<std::ptrdiff_t>(10, std::ssize(rows))};
+}
+
+TEST_CASE("tabs cut columns and quotes are characters like any other", "[trainer][files]") {
+  const auto rows =
+      parse_rows(kTsv, "\xEF\xBB\xBFy\ta\tb\r\n1\tHe said \"no\tx\r\n0\t\"y\"\tz", "f.tsv");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == DataRow{{"He said \"no", "x"}, "1", false, 2});
+  CHECK(rows[1] == DataRow{{"\"y\"", "z"}, "0", false, 3});
+  const auto bare = parse_rows(layout(FileFormat::tsv, false, {"3"}, "1"), "g\t1\t\ttext\n", "f");
+  CHECK(bare[0].texts == std::vector<std::string>{"text"});
+}
+
+TEST_CASE("comma-separated files quote as RFC 4180 says", "[trainer][files]") {
+  const TaskLayout csv = layout(FileFormat::csv, true, {"a"}, "y");
+  const auto rows = parse_rows(csv, "a,y\n\"x, \"\"q\"\"\nz\",1\r\nplain,0\n", "f.csv");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == DataRow{{"x, \"q\"\nz"}, "1", false, 2});
+  CHECK(rows[1] == DataRow{{"plain"}, "0", false, 4});
+  CHECK(refusal(csv, "a,y\n\"x,1\n") == "f.tsv:2: a quoted field has no closing quote");
+  CHECK(refusal(csv, "a,y\nx\"z\",1\n") ==
+        "f.tsv:2: found a double quote inside a field that does not begin with one");
+  CHECK(refusal(csv, "a,y\n\"x\"z,1\n") ==
+        "f.tsv:2: found text behind a closing quote, wanted a comma or the line's end");
+}
+
+TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
+  const TaskLayout jsonl = layout(FileFormat::jsonl, true, {"a"}, "y");
+  const auto rows =
+      parse_rows(jsonl, "{\"a\": \"x\", \"y\": 1}\n{\"y\": \"no\", \"a\": \"z\"}\n", "f.jsonl");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == DataRow{{"x"}, "1", true, 1});
+  CHECK(rows[1] == DataRow{{"z"}, "no", false, 2});
+  CHECK(refusal(jsonl, "[]\n") == "f.tsv:1: is a JSON array, wanted an object");
+  CHECK(refusal(jsonl, "{\"a\": \"x\"}\n") == "f.tsv:1: has no key 'y'");
+  CHECK(refusal(jsonl, "{\"a\": 3, \"y\": 1}\n") ==
+        "f.tsv:1: 'a' is a JSON number, wanted a string");
+  CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": []}\n") ==
+        "f.tsv:1: 'y' is a JSON array, wanted a string or a number");
+  CHECK(refusal(jsonl, "{\"a\"\n").starts_with("f.tsv:1: is no JSON: "));
+}
+
+TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
+  CHECK(refusal(kTsv, "") == "f.tsv: is empty, wanted examples");
+  CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: holds no examples");
+  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
+  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") == "f.tsv:2: found 4 columns, wanted 3");
+  CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found y, a, c");
+  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tz\n1\tab\xc3\tz\n") ==
+        "f.tsv:3: byte 5 of the line is not UTF-8 (0xC3)");
+  CHECK(refusal(layout(FileFormat::tsv, false, {"x"}, "0"), "1\t2\n") ==
+        "f.tsv: column 'x' is no number, wanted one for a file without a header");
+  TaskLayout lenient = kTsv;
+  lenient.skip_short_rows = true;
+  CHECK(parse_rows(lenient, "y\ta\tb\n1\tx\n0\tp\tq\n", "f.tsv").size() == 1);
+  CHECK_THROWS_WITH(read_rows(kTsv, "/nowhere/train.tsv", "gluebenchmark.com"),
+                    "/nowhere/train.tsv: is not there; it comes from gluebenchmark.com");
+}
+
+TEST_CASE("a label or score that is none is refused with file and line", "[trainer][files]") {
+  const testing::TempDir dir;
+  TaskDeclaration task;
+  task.name = "mine";
+  task.classes = {"no", "yes"};
+  task.split = SplitRule::one_file;
+  task.layouts = {layout(FileFormat::tsv, true, {"t"}, "y")};
+  const auto load = [&](const std::string& content) -> std::string {
+    sweeps::TaskFiles files;
+    files.train = dir.write("d.tsv", content);
+    try {
+      load_task_data(task, files, {});
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(files.train.string().size());
+    }
+    return "no error";
+  };
+  CHECK(load("t\ty\nx\tmaybe\n") == ":2: label 'maybe' is not known, wanted one of no, yes");
+  task.kind = sweeps::TaskKind::regression;
+  task.target = sweeps::TargetRule::score;
+  task.score_min = 0;
+  task.score_max = 5;
+  CHECK(load("t\ty\nx\t3\nx\tthree\n") == ":3: score 'three' is no finite number");
+  CHECK(load("t\ty\nx\t3 \n") == ":2: score '3 ' is no finite number");
+  CHECK(load("t\ty\nx\tnan\n") == ":2: score 'nan' is no finite number");
+  CHECK(load("t\ty\nx\t5.1\n") == ":2: score 5.1 is outside 0 .. 5");
+  CHECK(load("t\ty\nx\t1\n") == ": leaves no example for the validation split of task mine");
+  task.target = sweeps::TargetRule::sign;
+  CHECK(load("t\ty\nx\t0\nx\t0\nx\t0\nx\t0\nx\t0\nx\t0\n") ==
+        ": leaves no example for the training split of task mine");
+}
+
+TEST_CASE("limits cut each split, and zeros are left out after the permutation",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  TaskDeclaration task;
+  task.name = "mine";
+  task.classes = {"negative", "positive"};
+  task.target = sweeps::TargetRule::sign;
+  task.split = SplitRule::one_file;
+  task.layouts = {layout(FileFormat::tsv, true, {"t"}, "y")};
+  std::string content = "t\ty\n";
+  for (int i = 0; i < 50; ++i) {
+    content += "row" + std::to_string(i) + "\t" + std::to_string(i % 3 - 1) + "\n";
+  }
+  sweeps::TaskFiles files;
+  files.train = dir.write("d.tsv", content);
+  const TaskData all = load_task_data(task, files, {});
+  Numbers validation;
+  for (const std::int64_t row : split_rows(SplitRule::one_file, 50, 0, 0).validation) {
+    if (row % 3 != 1) validation.push_back(row);
+  }
+  REQUIRE(all.validation.examples.size() == validation.size());
+  for (std::size_t i = 0; i < validation.size(); ++i) {
+    CHECK(all.validation.examples[i].text == "row" + std::to_string(validation[i]));
+    CHECK(all.validation.examples[i].label == (validation[i] % 3 == 2 ? 1 : 0));
+  }
+  sweeps::DataConfig few;
+  few.max_train_examples = 5;
+  few.max_test_examples = 2;
+  const TaskData cut = load_task_data(task, files, few);
+  CHECK(cut.train.examples.size() == 5);
+  CHECK(cut.test.examples.size() == 2);
+  CHECK(
+      std::equal(cut.train.examples.begin(), cut.train.examples.end(), all.train.examples.begin()));
+  CHECK(cut.validation.examples == all.validation.examples);
+}
+
+TEST_CASE("the permutation of a split is torch's with seed 42", "[trainer][files]") {
+  // torch 2.13.0: torch.randperm(n, generator=torch.Generator().manual_seed(42)).
+  CHECK(torch_randperm(20, 42) ==
+        Numbers{2, 14, 18, 15, 1, 10, 0, 4, 6, 11, 8, 3, 7, 17, 13, 12, 19, 5, 16, 9});
+  CHECK(torch_randperm(1, 42) == Numbers{0});
+  CHECK(torch_randperm(0, 42).empty());
+  const SplitRows cola = split_rows(SplitRule::glue_small, 8551, 1043, 0);
+  CHECK(first_ten(cola.train) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(first_ten(cola.validation) == Numbers{911, 408, 813, 657, 710, 526, 977, 467, 768, 440});
+  CHECK(first_ten(cola.test) == Numbers{334, 85, 10, 327, 486, 13, 944, 116, 892, 754});
+  CHECK(cola.validation.size() == 521);
+  CHECK(cola.test.size() == 522);
+  const SplitRows rte = split_rows(SplitRule::glue_small, 2490, 277, 0);
+  CHECK(first_ten(rte.validation) == Numbers{207, 84, 253, 243, 190, 28, 165, 111, 87, 170});
+  CHECK(first_ten(rte.test) == Numbers{152, 221, 79, 245, 103, 208, 60, 159, 210, 155});
+  const SplitRows sst2 = split_rows(SplitRule::glue_large, 67349, 872, 0);
+  CHECK(first_ten(sst2.validation) ==
+        Numbers{6677, 49712, 38268, 32909, 23395, 66940, 62886, 11359, 52008, 24222});
+  CHECK(first_ten(sst2.train) ==
+        Numbers{6043, 63299, 11082, 50055, 57215, 43137, 9389, 65601, 2489, 18952});
+  CHECK(first_ten(sst2.test) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(sst2.validation.size() == 1000);
+  CHECK(sst2.train.size() == 66349);
+}
+
+TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") {
+  const auto folder = testing::real_data();
+  if (!folder) return;
+  struct Wanted {
+    const char* task;
+    std::size_t train, validation, test;
+  };
+  const std::vector<std::filesystem::path> folders{*folder};
+  int ran = 0;
+  for (const Wanted& wanted : {Wanted{"cola", 8551, 521, 522}, Wanted{"rte", 2490, 138, 139},
+                               Wanted{"mrpc", 0, 204, 204}, Wanted{"stsb", 5749, 750, 750},
+                               Wanted{"sst2", 66349, 1000, 872}}) {
+    INFO(wanted.task);
+    const TaskDeclaration* task = sweeps::find_task(wanted.task);
+    REQUIRE(task != nullptr);
+    const TaskData data = load_task_data(*task, sweeps::find_task_files(*task, folders), {});
+    // 0: copies of MRPC's training file are about that differ by a row.
+    if (wanted.train != 0) CHECK(data.train.examples.size() == wanted.train);
+    CHECK(data.validation.examples.size() == wanted.validation);
+    CHECK(data.test.examples.size() == wanted.test);
+    ++ran;
+  }
+  const TaskDeclaration* cola = sweeps::find_task("cola");
+  const TaskData data = load_task_data(*cola, sweeps::find_task_files(*cola, folders), {});
+  CHECK(data.train.examples[0].text ==
+        "Our friends won't buy this analysis, let alone the next one we propose.");
+  CHECK(data.train.examples[0].label == 1);
+  std::printf("real GLUE data: %d tasks\n", ran);
+}
+
+TEST_CASE("QNLI, QQP and MNLI are read from files of the official layout", "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("glue/QNLI/train.tsv",
+            "index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n1\tWhy \"x?\tSo."
+            "\tnot_entailment\n");
+  dir.write("glue/QNLI/dev.tsv", "index\tquestion\tsentence\tlabel\n0\tA?\tB.\tentailment\n");
+  dir.write("glue/QQP/train.tsv",
+            "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+            "1\t2\t3\tHow?\tHow so?\t1\n2\t3\t4\tbroken\n5\t6\t7\tWhere?\tWhen?\t0\n");
+  dir.write("glue/QQP/dev.tsv",
+            "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\tP?\tQ?\t0\n");
+  const std::string mnli =
+      "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
+      "sentence1_parse\tsentence2_parse\tsentence1\tsentence2\t";
+  const std::string row = "0\t1\t2\tfiction\t( a )\t( b )\t(A)\t(B)\tIt is.\tIt is not.\t";
+  dir.write("glue/MNLI/train.tsv", mnli + "label1\tgold_label\n" + row + "neutral\tneutral\n" +
+                                       row + "neutral\tcontradiction\n");
+  dir.write("glue/MNLI/dev_matched.tsv",
+            mnli + "label1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n" + row +
+                "neutral\tneutral\tneutral\tneutral\tneutral\tentailment\n");
+  dir.write("glue/MNLI/dev_mismatched.tsv", mnli + "label1\tgold_label\n");
+  const std::vector<std::filesystem::path> folders{dir.path()};
+  for (const char* name : {"qnli", "qqp", "mnli"}) {
+    INFO(name);
+    const TaskDeclaration* task = sweeps::find_task(name);
+    REQUIRE(task != nullptr);
+    const TaskData data = load_task_data(*task, sweeps::find_task_files(*task, folders), {});
+    CHECK(data.train.examples.size() == 1);
+    CHECK(data.validation.examples.size() == 1);
+    CHECK(data.test.examples.size() == 1);
+    CHECK(data.train.examples[0].pair.has_value());
+    if (std::string(name) == "mnli") CHECK(data.labels.size() == 3);
+  }
+}
+
+TEST_CASE("a packed batch holds the real tokens of its examples end to end", "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n");
+  const auto tokenizer = load_tokenizer(dir.path());
+  Split split;
+  split.examples = {{"a b a", std::nullopt, 1, 0}, {"b", "a", 0, 0}, {"a", std::nullopt, 1, 0}};
+  const TokenisedSplit tokens = tokenise(split, *tokenizer, 8);
+  CHECK(tokens.size() == 3);
+  const Numbers chosen{2, 1};
+  const PackedBatch batch = pack(tokens, chosen, 0);
+  CHECK(batch.ids == Numbers{2, 4, 3, 2, 5, 3, 4, 3});
+  CHECK(batch.type_ids == Numbers{0, 0, 0, 0, 0, 0, 1, 1});
+  CHECK(batch.position_ids == Numbers{0, 1, 2, 0, 1, 2, 3, 4});
+  CHECK(batch.offsets == Numbers{0, 3, 8});
+  CHECK(batch.classes == Numbers{1, 0});
+  CHECK(batch.scores.empty());
+  CHECK(batch.examples == chosen);
+  CHECK(batch.max_length == 5);
+  // A pad id inside a text, for a backbone whose positions begin behind it.
+  CHECK(pack(tokens, Numbers{0}, 5).position_ids == Numbers{5, 4, 6, 4, 7});
+  CHECK(roberta_positions(Numbers{0, 7, 1, 8, 2, 1, 1}, 1) == Numbers{2, 3, 1, 4, 5, 1, 1});
+}
+
+}  // namespace
+}  // namespace petlab::trainer

@@ -1,0 +1,249 @@
+#include "trainer/data/rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "trainer/backbones/file_bytes.h"
+#include "trainer/error.h"
+#include "trainer/tokenizers/utf8.h"
+
+namespace petlab::trainer {
+namespace {
+
+using sweeps::FileFormat;
+using sweeps::TaskLayout;
+
+/// A record of a file with columns.
+struct Record {
+  std::vector<std::string> fields;
+  std::int64_t line = 0;
+};
+
+[[noreturn]] void refuse(const std::string& file, std::int64_t line, const std::string& message) {
+  throw Error(fmt::format("{}:{}: {}", file, line, message));
+}
+
+/// Hands out the lines of a text without their ends (LF or CRLF).
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+  bool next(std::string_view& line) {
+    if (rest_.empty()) return false;
+    const std::size_t end = rest_.find('\n');
+    line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number_;
+    return true;
+  }
+  std::int64_t number() const { return number_; }
+
+ private:
+  std::string_view rest_;
+  std::int64_t number_ = 0;
+};
+
+void check_utf8(std::string_view text, const std::string& file) {
+  const auto invalid = first_invalid_utf8(text);
+  if (!invalid) return;
+  const std::string_view before = text.substr(0, *invalid);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  refuse(file, line,
+         fmt::format("byte {} of the line is not UTF-8 (0x{:02X})", *invalid - line_begin + 1,
+                     static_cast<unsigned char>(text[*invalid])));
+}
+
+std::vector<Record> cut_tsv(std::string_view text) {
+  std::vector<Record> records;
+  Lines lines(text);
+  for (std::string_view line; lines.next(line);) {
+    Record& record = records.emplace_back();
+    record.line = lines.number();
+    while (true) {
+      const std::size_t tab = line.find('\t');
+      record.fields.emplace_back(line.substr(0, tab));
+      if (tab == std::string_view::npos) break;
+      line.remove_prefix(tab + 1);
+    }
+  }
+  return records;
+}
+
+/// RFC 4180; a quoted field may go over several lines.
+std::vector<Record> cut_csv(std::string_view text, const std::string& file) {
+  std::vector<Record> records;
+  std::int64_t line = 1;
+  for (std::size_t at = 0; at < text.size();) {
+    Record& record = records.emplace_back();
+    record.line = line;
+    for (bool more = true; more;) {
+      std::string field;
+      if (at < text.size() && text[at] == '"') {
+        ++at;
+        while (true) {
+          if (at == text.size()) refuse(file, record.line, "a quoted field has no closing quote");
+          const char c = text[at++];
+          if (c == '"') {
+            if (at == text.size() || text[at] != '"') break;
+            ++at;
+          }
+          if (c == '\n') ++line;
+          field += c;
+        }
+        if (at < text.size() && text[at] != ',' && text[at] != '\n' && text[at] != '\r') {
+          refuse(file, line, "found text behind a closing quote, wanted a comma or the line's end");
+        }
+      } else {
+        const std::size_t end = std::min(text.find_first_of(",\n", at), text.size());
+        field = text.substr(at, end - at);
+        if (field.ends_with('\r') && (end == text.size() || text[end] == '\n')) field.pop_back();
+        if (field.find('"') != std::string::npos) {
+          refuse(file, line, "found a double quote inside a field that does not begin with one");
+        }
+        at = end;
+      }
+      record.fields.push_back(std::move(field));
+      if (at < text.size() && text[at] == '\r') ++at;
+      more = at < text.size() && text[at] == ',';
+      if (at < text.size()) {
+        if (text[at] == '\n') ++line;
+        if (text[at] != ',' && text[at] != '\n') {
+          refuse(file, line, "found a carriage return inside a line");
+        }
+        ++at;
+      }
+    }
+  }
+  return records;
+}
+
+/// Number of a column: of its name in the header, or the number that it is without one.
+std::size_t column_number(const TaskLayout& layout, const std::vector<std::string>& header,
+                          const std::string& name, const std::string& file) {
+  if (layout.header) {
+    const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end()) {
+      refuse(file, 1, fmt::format("has no column '{}', found {}", name, fmt::join(header, ", ")));
+    }
+    return static_cast<std::size_t>(found - header.begin());
+  }
+  constexpr std::size_t kMostDigits = 6;
+  if (name.empty() || name.size() > kMostDigits ||
+      name.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(fmt::format("{}: column '{}' is no number, wanted one for a file without a header",
+                            file, name));
+  }
+  return static_cast<std::size_t>(std::stoul(name));
+}
+
+std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<Record> records,
+                             const std::string& file) {
+  std::vector<DataRow> rows;
+  if (records.empty()) throw Error(fmt::format("{}: is empty, wanted examples", file));
+  const std::vector<std::string> header =
+      layout.header ? records.front().fields : std::vector<std::string>{};
+  std::vector<std::size_t> texts;
+  for (const std::string& name : layout.text_columns) {
+    texts.push_back(column_number(layout, header, name, file));
+  }
+  const std::size_t target = column_number(layout, header, layout.target_column, file);
+  std::size_t needed = target + 1;
+  for (const std::size_t column : texts) needed = std::max(needed, column + 1);
+  const std::size_t wanted = std::max(records.front().fields.size(), needed);
+  for (std::size_t i = layout.header ? 1 : 0; i < records.size(); ++i) {
+    auto& [fields, line] = records[i];
+    const bool is_short = fields.size() < needed;
+    if (is_short && layout.skip_short_rows) continue;
+    if (is_short || fields.size() > wanted) {
+      refuse(file, line, fmt::format("found {} columns, wanted {}", fields.size(), wanted));
+    }
+    DataRow& row = rows.emplace_back();
+    row.line = line;
+    row.target = fields[target];
+    for (const std::size_t column : texts) row.texts.push_back(fields[column]);
+  }
+  return rows;
+}
+
+std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text,
+                                 const std::string& file) {
+  std::vector<DataRow> rows;
+  Lines lines(text);
+  for (std::string_view line; lines.next(line);) {
+    nlohmann::json json;
+    try {
+      json = nlohmann::json::parse(line);
+    } catch (const nlohmann::json::exception& error) {
+      refuse(file, lines.number(), fmt::format("is no JSON: {}", error.what()));
+    }
+    if (!json.is_object()) {
+      refuse(file, lines.number(), fmt::format("is a JSON {}, wanted an object", json.type_name()));
+    }
+    const auto field = [&](const std::string& name) -> const nlohmann::json& {
+      const auto found = json.find(name);
+      if (found == json.end()) refuse(file, lines.number(), fmt::format("has no key '{}'", name));
+      return *found;
+    };
+    DataRow& row = rows.emplace_back();
+    row.line = lines.number();
+    for (const std::string& name : layout.text_columns) {
+      const nlohmann::json& value = field(name);
+      if (!value.is_string()) {
+        refuse(file, lines.number(),
+               fmt::format("'{}' is a JSON {}, wanted a string", name, value.type_name()));
+      }
+      row.texts.push_back(value.get<std::string>());
+    }
+    const nlohmann::json& target = field(layout.target_column);
+    if (!target.is_string() && !target.is_number()) {
+      refuse(file, lines.number(),
+             fmt::format("'{}' is a JSON {}, wanted a string or a number", layout.target_column,
+                         target.type_name()));
+    }
+    row.target_is_number = target.is_number();
+    row.target = target.is_string() ? target.get<std::string>() : target.dump();
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
+                                const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  check_utf8(text, file);
+  std::vector<DataRow> rows;
+  switch (layout.format) {
+    case FileFormat::tsv:
+      rows = rows_of(layout, cut_tsv(text), file);
+      break;
+    case FileFormat::csv:
+      rows = rows_of(layout, cut_csv(text, file), file);
+      break;
+    case FileFormat::jsonl:
+      rows = parse_jsonl(layout, text, file);
+      break;
+  }
+  if (rows.empty()) throw Error(fmt::format("{}: holds no examples", file));
+  return rows;
+}
+
+std::vector<DataRow> read_rows(const TaskLayout& layout, const std::filesystem::path& file,
+                               const std::string& source) {
+  if (!std::filesystem::exists(file)) {
+    throw Error(fmt::format("{}: is not there; it comes from {}", file.string(),
+                            source.empty() ? "the task's author" : source));
+  }
+  const auto mapped = FileBytes::map(file);
+  const auto bytes = mapped->bytes();
+  return parse_rows(layout, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                    mapped->name());
+}
+
+}  // namespace petlab::trainer

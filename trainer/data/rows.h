@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweeps/task.h"
+
+namespace petlab::trainer {
+
+/// The columns of a data file that a task uses, one row.
+struct DataRow {
+  std::vector<std::string> texts;  // by TaskLayout::text_columns
+  std::string target;
+  bool target_is_number = false;  // a JSON number
+  std::int64_t line = 0;          // in the file, from 1: where the row begins
+  bool operator==(const DataRow&) const = default;
+};
+
+/// Cuts the text of a file into rows. `file` stands for it in messages. Throws Error naming file
+/// and line: not UTF-8 (with the byte), a wrong number of columns, a column that is not there,
+/// broken quotes, no JSON object; naming the file: no rows.
+std::vector<DataRow> parse_rows(const sweeps::TaskLayout& layout, std::string_view text,
+                                const std::string& file);
+
+/// The same of a file on disk. A missing file is an Error naming it and `source`, where it comes
+/// from.
+std::vector<DataRow> read_rows(const sweeps::TaskLayout& layout, const std::filesystem::path& file,
+                               const std::string& source);
+
+}  // namespace petlab::trainer
