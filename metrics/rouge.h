@@ -13,6 +13,9 @@
 
 namespace petlab::metrics {
 
+/// The release of rouge-score whose numbers are reproduced, as signatures name it.
+inline constexpr std::string_view kRougeScoreVersion = "0.1.2";
+
 /// The kinds of ROUGE (Lin 2004) that are computed.
 enum class RougeType { rouge1, rouge2, rougeL, rougeLsum };
 std::string_view to_string(RougeType type);  // "rouge1", "rouge2", "rougeL", "rougeLsum"

@@ -17,6 +17,14 @@ namespace petlab::metrics {
 /// The release of sacrebleu whose numbers BLEU, chrF and TER reproduce, as signatures name it.
 inline constexpr std::string_view kSacrebleuVersion = "2.6.0";
 
+/// What a signature says besides the metric's own options.
+struct SignatureContext {
+  std::int64_t references = 1;     // for every segment; -1: it varies ("nrefs:var")
+  std::int64_t bootstrap = 0;      // resamples ("bs:1000"); 0: none
+  std::int64_t randomisation = 0;  // trials ("ar:10000"); 0: none
+  std::uint64_t seed = 12345;      // of either; without them it is not named
+};
+
 /// sacrebleu's signature: what a score depends on, in sacrebleu's order.
 class Signature {
  public:
@@ -27,6 +35,8 @@ class Signature {
   };
 
   void add(std::string name, std::string short_name, std::string value);
+  /// Adds nrefs, bs, ar and seed as far as they apply.
+  void add_context(const SignatureContext& context);
   /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
   std::string format() const;
   /// "#:1|c:mixed|e:no|tok:13a|s:exp|v:2.6.0"
@@ -35,14 +45,6 @@ class Signature {
 
  private:
   std::vector<Field> fields_;
-};
-
-/// What a signature says besides the metric's own options.
-struct SignatureContext {
-  std::int64_t references = 1;     // for every segment; -1: it varies ("nrefs:var")
-  std::int64_t bootstrap = 0;      // resamples ("bs:1000"); 0: none
-  std::int64_t randomisation = 0;  // trials ("ar:10000"); 0: none
-  std::uint64_t seed = 12345;      // of either; without them it is not named
 };
 
 /// Computes statistics of segments; owns buffers, so each thread has its own.

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace petlab::metrics {
+
+/// Longest common subsequences by bit-parallel rows (Hyyrö 2004). Owns buffers, so each thread has
+/// its own.
+class LongestCommonSubsequence {
+ public:
+  /// Sets the reference; its items are numbers below `items`. It must outlive the calls that
+  /// follow.
+  void set_reference(std::span<const std::uint32_t> reference, std::uint32_t items);
+
+  /// The length; candidate items of `items` and above are in no reference.
+  std::size_t length(std::span<const std::uint32_t> candidate);
+
+  /// Sets in_common[i] for each reference item i of the subsequence that rouge-score reads off:
+  /// from the ends, dropping the reference's last item unless only dropping the candidate's keeps
+  /// the length. Leaves the others as they are. Memory: a bit for each pair of items.
+  void mark(std::span<const std::uint32_t> candidate, std::span<char> in_common);
+
+ private:
+  void advance(std::uint32_t item, const std::uint64_t* from, std::uint64_t* to) const;
+
+  std::span<const std::uint32_t> reference_;
+  std::uint32_t items_ = 0;
+  std::size_t words_ = 0;
+  std::vector<std::uint64_t> masks_;  // (items, words_): where an item stands in the reference
+  std::vector<std::uint64_t> rows_;
+};
+
+}  // namespace petlab::metrics

@@ -1,0 +1,219 @@
+#include "metrics/significance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <stdexcept>
+#include <thread>
+
+#include "metrics/error.h"
+#include "metrics/exact_sum.h"
+#include "metrics/numpy_random.h"
+
+namespace petlab::metrics {
+namespace {
+
+constexpr std::int64_t kBootstrapSamples = 1000;
+constexpr std::int64_t kRandomisationSamples = 10000;
+
+void check(const TextMetric& metric, const SystemStatistics& system,
+           const ResamplingOptions& options) {
+  if (system.segments() == 0) {
+    throw InputError("the corpus is empty; at least one segment was wanted");
+  }
+  if (system.columns != metric.statistics_size()) {
+    throw std::invalid_argument(fmt::format("the statistics have {} columns, {} has {}",
+                                            system.columns, metric.name(),
+                                            metric.statistics_size()));
+  }
+  if (options.samples < 0) {
+    throw std::invalid_argument(
+        fmt::format("the number of samples is {}, must be at least 0", options.samples));
+  }
+  if (options.threads < 1) {
+    throw std::invalid_argument(fmt::format("threads is {}, must be at least 1", options.threads));
+  }
+}
+
+void check_pair(const TextMetric& metric, const SystemStatistics& baseline,
+                const SystemStatistics& system, const ResamplingOptions& options) {
+  check(metric, baseline, options);
+  check(metric, system, options);
+  if (baseline.segments() != system.segments()) {
+    throw InputError(fmt::format("the baseline has {} segments, the system has {}",
+                                 baseline.segments(), system.segments()));
+  }
+}
+
+double total_score(const TextMetric& metric, const SystemStatistics& system) {
+  std::vector<double> sums;
+  for (std::size_t c = 0; c < system.columns; ++c) {
+    ExactSum sum;
+    for (std::size_t i = c; i < system.values.size(); i += system.columns) {
+      sum.add(system.values[i]);
+    }
+    sums.push_back(sum.round());
+  }
+  return metric.score(sums);
+}
+
+// Draws `samples` rows of random numbers one after the other, as one generator does, and has
+// `use(sample, row)` called for each, several at a time. Every row's work is its own, so results do
+// not depend on threads.
+template <class Row, class Draw, class Use>
+void for_each_sample(std::int64_t samples, int threads, Draw&& draw, Use&& use) {
+  const auto at_once = static_cast<std::int64_t>(threads) * 4;
+  std::vector<Row> rows(static_cast<std::size_t>(std::min(samples, at_once)));
+  for (std::int64_t first = 0; first < samples; first += at_once) {
+    const std::int64_t count = std::min(at_once, samples - first);
+    for (std::int64_t i = 0; i < count; ++i) draw(rows[static_cast<std::size_t>(i)]);
+    std::atomic<std::int64_t> next{0};
+    const auto work = [&] {
+      for (std::int64_t i = next++; i < count; i = next++) {
+        use(first + i, rows[static_cast<std::size_t>(i)]);
+      }
+    };
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < threads && t < count; ++t) helpers.emplace_back(work);
+    work();
+  }
+}
+
+std::vector<std::vector<double>> bootstrap_scores(const TextMetric& metric,
+                                                  std::span<const SystemStatistics* const> systems,
+                                                  std::int64_t samples,
+                                                  const ResamplingOptions& options) {
+  const std::size_t segments = systems.front()->segments();
+  std::vector<std::vector<double>> scores(systems.size(),
+                                          std::vector<double>(static_cast<std::size_t>(samples)));
+  NumpyRandom random(options.seed);
+  for_each_sample<std::vector<std::uint32_t>>(
+      samples, options.threads,
+      [&](std::vector<std::uint32_t>& row) {
+        row.resize(segments);
+        for (std::uint32_t& index : row) index = random.below(segments);
+      },
+      [&](std::int64_t sample, const std::vector<std::uint32_t>& row) {
+        for (std::size_t s = 0; s < systems.size(); ++s) {
+          const std::size_t columns = systems[s]->columns;
+          std::vector<double> sums(columns);
+          for (const std::uint32_t index : row) {
+            const double* const values = systems[s]->values.data() + index * columns;
+            for (std::size_t c = 0; c < columns; ++c) sums[c] += values[c];
+          }
+          scores[s][static_cast<std::size_t>(sample)] = metric.score(sums);
+        }
+      });
+  return scores;
+}
+
+double mean_of(std::span<const double> values) {
+  ExactSum sum;
+  for (const double value : values) sum.add(value);
+  return sum.round() / static_cast<double>(values.size());
+}
+
+// The mean, and half the way between the scores that leave a fortieth out at either end.
+BootstrapInterval interval_of(std::vector<double> scores) {
+  std::sort(scores.begin(), scores.end());
+  const std::size_t low = scores.size() / 40;
+  return {mean_of(scores), 0.5 * (scores[scores.size() - low - 1] - scores[low])};
+}
+
+double p_value(std::span<const double> statistics, double difference) {
+  const auto larger = std::count_if(statistics.begin(), statistics.end(),
+                                    [difference](double s) { return s > difference; });
+  return static_cast<double>(larger + 1) / static_cast<double>(statistics.size() + 1);
+}
+
+PairedResult compare(const TextMetric& metric, const SystemStatistics& baseline,
+                     const SystemStatistics& system) {
+  PairedResult result;
+  result.score = total_score(metric, system);
+  result.baseline_score = total_score(metric, baseline);
+  result.identical = system.values == baseline.values;
+  return result;
+}
+
+}  // namespace
+
+SystemStatistics collect_statistics(SegmentSource& source, const TextMetric& metric, int threads) {
+  SystemStatistics system;
+  system.columns = metric.statistics_size();
+  const CorpusStatistics corpus =
+      evaluate(source, metric, threads,
+               [&system](std::int64_t, const Segment&, std::span<const double> statistics) {
+                 system.values.insert(system.values.end(), statistics.begin(), statistics.end());
+               });
+  system.references = corpus.references;
+  return system;
+}
+
+BootstrapInterval bootstrap_interval(const TextMetric& metric, const SystemStatistics& system,
+                                     const ResamplingOptions& options) {
+  check(metric, system, options);
+  const std::int64_t samples = options.samples == 0 ? kBootstrapSamples : options.samples;
+  const SystemStatistics* const one[] = {&system};
+  return interval_of(bootstrap_scores(metric, one, samples, options).front());
+}
+
+PairedResult paired_bootstrap(const TextMetric& metric, const SystemStatistics& baseline,
+                              const SystemStatistics& system, const ResamplingOptions& options) {
+  check_pair(metric, baseline, system, options);
+  PairedResult result = compare(metric, baseline, system);
+  const std::int64_t samples = options.samples == 0 ? kBootstrapSamples : options.samples;
+  const SystemStatistics* const both[] = {&baseline, &system};
+  const auto scores = bootstrap_scores(metric, both, samples, options);
+  result.baseline_interval = interval_of(scores[0]);
+  result.interval = interval_of(scores[1]);
+  if (result.identical) return result;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < scores[0].size(); ++i) {
+    differences.push_back(std::abs(scores[1][i] - scores[0][i]));
+  }
+  const double mean = mean_of(differences);
+  for (double& difference : differences) difference -= mean;
+  result.p_value = p_value(differences, std::abs(result.baseline_score - result.score));
+  return result;
+}
+
+PairedResult paired_randomisation(const TextMetric& metric, const SystemStatistics& baseline,
+                                  const SystemStatistics& system,
+                                  const ResamplingOptions& options) {
+  check_pair(metric, baseline, system, options);
+  PairedResult result = compare(metric, baseline, system);
+  if (result.identical) return result;
+  const std::int64_t samples = options.samples == 0 ? kRandomisationSamples : options.samples;
+  const std::size_t segments = system.segments();
+  const std::size_t columns = system.columns;
+  std::vector<double> differences(static_cast<std::size_t>(samples));
+  NumpyRandom random(options.seed);
+  for_each_sample<std::vector<char>>(
+      samples, options.threads,
+      [&](std::vector<char>& row) {
+        row.resize(segments);
+        for (char& flipped : row) flipped = random.next_bool() ? 1 : 0;
+      },
+      [&](std::int64_t sample, const std::vector<char>& row) {
+        std::vector<double> first(columns);
+        std::vector<double> second(columns);
+        for (std::size_t i = 0; i < segments; ++i) {
+          const double* const a = baseline.values.data() + i * columns;
+          const double* const b = system.values.data() + i * columns;
+          const double* const to_first = row[i] != 0 ? a : b;
+          const double* const to_second = row[i] != 0 ? b : a;
+          for (std::size_t c = 0; c < columns; ++c) {
+            first[c] += to_first[c];
+            second[c] += to_second[c];
+          }
+        }
+        differences[static_cast<std::size_t>(sample)] =
+            std::abs(metric.score(first) - metric.score(second));
+      });
+  result.p_value = p_value(differences, std::abs(result.baseline_score - result.score));
+  return result;
+}
+
+}  // namespace petlab::metrics

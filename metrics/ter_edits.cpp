@@ -1,0 +1,211 @@
+#include "metrics/ter_edits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <tuple>
+
+namespace petlab::metrics {
+namespace {
+
+constexpr std::size_t kLongestShift = 10;
+constexpr std::ptrdiff_t kFarthestShift = 50;
+constexpr int kMostCandidates = 1000;
+constexpr double kBeam = 25;
+constexpr std::int32_t kUnreached = 1 << 29;
+
+}  // namespace
+
+bool TerEdits::Shift::better_than(const Shift& other) const {
+  return std::tuple(gain, length, -start, -target) >
+         std::tuple(other.gain, other.length, -other.start, -other.target);
+}
+
+// One row of the distance matrix: of the hypothesis's first `row` words, the last being `word`.
+void TerEdits::fill_row(std::size_t row, std::uint32_t word, const std::int32_t* above,
+                        std::int32_t* costs, Edit* edits) const {
+  std::fill_n(costs, width_, kUnreached);
+  // In doubles, as sacrebleu computes the beam.
+  const double diagonal = std::floor(static_cast<double>(row) * ratio_);
+  const auto first = static_cast<std::size_t>(std::max(0.0, diagonal - beam_));
+  const auto last =
+      row == words_.size()
+          ? width_
+          : static_cast<std::size_t>(std::min(static_cast<double>(width_), diagonal + beam_));
+  for (std::size_t j = first; j < last; ++j) {
+    std::int32_t cost = kUnreached;
+    Edit edit = Edit::none;
+    if (j == 0) {
+      cost = above[0] + 1;
+      edit = Edit::remove;
+    } else {
+      const bool same = word == reference_[j - 1];
+      if (const std::int32_t diagonal_cost = above[j - 1] + (same ? 0 : 1); diagonal_cost < cost) {
+        cost = diagonal_cost;
+        edit = same ? Edit::match : Edit::substitute;
+      }
+      if (above[j] + 1 < cost) {
+        cost = above[j] + 1;
+        edit = Edit::remove;
+      }
+      if (costs[j - 1] + 1 < cost) {
+        cost = costs[j - 1] + 1;
+        edit = Edit::insert;
+      }
+    }
+    costs[j] = cost;
+    if (edits != nullptr) edits[j] = edit;
+  }
+}
+
+std::int32_t TerEdits::fill_from(std::size_t first) {
+  for (std::size_t i = first; i <= words_.size(); ++i) {
+    fill_row(i, words_[i - 1], costs_.data() + (i - 1) * width_, costs_.data() + i * width_,
+             edits_.data() + i * width_);
+  }
+  return costs_.back();
+}
+
+// The distance of shifted_, whose first `unchanged` words are those of words_.
+std::int32_t TerEdits::trial_distance(std::size_t unchanged) {
+  const std::int32_t* above = costs_.data() + unchanged * width_;
+  for (std::size_t i = unchanged + 1; i <= shifted_.size(); ++i) {
+    std::int32_t* const row = trial_.data() + (i % 2) * width_;
+    fill_row(i, shifted_[i - 1], above, row, nullptr);
+    above = row;
+  }
+  return above[width_ - 1];
+}
+
+// Reads off, along the cheapest path, where each reference word stands in the hypothesis (before
+// the first: -1) and which words of both are in error.
+void TerEdits::align() {
+  std::size_t i = words_.size();
+  std::size_t j = reference_.size();
+  hypothesis_errors_.assign(i + 1, 0);
+  reference_errors_.assign(j + 1, 0);
+  position_.assign(j, -1);
+  while (i > 0 || j > 0) {
+    const Edit edit = i == 0 ? Edit::insert : edits_[i * width_ + j];
+    switch (edit) {
+      case Edit::match:
+      case Edit::substitute:
+        --i;
+        --j;
+        position_[j] = static_cast<std::int32_t>(i);
+        hypothesis_errors_[i + 1] = reference_errors_[j + 1] = edit == Edit::match ? 0 : 1;
+        break;
+      case Edit::remove:
+        --i;
+        hypothesis_errors_[i + 1] = 1;
+        break;
+      case Edit::insert:
+        --j;
+        position_[j] = static_cast<std::int32_t>(i) - 1;
+        reference_errors_[j + 1] = 1;
+        break;
+      case Edit::none:
+        throw std::logic_error("TER: the beam does not reach the end of the matrix");
+    }
+  }
+  for (std::size_t k = 1; k < hypothesis_errors_.size(); ++k) {
+    hypothesis_errors_[k] += hypothesis_errors_[k - 1];
+  }
+  for (std::size_t k = 1; k < reference_errors_.size(); ++k) {
+    reference_errors_[k] += reference_errors_[k - 1];
+  }
+}
+
+// shifted_ = words_ with `length` words moved from `start` to before `target`.
+void TerEdits::shift_words(std::size_t start, std::size_t length, std::size_t target) {
+  shifted_ = words_;
+  const auto at = [this](std::size_t i) {
+    return shifted_.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  if (target < start) {
+    std::rotate(at(target), at(start), at(start + length));
+  } else if (target > start + length) {
+    std::rotate(at(start), at(start + length), at(target));
+  } else {
+    const std::size_t end = std::min(words_.size(), target + length);
+    std::rotate(at(start), at(start + length), at(end));
+  }
+}
+
+// Tries moving the block of words_ at `start` that equals the reference's at `wanted` to where that
+// one's words, or the word before it, stand.
+void TerEdits::try_block(std::size_t start, std::size_t wanted, std::size_t length, Shift& best) {
+  // Only blocks with an error on both sides are moved, and none into itself.
+  if (hypothesis_errors_[start + length] == hypothesis_errors_[start]) return;
+  if (reference_errors_[wanted + length] == reference_errors_[wanted]) return;
+  const auto begin = static_cast<std::int32_t>(start);
+  const auto size = static_cast<std::int32_t>(length);
+  if (position_[wanted] >= begin && position_[wanted] < begin + size) return;
+  std::int32_t last_target = -1;
+  for (std::size_t k = 0; k <= length; ++k) {
+    // Before the reference's first word, else behind word wanted + k - 1.
+    const std::int32_t target = wanted + k == 0 ? 0 : position_[wanted + k - 1] + 1;
+    if (target == last_target) continue;
+    last_target = target;
+    shift_words(start, length, static_cast<std::size_t>(target));
+    const std::size_t unchanged = std::min(start, static_cast<std::size_t>(target));
+    const Shift shift{costs_.back() - trial_distance(unchanged), size, begin, target};
+    ++candidates_;
+    if (best.length == 0 || shift.better_than(best)) best = shift;
+  }
+}
+
+TerEdits::Shift TerEdits::best_shift() {
+  Shift best;
+  align();
+  const auto hypothesis_size = static_cast<std::ptrdiff_t>(words_.size());
+  const auto reference_size = static_cast<std::ptrdiff_t>(reference_.size());
+  for (std::ptrdiff_t start = 0; start < hypothesis_size; ++start) {
+    const std::ptrdiff_t from = std::max<std::ptrdiff_t>(0, start - kFarthestShift);
+    const std::ptrdiff_t to = std::min(reference_size, start + kFarthestShift + 1);
+    for (std::ptrdiff_t wanted = from; wanted < to; ++wanted) {
+      const auto limit = static_cast<std::size_t>(
+          std::min<std::ptrdiff_t>({static_cast<std::ptrdiff_t>(kLongestShift),
+                                    hypothesis_size - start, reference_size - wanted}));
+      const auto h = static_cast<std::size_t>(start);
+      const auto r = static_cast<std::size_t>(wanted);
+      for (std::size_t length = 1; length <= limit; ++length) {
+        if (words_[h + length - 1] != reference_[r + length - 1]) break;
+        try_block(h, r, length, best);
+        if (candidates_ >= kMostCandidates) return best;
+      }
+    }
+  }
+  return best;
+}
+
+std::int64_t TerEdits::count(std::span<const std::uint32_t> hypothesis,
+                             std::span<const std::uint32_t> reference) {
+  if (reference.empty()) return static_cast<std::int64_t>(hypothesis.size());
+  reference_ = reference;
+  words_.assign(hypothesis.begin(), hypothesis.end());
+  width_ = reference.size() + 1;
+  ratio_ = words_.empty()
+               ? 1.0
+               : static_cast<double>(reference.size()) / static_cast<double>(words_.size());
+  beam_ = kBeam < ratio_ / 2 ? std::ceil(ratio_ / 2 + kBeam) : kBeam;
+  costs_.resize((words_.size() + 1) * width_);
+  edits_.assign(costs_.size(), Edit::none);
+  trial_.resize(2 * width_);
+  for (std::size_t j = 0; j < width_; ++j) costs_[j] = static_cast<std::int32_t>(j);
+  candidates_ = 0;
+  std::int64_t shifts = 0;
+  std::int32_t distance = fill_from(1);
+  while (distance > 0) {
+    const Shift shift = best_shift();
+    if (candidates_ >= kMostCandidates || shift.gain <= 0) break;
+    ++shifts;
+    shift_words(static_cast<std::size_t>(shift.start), static_cast<std::size_t>(shift.length),
+                static_cast<std::size_t>(shift.target));
+    words_.swap(shifted_);
+    distance = fill_from(static_cast<std::size_t>(std::min(shift.start, shift.target)) + 1);
+  }
+  return shifts + distance;
+}
+
+}  // namespace petlab::metrics

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace petlab::metrics {
+
+/// Counts the edits of TER between word sequences: insertions, deletions, substitutions, and shifts
+/// of blocks of the hypothesis, chosen greedily as Tercom and sacrebleu 2.6 choose them (blocks of
+/// at most 10 words, moved at most 50, 1,000 candidates a sentence, a beam of 25 around the
+/// diagonal). Owns buffers, so each thread has its own.
+class TerEdits {
+ public:
+  /// The number of edits; against an empty reference the hypothesis's length.
+  std::int64_t count(std::span<const std::uint32_t> hypothesis,
+                     std::span<const std::uint32_t> reference);
+
+ private:
+  enum class Edit : std::uint8_t { match, substitute, insert, remove, none };
+  struct Shift {
+    std::int32_t gain = 0;
+    std::int32_t length = 0;
+    std::int32_t start = 0;
+    std::int32_t target = 0;
+    bool better_than(const Shift& other) const;
+  };
+
+  void fill_row(std::size_t row, std::uint32_t word, const std::int32_t* above, std::int32_t* costs,
+                Edit* edits) const;
+  std::int32_t fill_from(std::size_t first);
+  std::int32_t trial_distance(std::size_t unchanged);
+  void align();
+  void shift_words(std::size_t start, std::size_t length, std::size_t target);
+  void try_block(std::size_t start, std::size_t wanted, std::size_t length, Shift& best);
+  Shift best_shift();
+
+  std::span<const std::uint32_t> reference_;
+  std::vector<std::uint32_t> words_;    // the hypothesis, shifted so far
+  std::vector<std::uint32_t> shifted_;  // a candidate
+  std::size_t width_ = 0;               // reference words + 1
+  double ratio_ = 1.0;                  // reference words to hypothesis words
+  double beam_ = 0.0;
+  // Edit distances of prefixes, (hypothesis words + 1, width_), and the edits that led there.
+  std::vector<std::int32_t> costs_;
+  std::vector<Edit> edits_;
+  std::vector<std::int32_t> trial_;             // the candidate's last two rows
+  std::vector<std::int32_t> position_;          // for each reference word: the hypothesis word
+  std::vector<std::int32_t> reference_errors_;  // sums of errors before each word
+  std::vector<std::int32_t> hypothesis_errors_;
+  int candidates_ = 0;
+};
+
+}  // namespace petlab::metrics

@@ -1,0 +1,243 @@
+#include "metrics/text_corpus.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "metrics/error.h"
+#include "metrics/unicode.h"
+
+namespace petlab::metrics {
+namespace {
+
+constexpr std::size_t kBlock = 256 * 1024;
+
+std::string invalid_utf8(std::string_view where, std::string_view text, std::size_t offset) {
+  return fmt::format("{}: invalid UTF-8 at byte {} of the line (0x{:02X})", where, offset + 1,
+                     static_cast<unsigned char>(text[offset]));
+}
+
+}  // namespace
+
+Segment SegmentBatch::operator[](std::size_t index) const {
+  const std::size_t from = index == 0 ? 0 : reference_end_[index - 1];
+  return {texts_[from], std::span<const std::string_view>(texts_).subspan(
+                            from + 1, reference_end_[index] - from - 1)};
+}
+
+void SegmentBatch::clear(std::int64_t first) {
+  first_ = first;
+  bytes_.clear();
+  ends_.clear();
+  reference_end_.clear();
+  texts_.clear();
+}
+
+void SegmentBatch::add_hypothesis(std::string_view text) {
+  bytes_.append(text);
+  ends_.push_back(bytes_.size());
+  reference_end_.push_back(ends_.size());
+}
+
+void SegmentBatch::add_reference(std::string_view text) {
+  bytes_.append(text);
+  ends_.push_back(bytes_.size());
+  reference_end_.back() = ends_.size();
+}
+
+void SegmentBatch::finish() {
+  std::size_t start = 0;
+  for (const std::size_t end : ends_) {
+    texts_.push_back(std::string_view(bytes_).substr(start, end - start));
+    start = end;
+  }
+}
+
+// A file descriptor that is owned, or a stream that is not.
+struct LineReader::Input {
+  int descriptor = -1;
+  std::istream* stream = nullptr;
+
+  Input() = default;
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+  ~Input() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+
+  // 0 is the end.
+  std::size_t read(char* to, std::size_t size, const std::string& name) {
+    if (stream != nullptr) {
+      stream->read(to, static_cast<std::streamsize>(size));
+      if (stream->bad()) throw InputError(name + ": cannot be read");
+      return static_cast<std::size_t>(stream->gcount());
+    }
+    while (true) {
+      const ssize_t got = ::read(descriptor, to, size);
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) {
+        throw InputError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+      }
+    }
+  }
+};
+
+LineReader::LineReader(const std::string& path) : input_(std::make_unique<Input>()), name_(path) {
+  input_->descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (input_->descriptor < 0) {
+    throw InputError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  }
+}
+
+LineReader::LineReader(std::istream& stream, std::string name)
+    : input_(std::make_unique<Input>()), name_(std::move(name)) {
+  input_->stream = &stream;
+}
+
+LineReader::~LineReader() = default;
+LineReader::LineReader(LineReader&&) noexcept = default;
+LineReader& LineReader::operator=(LineReader&&) noexcept = default;
+
+bool LineReader::refill() {
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (buffer_.size() - end_ < kBlock) buffer_.resize(end_ + kBlock + end_ / 2);
+  const std::size_t got = input_->read(buffer_.data() + end_, kBlock, name_);
+  end_ += got;
+  return got > 0;
+}
+
+std::optional<std::string_view> LineReader::next() {
+  std::size_t searched = 0;  // bytes behind begin_ known to hold no line end
+  std::string_view line;
+  while (true) {
+    const char* const from = buffer_.data() + begin_;
+    const std::size_t size = end_ - begin_;
+    const char* const found =
+        size == searched
+            ? nullptr
+            : static_cast<const char*>(std::memchr(from + searched, '\n', size - searched));
+    if (found != nullptr) {
+      line = {from, static_cast<std::size_t>(found - from)};
+      begin_ += line.size() + 1;
+      break;
+    }
+    searched = size;
+    if (!refill()) {
+      if (size == 0) return std::nullopt;
+      line = {buffer_.data() + begin_, size};
+      begin_ = end_;
+      break;
+    }
+  }
+  ++lines_;
+  const std::size_t offset = find_invalid_utf8(line);
+  if (offset != std::string_view::npos) {
+    throw InputError(invalid_utf8(fmt::format("{}:{}", name_, lines_), line, offset));
+  }
+  return line;
+}
+
+FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references, Options options)
+    : hypotheses_(std::move(hypotheses)), references_(std::move(references)), options_(options) {
+  if (references_.empty()) {
+    throw std::invalid_argument("no file of references is given; at least one was wanted");
+  }
+}
+
+FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references)
+    : FileCorpus(std::move(hypotheses), std::move(references), Options{}) {}
+
+void FileCorpus::read(SegmentBatch& batch, std::size_t limit) {
+  batch.clear(hypotheses_.lines());
+  while (!ended_ && batch.size() < limit) {
+    const auto hypothesis = hypotheses_.next();
+    if (hypothesis) batch.add_hypothesis(*hypothesis);
+    std::size_t present = 0;
+    for (LineReader& file : references_) {
+      const auto reference = file.next();
+      if (reference.has_value() != hypothesis.has_value()) refuse_lengths();
+      if (!reference || (options_.empty_is_missing && reference->empty())) continue;
+      batch.add_reference(*reference);
+      ++present;
+    }
+    if (!hypothesis) {
+      ended_ = true;
+      if (hypotheses_.lines() == 0) {
+        throw InputError(hypotheses_.name() +
+                         ": the corpus is empty; at least one line was wanted");
+      }
+    } else if (present == 0) {
+      throw InputError(fmt::format("{}:{}: this segment has no reference in any file",
+                                   references_.front().name(), references_.front().lines()));
+    }
+  }
+  batch.finish();
+}
+
+void FileCorpus::refuse_lengths() {
+  std::string message = "the files have different numbers of lines: ";
+  const auto count = [&message](LineReader& file) {
+    while (file.next()) {
+    }
+    message += fmt::format("{} has {}", file.name(), file.lines());
+  };
+  count(hypotheses_);
+  for (LineReader& file : references_) {
+    message += ", ";
+    count(file);
+  }
+  throw InputError(message);
+}
+
+MemoryCorpus::MemoryCorpus(std::vector<std::string> hypotheses, std::vector<Stream> references)
+    : hypotheses_(std::move(hypotheses)), references_(std::move(references)) {
+  if (references_.empty()) {
+    throw std::invalid_argument("no references are given; at least one stream was wanted");
+  }
+  if (hypotheses_.empty()) {
+    throw InputError("the corpus is empty; at least one segment was wanted");
+  }
+  const auto check = [](std::string_view name, std::size_t line, std::string_view text) {
+    const std::size_t offset = find_invalid_utf8(text);
+    if (offset != std::string_view::npos) {
+      throw InputError(invalid_utf8(fmt::format("{}:{}", name, line + 1), text, offset));
+    }
+  };
+  for (std::size_t i = 0; i < hypotheses_.size(); ++i) check("hypotheses", i, hypotheses_[i]);
+  for (std::size_t r = 0; r < references_.size(); ++r) {
+    if (references_[r].size() != hypotheses_.size()) {
+      throw InputError(fmt::format("references {} have {} segments, the hypotheses have {}", r + 1,
+                                   references_[r].size(), hypotheses_.size()));
+    }
+  }
+  for (std::size_t i = 0; i < hypotheses_.size(); ++i) {
+    bool present = false;
+    for (std::size_t r = 0; r < references_.size(); ++r) {
+      if (!references_[r][i]) continue;
+      check(fmt::format("references {}", r + 1), i, *references_[r][i]);
+      present = true;
+    }
+    if (!present) throw InputError(fmt::format("segment {} has no reference", i + 1));
+  }
+}
+
+void MemoryCorpus::read(SegmentBatch& batch, std::size_t limit) {
+  batch.clear(static_cast<std::int64_t>(next_));
+  for (; next_ < hypotheses_.size() && batch.size() < limit; ++next_) {
+    batch.add_hypothesis(hypotheses_[next_]);
+    for (const Stream& stream : references_) {
+      if (stream[next_]) batch.add_reference(*stream[next_]);
+    }
+  }
+  batch.finish();
+}
+
+}  // namespace petlab::metrics

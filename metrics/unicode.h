@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace petlab::metrics {
+
+/// The offset of the first byte that begins no valid UTF-8 sequence (overlong forms, surrogates and
+/// values above U+10FFFF are invalid); std::string_view::npos where all of `text` is valid.
+std::size_t find_invalid_utf8(std::string_view text);
+
+/// Reads the code point at `p` and moves `p` behind it. The text must be valid UTF-8.
+inline char32_t next_code_point(const char*& p) {
+  const auto byte = [&p](int i) { return static_cast<char32_t>(static_cast<unsigned char>(p[i])); };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) {
+    p += 1;
+    return lead;
+  }
+  if (lead < 0xE0) {
+    const char32_t c = ((lead & 0x1F) << 6) | (byte(1) & 0x3F);
+    p += 2;
+    return c;
+  }
+  if (lead < 0xF0) {
+    const char32_t c = ((lead & 0x0F) << 12) | ((byte(1) & 0x3F) << 6) | (byte(2) & 0x3F);
+    p += 3;
+    return c;
+  }
+  const char32_t c =
+      ((lead & 0x07) << 18) | ((byte(1) & 0x3F) << 12) | ((byte(2) & 0x3F) << 6) | (byte(3) & 0x3F);
+  p += 4;
+  return c;
+}
+
+/// The 29 characters that Python's str.split() and str.isspace() take as white space.
+constexpr bool is_white_space(char32_t c) {
+  if (c < 0x80) return c == 0x20 || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+/// Without white space at the end (Python's str.rstrip()), at the beginning, at both.
+std::string_view trim_right(std::string_view text);
+std::string_view trim_left(std::string_view text);
+std::string_view trim(std::string_view text);
+
+/// Appends the parts of `text` between white space (Python's str.split()).
+void split_white_space(std::string_view text, std::vector<std::string_view>& out);
+
+/// Whether a byte of `text` is not ASCII.
+bool has_non_ascii(std::string_view text);
+
+/// Replaces `out` by `text` in lower case as Python's str.lower() has it: full Unicode mappings,
+/// the final sigma by context. `out` must not hold `text`.
+void lower_case(std::string_view text, std::string& out);
+
+/// The general categories that sacrebleu's tokenizer "intl" asks for.
+enum CodePointClass : std::uint8_t { kOther, kPunctuation, kSymbol, kNumber };
+/// By Unicode 17.0, as the `regex` package that sacrebleu uses.
+CodePointClass code_point_class(char32_t c);
+
+}  // namespace petlab::metrics
