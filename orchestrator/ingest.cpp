@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -208,26 +209,26 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
     lines.break_off("the lines before it, which were read already, have changed");
   }
   const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
-  while (!cursor.closed) {
+  bool all_read = false;
+  while (!cursor.closed && !all_read && !update.more) {
     const std::size_t got = file.read(buffer_.data(), buffer_.size(), cursor.offset);
+    all_read = got < buffer_.size();
     const std::string_view read(buffer_.data(), got);
     std::size_t begin = 0;
     while (!cursor.closed) {
       const std::size_t end = read.find('\n', begin);
-      if (end == std::string_view::npos ? got - begin > kMaxLine : end - begin > kMaxLine) {
+      if (std::min(end, got) - begin > kMaxLine) {
         lines.break_off("the line is longer than 1 MiB");
+      } else if (end == std::string_view::npos) {
         break;
+      } else if (cursor.offset >= stop) {
+        update.more = true;
+        seen.size = -1;
+        break;
+      } else {
+        lines.take(read.substr(begin, end - begin));
+        begin = end + 1;
       }
-      if (end == std::string_view::npos) break;
-      lines.take(read.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    if (cursor.closed) break;
-    if (got < buffer_.size()) break;
-    if (cursor.offset >= stop) {
-      update.more = true;
-      seen.size = -1;
-      break;
     }
   }
   if (cursor.closed || update.lines > 0) lines.end();

@@ -39,8 +39,8 @@ class Ingest {
   /// `store` must live longer. `runs` is the folder of the trials' directories.
   Ingest(results::Store& store, std::filesystem::path runs);
 
-  /// Reads at most about `max_bytes` of what is new into `batch`; the caller commits. A batch that
-  /// is not committed is as if it was never read. Throws results::Error for the database and
+  /// Reads the lines that begin in the next `max_bytes` into `batch`; the caller commits. A batch
+  /// that is not committed is as if it was never read. Throws results::Error for the database and
   /// std::runtime_error where a file is there but cannot be read.
   IngestUpdate read(results::Batch& batch, const results::AttemptRef& attempt,
                     std::size_t max_bytes = std::size_t{16} << 20);

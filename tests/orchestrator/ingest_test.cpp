@@ -1,0 +1,326 @@
+#include "orchestrator/ingest.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <random>
+
+#include "results/query.h"
+#include "sweeps/trial_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using testing::TempDir;
+
+/// A runs folder with one attempt, and a database that knows it.
+struct Fixture {
+  TempDir folder;
+  std::filesystem::path runs = folder.path() / "runs";
+  std::filesystem::path file = folder.path() / "petlab.db";
+  sweeps::TrialDirectory directory{runs, "t1", 1};
+  results::Store store{file};
+  Ingest ingest{store, runs};
+  results::AttemptRef attempt = begin();
+  std::int64_t seq = 0;
+  std::string text;
+
+  results::AttemptRef begin() {
+    results::Batch batch = store.begin();
+    batch.record_trial({"t1", R"({"seed":1})", "", {}, {}});
+    results::NewAttempt request;
+    request.trial_id = "t1";
+    const auto made = std::get<results::AttemptRef>(batch.begin_attempt(request));
+    batch.commit();
+    std::filesystem::create_directories(directory.folder());
+    return made;
+  }
+  template <typename Body>
+  std::string line(Body body) {
+    const std::int64_t own = seq++;
+    return sweeps::to_line({own, 1000.0 + static_cast<double>(own), std::move(body)}) + "\n";
+  }
+  /// Adds bytes to the events file; a list, so that its parts are made in their order.
+  void write(std::initializer_list<std::string> parts) {
+    std::ofstream out(directory.events(), std::ios::app | std::ios::binary);
+    for (const std::string& bytes : parts) out << bytes;
+  }
+  std::string start() { return line(sweeps::Started{7, "w", "1", R"({"version":"1"})", "b", {}}); }
+  std::string metric(double value) {
+    return line(sweeps::Metric{seq, "train", "cola", "loss", value});
+  }
+  results::AttemptFacts facts() { return *store.read().attempt_facts("t1", 1); }
+  std::int64_t count() {
+    return std::get<std::int64_t>(
+        results::query(file, "SELECT count(*) FROM metric_values").rows[0][0]);
+  }
+  /// Reads all and gives the message with which the attempt failed.
+  std::string failure() {
+    const IngestUpdate update = ingest.read_all(attempt);
+    if (!update.over || update.over->index() == 0) return "";
+    const auto& failed = std::get<sweeps::Failed>(*update.over);
+    CHECK(failed.kind == "protocol");
+    CHECK(facts().outcome == results::Outcome::failed);
+    CHECK(facts().kind == "protocol");
+    CHECK(facts().reason == failed.reason);
+    return failed.reason;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("events come into the database once, as they come into the file", "[orchestrator]") {
+  Fixture f;
+  CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no file yet
+  f.write({f.start(), f.metric(0.5)});
+  IngestUpdate update = f.ingest.read_all(f.attempt);
+  CHECK(update.lines == 2);
+  CHECK(update.metrics == 1);
+  CHECK(update.started->worker == "w");
+  CHECK(f.ingest.read_all(f.attempt).lines == 0);
+
+  const std::string next = f.metric(0.1 + 0.2);
+  f.write({next.substr(0, 20)});
+  CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no newline yet
+  f.write({next.substr(20), f.line(sweeps::Metric{9, "test", "cola", "f1", std::nullopt}),
+           f.line(sweeps::Progress{3, 9, 0.25}), f.line(sweeps::Progress{4, 9, {}}),
+           f.line(sweeps::Checkpoint{4, "checkpoint/step-4"})});
+  update = f.ingest.read_all(f.attempt);
+  CHECK(update.lines == 5);
+  CHECK(update.progress->step == 4);
+  CHECK(*update.checkpoint == results::CheckpointAt{4, 6, "checkpoint/step-4"});
+  CHECK_FALSE(update.over);
+  CHECK(f.store.read().progress().at(0).of == 9);
+  CHECK(f.store.read().open_attempts().at(0).checkpoint->seq == 6);
+
+  f.write({f.line(sweeps::Finished{9, "artifact.petl", 12.5, 13, 100.0, 2.0})});
+  update = f.ingest.read_all(f.attempt);
+  CHECK(std::holds_alternative<sweeps::Finished>(*update.over));
+  CHECK(f.facts().outcome == results::Outcome::finished);
+  CHECK(f.facts().numerics == R"({"version":"1"})");
+  CHECK(*f.facts().peak_memory_mib == 100.0);
+  CHECK(f.store.read().open_attempts().empty());
+  const auto rows =
+      results::query(f.file, "SELECT seq, step, split, name, value FROM results").rows;
+  REQUIRE(rows.size() == 3);
+  CHECK(std::get<double>(rows[1][4]) == 0.1 + 0.2);
+  CHECK(std::holds_alternative<std::monostate>(rows[2][4]));
+  CHECK(f.store.read().cursor(f.attempt) ==
+        results::Cursor{static_cast<std::int64_t>(std::filesystem::file_size(f.directory.events())),
+                        8, 8, true, false});
+}
+
+TEST_CASE("what was read into a batch that was not committed is read again", "[orchestrator]") {
+  Fixture f;
+  f.write({f.start(), f.metric(1), f.metric(2)});
+  {
+    results::Batch batch = f.store.begin();
+    CHECK(f.ingest.read(batch, f.attempt).metrics == 2);
+    CHECK(f.ingest.read(batch, f.attempt).metrics == 0);
+  }
+  CHECK(f.count() == 0);
+  CHECK(f.ingest.read_all(f.attempt).metrics == 2);
+  CHECK(f.count() == 2);
+}
+
+TEST_CASE("two readers of one attempt store its events once", "[orchestrator]") {
+  Fixture f;
+  results::Store other_store(f.file);
+  Ingest other(other_store, f.runs);
+  f.write({f.start(), f.metric(1)});
+  CHECK(other.read_all(f.attempt).metrics == 1);
+  CHECK(f.ingest.read_all(f.attempt).metrics == 0);
+  f.write({f.metric(2)});
+  CHECK(f.ingest.read_all(f.attempt).metrics == 1);
+  f.write({f.metric(3)});
+  CHECK(other.read_all(f.attempt).metrics == 1);
+  CHECK(f.count() == 3);
+}
+
+TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and wanted",
+          "[orchestrator]") {
+  Fixture f;
+  SECTION("a gap in seq") {
+    f.write({f.start(), f.metric(1)});
+    ++f.seq;
+    f.write({f.metric(2), f.metric(3)});
+    CHECK(f.failure() == "t1/1/events.jsonl:3: seq is 3, must be 2");
+    CHECK(f.count() == 1);
+  }
+  SECTION("a repeated seq") {
+    const std::string start = f.start();
+    const std::string once = f.metric(1);
+    f.write({start, once, once});
+    CHECK(f.failure() == "t1/1/events.jsonl:3: seq is 1, must be 2");
+  }
+  SECTION("no started at the beginning") {
+    f.write({f.metric(1)});
+    CHECK(f.failure() == "t1/1/events.jsonl:1: the first event is metric, must be started");
+  }
+  SECTION("started twice") {
+    f.write({f.start()});
+    f.write({f.start()});
+    CHECK(f.failure() ==
+          "t1/1/events.jsonl:2: started comes a second time, must be only the first event");
+  }
+  SECTION("rubbish") {
+    f.write({f.start(), "Traceback (most recent call last):\n"});
+    CHECK(f.failure().find("t1/1/events.jsonl:2: ") == 0);
+  }
+  SECTION("an empty line") {
+    f.write({f.start(), "\n"});
+    CHECK(f.failure().find("t1/1/events.jsonl:2: ") == 0);
+  }
+  SECTION("bytes that are no text") {
+    f.write({f.start(), std::string("\x00\xff\xfe\n", 4)});
+    CHECK(f.failure().find("t1/1/events.jsonl:2: ") == 0);
+  }
+  SECTION("a line over 1 MiB, complete") {
+    f.write({f.start(), std::string((1 << 20) + 1, 'x'), "\n"});
+    CHECK(f.failure() == "t1/1/events.jsonl:2: the line is longer than 1 MiB");
+  }
+  SECTION("a line over 1 MiB that never ends") {
+    f.write({f.start(), std::string(9 << 20, 'x')});
+    CHECK(f.failure() == "t1/1/events.jsonl:2: the line is longer than 1 MiB");
+  }
+  SECTION("a file that became shorter") {
+    f.write({f.start(), f.metric(1)});
+    f.ingest.read_all(f.attempt);
+    std::filesystem::resize_file(f.directory.events(), 10);
+    const auto offset = std::to_string(f.store.read().cursor(f.attempt).offset);
+    CHECK(f.failure() ==
+          "t1/1/events.jsonl:3: the file has 10 bytes, " + offset + " were read already");
+  }
+  SECTION("a file that was written anew") {
+    f.write({f.start(), f.metric(1)});
+    f.ingest.read_all(f.attempt);
+    std::ofstream(f.directory.events(), std::ios::trunc) << std::string(5000, 'x');
+    CHECK(f.failure() ==
+          "t1/1/events.jsonl:3: the lines before it, which were read already, have changed");
+  }
+  // What it writes from now on does not count, and says nothing new.
+  f.write({f.metric(9)});
+  const IngestUpdate after = f.ingest.read_all(f.attempt);
+  CHECK(after.lines == 0);
+  CHECK_FALSE(after.over);
+  CHECK(after.note.empty());
+  CHECK(f.store.read().cursor(f.attempt).broken);
+}
+
+TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {
+  Fixture f;
+  f.write({f.start(), f.line(sweeps::Finished{1, "", {}, {}, {}, {}}), "half a line"});
+  CHECK(f.ingest.read_all(f.attempt).note.empty());
+  f.write({" that is one now\n"});
+  const std::string note =
+      "t1/1/events.jsonl:3: a line after the last event (finished or failed); it is ignored";
+  CHECK(f.ingest.read_all(f.attempt).note == note);
+  CHECK(f.facts().note == note);
+  CHECK(f.facts().outcome == results::Outcome::finished);
+}
+
+TEST_CASE("a late finish replaces what an orchestrator saw, and never the other way round",
+          "[orchestrator]") {
+  Fixture f;
+  f.write({f.start()});
+  f.ingest.read_all(f.attempt);
+  const auto end = [&](results::Outcome outcome) {
+    results::Batch batch = f.store.begin();
+    batch.record_ending(f.attempt, {outcome, "seen by an orchestrator", 1, {}, "tail", 2000});
+    batch.commit();
+  };
+  end(results::Outcome::lost);
+  CHECK(f.facts().outcome == results::Outcome::lost);
+  end(results::Outcome::crashed);
+  CHECK(f.facts().outcome == results::Outcome::lost);  // the first counts
+  f.write({f.metric(1), f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  f.ingest.read_all(f.attempt);
+  CHECK(f.facts().outcome == results::Outcome::finished);
+  end(results::Outcome::crashed);
+  CHECK(f.facts().outcome == results::Outcome::finished);
+  CHECK(f.facts().log_tail == "tail");
+}
+
+TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]") {
+  Fixture f;
+  std::string text = f.start();
+  constexpr int kRows = 100'000;
+  for (int i = 0; i < kRows; ++i) text += f.metric(i);
+  f.write({text, f.line(sweeps::Failed{"no reason", "not_finite"})});
+  int calls = 0;
+  std::int64_t metrics = 0;
+  bool more = true;
+  while (more) {
+    results::Batch batch = f.store.begin();
+    const IngestUpdate update = f.ingest.read(batch, f.attempt, 1'000'000);
+    batch.commit();
+    more = update.more;
+    metrics += update.metrics;
+    ++calls;
+  }
+  CHECK(calls > 1);
+  CHECK(metrics == kRows);
+  CHECK(f.count() == kRows);
+  CHECK(f.facts().kind == "not_finite");
+  CHECK(f.facts().reason == "no reason");
+}
+
+TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing twice",
+          "[orchestrator]") {
+  Fixture f;
+  std::string text = f.start();
+  constexpr int kRows = 40'000;
+  for (int i = 0; i < kRows; ++i) text += f.metric(i);
+  f.write({text, f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  std::mt19937 random(20240607);
+  int killed = 0;
+  int rounds = 0;
+  while (f.facts().outcome == results::Outcome::open && rounds < 1000) {
+    ++rounds;
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // A process of its own, with small transactions so that kills fall between and into them.
+      try {
+        results::Store store(f.file);
+        Ingest ingest(store, f.runs);
+        bool more = true;
+        while (more) {
+          results::Batch batch = store.begin();
+          more = ingest.read(batch, f.attempt, 2'000).more;
+          batch.commit();
+        }
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(1);
+      }
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(random() % 20'000));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) {
+      ++killed;
+    } else {
+      REQUIRE(WEXITSTATUS(status) == 0);
+    }
+  }
+  CHECK(killed > 10);
+  CHECK(f.facts().outcome == results::Outcome::finished);
+  const auto rows = results::query(
+      f.file, "SELECT count(*), count(DISTINCT seq), min(seq), max(seq), sum(value) FROM results");
+  CHECK(std::get<std::int64_t>(rows.rows[0][0]) == kRows);
+  CHECK(std::get<std::int64_t>(rows.rows[0][1]) == kRows);
+  CHECK(std::get<std::int64_t>(rows.rows[0][2]) == 1);
+  CHECK(std::get<std::int64_t>(rows.rows[0][3]) == kRows);
+  CHECK(std::get<double>(rows.rows[0][4]) == kRows * (kRows - 1.0) / 2);
+}
+
+}  // namespace petlab::orchestrator
