@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/backbones/dropout.h"
+#include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/hooks.h"
+#include "trainer/data/batches.h"
+#include "trainer/torch.h"
+
+namespace petlab::trainer {
+
+/// A packed batch as the encoder takes it: all real tokens of all sequences, end to end.
+struct EncoderInput {
+  Tensor ids;                                 // (tokens) int64
+  Tensor type_ids;                            // (tokens) int64
+  Tensor position_ids;                        // (tokens) int64
+  std::vector<std::int64_t> offsets;          // (sequences + 1)
+  std::vector<std::int64_t> examples;         // (sequences): keys of their dropout
+  std::vector<std::int64_t> trial_sequences;  // (K + 1): sequences of trial k
+  std::int64_t task = 0;
+  std::int64_t sequences() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+};
+
+/// A batch of one trial on the CPU. Copies.
+EncoderInput encoder_input(const PackedBatch& batch, std::int64_t task = 0);
+
+/// What forward computes of the last layer.
+enum class LastLayer {
+  all_tokens,    // (tokens, d_model)
+  first_tokens,  // (sequences, d_model): what a head on the first token needs, at less cost
+};
+
+/// A BERT or RoBERTa encoder on packed batches. Immutable, usable by several trials one after the
+/// other; frozen unless made by trainable_copy. Weights are (out, in) as in the checkpoint.
+class Encoder {
+ public:
+  using Weights = std::map<std::string, Tensor, std::less<>>;
+
+  /// Reads a Hugging Face folder; weights in `dtype` (kFloat: float32 tensors are views into the
+  /// memory-mapped checkpoint, nothing is copied). Throws Error as open_checkpoint and
+  /// pick_weights.
+  static Encoder load(const std::filesystem::path& folder, at::ScalarType dtype = at::kFloat);
+  /// `weights` by the names of encoder_tensors.
+  Encoder(EncoderConfig config, Weights weights);
+
+  const EncoderConfig& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  at::ScalarType dtype() const { return embeddings_norm_.weight.scalar_type(); }
+  /// The same encoder with weights of its own that require gradients.
+  Encoder trainable_copy() const;
+
+  /// The last layer's output. `dropout` is nullptr outside training. Where `hidden_states` is given
+  /// it gets (tokens, d_model) of the embeddings and of each layer (the last as `last` says).
+  Tensor forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
+                 const Dropout* dropout = nullptr,
+                 std::vector<Tensor>* hidden_states = nullptr) const;
+
+ private:
+  struct Linear {
+    Tensor weight;
+    Tensor bias;
+    Tensor operator()(const Tensor& x) const;
+  };
+  struct Layer {
+    Linear query, key, value, attention_output, intermediate, output;
+    LayerNorm attention_norm, output_norm;
+  };
+  struct Pass;
+
+  Tensor embed(const EncoderInput& input) const;
+  Tensor run_layer(std::int64_t index, const Tensor& x, const Pass& pass, bool first_tokens) const;
+
+  EncoderConfig config_;
+  Weights weights_;
+  LayerNorm embeddings_norm_;
+  std::vector<Layer> layers_;
+};
+
+/// The tensor over the checkpoint's own memory (which it keeps alive), or a converted copy where
+/// `dtype` or the alignment asks for one.
+Tensor to_tensor(const TensorView& view, at::ScalarType dtype);
+/// The same in the view's own dtype.
+Tensor to_tensor(const TensorView& view);
+/// A view of a contiguous tensor on the CPU, which it keeps alive.
+TensorView to_view(const Tensor& tensor);
+
+}  // namespace petlab::trainer

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "trainer/backbones/encoder.h"
+
+namespace petlab::trainer {
+
+/// Packs a padded batch as Hugging Face models take it: ids, mask (1 = token) and type ids
+/// (sequences, length), int64; `type_ids` may be undefined (all 0). Positions are those of the
+/// padded rows. Throws std::invalid_argument for other shapes, ids outside the tables or a row
+/// without a token.
+EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& type_ids,
+                         const EncoderConfig& config);
+
+/// The opposite for hidden states: (tokens, d) to (sequences, length, d), zero where mask is 0.
+Tensor unpack_padded(const Tensor& packed, const Tensor& mask);
+
+}  // namespace petlab::trainer

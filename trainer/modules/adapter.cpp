@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "trainer/modules/module.h"
+
+namespace petlab::trainer {
+namespace {
+
+/// The Pfeiffer adapter after the feed-forward sub-layer (reference/method.md, "RoBERTa adapter
+/// placement"): z = up(relu(down(norm(y + x)))) + y.
+class Adapter final : public Module {
+ public:
+  explicit Adapter(const ModuleRequest& request)
+      : down_(weight_plan(request, "down.weight", {request.config.bottleneck, request.d_model}),
+              request.dtype),
+        down_bias_(bias_plan(request, "down.bias", request.config.bottleneck), request.dtype),
+        up_(weight_plan(request, "up.weight", {request.d_model, request.config.bottleneck}),
+            request.dtype),
+        up_bias_(bias_plan(request, "up.bias", request.d_model), request.dtype) {
+    init_normal(down_.values(), request.seeds, Init::adapter_down, 0.02);
+    init_normal(up_.values(), request.seeds, Init::adapter_up, 0.02);
+    // The reference keeps its scores transposed, hence these fan-ins.
+    init_masks(down_, request.seeds, Init::adapter_down,
+               1 / std::sqrt(static_cast<double>(request.config.bottleneck)));
+    init_masks(up_, request.seeds, Init::adapter_up,
+               1 / std::sqrt(static_cast<double>(request.d_model)));
+  }
+
+  std::vector<MaskedWeight*> weights() override { return {&down_, &down_bias_, &up_, &up_bias_}; }
+
+  bool acts_on(SubLayer which) const override { return which == SubLayer::feed_forward; }
+
+  Tensor after_dropout(const SubLayerOutput& at) const override {
+    const std::int64_t l = at.place.layer;
+    const Tensor a = (*at.norm)(at.output + at.residual);
+    const Tensor inner =
+        at::relu(trial_linear(a, down_.layer(l), down_bias_.layer(l), at.place.trial_rows));
+    return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows) + at.output;
+  }
+
+ private:
+  MaskedWeight down_, down_bias_, up_, up_bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Encoder&) {
+  return std::make_unique<Adapter>(request);
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,74 @@
+#include "trainer/modules/head.h"
+
+namespace petlab::trainer {
+namespace {
+
+WeightPlan plan_of(std::uint64_t head, const std::string& name, std::vector<std::int64_t> shape,
+                   std::size_t trials) {
+  WeightPlan plan;
+  plan.name = "head." + std::to_string(head) + "." + name;
+  plan.decayed = shape.size() > 1;
+  plan.shape = std::move(shape);
+  plan.trials = static_cast<std::int64_t>(trials);
+  plan.share = true;
+  return plan;
+}
+
+// The seeds of a task's head: apart from those of the trial's other tasks.
+std::vector<std::uint64_t> seeds_of(std::span<const std::uint64_t> seeds, std::uint64_t number) {
+  std::vector<std::uint64_t> own(seeds.begin(), seeds.end());
+  for (std::uint64_t& seed : own) seed += number << 32;
+  return own;
+}
+
+}  // namespace
+
+Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
+           std::uint64_t number, at::ScalarType dtype)
+    : dense_(plan_of(number, "dense.weight", {d_model, d_model}, seeds.size()), dtype),
+      dense_bias_(plan_of(number, "dense.bias", {d_model}, seeds.size()), dtype),
+      out_(plan_of(number, "out_proj.weight", {outputs, d_model}, seeds.size()), dtype),
+      out_bias_(plan_of(number, "out_proj.bias", {outputs}, seeds.size()), dtype) {
+  const std::vector<std::uint64_t> own = seeds_of(seeds, number);
+  // As RoBERTa's classification head is initialised (initializer_range).
+  init_normal(dense_.values(), own, Init::head_dense, 0.02);
+  init_normal(out_.values(), own, Init::head_out, 0.02);
+}
+
+Tensor Head::forward(const Tensor& first, const EncoderInput& input, const Dropout* dropout) const {
+  std::vector<RowKey> rows;
+  for (std::size_t k = 0; k + 1 < input.trial_sequences.size(); ++k) {
+    for (std::int64_t s = input.trial_sequences[k]; s < input.trial_sequences[k + 1]; ++s) {
+      rows.push_back(
+          {static_cast<std::int64_t>(k), input.examples[static_cast<std::size_t>(s)], 0});
+    }
+  }
+  const auto drop = [&](const Tensor& x, Purpose purpose) {
+    if (dropout == nullptr || dropout->hidden <= 0) return x;
+    return x * dropout_multipliers(*dropout, dropout->hidden, purpose, 0, rows, x.size(1),
+                                   x.scalar_type())
+                   .to(x.device());
+  };
+  const Tensor inner =
+      at::tanh(trial_linear(drop(first, Purpose::head_input_dropout), dense_.layer(0),
+                            dense_bias_.layer(0), input.trial_sequences));
+  return trial_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0),
+                      input.trial_sequences);
+}
+
+std::vector<Parameter> Head::parameters() {
+  std::vector<Parameter> all;
+  for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) {
+    weight->append_parameters(all);
+  }
+  return all;
+}
+
+Tensor summed_loss(const Tensor& logits, const Tensor& targets) {
+  if (logits.size(1) == 1) {
+    return at::mse_loss(logits.squeeze(1), targets, at::Reduction::Sum);
+  }
+  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum);
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer/backbones/dropout.h"
+#include "trainer/modules/module.h"
+
+namespace petlab::trainer {
+
+/// A task's head on the first token: out_proj(tanh(dense(x))), one for each of the K trials.
+class Head {
+ public:
+  /// `outputs`: classes, or 1 for regression. `number` (the task's) tells the heads of one trial
+  /// apart: its parameters are called head.0.dense.weight and so on.
+  Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
+       std::uint64_t number, at::ScalarType dtype);
+
+  /// first (sequences, d_model) to logits (sequences, outputs).
+  Tensor forward(const Tensor& first, const EncoderInput& input, const Dropout* dropout) const;
+  std::vector<Parameter> parameters();
+  std::int64_t outputs() const { return out_.plan().shape[0]; }
+
+ private:
+  MaskedWeight dense_, dense_bias_, out_, out_bias_;
+};
+
+/// The sum over the batch of the cross-entropy, or of the squared error where there is one output.
+/// targets (sequences): classes as int64, or scores of the logits' type.
+Tensor summed_loss(const Tensor& logits, const Tensor& targets);
+
+}  // namespace petlab::trainer

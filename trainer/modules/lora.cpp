@@ -1,0 +1,56 @@
+#include <cmath>
+
+#include "trainer/modules/module.h"
+
+namespace petlab::trainer {
+namespace {
+
+/// LoRA on query and value: y + alpha / r · x Aᵀ Bᵀ, a prototype for each of the two.
+class Lora final : public Module {
+ public:
+  explicit Lora(const ModuleRequest& request)
+      : scale_(request.config.alpha / static_cast<double>(request.config.rank)),
+        query_a_(weight_plan(request, "query.lora_A", {request.config.rank, request.d_model}),
+                 request.dtype),
+        query_b_(weight_plan(request, "query.lora_B", {request.d_model, request.config.rank}),
+                 request.dtype),
+        value_a_(weight_plan(request, "value.lora_A", {request.config.rank, request.d_model}),
+                 request.dtype),
+        value_b_(weight_plan(request, "value.lora_B", {request.d_model, request.config.rank}),
+                 request.dtype) {
+    const double a_bound = 1 / std::sqrt(static_cast<double>(request.d_model));
+    const double b_bound = 1 / std::sqrt(static_cast<double>(request.config.rank));
+    init_uniform(query_a_.values(), request.seeds, Init::lora_query_a, a_bound);
+    init_uniform(value_a_.values(), request.seeds, Init::lora_value_a, a_bound);
+    init_masks(query_a_, request.seeds, Init::lora_query_a, a_bound);
+    init_masks(value_a_, request.seeds, Init::lora_value_a, a_bound);
+    init_masks(query_b_, request.seeds, Init::lora_query_b, b_bound);
+    init_masks(value_b_, request.seeds, Init::lora_value_b, b_bound);
+  }
+
+  std::vector<MaskedWeight*> weights() override {
+    return {&query_a_, &query_b_, &value_a_, &value_b_};
+  }
+
+  bool acts_on(Projection) const override { return true; }
+
+  Tensor projected(const ProjectionOutput& at) const override {
+    const bool query = at.projection == Projection::query;
+    const Tensor& a = (query ? query_a_ : value_a_).layer(at.place.layer);
+    const Tensor& b = (query ? query_b_ : value_b_).layer(at.place.layer);
+    const Tensor low = trial_linear(at.input, a, {}, at.place.trial_rows) * scale_;
+    return at.output + trial_linear(low, b, {}, at.place.trial_rows);
+  }
+
+ private:
+  double scale_;
+  MaskedWeight query_a_, query_b_, value_a_, value_b_;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Encoder&) {
+  return std::make_unique<Lora>(request);
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,151 @@
+#include "trainer/modules/masked_weight.h"
+
+#include "trainer/modules/mask_selection.h"
+#include "trainer/training/random_stream.h"
+
+namespace petlab::trainer {
+namespace {
+
+using metrics::MaskKind;
+
+std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
+                                     const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> all{a, b};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return all;
+}
+
+template <typename T>
+void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
+  const std::int64_t rows = scores.size(0) * scores.size(1);
+  const std::int64_t n = scores.numel() / rows;
+  const T* const from = scores.const_data_ptr<T>();
+  T* const to = masks.mutable_data_ptr<T>();
+  at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      select_mask(std::span<const T>(from + r * n, static_cast<std::size_t>(n)), sparsity_ratio,
+                  std::span<T>(to + r * n, static_cast<std::size_t>(n)));
+    }
+  });
+}
+
+}  // namespace
+
+MaskedWeight::MaskedWeight(WeightPlan plan, at::ScalarType dtype) : plan_(std::move(plan)) {
+  const std::int64_t own = plan_.share ? 1 : plan_.layers;
+  const auto options = at::TensorOptions().dtype(dtype);
+  values_ = at::zeros(with_front(plan_.trials, own, plan_.shape), options);
+  values_gradient_ = at::zeros_like(values_);
+  if (plan_.mask == MaskKind::none) {
+    // A leaf's memory is the prototype's own: what the optimizer writes is what the next step uses.
+    merged_ = values_.transpose(0, 1);
+    merged_gradient_ = values_gradient_.transpose(0, 1);
+  } else {
+    const auto all = with_front(plan_.trials, plan_.layers, plan_.shape);
+    masks_ = at::ones(all, options);
+    if (plan_.mask == MaskKind::learned) {
+      scores_ = at::zeros(all, options);
+      scores_gradient_ = at::zeros(all, options);
+      if (plan_.tasks > 0) {
+        task_scores_ = at::zeros(with_front(plan_.trials, plan_.tasks, plan_.shape), options);
+        task_scores_gradient_ = at::zeros_like(task_scores_);
+        task_masks_ = at::ones_like(task_scores_);
+      }
+    }
+    merged_ = at::empty(with_front(plan_.layers, plan_.trials, plan_.shape), options);
+    merged_gradient_ = at::zeros_like(merged_);
+  }
+  for (std::int64_t l = 0; l < merged_.size(0); ++l) {
+    leaves_.push_back(merged_.select(0, l).detach().requires_grad_(true));
+    leaves_.back().mutable_grad() = merged_gradient_.select(0, l);
+  }
+}
+
+void MaskedWeight::draw_random_masks(std::int64_t k, std::uint64_t seed, std::uint64_t parameter) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : plan_.shape) n *= size;
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(n));
+  for (std::int64_t l = 0; l < plan_.layers; ++l) {
+    fill_random_mask(seed, parameter, static_cast<std::uint64_t>(l), plan_.sparsity_ratio, mask);
+    Tensor to = masks_.select(0, k).select(0, l);
+    to.copy_(at::from_blob(mask.data(), plan_.shape, at::kByte));
+  }
+}
+
+void MaskedWeight::derive(const Tensor& scores, Tensor& masks) const {
+  if (scores.scalar_type() == at::kDouble) {
+    select_each<double>(scores, plan_.sparsity_ratio, masks);
+  } else {
+    select_each<float>(scores, plan_.sparsity_ratio, masks);
+  }
+}
+
+Tensor MaskedWeight::hybrid() const {
+  if (!task_masks_.defined()) return masks_;
+  const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
+  switch (plan_.combine) {
+    case Combine::or_:
+      return 1 - (1 - masks_) * (1 - task);
+    case Combine::and_:
+      return masks_ * task;
+    case Combine::add:
+      return masks_ + task;
+  }
+  throw std::logic_error("a combination without a formula");
+}
+
+void MaskedWeight::merge(std::int64_t task, bool frozen_masks) {
+  const at::NoGradGuard no_grad;
+  task_ = task;
+  if (plan_.mask == MaskKind::none) return;
+  if (plan_.mask == MaskKind::learned && !frozen_masks) {
+    derive(scores_, masks_);
+    if (task_scores_.defined()) derive(task_scores_, task_masks_);
+  }
+  Tensor by_trial = merged_.transpose(0, 1);
+  at::mul_out(by_trial, values_, hybrid());
+}
+
+void MaskedWeight::gather() {
+  const at::NoGradGuard no_grad;
+  if (plan_.mask == MaskKind::none) return;
+  const Tensor gradient = merged_gradient_.transpose(0, 1);  // (K, L, shape…)
+  const Tensor to_values = gradient * hybrid();
+  values_gradient_ += plan_.share ? to_values.sum(1, true) : to_values;
+  if (plan_.mask == MaskKind::learned) {
+    const Tensor to_mask = gradient * values_;
+    if (!task_masks_.defined()) {
+      scores_gradient_.addcmul_(to_mask, scores_.sign());
+    } else {
+      const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
+      Tensor to_layer = to_mask;
+      Tensor to_task = to_mask;
+      if (plan_.combine == Combine::or_) {
+        to_layer = to_mask * (1 - task);
+        to_task = to_mask * (1 - masks_);
+      } else if (plan_.combine == Combine::and_) {
+        to_layer = to_mask * task;
+        to_task = to_mask * masks_;
+      }
+      scores_gradient_.addcmul_(to_layer, scores_.sign());
+      task_scores_gradient_.select(1, task_).addcmul_(to_task.sum(1),
+                                                      task_scores_.select(1, task_).sign());
+    }
+  }
+  merged_gradient_.zero_();
+}
+
+void MaskedWeight::append_parameters(std::vector<Parameter>& parameters) {
+  if (plan_.trained) {
+    parameters.push_back({plan_.name, values_, values_gradient_, Rate::module, plan_.decayed});
+  }
+  if (scores_.defined()) {
+    parameters.push_back({plan_.name + ".scores", scores_, scores_gradient_, Rate::scores, true});
+  }
+  if (task_scores_.defined()) {
+    parameters.push_back(
+        {plan_.name + ".task_scores", task_scores_, task_scores_gradient_, Rate::scores, true});
+  }
+}
+
+}  // namespace petlab::trainer

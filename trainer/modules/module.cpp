@@ -1,0 +1,128 @@
+#include "trainer/modules/module.h"
+
+#include <array>
+#include <stdexcept>
+
+#include "trainer/training/random_stream.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::array kKinds{
+    ModuleKind{"adapter", make_adapter},     ModuleKind{"lora", make_lora},
+    ModuleKind{"prefix", make_prefix},       ModuleKind{"full_finetuning", make_full_finetuning},
+    ModuleKind{"head_only", make_head_only},
+};
+
+// Streams of a parameter: its values, its layers' scores, its tasks' scores.
+constexpr std::uint64_t kStreamsOfParameter = 4;
+
+std::uint64_t stream_of(Init what, std::uint64_t kind) {
+  return static_cast<std::uint64_t>(what) * kStreamsOfParameter + kind;
+}
+
+template <typename Fill>
+void fill_trials(Tensor& values, std::span<const std::uint64_t> seeds, Fill fill) {
+  std::vector<float> numbers(static_cast<std::size_t>(values.numel() / values.size(0)));
+  for (std::size_t k = 0; k < seeds.size(); ++k) {
+    fill(seeds[k], std::span<float>(numbers));
+    Tensor to = values.select(0, static_cast<std::int64_t>(k));
+    to.copy_(at::from_blob(numbers.data(), to.sizes(), at::kFloat));
+  }
+}
+
+}  // namespace
+
+void Module::merge(std::int64_t task, bool frozen) {
+  for (MaskedWeight* weight : weights()) weight->merge(task, frozen);
+}
+
+void Module::gather() {
+  for (MaskedWeight* weight : weights()) weight->gather();
+}
+
+std::vector<Parameter> Module::parameters() {
+  std::vector<Parameter> all;
+  for (MaskedWeight* weight : weights()) weight->append_parameters(all);
+  return all;
+}
+
+std::span<const ModuleKind> module_kinds() { return kKinds; }
+
+std::unique_ptr<Module> make_module(const ModuleRequest& request, const Encoder& backbone) {
+  for (const ModuleKind& row : kKinds) {
+    if (row.kind == request.config.kind) return row.make(request, backbone);
+  }
+  throw std::invalid_argument("module.kind is '" + request.config.kind +
+                              "', which this trainer does not have");
+}
+
+WeightPlan weight_plan(const ModuleRequest& request, std::string name,
+                       std::vector<std::int64_t> shape) {
+  WeightPlan plan;
+  plan.name = std::move(name);
+  plan.shape = std::move(shape);
+  plan.layers = request.layers;
+  plan.trials = static_cast<std::int64_t>(request.seeds.size());
+  plan.tasks = request.tasks > 1 ? request.tasks : 0;
+  plan.share = request.config.share;
+  plan.mask = request.config.mask;
+  plan.sparsity_ratio = request.config.sparsity_ratio;
+  plan.combine = request.combine;
+  return plan;
+}
+
+WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t size) {
+  WeightPlan plan = weight_plan(request, std::move(name), {size});
+  plan.tasks = 0;
+  plan.mask = metrics::MaskKind::none;
+  plan.decayed = false;
+  return plan;
+}
+
+Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    std::span<const std::int64_t> trial_rows) {
+  if (weight.size(0) == 1) {
+    return at::linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
+  }
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < weight.size(0); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    parts.push_back(at::linear(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
+                               weight.select(0, k), bias.defined() ? bias.select(0, k) : bias));
+  }
+  return at::cat(parts, 0);
+}
+
+void init_normal(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double std_dev) {
+  fill_trials(values, seeds, [&](std::uint64_t seed, std::span<float> out) {
+    fill_normal(seed, stream_of(what, 0), std_dev, out);
+  });
+}
+
+void init_uniform(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double bound) {
+  fill_trials(values, seeds, [&](std::uint64_t seed, std::span<float> out) {
+    fill_uniform(seed, stream_of(what, 0), bound, out);
+  });
+}
+
+void init_masks(MaskedWeight& weight, std::span<const std::uint64_t> seeds, Init what,
+                double bound) {
+  if (weight.scores().defined()) {
+    fill_trials(weight.scores(), seeds, [&](std::uint64_t seed, std::span<float> out) {
+      fill_uniform(seed, stream_of(what, 1), bound, out);
+    });
+  }
+  if (weight.task_scores().defined()) {
+    fill_trials(weight.task_scores(), seeds, [&](std::uint64_t seed, std::span<float> out) {
+      fill_uniform(seed, stream_of(what, 2), bound, out);
+    });
+  }
+  if (weight.plan().mask == metrics::MaskKind::random) {
+    for (std::size_t k = 0; k < seeds.size(); ++k) {
+      weight.draw_random_masks(static_cast<std::int64_t>(k), seeds[k], stream_of(what, 3));
+    }
+  }
+}
+
+}  // namespace petlab::trainer

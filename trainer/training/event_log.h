@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "sweeps/events.h"
+
+namespace petlab::trainer {
+
+/// Seconds since 1970, UTC.
+using Clock = std::function<double()>;
+Clock system_clock();
+
+/// The worker's end of an attempt's `events.jsonl` (docs/worker.md): numbers, times, appends and,
+/// for checkpoint, finished and failed, syncs.
+class EventLog {
+ public:
+  /// Throws Error where the file cannot be made, or holds events already.
+  EventLog(std::filesystem::path file, Clock clock);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  /// Appends the event as one write. Throws Error naming the file and the system's reason.
+  void write(decltype(sweeps::Event::body) body);
+
+ private:
+  std::filesystem::path file_;
+  Clock clock_;
+  int descriptor_ = -1;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace petlab::trainer

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/modules/masked_weight.h"
+
+namespace petlab::trainer {
+
+/// AdamW in torch's form: decay first, eps outside the bias correction.
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+};
+
+/// AdamW over parameters with two learning rates. Its state is named for checkpoints.
+class AdamW {
+ public:
+  AdamW(std::vector<Parameter> parameters, AdamWOptions options);
+
+  /// Scales the gradients so that the norm of all of them together is at most `max_norm` (torch's
+  /// factor max_norm / (norm + 1e-6); 0: not at all); returns the norm before.
+  double clip(double max_norm);
+  /// One step with the rates of modules (and heads) and of scores.
+  void step(double learning_rate, double scores_learning_rate);
+  void zero_gradients();
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+  /// Names ("down.weight.exp_avg", …) and tensors of the state: what a checkpoint holds.
+  std::vector<std::pair<std::string, Tensor>> state() const;
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::vector<Tensor> first_, second_;
+  AdamWOptions options_;
+  std::int64_t steps_ = 0;
+};
+
+/// The factor of the learning rate at optimizer step `step` (from 0) of `steps`: linear warm-up
+/// over the first ceil(warmup_ratio · steps), then linear decay to 0.
+double schedule_factor(std::int64_t step, std::int64_t steps, double warmup_ratio);
+
+}  // namespace petlab::trainer

@@ -1,0 +1,38 @@
+#include "trainer/training/trial_model.h"
+
+namespace petlab::trainer {
+
+TrialModel::TrialModel(const sweeps::TrialConfig& config,
+                       const std::vector<sweeps::TaskDeclaration>& tasks, const Encoder& backbone)
+    : backbone_(backbone) {
+  ModuleRequest request;
+  request.config = config.module;
+  request.d_model = backbone.config().d_model;
+  request.layers = backbone.config().num_layers;
+  request.tasks = static_cast<std::int64_t>(tasks.size());
+  request.seeds = {config.seed.value};
+  request.dtype = backbone.dtype();
+  module_ = make_module(request, backbone);
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    const std::int64_t outputs = tasks[t].kind == sweeps::TaskKind::regression
+                                     ? 1
+                                     : static_cast<std::int64_t>(tasks[t].classes.size());
+    heads_.emplace_back(request.d_model, outputs, request.seeds, t, request.dtype);
+  }
+}
+
+std::vector<Parameter> TrialModel::parameters() {
+  std::vector<Parameter> all = module_->parameters();
+  for (Head& head : heads_) {
+    for (Parameter& parameter : head.parameters()) all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+Tensor TrialModel::logits(const EncoderInput& input, const Dropout* dropout) {
+  const Tensor first =
+      module_->backbone(backbone_).forward(input, *module_, LastLayer::first_tokens, dropout);
+  return heads_[static_cast<std::size_t>(input.task)].forward(first, input, dropout);
+}
+
+}  // namespace petlab::trainer

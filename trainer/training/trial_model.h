@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sweeps/task.h"
+#include "sweeps/trial_config.h"
+#include "trainer/backbones/encoder.h"
+#include "trainer/modules/head.h"
+#include "trainer/modules/module.h"
+
+namespace petlab::trainer {
+
+/// What a trial trains: its module and a head for each of its tasks, on a backbone that others use
+/// too and that must outlive it.
+class TrialModel {
+ public:
+  TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
+             const Encoder& backbone);
+
+  Module& module() { return *module_; }
+  Head& head(std::size_t task) { return heads_[task]; }
+  std::size_t tasks() const { return heads_.size(); }
+  const EncoderConfig& encoder_config() const { return backbone_.config(); }
+
+  /// Of the module and the heads, in a fixed order; names are unique.
+  std::vector<Parameter> parameters();
+  /// Masks and merged weights for what follows, for batches of `task`.
+  void merge(std::size_t task) { module_->merge(static_cast<std::int64_t>(task), frozen_); }
+  /// Takes values and masks as they are from now on (read from an artifact): for prediction alone.
+  void freeze() { frozen_ = true; }
+
+  /// (sequences, outputs) of the head of the batch's task.
+  Tensor logits(const EncoderInput& input, const Dropout* dropout);
+
+ private:
+  const Encoder& backbone_;
+  std::unique_ptr<Module> module_;
+  std::vector<Head> heads_;
+  bool frozen_ = false;
+};
+
+}  // namespace petlab::trainer
