@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "metrics/backbone_parameters.h"
+#include "metrics/published_backbones.h"
 #include "metrics/seed_statistics.h"
 #include "metrics/storage.h"
 #include "reports/selection.h"
