@@ -2,21 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "metrics/storage.h"
+#include "sweeps/error.h"
 
 namespace petlab::sweeps {
-
-/// What is wrong with an artifact's file.
-class ArtifactError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// The sections of an artifact (docs/artifact.md). Values and masks are what the paper counts.
 enum class ArtifactSectionKind : std::uint32_t { values = 1, masks = 2, head = 3, positions = 4 };
@@ -34,6 +29,8 @@ struct ArtifactContainer {
   std::uint32_t version = 0;
   std::string header;  // JSON as text
   std::vector<ArtifactSection> sections;
+  /// nullptr where there is no such section.
+  const ArtifactSection* find(ArtifactSectionKind kind) const;
   /// 0 where there is no such section.
   std::uint64_t bits(ArtifactSectionKind kind) const;
 };
@@ -41,7 +38,7 @@ struct ArtifactContainer {
 constexpr std::uint32_t kArtifactVersion = 1;
 
 /// Checks magic, version, sizes and checksums. The result's sections point into `bytes`. Throws
-/// ArtifactError naming `name`, what was found and what was wanted.
+/// Error naming `name`, what was found and what was wanted.
 ArtifactContainer parse_artifact_container(std::string_view bytes, const std::string& name);
 
 /// The container as bytes. Sections in the given order; `header` is JSON as text.
@@ -62,12 +59,16 @@ struct ArtifactStorage {
   std::uint64_t stored_bits() const { return values_bits + masks_bits; }
 };
 
-/// Reads an artifact's sizes. Throws ArtifactError naming the file.
+/// An artifact's sizes. Throws Error naming the file, resp. `name`.
+ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name);
 ArtifactStorage read_artifact_storage(const std::filesystem::path& file);
 
-/// The module's shape in an artifact's header, as JSON text, and back. from: throws ArtifactError
-/// naming the field.
-std::string module_storage_json(const metrics::ModuleStorage& module);
-metrics::ModuleStorage module_storage_from_json(std::string_view text);
+/// The module's shape as the header's field `module`. from: throws Error naming the field,
+/// also for sizes whose storage does not fit 62 bits.
+nlohmann::ordered_json to_json(const metrics::ModuleStorage& module);
+metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json);
+
+/// "adapter", "lora", "prefix"
+std::string_view to_string(metrics::ModuleFamily family);
 
 }  // namespace petlab::sweeps

@@ -204,9 +204,9 @@ TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") 
   };
   const std::vector<std::filesystem::path> folders{*folder};
   int ran = 0;
-  for (const Wanted& wanted : {Wanted{"cola", 8551, 521, 522}, Wanted{"rte", 2490, 138, 139},
-                               Wanted{"mrpc", 0, 204, 204}, Wanted{"stsb", 5749, 750, 750},
-                               Wanted{"sst2", 66349, 1000, 872}}) {
+  for (const Wanted& wanted :
+       {Wanted{"cola", 8551, 521, 522}, Wanted{"rte", 2490, 138, 139}, Wanted{"mrpc", 0, 204, 204},
+        Wanted{"stsb", 5749, 750, 750}, Wanted{"sst2", 66349, 1000, 872}}) {
     INFO(wanted.task);
     const TaskDeclaration* task = sweeps::find_task(wanted.task);
     REQUIRE(task != nullptr);
