@@ -1,0 +1,368 @@
+#include "orchestrator/local_launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/process/v2/posix/default_launcher.hpp>
+#include <boost/process/v2/process.hpp>
+#include <boost/process/v2/stdio.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/error.h"
+#include "orchestrator/guardian.h"
+#include "orchestrator/process_identity.h"
+#include "orchestrator/slots.h"
+#include "orchestrator/worker_log.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+namespace process = boost::process::v2;
+using Stream = asio::posix::stream_descriptor;
+
+// A slot that this orchestrator has, with what lives as long as the slot.
+struct LocalSlot {
+  Slot slot;
+  LockFile worker_lock;
+  std::unique_ptr<Guardian> guardian;
+  Stream guardian_death;
+  pid_t group = 0;  // of the worker; 0: none
+};
+
+// Runs in the child between fork and exec: only async-signal-safe calls.
+struct ChildSetup {
+  int lock_fd;
+  int slot_fd;
+  int guardian_fd;
+
+  template <typename ChildLauncher>
+  process::error_code on_exec_setup(ChildLauncher& launcher, const process::filesystem::path&,
+                                    const char* const*&) const {
+    ::setpgid(0, 0);
+    Guardian::watch_self(guardian_fd);
+    // Where orchestrator and guardian are killed at once, this is what is left.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (const int fd : {lock_fd, slot_fd}) {
+      ::fcntl(fd, F_SETFD, 0);
+      launcher.fd_whitelist.push_back(fd);
+    }
+    return {};
+  }
+  // Boost 1.81 would run the parent's exit handlers in the child.
+  template <typename... Any>
+  void on_exec_error(Any&&...) const {
+    ::_exit(127);
+  }
+};
+
+std::vector<std::string> worker_environment(const LockFile& lock, int threads) {
+  std::vector<std::string> environment;
+  bool has_threads = false;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(kWorkerVariable)) continue;
+    has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
+    environment.push_back(text);
+  }
+  environment.push_back(fmt::format("PETLAB_LOCK_FD={}", lock.fd()));
+  environment.push_back(fmt::format("{}={}", kWorkerVariable, lock.file().string()));
+  if (!has_threads) environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  return environment;
+}
+
+std::pair<FileDescriptor, FileDescriptor> make_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(fmt::format("no pipe for a worker: {}", std::strerror(errno)));
+  }
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+class LocalWorker final : public Worker {
+ public:
+  LocalWorker(asio::io_context& loop, const LocalOptions& options, LocalSlot& slot,
+              const std::filesystem::path& first, std::function<void(WorkerEnd)> on_end)
+      : slot_(slot),
+        on_end_(std::move(on_end)),
+        log_(options.max_log_bytes),
+        input_(loop),
+        output_(loop),
+        process_(loop) {
+    auto [input_read, input_write] = make_pipe();
+    auto [output_read, output_write] = make_pipe();
+    const std::vector<std::string> environment =
+        worker_environment(slot.worker_lock, options.threads);
+    std::vector<const char*> pointers;
+    for (const std::string& entry : environment) pointers.push_back(entry.c_str());
+    pointers.push_back(nullptr);
+    process::posix::default_launcher launcher;
+    launcher.env = pointers.data();
+    const std::vector<std::string> arguments = {options.one_process_a_trial ? first.string() : "-"};
+    process::error_code error;
+    process_ = launcher(
+        loop.get_executor(), error, process::filesystem::path(options.worker.string()), arguments,
+        ChildSetup{slot.worker_lock.fd(), slot.slot.lock.fd(), slot.guardian->pipe_fd()},
+        process::process_stdio{input_read.get(), output_write.get(), output_write.get()});
+    if (error) {
+      throw Error(fmt::format("{}: the worker cannot be started: {}", options.worker.string(),
+                              error.message()));
+    }
+    slot_.group = process_.id();
+    launch_.pid = process_.id();
+    launch_.pid_start = process_start(process_.id()).value_or(0);
+    launch_.device = slot.slot.name;
+    input_.assign(input_write.release());
+    input_.native_non_blocking(true);
+    output_.assign(output_read.release());
+    output_.native_non_blocking(true);
+    read_output();
+    process_.async_wait([this](process::error_code, int) { ended(); });
+    if (options.one_process_a_trial) {
+      close();
+    } else {
+      submit(first);
+    }
+  }
+
+  ~LocalWorker() override {
+    if (over_) return;
+    ::kill(-slot_.group, SIGKILL);
+    forget_group();
+    process::error_code ignored;
+    process_.terminate(ignored);  // reaps
+  }
+
+  void submit(const std::filesystem::path& attempt_folder) override {
+    pending_ += attempt_folder.string() + "\n";
+    write_input();
+  }
+
+  void close() override {
+    closing_ = true;
+    write_input();
+  }
+
+  void log_to(const std::filesystem::path& log) override {
+    drain();
+    log_.switch_to(log);
+  }
+
+  void stop() override {
+    if (over_) return;
+    ::kill(-slot_.group, SIGTERM);
+    ::kill(-slot_.group, SIGCONT);
+  }
+  void kill() override {
+    if (!over_) ::kill(-slot_.group, SIGKILL);
+  }
+  const results::Launch& launch() const override { return launch_; }
+
+ private:
+  void write_input() {
+    while (!pending_.empty()) {
+      const ssize_t wrote = ::write(input_.native_handle(), pending_.data(), pending_.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EAGAIN) {
+        if (!waiting_to_write_) {
+          waiting_to_write_ = true;
+          input_.async_wait(Stream::wait_write, [this](const boost::system::error_code& error) {
+            if (error) return;
+            waiting_to_write_ = false;
+            write_input();
+          });
+        }
+        return;
+      }
+      // EPIPE: it reads no more, so it is ending; what it did not start is given to another.
+      if (wrote < 0) return;
+      pending_.erase(0, static_cast<std::size_t>(wrote));
+    }
+    if (closing_ && input_.is_open()) input_.close();
+  }
+
+  // False at the end of the output. At most a few buffers at a time, so that a worker that floods
+  // its log cannot keep the run from its other work.
+  bool drain(int buffers = 64) {
+    if (!output_.is_open()) return false;
+    std::array<char, 65536> buffer;
+    while (buffers-- > 0) {
+      const ssize_t got = ::read(output_.native_handle(), buffer.data(), buffer.size());
+      if (got > 0) {
+        log_.append({buffer.data(), static_cast<std::size_t>(got)});
+      } else if (got == 0) {
+        return false;
+      } else if (errno != EINTR) {
+        return errno == EAGAIN;
+      }
+    }
+    return true;
+  }
+
+  void read_output() {
+    output_.async_wait(Stream::wait_read, [this](const boost::system::error_code& error) {
+      if (error) return;
+      if (drain(4)) {
+        read_output();
+      } else {
+        output_.close();
+      }
+    });
+  }
+
+  void ended() {
+    over_ = true;
+    // What it started and left behind in its group ends with it.
+    ::kill(-slot_.group, SIGKILL);
+    forget_group();
+    drain();
+    // A process that left the group may hold the pipe open for ever: it is not waited for.
+    boost::system::error_code ignored;
+    output_.close(ignored);
+    input_.close(ignored);
+    const int status = process_.native_exit_code();
+    WorkerEnd end;
+    if (WIFSIGNALED(status)) {
+      end.how = Killed{WTERMSIG(status)};
+    } else {
+      end.how = Exited{WEXITSTATUS(status)};
+    }
+    end.last_lines = log_.last_lines();
+    on_end_(std::move(end));
+  }
+
+  void forget_group() {
+    slot_.guardian->release(slot_.group);
+    slot_.group = 0;
+  }
+
+  LocalSlot& slot_;
+  std::function<void(WorkerEnd)> on_end_;
+  WorkerLog log_;
+  Stream input_;
+  Stream output_;
+  process::basic_process<asio::io_context::executor_type> process_;
+  results::Launch launch_;
+  std::string pending_;
+  bool waiting_to_write_ = false;
+  bool closing_ = false;
+  bool over_ = false;
+};
+
+class LocalLauncher final : public Launcher {
+ public:
+  LocalLauncher(asio::io_context& loop, LocalOptions options)
+      : loop_(loop), options_(std::move(options)) {}
+
+  std::optional<std::string> acquire_slot() override {
+    std::optional<Slot> slot = acquire_cpu_slot(options_.slots_folder, options_.slots);
+    if (!slot) return std::nullopt;
+    const std::string name = slot->name;
+    auto lock =
+        LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
+    if (!lock) {
+      // Only a process that left an earlier worker's group can hold it: a stated limit.
+      throw Error(fmt::format("{}: the worker's lock is still held by a process that an earlier "
+                              "worker left behind",
+                              name));
+    }
+    const auto entry = slots_.try_emplace(
+        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
+    guard(entry.first->second);
+    return name;
+  }
+
+  void release_slot(const std::string& name) override {
+    const auto found = slots_.find(name);
+    if (found == slots_.end()) return;
+    std::error_code ignored;
+    std::filesystem::remove(found->second.worker_lock.file(), ignored);
+    slots_.erase(found);
+  }
+
+  std::string device(const std::string& name) const override {
+    return slots_.at(name).slot.device;
+  }
+
+  std::unique_ptr<Worker> start(const std::string& name,
+                                const std::filesystem::path& attempt_folder,
+                                std::function<void(WorkerEnd)> on_end) override {
+    return std::make_unique<LocalWorker>(loop_, options_, slots_.at(name), attempt_folder,
+                                         std::move(on_end));
+  }
+
+  bool workers_stay() const override { return !options_.one_process_a_trial; }
+
+ private:
+  // Starts the slot's guardian, and a new one where that dies.
+  void guard(LocalSlot& slot) {
+    boost::system::error_code ignored;
+    slot.guardian_death.close(ignored);
+    slot.guardian.reset();
+    slot.guardian = std::make_unique<Guardian>(options_.grace);
+    if (slot.group != 0) slot.guardian->watch(slot.group);
+    slot.guardian_death.assign(::fcntl(slot.guardian->death_fd(), F_DUPFD_CLOEXEC, 0));
+    slot.guardian_death.async_wait(Stream::wait_read,
+                                   [this, &slot](const boost::system::error_code& error) {
+                                     if (!error && slot.guardian->reap_if_dead()) guard(slot);
+                                   });
+  }
+
+  asio::io_context& loop_;
+  LocalOptions options_;
+  std::map<std::string, LocalSlot> slots_;
+};
+
+}  // namespace
+
+std::string to_string(const WorkerEnd& end) {
+  if (const Killed* killed = std::get_if<Killed>(&end.how)) {
+    return fmt::format("signal {} ({})", killed->signal, ::strsignal(killed->signal));
+  }
+  return fmt::format("exit code {}", std::get<Exited>(end.how).code);
+}
+
+std::unique_ptr<Launcher> make_local_launcher(asio::io_context& loop, LocalOptions options) {
+  return std::make_unique<LocalLauncher>(loop, std::move(options));
+}
+
+std::filesystem::path find_worker(const std::string& name, const std::string& search_path) {
+  std::vector<std::filesystem::path> candidates;
+  if (name.find('/') != std::string::npos) {
+    candidates.push_back(std::filesystem::absolute(name));
+  } else {
+    for (std::size_t begin = 0; begin <= search_path.size() && !name.empty();) {
+      const std::size_t end = std::min(search_path.find(':', begin), search_path.size());
+      candidates.push_back(
+          std::filesystem::absolute(std::filesystem::path(search_path.substr(begin, end - begin)) / name));
+      begin = end + 1;
+    }
+  }
+  bool seen = false;
+  for (const std::filesystem::path& candidate : candidates) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(candidate, error)) continue;
+    seen = true;
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  throw std::invalid_argument(
+      seen ? fmt::format("--worker is '{}', which may not be executed", name)
+           : fmt::format("--worker is '{}', must be a program's path, or its name on PATH", name));
+}
+
+}  // namespace petlab::orchestrator

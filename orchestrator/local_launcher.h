@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "orchestrator/launcher.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace petlab::orchestrator {
+
+struct LocalOptions {
+  std::filesystem::path worker;        // the program, absolute
+  bool one_process_a_trial = false;    // `WORKER DIR` for each; else `WORKER -` for many
+  int slots = 1;                       // cpu-0 … cpu-(slots-1)
+  int threads = 1;                     // OMP_NUM_THREADS of the worker where it is not set
+  std::filesystem::path slots_folder;  // orchestrator/slots.h
+  /// Locks of this orchestrator's workers are `locks_folder/OWNER.SLOT.lock`.
+  std::filesystem::path locks_folder;
+  std::string owner;
+  /// A worker that was asked to end because the orchestrator died is killed after this.
+  std::chrono::milliseconds grace = std::chrono::seconds(10);
+  /// Of each attempt's log.txt no more than this is kept.
+  std::int64_t max_log_bytes = std::int64_t{64} << 20;
+};
+
+/// The variable in a worker's environment, and in that of all that it starts, by which its
+/// processes are found: the path of its lock file.
+inline constexpr const char* kWorkerVariable = "PETLAB_WORKER";
+
+/// Processes on this machine: each in a group of its own, under a guardian, holding its slot's lock
+/// and its worker's lock. SIGPIPE must be ignored in this process.
+std::unique_ptr<Launcher> make_local_launcher(boost::asio::io_context& loop, LocalOptions options);
+
+/// Finds the program a user named: as a path, relative to the current folder where it has a slash,
+/// else on `search_path` (like PATH). Throws std::invalid_argument where it is not there or cannot
+/// be executed.
+std::filesystem::path find_worker(const std::string& name, const std::string& search_path);
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,55 @@
+#include "orchestrator/lock_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "orchestrator/error.h"
+
+namespace petlab::orchestrator {
+
+std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file) {
+  for (;;) {
+    FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (!fd) {
+      throw Error(fmt::format("{}: the lock file cannot be opened: {}", file.string(),
+                              std::strerror(errno)));
+    }
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK) return std::nullopt;
+      throw Error(
+          fmt::format("{}: the file cannot be locked: {}", file.string(), std::strerror(errno)));
+    }
+    // Who cleans up removes the file while it holds the lock: a lock on a removed file is none.
+    struct stat opened {};
+    struct stat named {};
+    if (::fstat(fd.get(), &opened) == 0 && ::stat(file.c_str(), &named) == 0 &&
+        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev) {
+      return LockFile(file, std::move(fd));
+    }
+  }
+}
+
+bool LockFile::is_held(const std::filesystem::path& file) {
+  const FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return false;
+  // A shared lock, so that two who only look do not see each other.
+  return ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+void LockFile::write(std::string_view content) const {
+  if (::ftruncate(fd_.get(), 0) != 0 ||
+      ::pwrite(fd_.get(), content.data(), content.size(), 0) !=
+          static_cast<ssize_t>(content.size())) {
+    throw Error(fmt::format("{}: the lock file cannot be written: {}", file_.string(),
+                            std::strerror(errno)));
+  }
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,106 @@
+#include "orchestrator/process_identity.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "orchestrator/file_descriptor.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+// /proc's files say that their size is 0: they are read to their end.
+std::string read_proc(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool wait_gone(const std::vector<FileDescriptor>& handles, int timeout_ms) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (const FileDescriptor& handle : handles) {
+    pollfd waiting{handle.get(), POLLIN, 0};
+    for (;;) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          deadline - std::chrono::steady_clock::now());
+      const int ready =
+          ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
+      if (ready > 0) break;
+      if (ready == 0) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+HostIdentity this_host() {
+  HostIdentity identity;
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) identity.host = name.data();
+  identity.boot_id = read_proc("/proc/sys/kernel/random/boot_id");
+  while (!identity.boot_id.empty() && identity.boot_id.back() == '\n') identity.boot_id.pop_back();
+  std::error_code none;
+  identity.pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", none).string();
+  return identity;
+}
+
+std::optional<std::int64_t> process_start(pid_t pid) {
+  const std::string stat = read_proc("/proc/" + std::to_string(pid) + "/stat");
+  // The name in parentheses may hold anything, parentheses too: fields count from the last one.
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string state;
+  fields >> state;
+  if (state == "Z" || state == "X") return std::nullopt;
+  std::int64_t value = 0;
+  for (int field = 4; field <= 22; ++field) fields >> value;
+  return fields ? std::optional(value) : std::nullopt;
+}
+
+std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value) {
+  const std::string wanted = '\0' + name + "=" + value + '\0';
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string folder = entry.path().filename().string();
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(folder.data(), folder.data() + folder.size(), pid);
+    if (parsed.ec != std::errc() || parsed.ptr != folder.data() + folder.size()) continue;
+    if (pid == ::getpid()) continue;
+    const std::string environment = '\0' + read_proc(entry.path() / "environ");
+    if (environment.find(wanted) != std::string::npos) found.push_back(pid);
+  }
+  return found;
+}
+
+bool end_processes(const std::vector<pid_t>& pids, int grace_ms) {
+  std::vector<FileDescriptor> handles;
+  std::vector<pid_t> alive;
+  for (const pid_t pid : pids) {
+    FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!handle) continue;
+    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0);
+    // A stopped process does not see SIGTERM before it goes on.
+    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGCONT, nullptr, 0);
+    handles.push_back(std::move(handle));
+  }
+  if (wait_gone(handles, grace_ms)) return true;
+  for (const FileDescriptor& handle : handles) {
+    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
+  }
+  return wait_gone(handles, 5000);
+}
+
+}  // namespace petlab::orchestrator
