@@ -32,8 +32,8 @@ void arm_fault_point(std::string_view text) {
     if (parsed.ec != std::errc() || parsed.ptr != end) count = 0;
   }
   if (colon == 0 || count < 1) {
-    throw std::invalid_argument(fmt::format("{} is '{}', must be NAME:COUNT with COUNT >= 1",
-                                            kFaultPointVariable, text));
+    throw std::invalid_argument(
+        fmt::format("{} is '{}', must be NAME:COUNT with COUNT >= 1", kFaultPointVariable, text));
   }
   armed = {std::string(text.substr(0, colon)), count};
 }

@@ -49,7 +49,8 @@ class Worker {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  /// Takes a free slot and returns its name ("cpu-3"); std::nullopt: none is free now. Throws Error.
+  /// Takes a free slot and returns its name ("cpu-3"); std::nullopt: none is free now. Throws
+  /// Error.
   virtual std::optional<std::string> acquire_slot() = 0;
   /// Gives a slot back; its worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;

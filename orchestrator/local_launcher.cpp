@@ -120,6 +120,11 @@ class LocalWorker final : public Worker {
         ChildSetup{slot.worker_lock.fd(), slot.slot.lock.fd(), slot.guardian->pipe_fd()},
         process::process_stdio{input_read.get(), output_write.get(), output_write.get()});
     if (error) {
+      if (launcher.pid > 0) {
+        // Boost 1.81 leaves the child whose exec failed to us.
+        ::waitpid(launcher.pid, nullptr, 0);
+        slot.guardian->release(launcher.pid);
+      }
       throw Error(fmt::format("{}: the worker cannot be started: {}", options.worker.string(),
                               error.message()));
     }
@@ -132,7 +137,9 @@ class LocalWorker final : public Worker {
     output_.assign(output_read.release());
     output_.native_non_blocking(true);
     read_output();
-    process_.async_wait([this](process::error_code, int) { ended(); });
+    process_.async_wait([this, alive = std::weak_ptr(alive_)](process::error_code, int) {
+      if (!alive.expired()) ended();
+    });
     if (options.one_process_a_trial) {
       close();
     } else {
@@ -181,8 +188,9 @@ class LocalWorker final : public Worker {
       if (wrote < 0 && errno == EAGAIN) {
         if (!waiting_to_write_) {
           waiting_to_write_ = true;
-          input_.async_wait(Stream::wait_write, [this](const boost::system::error_code& error) {
-            if (error) return;
+          input_.async_wait(Stream::wait_write, [this, alive = std::weak_ptr(alive_)](
+                                                    const boost::system::error_code& error) {
+            if (error || alive.expired()) return;
             waiting_to_write_ = false;
             write_input();
           });
@@ -215,8 +223,9 @@ class LocalWorker final : public Worker {
   }
 
   void read_output() {
-    output_.async_wait(Stream::wait_read, [this](const boost::system::error_code& error) {
-      if (error) return;
+    output_.async_wait(Stream::wait_read, [this, alive = std::weak_ptr(alive_)](
+                                              const boost::system::error_code& error) {
+      if (error || alive.expired()) return;
       if (drain(4)) {
         read_output();
       } else {
@@ -243,7 +252,7 @@ class LocalWorker final : public Worker {
       end.how = Exited{WEXITSTATUS(status)};
     }
     end.last_lines = log_.last_lines();
-    on_end_(std::move(end));
+    std::exchange(on_end_, nullptr)(std::move(end));
   }
 
   void forget_group() {
@@ -262,6 +271,8 @@ class LocalWorker final : public Worker {
   bool waiting_to_write_ = false;
   bool closing_ = false;
   bool over_ = false;
+  // Handlers that are queued already when the worker is destroyed find it gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 class LocalLauncher final : public Launcher {
@@ -273,13 +284,13 @@ class LocalLauncher final : public Launcher {
     std::optional<Slot> slot = acquire_cpu_slot(options_.slots_folder, options_.slots);
     if (!slot) return std::nullopt;
     const std::string name = slot->name;
-    auto lock =
-        LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
+    auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
     if (!lock) {
       // Only a process that left an earlier worker's group can hold it: a stated limit.
-      throw Error(fmt::format("{}: the worker's lock is still held by a process that an earlier "
-                              "worker left behind",
-                              name));
+      throw Error(
+          fmt::format("{}: the worker's lock is still held by a process that an earlier "
+                      "worker left behind",
+                      name));
     }
     const auto entry = slots_.try_emplace(
         name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
@@ -295,9 +306,7 @@ class LocalLauncher final : public Launcher {
     slots_.erase(found);
   }
 
-  std::string device(const std::string& name) const override {
-    return slots_.at(name).slot.device;
-  }
+  std::string device(const std::string& name) const override { return slots_.at(name).slot.device; }
 
   std::unique_ptr<Worker> start(const std::string& name,
                                 const std::filesystem::path& attempt_folder,
@@ -348,8 +357,8 @@ std::filesystem::path find_worker(const std::string& name, const std::string& se
   } else {
     for (std::size_t begin = 0; begin <= search_path.size() && !name.empty();) {
       const std::size_t end = std::min(search_path.find(':', begin), search_path.size());
-      candidates.push_back(
-          std::filesystem::absolute(std::filesystem::path(search_path.substr(begin, end - begin)) / name));
+      candidates.push_back(std::filesystem::absolute(
+          std::filesystem::path(search_path.substr(begin, end - begin)) / name));
       begin = end + 1;
     }
   }

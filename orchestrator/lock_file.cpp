@@ -44,9 +44,8 @@ bool LockFile::is_held(const std::filesystem::path& file) {
 }
 
 void LockFile::write(std::string_view content) const {
-  if (::ftruncate(fd_.get(), 0) != 0 ||
-      ::pwrite(fd_.get(), content.data(), content.size(), 0) !=
-          static_cast<ssize_t>(content.size())) {
+  if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), content.data(), content.size(), 0) !=
+                                            static_cast<ssize_t>(content.size())) {
     throw Error(fmt::format("{}: the lock file cannot be written: {}", file_.string(),
                             std::strerror(errno)));
   }

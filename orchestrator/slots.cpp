@@ -28,9 +28,10 @@ std::filesystem::path slots_folder(const sweeps::Environment& environment) {
     folder = fmt::format("/tmp/petlab-slots-{}", ::getuid());
   }
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(fmt::format("{}: the folder of slot locks cannot be made: {} (PETLAB_SLOTS names "
-                            "another)",
-                            folder.string(), std::strerror(errno)));
+    throw Error(
+        fmt::format("{}: the folder of slot locks cannot be made: {} (PETLAB_SLOTS names "
+                    "another)",
+                    folder.string(), std::strerror(errno)));
   }
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||

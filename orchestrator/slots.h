@@ -12,7 +12,8 @@
 namespace petlab::orchestrator {
 
 /// The right to run one worker on a device. While it lives, no other petlab of this user on this
-/// host gets the same one; a worker that inherits its lock keeps it beyond the orchestrator's death.
+/// host gets the same one; a worker that inherits its lock keeps it beyond the orchestrator's
+/// death.
 struct Slot {
   std::string name;    // "cpu-3": the lock file's name, the same in every command
   std::string device;  // what trial.json says: "cpu"
@@ -27,8 +28,8 @@ int usable_cores();
 /// Error where it cannot be made or belongs to somebody else.
 std::filesystem::path slots_folder(const sweeps::Environment& environment);
 
-/// Takes the first free one of the slots cpu-0 … cpu-(count-1); std::nullopt: all are taken, by this
-/// process or others. Throws Error where a lock file cannot be made.
+/// Takes the first free one of the slots cpu-0 … cpu-(count-1); std::nullopt: all are taken, by
+/// this process or others. Throws Error where a lock file cannot be made.
 std::optional<Slot> acquire_cpu_slot(const std::filesystem::path& folder, int count);
 
 }  // namespace petlab::orchestrator

@@ -27,13 +27,15 @@ void WorkerLog::append(std::string_view bytes) {
   tail_.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTailBytes)));
   if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
   if (full_ || file_.empty()) return;
-  if (!fd_) fd_ = FileDescriptor(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd_)
+    fd_ = FileDescriptor(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd_) return;
   const std::int64_t room = max_bytes_ - written_;
   std::string note;
   if (static_cast<std::int64_t>(bytes.size()) > room) {
     bytes = bytes.substr(0, static_cast<std::size_t>(room));
-    note = fmt::format("\npetlab: the log is full ({} bytes): what follows is not kept\n", max_bytes_);
+    note =
+        fmt::format("\npetlab: the log is full ({} bytes): what follows is not kept\n", max_bytes_);
     full_ = true;
   }
   for (const std::string_view part : {bytes, std::string_view(note)}) {
@@ -51,11 +53,11 @@ std::string WorkerLog::last_lines() const {
   for (int lines = 0; lines < kTailLines && begin != std::string_view::npos && begin > 0; ++lines) {
     begin = text.rfind('\n', begin - 1);
   }
-  if (begin != std::string_view::npos && begin < text.size() && begin > 0) text = text.substr(begin + 1);
+  if (begin != std::string_view::npos && begin < text.size() && begin > 0)
+    text = text.substr(begin + 1);
   // The JSON writer replaces what is no UTF-8; its quotes and escapes are undone by its reader.
   const nlohmann::json clean(text);
-  const std::string dumped =
-      clean.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string dumped = clean.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(dumped).get<std::string>();
 }
 

@@ -1,0 +1,109 @@
+#include "orchestrator/evidence.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include "orchestrator/local_launcher.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+std::vector<std::filesystem::path> worker_locks(const std::filesystem::path& locks,
+                                                const std::string& owner) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(locks, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(owner + ".") && name != owner + ".lock" && name.ends_with(".lock")) {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+bool same_pids(const results::NewAttempt& begun, const HostIdentity& here) {
+  return begun.boot_id == here.boot_id && begun.pid_namespace == here.pid_namespace;
+}
+
+bool comparable(const results::NewAttempt& begun, const HostIdentity& here) {
+  return begun.boot_id == here.boot_id || begun.host == here.host;
+}
+
+bool owner_process_lives(const results::NewAttempt& begun, const HostIdentity& here) {
+  const std::optional<OwnerName> name = owner_name_from(begun.owner);
+  return name && same_pids(begun, here) &&
+         process_start(static_cast<pid_t>(name->pid)) == name->start;
+}
+
+}  // namespace
+
+std::string to_string(const OwnerName& name) {
+  return fmt::format("{}-{}-{}", name.pid, name.start, name.suffix);
+}
+
+std::optional<OwnerName> owner_name_from(const std::string& text) {
+  OwnerName name;
+  const char* end = text.data() + text.size();
+  const auto pid = std::from_chars(text.data(), end, name.pid);
+  if (pid.ec != std::errc() || pid.ptr == end || *pid.ptr != '-') return std::nullopt;
+  const auto start = std::from_chars(pid.ptr + 1, end, name.start);
+  if (start.ec != std::errc() || start.ptr == end || *start.ptr != '-') return std::nullopt;
+  name.suffix.assign(start.ptr + 1, end);
+  return name;
+}
+
+std::filesystem::path locks_folder(const std::filesystem::path& runs) { return runs / ".locks"; }
+
+std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::string& owner) {
+  return locks / (owner + ".lock");
+}
+
+Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
+                  const HostIdentity& here) {
+  if (!comparable(begun, here)) return Liveness::unknown;
+  if (LockFile::is_held(owner_lock(locks, begun.owner))) return Liveness::alive;
+  for (const std::filesystem::path& lock : worker_locks(locks, begun.owner)) {
+    if (LockFile::is_held(lock)) return Liveness::alive;
+  }
+  // A lock that is not there says nothing: another runs folder may have been named.
+  std::error_code error;
+  if (!std::filesystem::exists(owner_lock(locks, begun.owner), error) &&
+      owner_process_lives(begun, here)) {
+    return Liveness::alive;
+  }
+  return Liveness::dead;
+}
+
+std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
+                                         const std::filesystem::path& locks,
+                                         const HostIdentity& here,
+                                         std::chrono::milliseconds grace) {
+  if (!comparable(begun, here)) return std::nullopt;
+  const std::filesystem::path file = owner_lock(locks, begun.owner);
+  std::error_code error;
+  const bool was_there = std::filesystem::exists(file, error);
+  if (!was_there && owner_process_lives(begun, here)) return std::nullopt;
+  std::optional<LockFile> lock = LockFile::try_lock(file);
+  if (!lock) return std::nullopt;
+  DeadOwner owner(std::move(*lock), locks, begun.owner);
+  for (const std::filesystem::path& worker : worker_locks(locks, begun.owner)) {
+    const auto left = processes_with_environment(kWorkerVariable, worker.string());
+    if (!end_processes(left, static_cast<int>(grace.count()))) return std::nullopt;
+    // Held, though no process of this pid namespace says that it is the worker's.
+    if (LockFile::is_held(worker)) return std::nullopt;
+  }
+  return owner;
+}
+
+void DeadOwner::remove_files() {
+  std::error_code ignored;
+  for (const std::filesystem::path& worker : worker_locks(locks_, owner_)) {
+    std::filesystem::remove(worker, ignored);
+  }
+  std::filesystem::remove(lock_.file(), ignored);
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "orchestrator/lock_file.h"
+#include "orchestrator/process_identity.h"
+#include "results/attempt.h"
+
+namespace petlab::orchestrator {
+
+/// The name of one orchestrator, unique for ever: what attempts.owner says.
+struct OwnerName {
+  std::int64_t pid = 0;
+  std::int64_t start = 0;  // clock ticks after boot
+  std::string suffix;      // random
+  bool operator==(const OwnerName&) const = default;
+};
+std::string to_string(const OwnerName& name);  // "123-4567-89ab"
+std::optional<OwnerName> owner_name_from(const std::string& text);
+
+/// The folder in which orchestrators and workers have their locks.
+std::filesystem::path locks_folder(const std::filesystem::path& runs);
+std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::string& owner);
+
+/// What is known of the process that an open attempt belongs to.
+enum class Liveness {
+  alive,    ///< its orchestrator lives, or a worker of that still does
+  dead,     ///< all locks are free, or pid and start time say so
+  unknown,  ///< it ran on another host: only Slurm or the user can tell
+};
+
+/// Looks, and touches nothing. A free lock is evidence on the machine and boot that took it, and
+/// where only the boot differs; pid and start time are evidence within one boot and pid namespace.
+Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
+                  const HostIdentity& here);
+
+/// A dead orchestrator, held by its lock so that nobody else clears up after it. Its workers have
+/// been ended; the caller records the ends of its attempts, then calls remove_files().
+class DeadOwner {
+ public:
+  /// Ends what is left of the owner's workers: SIGTERM, then SIGKILL after the grace. std::nullopt
+  /// where the owner is alive, is being cleared up by another, or has a process that does not die.
+  static std::optional<DeadOwner> take(const results::NewAttempt& begun,
+                                       const std::filesystem::path& locks, const HostIdentity& here,
+                                       std::chrono::milliseconds grace);
+  void remove_files();
+
+ private:
+  DeadOwner(LockFile lock, std::filesystem::path locks, std::string owner)
+      : lock_(std::move(lock)), locks_(std::move(locks)), owner_(std::move(owner)) {}
+  LockFile lock_;
+  std::filesystem::path locks_;
+  std::string owner_;
+};
+
+}  // namespace petlab::orchestrator

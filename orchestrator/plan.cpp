@@ -1,0 +1,186 @@
+#include "orchestrator/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sweeps/error.h"
+#include "sweeps/identity.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::AttemptFacts;
+using results::Outcome;
+using sweeps::TrialState;
+
+// The version in the object that `started` carries; an empty text where there is none.
+std::string numerics_version(const std::string& numerics) {
+  const nlohmann::json object = nlohmann::json::parse(numerics, nullptr, false);
+  if (!object.is_object() || !object.contains("version")) return {};
+  const nlohmann::json& version = object["version"];
+  return version.is_string() ? version.get<std::string>() : version.dump();
+}
+
+// What has changed since an attempt; empty: nothing that is known.
+std::string difference(const AttemptFacts& attempt, const PlanContext& context) {
+  const std::string then = numerics_version(attempt.numerics);
+  if (!context.numerics.empty() && !then.empty() && then != context.numerics) {
+    return fmt::format("numerics version was {}, is {} now", then, context.numerics);
+  }
+  for (const auto& [task, digest] : attempt.data_digests) {
+    const auto now = context.data_digests.find(task);
+    if (now != context.data_digests.end() && !now->second.empty() && !digest.empty() &&
+        now->second != digest) {
+      return fmt::format("the data of {} changed since", task);
+    }
+  }
+  return {};
+}
+
+bool counts_against_limit(const AttemptFacts& attempt, std::int64_t retried_after) {
+  return attempt.attempt.number > retried_after &&
+         (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
+          (attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory"));
+}
+
+// An end that no retry changes.
+bool is_final_failure(const AttemptFacts& attempt) {
+  return (attempt.outcome == Outcome::failed && attempt.kind != "out_of_memory") ||
+         attempt.outcome == Outcome::timed_out;
+}
+
+// From the newest checkpoint whose file is there. None where the last try from that checkpoint died
+// by itself before it made another: then the checkpoint itself may be what is wrong.
+std::optional<sweeps::Resume> find_resume(const results::TrialFacts& facts,
+                                          const PlanContext& context) {
+  const AttemptFacts& last = facts.attempts.back();
+  const bool died = last.outcome == Outcome::crashed || last.outcome == Outcome::stalled;
+  if (died && last.begun.resume && !last.checkpoint) return std::nullopt;
+  for (auto attempt = facts.attempts.rbegin(); attempt != facts.attempts.rend(); ++attempt) {
+    if (attempt->outcome == Outcome::finished || is_final_failure(*attempt)) break;
+    if (!attempt->checkpoint || !difference(*attempt, context).empty()) continue;
+    const sweeps::TrialDirectory directory(context.runs, facts.trial_id, attempt->attempt.number);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(directory.folder() / attempt->checkpoint->path, error)) {
+      continue;
+    }
+    return sweeps::Resume{
+        attempt->attempt.number, attempt->checkpoint->step, attempt->checkpoint->seq,
+        fmt::format("../{}/{}", attempt->attempt.number, attempt->checkpoint->path)};
+  }
+  return std::nullopt;
+}
+
+std::string last_end(const AttemptFacts& last) {
+  std::string text = fmt::format(
+      "attempt {} {}", last.attempt.number,
+      last.outcome == Outcome::open ? "was cut off" : std::string(to_string(last.outcome)));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  if (!last.reason.empty()) text += ": " + last.reason;
+  return text;
+}
+
+}  // namespace
+
+TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& facts,
+                     const PlanContext& context) {
+  TrialPlan plan;
+  if (facts.attempts.empty()) {
+    plan.state = facts.cancelled ? TrialState::cancelled : TrialState::fresh;
+    plan.why = facts.cancelled ? "cancelled before any attempt" : "never tried";
+    return plan;
+  }
+  const AttemptFacts& last = facts.attempts.back();
+  plan.latest = last.attempt.number;
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (counts_against_limit(attempt, facts.retried_after)) ++plan.failures;
+  }
+  // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
+  const AttemptFacts* finished = nullptr;
+  bool to_renew = false;
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.outcome != Outcome::finished) continue;
+    to_renew =
+        attempt.attempt.number <= facts.retried_after && !difference(attempt, context).empty();
+    if (to_renew) continue;
+    finished = &attempt;
+    break;
+  }
+  if (last.outcome == Outcome::open) {
+    const Liveness alive = context.liveness(last);
+    if (alive != Liveness::dead) {
+      plan.state = TrialState::running;
+      plan.why = fmt::format("attempt {} runs on {}{}", last.attempt.number, last.begun.host,
+                             alive == Liveness::unknown ? " as far as is known from here" : "");
+      return plan;
+    }
+  }
+  if (finished != nullptr) {
+    const std::string changed = difference(*finished, context);
+    if (!changed.empty()) {
+      plan.state = TrialState::stale;
+      plan.why = changed + " (--rerun stale trains it again)";
+    } else if (finished->begun.sweep == context.sweep) {
+      plan.state = TrialState::done;
+      plan.why = fmt::format("finished in attempt {}", finished->attempt.number);
+    } else {
+      plan.state = TrialState::cached;
+      plan.why = fmt::format("finished in attempt {} by sweep {}", finished->attempt.number,
+                             finished->begun.sweep);
+    }
+    return plan;
+  }
+  if (facts.cancelled) {
+    plan.state = TrialState::cancelled;
+    plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
+    return plan;
+  }
+  const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
+  if (final || plan.failures > context.retries) {
+    plan.state = TrialState::failed;
+    plan.why = last_end(last);
+    if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, context.retries + 1);
+    return plan;
+  }
+  plan.state = TrialState::interrupted;
+  if (to_renew && last.outcome == Outcome::finished) {
+    plan.why = "stale, to be trained again";
+    return plan;
+  }
+  plan.resume = find_resume(facts, context);
+  plan.why = last_end(last) + (plan.resume ? fmt::format("; goes on from step {} of attempt {}",
+                                                         plan.resume->step, plan.resume->attempt)
+                                           : std::string("; starts again"));
+  return plan;
+}
+
+bool is_work(TrialState state) {
+  return state == TrialState::fresh || state == TrialState::interrupted;
+}
+
+std::map<std::string, std::string> known_data_digests(
+    const std::map<std::string, sweeps::TaskDeclaration>& tasks,
+    const std::vector<std::filesystem::path>& data_folders, const std::filesystem::path& cache) {
+  std::map<std::string, std::string> digests;
+  sweeps::FileDigests files(cache);
+  for (const auto& [name, task] : tasks) {
+    try {
+      digests[name] = sweeps::data_digest(task, data_folders, files);
+    } catch (const sweeps::Error&) {
+      // Data that is not there is the worker's to report: it may know another place.
+    }
+  }
+  return digests;
+}
+
+std::filesystem::path default_database(const std::filesystem::path& sweep_file) {
+  return std::filesystem::path(sweep_file).replace_extension(".db");
+}
+
+std::filesystem::path default_runs(const std::filesystem::path& sweep_file) {
+  return std::filesystem::path(sweep_file).replace_extension(".runs");
+}
+
+}  // namespace petlab::orchestrator

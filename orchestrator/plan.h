@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/evidence.h"
+#include "results/attempt.h"
+#include "sweeps/sweep_file.h"
+#include "sweeps/trial_directory.h"
+#include "sweeps/trial_state.h"
+
+namespace petlab::orchestrator {
+
+/// What a trial's state depends on besides the sweep and the database.
+struct PlanContext {
+  std::filesystem::path runs;  // absolute
+  std::string sweep;           // name: finished by another is cached
+  /// Attempts that may crash or stall beyond the first before a trial has failed.
+  std::int64_t retries = 2;
+  /// The worker's numerics version (`--describe`); empty: not known, nothing is stale for it.
+  std::string numerics;
+  /// By task; a task that is missing here is not compared.
+  std::map<std::string, std::string> data_digests;
+  /// Of an open attempt.
+  std::function<Liveness(const results::AttemptFacts&)> liveness;
+};
+
+/// Where a trial is, why, and how it goes on.
+struct TrialPlan {
+  sweeps::TrialState state = sweeps::TrialState::fresh;
+  std::string why;
+  std::int64_t latest = 0;               // highest attempt number known
+  std::int64_t failures = 0;             // attempts that count against the limit
+  std::optional<sweeps::Resume> resume;  // the checkpoint from which it would go on
+};
+
+/// Decides from what the database knows. Looks at checkpoint files and locks, touches nothing.
+TrialPlan plan_trial(const sweeps::TrialConfig& config, const results::TrialFacts& facts,
+                     const PlanContext& context);
+
+/// True for the states that `petlab run` works on without being asked: new, interrupted.
+bool is_work(sweeps::TrialState state);
+
+/// The digests of the tasks' data where their files are found; remembered under `cache`.
+std::map<std::string, std::string> known_data_digests(
+    const std::map<std::string, sweeps::TaskDeclaration>& tasks,
+    const std::vector<std::filesystem::path>& data_folders, const std::filesystem::path& cache);
+
+/// `--db` and `--runs` where the user named none: beside the sweep file, with its name.
+std::filesystem::path default_database(const std::filesystem::path& sweep_file);
+std::filesystem::path default_runs(const std::filesystem::path& sweep_file);
+
+}  // namespace petlab::orchestrator
