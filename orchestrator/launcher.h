@@ -37,6 +37,8 @@ class Worker {
   /// What the worker prints from here on belongs to this log.txt; what it printed so far is written
   /// to the earlier one first.
   virtual void log_to(const std::filesystem::path& log) = 0;
+  /// The last lines that it printed since log_to, valid UTF-8.
+  virtual std::string last_lines() = 0;
   /// Asks it to write a checkpoint and end (SIGTERM to its group).
   virtual void stop() = 0;
   /// Ends its group at once (SIGKILL); the end is reported as any other.

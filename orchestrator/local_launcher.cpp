@@ -170,6 +170,11 @@ class LocalWorker final : public Worker {
     log_.switch_to(log);
   }
 
+  std::string last_lines() override {
+    drain();
+    return log_.last_lines();
+  }
+
   void stop() override {
     if (over_) return;
     ::kill(-slot_.group, SIGTERM);

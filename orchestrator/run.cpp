@@ -1,0 +1,406 @@
+#include "orchestrator/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <system_error>
+
+#include "orchestrator/attempt_log.h"
+#include "orchestrator/recovery.h"
+#include "orchestrator/run_impl.h"
+#include "orchestrator/wall_clock.h"
+
+namespace petlab::orchestrator {
+
+using results::Outcome;
+using sweeps::TrialState;
+
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+// How often a run that waits for another orchestrator looks again. Only then: a lock that becomes
+// free tells nobody.
+constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
+
+std::int64_t bytes_in(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+}  // namespace
+
+int exit_code(const RunResult& result) {
+  const RunStatus& status = result.status;
+  const std::int64_t settled = status.done + status.failed + status.cancelled;
+  if (settled < status.total) return result.interrupted ? 3 : 1;
+  return status.failed > 0 ? 1 : 0;
+}
+
+Run::Run(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
+         const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
+         RunObserver& observer)
+    : impl_(std::make_unique<Impl>(loop, store, launcher, sweep, locations, std::move(options),
+                                   observer)) {}
+Run::~Run() = default;
+RunResult Run::execute() { return impl_->execute(); }
+void Run::interrupt() { impl_->interrupt(1); }
+void Run::terminate() { impl_->interrupt(2); }
+
+Run::Impl::Impl(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
+                const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
+                RunObserver& observer)
+    : loop_(loop),
+      store_(store),
+      launcher_(launcher),
+      sweep_(sweep),
+      locations_(locations),
+      options_(std::move(options)),
+      observer_(observer),
+      ingest_(store, options_.runs),
+      watch_(loop,
+             [this](int watch) {
+               const auto found = by_watch_.find(watch);
+               if (found != by_watch_.end()) dirty_.insert(found->second);
+             }),
+      tick_timer_(loop),
+      retry_timer_(loop),
+      here_(this_host()) {}
+
+RunResult Run::Impl::execute() {
+  try {
+    start();
+    while (!finished()) {
+      turn();
+      report(false);
+      if (finished()) break;
+      wait_for_work();
+    }
+  } catch (...) {
+    end_workers_after_error();
+    throw;
+  }
+  tick_timer_.cancel();
+  for (auto& [name, slot] : slots_) launcher_.release_slot(name);
+  slots_.clear();
+  report(true);
+  RunResult result;
+  result.status = status();
+  result.interrupted = phase_ != Phase::running;
+  result.problem = problem_;
+  return result;
+}
+
+void Run::Impl::interrupt(int at_least) {
+  const int next = std::max(static_cast<int>(phase_) + 1, at_least);
+  phase_ = static_cast<Phase>(std::min(next, static_cast<int>(Phase::killing)));
+  for (auto& [name, slot] : slots_) {
+    if (!slot.worker || slot.end) continue;
+    if (phase_ == Phase::stopping && !slot.asked_to_stop) {
+      slot.asked_to_stop = true;
+      slot.asked_at = Clock::now();
+      slot.worker->stop();
+    }
+    if (phase_ == Phase::killing) {
+      slot.asked_to_stop = true;
+      slot.worker->kill();
+    }
+  }
+  if (phase_ == Phase::finishing) {
+    observer_.note("finishing the running trials; again: checkpoint and stop; a third time: kill");
+  } else if (phase_ == Phase::stopping) {
+    observer_.note("stopping at a checkpoint; again: kill");
+  }
+}
+
+void Run::Impl::start() {
+  data_digests_ = known_data_digests(sweep_.tasks, locations_.data_folders, locations_.cache());
+  const Recovered recovered =
+      recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
+  if (recovered.attempts > 0) {
+    observer_.note(fmt::format("cleared up after {} orchestrator(s) that had died: {} attempt(s)",
+                               recovered.owners, recovered.attempts));
+  }
+  trials_.resize(sweep_.trials.size());
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    trials_[trial].what = &sweep_.trials[trial];
+    by_id_[sweep_.trials[trial].id.value] = trial;
+  }
+  plan_all();
+  tick();
+}
+
+PlanContext Run::Impl::context() const {
+  PlanContext context;
+  context.runs = options_.runs;
+  context.sweep = sweep_.name;
+  context.retries = options_.retries;
+  context.numerics = options_.worker_numerics;
+  context.data_digests = data_digests_;
+  context.liveness = [this](const results::AttemptFacts& attempt) {
+    return liveness(attempt.begun, locks_folder(options_.runs), here_);
+  };
+  return context;
+}
+
+std::vector<results::TrialFacts> Run::Impl::facts_of(const std::vector<std::size_t>& trials) const {
+  std::vector<std::string> ids;
+  ids.reserve(trials.size());
+  for (const std::size_t trial : trials) ids.push_back(trials_[trial].what->id.value);
+  return store_.read().trial_facts(ids);
+}
+
+void Run::Impl::plan_all() {
+  std::vector<std::size_t> all(trials_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<results::TrialFacts> facts = facts_of(all);
+  const PlanContext how = context();
+  bool again = false;
+  for (std::size_t trial = 0; trial < all.size(); ++trial) {
+    const results::TrialFacts& known = facts[trial];
+    const TrialPlan plan = plan_trial(trials_[trial].what->config, known, how);
+    const bool rerun = (plan.state == TrialState::stale && options_.rerun_stale) ||
+                       (plan.state == TrialState::failed && options_.rerun_failed);
+    if (rerun) {
+      retry_trial(store_, options_.runs, known.trial_id, plan.latest, wall_clock_seconds());
+      again = true;
+    } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
+      // A result that came after the attempt was given up counts.
+      for (const results::AttemptFacts& attempt : known.attempts) {
+        const sweeps::TrialDirectory directory(options_.runs, known.trial_id,
+                                               attempt.attempt.number);
+        if (bytes_in(directory.events()) <= store_.read().cursor(attempt.attempt).offset) continue;
+        ingest_.read_all(attempt.attempt);
+        ingest_.forget(attempt.attempt);
+        again = true;
+      }
+    }
+  }
+  if (again) facts = facts_of(all);
+  estimate_durations(facts);
+  // From the last to the first: adding the best last is what the schedule does fastest.
+  for (std::size_t trial = all.size(); trial-- > 0;) {
+    settle_plan(trial, plan_trial(trials_[trial].what->config, facts[trial], how));
+  }
+}
+
+void Run::Impl::estimate_durations(const std::vector<results::TrialFacts>& facts) {
+  // Trials that differ in the seed alone take about equally long.
+  std::map<std::string, std::pair<double, int>> sums;
+  std::vector<std::string> shapes(trials_.size());
+  std::vector<Task> tasks(trials_.size());
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    sweeps::TrialConfig config = trials_[trial].what->config;
+    tasks[trial].group = config.backbone;
+    config.seed = {};
+    shapes[trial] = sweeps::to_json(config).dump();
+    for (const results::AttemptFacts& attempt : facts[trial].attempts) {
+      if (attempt.outcome != Outcome::finished || !attempt.started_at || !attempt.ended_at ||
+          attempt.begun.resume) {
+        continue;
+      }
+      auto& [sum, count] = sums[shapes[trial]];
+      sum += *attempt.ended_at - *attempt.started_at;
+      ++count;
+    }
+  }
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    const auto found = sums.find(shapes[trial]);
+    if (found == sums.end()) continue;
+    tasks[trial].expected_seconds = found->second.first / found->second.second;
+  }
+  schedule_ = Schedule(std::move(tasks));
+}
+
+void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
+  Trial& entry = trials_[trial];
+  elsewhere_.erase(trial);
+  if (is_work(plan.state)) {
+    entry.standing = Standing::waiting;
+    const Clock::time_point ready =
+        plan.failures > 0 ? Clock::now() + backoff(options_.retry_delay, plan.failures)
+                          : Clock::time_point();
+    schedule_.add(trial, ready);
+  } else if (plan.state == TrialState::running) {
+    entry.standing = Standing::elsewhere;
+    elsewhere_.insert(trial);
+  } else {
+    entry.standing = Standing::settled;
+    ++state_counts_[static_cast<std::size_t>(plan.state)];
+  }
+  entry.plan = std::move(plan);
+}
+
+void Run::Impl::look_elsewhere() {
+  looked_elsewhere_ = Clock::now();
+  // Nothing was written by others: then only a death can have changed anything.
+  const Recovered recovered =
+      recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
+  const std::int64_t version = store_.read().data_version();
+  if (version != seen_version_ || recovered.attempts > 0) {
+    seen_version_ = version;
+    unknown_elsewhere_ = 0;
+    const std::vector<std::size_t> trials(elsewhere_.begin(), elsewhere_.end());
+    const std::vector<results::TrialFacts> facts = facts_of(trials);
+    const PlanContext how = context();
+    for (std::size_t at = 0; at < trials.size(); ++at) {
+      TrialPlan plan = plan_trial(trials_[trials[at]].what->config, facts[at], how);
+      if (plan.state != TrialState::running) {
+        settle_plan(trials[at], std::move(plan));
+      } else if (how.liveness(facts[at].attempts.back()) == Liveness::unknown) {
+        ++unknown_elsewhere_;
+      }
+    }
+  }
+  if (unknown_elsewhere_ > 0 && unknown_elsewhere_ == elsewhere_.size() &&
+      schedule_.waiting() == 0 && live_.empty()) {
+    problem_ = fmt::format(
+        "{} trial(s) run on another host, as far as is known from here; where that is over, "
+        "`petlab retry --declare-dead` says so",
+        unknown_elsewhere_);
+  }
+}
+
+void Run::Impl::tick() {
+  tick_timer_.expires_after(kTick);
+  tick_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    // Also where no watch told anything: a limit of the kernel, a network file system.
+    for (Live& live : live_) {
+      if (live.launched) dirty_.insert(&live);
+    }
+    check_limits();
+    report(false);
+    tick();
+  });
+}
+
+void Run::Impl::check_limits() {
+  const Clock::time_point now = Clock::now();
+  for (auto& [name, slot] : slots_) {
+    if (!slot.worker || slot.end) continue;
+    if (slot.asked_to_stop || (slot.closing && slot.given.empty())) {
+      if (now - slot.asked_at > options_.grace) slot.worker->kill();
+      continue;
+    }
+    if (slot.given.empty()) continue;
+    Live& front = *slot.given.front();
+    if (options_.time_limit && now - front.began > *options_.time_limit) {
+      front.verdict = Verdict::timed_out;
+      slot.asked_to_stop = true;
+      slot.asked_at = now;
+      slot.worker->stop();
+    } else if (options_.no_progress_limit &&
+               now - std::max(front.heard, front.began) > *options_.no_progress_limit) {
+      front.verdict = Verdict::stalled;
+      slot.worker->kill();
+    }
+  }
+}
+
+bool Run::Impl::finished() const {
+  if (!live_.empty()) return false;
+  for (const auto& [name, slot] : slots_) {
+    if (slot.worker) return false;
+  }
+  if (phase_ != Phase::running || !problem_.empty()) return true;
+  return schedule_.waiting() == 0 && elsewhere_.empty();
+}
+
+void Run::Impl::wait_for_work() {
+  if (has_turn()) {
+    loop_.poll();
+    return;
+  }
+  // Timers only for what tells nobody when it happens.
+  const Clock::time_point now = Clock::now();
+  std::optional<Clock::time_point> wake;
+  const auto earliest = [&wake](Clock::time_point time) {
+    if (!wake || time < *wake) wake = time;
+  };
+  if (phase_ == Phase::running && problem_.empty()) {
+    if (!elsewhere_.empty()) earliest(looked_elsewhere_ + kLookElsewhere);
+    if (schedule_.waiting() > 0) {
+      const Clock::time_point ready = *schedule_.next_ready();
+      if (ready > now) earliest(ready);
+      if (static_cast<std::int64_t>(slots_.size()) < options_.slots) {
+        earliest(looked_for_slots_ + kLookElsewhere);
+      }
+      for (const auto& [name, slot] : slots_) {
+        if (slot.not_before > now) earliest(slot.not_before);
+      }
+    }
+  }
+  if (wake) {
+    retry_timer_.expires_at(*wake);
+    retry_timer_.async_wait([](const boost::system::error_code&) {});
+  }
+  loop_.run_one();
+  loop_.poll();
+  if (loop_.stopped()) loop_.restart();
+}
+
+void Run::Impl::end_workers_after_error() noexcept {
+  try {
+    const auto any_alive = [this] {
+      return std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+        return entry.second.worker && !entry.second.end;
+      });
+    };
+    for (auto& [name, slot] : slots_) {
+      if (slot.worker && !slot.end) slot.worker->stop();
+    }
+    const Clock::time_point deadline = Clock::now() + options_.grace;
+    while (any_alive() && Clock::now() < deadline) {
+      loop_.restart();
+      loop_.run_one_until(deadline);
+    }
+  } catch (...) {
+    // The workers' destructors kill what is left.
+  }
+  slots_.clear();
+}
+
+RunStatus Run::Impl::status() const {
+  const auto count = [this](TrialState state) {
+    return state_counts_[static_cast<std::size_t>(state)];
+  };
+  RunStatus status;
+  status.total = static_cast<std::int64_t>(trials_.size());
+  status.cached = count(TrialState::cached);
+  status.stale = count(TrialState::stale);
+  status.done = count(TrialState::done) + status.cached + status.stale;
+  status.failed = count(TrialState::failed);
+  status.cancelled = count(TrialState::cancelled);
+  status.elsewhere = static_cast<std::int64_t>(elsewhere_.size());
+  status.finished_here = finished_here_;
+  for (const auto& [name, slot] : slots_) {
+    if (slot.given.empty()) continue;
+    const Live& front = *slot.given.front();
+    RunningTrial running;
+    running.trial_id = front.attempt.trial_id;
+    running.attempt = front.attempt.number;
+    running.slot = name;
+    if (front.progress) {
+      running.step = front.progress->step;
+      running.of = front.progress->of;
+      running.loss = front.progress->loss;
+    }
+    status.trials.push_back(std::move(running));
+  }
+  status.running = static_cast<std::int64_t>(status.trials.size());
+  status.waiting = status.total - status.done - status.failed - status.cancelled -
+                   status.elsewhere - status.running;
+  return status;
+}
+
+void Run::Impl::report(bool now) {
+  const Clock::time_point time = Clock::now();
+  if (!now && time - reported_ < std::chrono::milliseconds(200)) return;
+  reported_ = time;
+  observer_.status(status());
+}
+
+}  // namespace petlab::orchestrator

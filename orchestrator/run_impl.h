@@ -1,0 +1,156 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+
+#include "orchestrator/event_watch.h"
+#include "orchestrator/ingest.h"
+#include "orchestrator/plan.h"
+#include "orchestrator/run.h"
+#include "orchestrator/schedule.h"
+#include "sweeps/trial_directory.h"
+
+namespace petlab::orchestrator {
+
+// The inside of Run, for run.cpp (start, loop, interrupts) and run_turn.cpp (one turn of the loop).
+class Run::Impl {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Impl(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
+       const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
+       RunObserver& observer);
+
+  RunResult execute();
+  void interrupt(int at_least);
+
+ private:
+  enum class Phase { running, finishing, stopping, killing };
+  enum class Standing { settled, waiting, taken, elsewhere };
+
+  struct Trial {
+    const sweeps::SweepTrial* what = nullptr;
+    TrialPlan plan;
+    Standing standing = Standing::settled;
+  };
+
+  // Why this run ends a worker itself.
+  enum class Verdict { none, timed_out, stalled, protocol };
+
+  // An attempt that this run has claimed and that is not over.
+  struct Live {
+    explicit Live(sweeps::TrialDirectory where) : directory(std::move(where)) {}
+    sweeps::TrialDirectory directory;
+    results::AttemptRef attempt;
+    results::NewAttempt begun;
+    results::Launch launch;
+    std::size_t trial = 0;
+    std::string slot;
+    std::list<Live>::iterator place;
+    int watch = -1;
+    bool launched = false;  // given to a worker
+    bool started = false;
+    bool checkpointed = false;
+    bool over = false;
+    Verdict verdict = Verdict::none;
+    Clock::time_point began;  // launched, or at the front of its worker's line
+    Clock::time_point heard;  // of its last event
+    std::optional<sweeps::Progress> progress;
+  };
+
+  struct SlotState {
+    std::string name;
+    std::unique_ptr<Worker> worker;
+    std::deque<Live*> given;  // the worker has them, in this order
+    std::deque<Live*> ready;  // claimed and prepared, for a worker that takes one at a time
+    std::optional<WorkerEnd> end;
+    std::string group;  // of the last trial given
+    bool any_started = false;
+    bool closing = false;
+    bool asked_to_stop = false;
+    Clock::time_point asked_at;    // closing or stopping since
+    int launch_failures = 0;       // in a row
+    Clock::time_point not_before;  // of the next launch
+    bool broken = false;           // stopped after three of them
+    double mean_seconds = 1;       // of a trial, with its overhead; starts high: no claims ahead
+    Clock::time_point last_over;
+  };
+
+  // --- run.cpp
+  void start();
+  void plan_all();
+  std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
+  void settle_plan(std::size_t trial, TrialPlan plan);
+  void estimate_durations(const std::vector<results::TrialFacts>& facts);
+  void look_elsewhere();
+  void tick();
+  void check_limits();
+  bool finished() const;
+  void wait_for_work();
+  void end_workers_after_error() noexcept;
+  RunStatus status() const;
+  void report(bool now);
+  PlanContext context() const;
+
+  // --- run_turn.cpp
+  bool has_turn() const;
+  void turn();
+  void record_launches(results::Batch& batch);
+  void read_events(results::Batch& batch);
+  void read_events(Live& live, results::Batch& batch);
+  void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
+  void conclude_worker(SlotState& slot, results::Batch& batch);
+  void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
+  void give_ready_back(SlotState& slot, results::Batch& batch);
+  void settle_over(std::size_t trial, TrialPlan plan);
+  void take_out(Live& live, SlotState& slot);
+  void front_changed(SlotState& slot);
+  void acquire_slots();
+  std::size_t line_length(const SlotState& slot) const;
+  void choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen);
+  void claim(SlotState& slot, std::size_t index, results::Batch& batch,
+             std::vector<Live*>& claimed);
+  void prepare(Live& live);
+  void give(SlotState& slot);
+  void close_idle_workers();
+
+  boost::asio::io_context& loop_;
+  results::Store& store_;
+  Launcher& launcher_;
+  const sweeps::Sweep& sweep_;
+  const sweeps::Locations& locations_;
+  RunOptions options_;
+  RunObserver& observer_;
+  Ingest ingest_;
+  EventWatch watch_;
+  boost::asio::steady_timer tick_timer_;
+  boost::asio::steady_timer retry_timer_;
+  HostIdentity here_;
+  std::map<std::string, std::string> data_digests_;
+
+  Phase phase_ = Phase::running;
+  std::vector<Trial> trials_;
+  std::map<std::string, std::size_t> by_id_;
+  Schedule schedule_{{}};
+  std::list<Live> live_;
+  std::map<int, Live*> by_watch_;
+  std::set<Live*> dirty_;
+  std::map<std::string, SlotState> slots_;
+  std::vector<Live*> launched_;                          // whose launch is not in the database yet
+  std::vector<std::pair<std::size_t, TrialPlan>> over_;  // settled when the batch is committed
+  std::set<std::size_t> elsewhere_;
+  std::size_t unknown_elsewhere_ = 0;  // of these, on other hosts
+  std::int64_t seen_version_ = 0;
+  std::int64_t finished_here_ = 0;
+  std::vector<std::int64_t> state_counts_ = std::vector<std::int64_t>(8, 0);
+  Clock::time_point reported_;
+  Clock::time_point looked_elsewhere_;
+  Clock::time_point looked_for_slots_;
+  std::string problem_;
+};
+
+}  // namespace petlab::orchestrator
