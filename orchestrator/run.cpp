@@ -164,7 +164,8 @@ void Run::Impl::plan_all() {
     const bool rerun = (plan.state == TrialState::stale && options_.rerun_stale) ||
                        (plan.state == TrialState::failed && options_.rerun_failed);
     if (rerun) {
-      retry_trial(store_, options_.runs, known.trial_id, plan.latest, wall_clock_seconds());
+      decide(store_, options_.runs, known.trial_id,
+             {Decision::What::retry, plan.latest, wall_clock_seconds()});
       again = true;
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
       // A result that came after the attempt was given up counts.

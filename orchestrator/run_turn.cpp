@@ -357,8 +357,6 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch,
 
 void Run::Impl::prepare(Live& live) {
   fault_point("claimed");
-  begin_attempt_log(live.directory, live.begun);
-  fault_point("directory_made");
   const sweeps::SweepTrial& what = *trials_[live.trial].what;
   sweeps::TrialFile file;
   file.trial_id = live.attempt.trial_id;
@@ -375,8 +373,8 @@ void Run::Impl::prepare(Live& live) {
   file.threads = options_.threads;
   file.device = launcher_.device(live.slot);
   file.resume = live.begun.resume;
-  sweeps::write_trial_file(live.directory.trial_json(), file);
-  fault_point("trial_written");
+  make_attempt_directory(live.directory, file, live.begun);
+  fault_point("directory_made");
   live.watch = watch_.add(live.directory.folder());
   if (live.watch >= 0) by_watch_[live.watch] = &live;
 }
