@@ -1,0 +1,179 @@
+#include "orchestrator/run_sweep.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <system_error>
+
+#include "orchestrator/attempt_log.h"
+#include "orchestrator/error.h"
+#include "orchestrator/local_launcher.h"
+#include "orchestrator/slots.h"
+#include "orchestrator/wall_clock.h"
+#include "orchestrator/worker_description.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+
+// A worker that loads a big library before it answers takes some seconds.
+constexpr auto kDescribeTimeout = std::chrono::seconds(60);
+
+void record(results::Store& store, const std::filesystem::path& runs, const sweeps::Sweep& sweep) {
+  results::SweepRow row;
+  row.name = sweep.name;
+  row.about = sweep.about;
+  row.file = sweep.file.string();
+  row.digest = sweep.digest;
+  std::vector<results::TrialRow> trials;
+  trials.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    results::TrialRow& stored = trials.emplace_back();
+    stored.trial_id = trial.id.value;
+    stored.config = sweeps::to_json(trial.config).dump();
+    const auto digest = sweep.backbone_digests.find(trial.config.backbone);
+    if (digest != sweep.backbone_digests.end()) stored.backbone_digest = digest->second;
+    stored.bls_bits = trial.bls_bits;
+    if (trial.storage) stored.stored_bits = metrics::stored_bits(*trial.storage);
+    if (trial.variants.empty()) row.members.push_back({trial.id.value, ""});
+    for (const std::string& variant : trial.variants) {
+      row.members.push_back({trial.id.value, variant});
+    }
+  }
+  record_sweep(store, runs, row, trials, wall_clock_seconds());
+}
+
+void make_folder(const std::filesystem::path& folder, const char* what, const char* setting) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || ::access(folder.c_str(), W_OK) != 0) {
+    throw Error(fmt::format("{}: the {} cannot be written: {} ({} names another)", folder.string(),
+                            what, error ? error.message() : std::string("permission denied"),
+                            setting));
+  }
+}
+
+OwnerName new_owner() {
+  OwnerName owner;
+  owner.pid = ::getpid();
+  owner.start = process_start(::getpid()).value_or(0);
+  owner.suffix = fmt::format("{:08x}", std::random_device{}());
+  return owner;
+}
+
+// This orchestrator's lock, with what people want to know in it; removed with the file at the end.
+class OwnLock {
+ public:
+  OwnLock(const std::filesystem::path& locks, const std::string& owner,
+          const std::filesystem::path& database, const std::string& sweep)
+      : lock_(LockFile::try_lock(owner_lock(locks, owner))) {
+    if (!lock_) throw Error(fmt::format("{}: the lock of a new name is held", owner));
+    const HostIdentity here = this_host();
+    const nlohmann::ordered_json about = {{"pid", ::getpid()},
+                                          {"host", here.host},
+                                          {"boot_id", here.boot_id},
+                                          {"pid_namespace", here.pid_namespace},
+                                          {"database", database.string()},
+                                          {"sweep", sweep}};
+    lock_->write(about.dump() + "\n");
+  }
+  ~OwnLock() {
+    std::error_code ignored;
+    std::filesystem::remove(lock_->file(), ignored);
+  }
+  OwnLock(const OwnLock&) = delete;
+  OwnLock& operator=(const OwnLock&) = delete;
+
+ private:
+  std::optional<LockFile> lock_;
+};
+
+}  // namespace
+
+RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                    const sweeps::Environment& environment, RunRequest request,
+                    RunObserver& observer) {
+  ::signal(SIGPIPE, SIG_IGN);
+  request.runs = std::filesystem::absolute(request.runs).lexically_normal();
+  make_folder(request.runs, "runs folder", "--runs");
+  make_folder(locks_folder(request.runs), "folder of locks", "--runs");
+  RunOptions& options = request.options;
+  options.runs = request.runs;
+  options.owner = to_string(new_owner());
+  options.slots = request.slots > 0 ? request.slots : usable_cores();
+  options.worker_numerics = describe_worker(request.worker, kDescribeTimeout).numerics;
+  const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
+  results::Store store(request.database);
+  record(store, request.runs, sweep);
+
+  asio::io_context loop;
+  LocalOptions local;
+  local.worker = request.worker;
+  local.one_process_a_trial = request.one_process_a_trial;
+  local.slots = static_cast<int>(options.slots);
+  local.threads = static_cast<int>(options.threads);
+  local.slots_folder = slots_folder(environment);
+  local.locks_folder = locks_folder(request.runs);
+  local.owner = options.owner;
+  local.grace = options.grace;
+  const std::unique_ptr<Launcher> launcher = make_local_launcher(loop, std::move(local));
+  Run run(loop, store, *launcher, sweep, locations, options, observer);
+  asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
+  std::function<void()> listen = [&] {
+    signals.async_wait([&](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      if (signal == SIGINT) {
+        run.interrupt();
+      } else {
+        run.terminate();
+      }
+      listen();
+    });
+  };
+  listen();
+  return run.execute();
+}
+
+std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                                  const std::filesystem::path& database,
+                                  const std::filesystem::path& runs,
+                                  const std::filesystem::path& worker, std::int64_t retries) {
+  std::vector<results::TrialFacts> facts(sweep.trials.size());
+  std::error_code error;
+  if (std::filesystem::exists(database, error)) {
+    std::vector<std::string> ids;
+    for (const sweeps::SweepTrial& trial : sweep.trials) ids.push_back(trial.id.value);
+    facts = results::Reader(database).trial_facts(ids);
+  }
+  PlanContext context;
+  context.runs = std::filesystem::absolute(runs).lexically_normal();
+  context.sweep = sweep.name;
+  context.retries = retries;
+  const bool any_over = std::any_of(facts.begin(), facts.end(),
+                                    [](const auto& trial) { return !trial.attempts.empty(); });
+  if (any_over) {
+    // Only then does it matter what has changed since.
+    if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
+    context.data_digests =
+        known_data_digests(sweep.tasks, locations.data_folders, locations.cache());
+  }
+  const HostIdentity here = this_host();
+  context.liveness = [&](const results::AttemptFacts& attempt) {
+    return liveness(attempt.begun, locks_folder(context.runs), here);
+  };
+  std::vector<TrialPlan> plans;
+  plans.reserve(facts.size());
+  for (std::size_t trial = 0; trial < facts.size(); ++trial) {
+    plans.push_back(plan_trial(sweep.trials[trial].config, facts[trial], context));
+  }
+  return plans;
+}
+
+}  // namespace petlab::orchestrator

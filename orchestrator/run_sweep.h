@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "orchestrator/plan.h"
+#include "orchestrator/run.h"
+#include "sweeps/locations.h"
+#include "sweeps/sweep_file.h"
+
+namespace petlab::orchestrator {
+
+/// What `petlab run` is asked for.
+struct RunRequest {
+  std::filesystem::path database;
+  std::filesystem::path runs;
+  std::filesystem::path worker;      // the program, absolute
+  std::int64_t slots = 0;            // 0: as many as usable cores
+  bool one_process_a_trial = false;  // a fresh worker for each trial
+  /// runs, owner, slots and worker_numerics are filled in.
+  RunOptions options;
+};
+
+/// Runs a sweep on this machine until it is over: makes the folders, takes this orchestrator's
+/// lock, records the sweep, clears up after the dead, runs. SIGINT counts as Run::interrupt(),
+/// SIGTERM and SIGHUP as Run::terminate(). SIGPIPE is ignored from here on. Throws what its parts
+/// throw.
+RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                    const sweeps::Environment& environment, RunRequest request,
+                    RunObserver& observer);
+
+/// The plan of every trial, in the sweep's order. A database that is not there knows nothing.
+std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                                  const std::filesystem::path& database,
+                                  const std::filesystem::path& runs,
+                                  const std::filesystem::path& worker, std::int64_t retries);
+
+}  // namespace petlab::orchestrator
