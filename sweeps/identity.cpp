@@ -124,9 +124,14 @@ constexpr std::array kBackboneFiles = {"config.json",
 constexpr std::array kWeightFiles = {"model.safetensors", "model.safetensors.index.json",
                                      "pytorch_model.bin", "pytorch_model.bin.index.json"};
 
+bool is_file(const std::filesystem::path& path) {
+  std::error_code unreadable;
+  return std::filesystem::is_regular_file(path, unreadable);
+}
+
 std::vector<std::string> weight_files(const std::filesystem::path& folder) {
   for (const std::string name : kWeightFiles) {
-    if (!std::filesystem::is_regular_file(folder / name)) continue;
+    if (!is_file(folder / name)) continue;
     std::vector<std::string> files{name};
     if (!name.ends_with(".index.json")) return files;
     const json index = json::parse(read_file(folder / name, 64 << 20), nullptr, false);
@@ -220,13 +225,13 @@ void FileDigests::save() noexcept {
 }
 
 std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests) {
-  if (!std::filesystem::is_regular_file(folder / "config.json")) {
+  if (!is_file(folder / "config.json")) {
     throw Error(
         fmt::format("{}: found no config.json, wanted the folder of a backbone", folder.string()));
   }
   std::vector<std::string> names = weight_files(folder);
   for (const std::string name : kBackboneFiles) {
-    if (std::filesystem::is_regular_file(folder / name)) names.push_back(name);
+    if (is_file(folder / name)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   std::string all;

@@ -50,6 +50,8 @@ struct Sweep {
   std::filesystem::path file;
   /// "sha256:…" of the file's bytes.
   std::string digest;
+  /// What is no error but may be a slip: a rule that never holds, a field that no trial uses.
+  std::vector<std::string> notes;
   /// In the order of variants, zip and grid (the last key fastest); ids are unique.
   std::vector<SweepTrial> trials;
   /// Names of variants in the order of the file.

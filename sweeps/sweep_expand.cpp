@@ -1,0 +1,411 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "sweeps/catalog.h"
+#include "sweeps/sweep_reader.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+// The line that set a field; 0 where no line did.
+struct Lines {
+  std::vector<int> fields = std::vector<int>(sweeps::fields().size());
+  int tasks = 0;
+  int user = 0;
+};
+
+struct Pending {
+  const Field* field;
+  std::string variant;
+  int line;
+};
+
+// A trial on its way.
+struct State {
+  TrialConfig config;
+  std::map<std::string, json> user;
+  Lines lines;
+  std::vector<Pending> pending;
+  std::string storage_note;
+};
+
+std::size_t index_of(const Field* field) {
+  return static_cast<std::size_t>(field - sweeps::fields().data());
+}
+
+// The size whose storage is nearest to `wanted`; storage does not fall as the size grows. Ties go
+// to the smaller.
+template <class Storage>
+std::int64_t nearest_size(std::int64_t most, double wanted, Storage storage) {
+  std::int64_t low = 1;
+  std::int64_t high = most;
+  while (low < high) {  // the first that is not below
+    const std::int64_t middle = low + (high - low) / 2;
+    if (storage(middle) < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low > 1 && wanted - storage(low - 1) <= std::abs(storage(low) - wanted)) --low;
+  return low;
+}
+
+class Expander {
+ public:
+  Expander(const SweepDraft& draft, FileProblems& problems, Sweep& sweep)
+      : draft_(draft), problems_(problems), sweep_(sweep) {
+    for (const auto& [name, task] : draft.declared) declared_.push_back(task);
+    for (std::size_t i = 0; i < draft.variants.size(); ++i) {
+      variant_index_[draft.variants[i].name] = i;
+    }
+  }
+
+  void expand() {
+    std::int64_t points = 1;
+    for (const Axis& axis : draft_.axes) {
+      const auto size = static_cast<std::int64_t>(axis.points.size());
+      const auto variants = static_cast<std::int64_t>(draft_.variants.size());
+      if (points > kMaxTrials / size / variants) {
+        problems_.add(axis.line, "the sweep", fmt::format("more than {} trials", kMaxTrials),
+                      "fewer");
+        return;
+      }
+      points *= size;
+    }
+    when_held_.assign(draft_.when.size(), false);
+    exclude_held_.assign(draft_.exclude.size(), false);
+    used_.assign(sweeps::fields().size(), false);
+    for (std::size_t variant = 0; variant < draft_.variants.size(); ++variant) {
+      for (std::int64_t point = 0; point < points; ++point) add_trial(variant, point);
+    }
+    if (sweep_.trials.empty() && problems_.empty()) {
+      problems_.add(draft_.exclude.empty() ? 1 : draft_.exclude.front().line, "exclude",
+                    "rules that leave no trial", "rules that leave some");
+    }
+    write_notes();
+  }
+
+ private:
+  void apply(State& state, const Setting& setting) {
+    switch (setting.target) {
+      case Target::tasks:
+        state.config.tasks.clear();
+        for (const json& name : std::get<json>(setting.value)) {
+          state.config.tasks.push_back(name.get<std::string>());
+        }
+        state.lines.tasks = setting.line;
+        return;
+      case Target::user:
+        state.user[setting.name] = std::get<json>(setting.value);
+        state.lines.user = setting.line;
+        return;
+      case Target::variant:
+        return;
+      case Target::field:
+        break;
+    }
+    state.lines.fields[index_of(setting.field)] = setting.line;
+    std::erase_if(state.pending, [&](const Pending& p) { return p.field == setting.field; });
+    if (const auto* match = std::get_if<MatchStorage>(&setting.value)) {
+      state.pending.push_back({setting.field, match->variant, setting.line});
+    } else {
+      setting.field->set(state.config, std::get<json>(setting.value));
+    }
+  }
+
+  // Fields that no line set take the defaults of the module's kind.
+  static void apply_defaults(State& state) {
+    for (const ModuleRow& row : modules()) {
+      for (const KindDefault& preset : row.defaults) {
+        const Field* const field = find_field(preset.field);
+        if (state.lines.fields[index_of(field)] != 0) continue;
+        const bool own = row.kind == state.config.module.kind;
+        if (own || find_own_default(state.config.module.kind, preset.field) == nullptr) {
+          field->set(state.config, own ? json(preset.value) : field->get(TrialConfig()));
+        }
+      }
+    }
+  }
+  static const KindDefault* find_own_default(const std::string& kind, std::string_view field) {
+    const ModuleRow* const row = find_module(kind);
+    if (row == nullptr) return nullptr;
+    for (const KindDefault& preset : row->defaults) {
+      if (preset.field == field) return &preset;
+    }
+    return nullptr;
+  }
+
+  bool holds(const Condition& condition, const State& state, std::size_t variant) const {
+    json value;
+    switch (condition.target) {
+      case Target::variant:
+        value = draft_.variants[variant].name;
+        break;
+      case Target::tasks:
+        value = state.config.tasks;
+        break;
+      case Target::user: {
+        const auto found = state.user.find(condition.name);
+        if (found == state.user.end()) return false;
+        value = found->second;
+        break;
+      }
+      case Target::field: {
+        // What means nothing for the trial, or is still to be solved, equals nothing.
+        const auto is_it = [&](const Pending& p) { return p.field == condition.field; };
+        if (!is_active(*condition.field, state.config) ||
+            std::any_of(state.pending.begin(), state.pending.end(), is_it)) {
+          return false;
+        }
+        value = condition.field->get(state.config);
+        break;
+      }
+    }
+    return std::find(condition.any_of.begin(), condition.any_of.end(), value) !=
+           condition.any_of.end();
+  }
+
+  bool holds(const Rule& rule, const State& state, std::size_t variant) const {
+    return std::all_of(
+        rule.conditions.begin(), rule.conditions.end(),
+        [&](const Condition& condition) { return holds(condition, state, variant); });
+  }
+
+  // base, variant, zip, grid, when.
+  State build(std::size_t variant, std::int64_t point) {
+    State state;
+    for (const Setting& setting : draft_.base) apply(state, setting);
+    for (const Setting& setting : draft_.variants[variant].settings) apply(state, setting);
+    std::int64_t stride = 1;
+    for (const Axis& axis : draft_.axes) stride *= static_cast<std::int64_t>(axis.points.size());
+    for (const Axis& axis : draft_.axes) {  // the last turns fastest
+      const auto size = static_cast<std::int64_t>(axis.points.size());
+      stride /= size;
+      for (const Setting& setting : axis.points[static_cast<std::size_t>(point / stride % size)]) {
+        apply(state, setting);
+      }
+    }
+    apply_defaults(state);
+    for (std::size_t i = 0; i < draft_.when.size(); ++i) {
+      if (!holds(draft_.when[i], state, variant)) continue;
+      when_held_[i] = true;
+      for (const Setting& setting : draft_.when[i].set) apply(state, setting);
+      apply_defaults(state);
+    }
+    return state;
+  }
+
+  // Solves what is still open. False where a problem was reported, now or before.
+  bool solve(State& state, std::size_t variant, std::int64_t point,
+             std::vector<std::size_t>& path) {
+    std::erase_if(state.pending,
+                  [&](const Pending& p) { return !is_active(*p.field, state.config); });
+    if (state.pending.empty()) return true;
+    const Pending open = state.pending.front();
+    const std::string subject(open.field->name);
+    if (state.pending.size() > 1) {
+      problems_.add(open.line, subject,
+                    fmt::format("match_storage_of, and for {} too", state.pending[1].field->name),
+                    "one size to solve");
+      return false;
+    }
+    const auto target = variant_index_.find(open.variant);
+    if (target == variant_index_.end()) return false;  // reported when it was read
+    path.push_back(variant);
+    if (const auto start = std::find(path.begin(), path.end(), target->second);
+        start != path.end()) {
+      std::string cycle;
+      for (auto step = start; step != path.end(); ++step) {
+        cycle += draft_.variants[*step].name + " -> ";
+      }
+      problems_.add(open.line, subject,
+                    fmt::format("match_storage_of in a circle ({}{})", cycle, open.variant),
+                    "a variant whose sizes are written");
+      return false;
+    }
+    State other = build(target->second, point);
+    if (!solve(other, target->second, point, path)) return false;
+    path.pop_back();
+    const BackboneShape* const shape = shape_of(state);
+    const BackboneShape* const other_shape = shape_of(other);
+    if (shape == nullptr || other_shape == nullptr) return false;  // reported by validation
+    const ModuleRow* const row = find_module(other.config.module.kind);
+    if (row == nullptr || !row->family) {
+      problems_.add(open.line, subject,
+                    fmt::format("match_storage_of {}, whose module.kind is {}", open.variant,
+                                other.config.module.kind),
+                    "a variant with a storage formula");
+      return false;
+    }
+    solve_one(state, open, *shape, metrics::bls_bits(module_storage(other.config, *other_shape)));
+    state.pending.clear();
+    return true;
+  }
+
+  static void solve_one(State& state, const Pending& open, const BackboneShape& shape,
+                        double wanted) {
+    metrics::ModuleStorage storage = module_storage(state.config, shape);
+    std::string solved;
+    if (open.field->name == "module.sparsity_ratio") {
+      constexpr std::int64_t kSteps = 10'000;  // four decimals
+      const auto ratio = [](std::int64_t step) { return static_cast<double>(step) / kSteps; };
+      storage.sparsity_ratio = ratio(nearest_size(kSteps, wanted, [&](std::int64_t step) {
+        metrics::ModuleStorage tried = storage;
+        tried.sparsity_ratio = ratio(step);
+        return metrics::bls_bits(tried);
+      }));
+      state.config.module.sparsity_ratio = storage.sparsity_ratio;
+      solved = fmt::format("{}", storage.sparsity_ratio);
+    } else {
+      storage.size = nearest_size(1 << 20, wanted, [&](std::int64_t size) {
+        metrics::ModuleStorage tried = storage;
+        tried.size = size;
+        return metrics::bls_bits(tried);
+      });
+      open.field->set(state.config, storage.size);
+      solved = std::to_string(storage.size);
+    }
+    const double difference = metrics::bls_bits(storage) - wanted;
+    const double percent = 100 * std::abs(difference) / wanted;
+    state.storage_note = fmt::format(
+        "{} {} for the storage of {}: {}", open.field->name.substr(7), solved, open.variant,
+        difference == 0 ? "equal"
+                        : fmt::format("{:.0f} bits ({:.2f} %) {}", std::abs(difference), percent,
+                                      difference > 0 ? "more" : "less"));
+  }
+
+  const BackboneShape* shape_of(const State& state) const {
+    const auto found = draft_.backbone_shapes.find(state.config.backbone);
+    return found == draft_.backbone_shapes.end() ? nullptr : &found->second;
+  }
+
+  void add_trial(std::size_t variant, std::int64_t point) {
+    State state = build(variant, point);
+    std::vector<std::size_t> path;
+    const bool solved = solve(state, variant, point, path);
+    for (std::size_t i = 0; i < draft_.exclude.size(); ++i) {
+      if (!holds(draft_.exclude[i], state, variant)) continue;
+      exclude_held_[i] = true;
+      return;
+    }
+    if (!state.user.empty()) state.config.user = json(state.user).dump();
+    const bool valid = check(state);
+    if (solved && valid) keep(std::move(state), variant);
+  }
+
+  bool check(const State& state) {
+    const std::vector<FieldProblem> found = field_problems(state.config, declared_);
+    for (const FieldProblem& problem : found) {
+      const bool about_task = problem.field.starts_with("task");
+      if (draft_.refused.contains(about_task ? "task" : problem.field)) continue;
+      problems_.add(line_of(state, problem.field), problem.field, problem.found, problem.wanted);
+    }
+    return found.empty() && draft_.backbone_digests.contains(state.config.backbone);
+  }
+
+  int line_of(const State& state, const std::string& name) const {
+    int line = 0;
+    if (const Field* const field = find_field(name)) {
+      line = state.lines.fields[index_of(field)];
+    } else {
+      line = name.starts_with("task") ? state.lines.tasks : state.lines.user;
+    }
+    return line != 0 ? line : draft_.base_line;
+  }
+
+  const std::string& digest_of(const std::string& task) {
+    std::string& digest = task_digests_[task];
+    if (digest.empty()) {
+      const auto declared = draft_.declared.find(task);
+      const TaskDeclaration& declaration =
+          declared == draft_.declared.end() ? *find_task(task) : declared->second;
+      digest = task_digest(declaration);
+      sweep_.tasks[task] = declaration;
+    }
+    return digest;
+  }
+
+  void keep(State state, std::size_t variant) {
+    const TrialConfig& config = state.config;
+    std::vector<std::string> digests;
+    for (const std::string& task : config.tasks) digests.push_back(digest_of(task));
+    const std::string& backbone = draft_.backbone_digests.at(config.backbone);
+    const std::string& name = draft_.variants[variant].name;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      used_[i] = used_[i] || is_active(sweeps::fields()[i], config);
+    }
+    TrialId id = trial_id(config, backbone, digests);
+    const auto [known, is_new] = trial_index_.emplace(id.value, sweep_.trials.size());
+    if (!is_new) {
+      SweepTrial& twin = sweep_.trials[known->second];
+      if (!name.empty() &&
+          std::find(twin.variants.begin(), twin.variants.end(), name) == twin.variants.end()) {
+        twin.variants.push_back(name);
+      }
+      if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
+      return;
+    }
+    SweepTrial trial;
+    trial.id = std::move(id);
+    if (!name.empty()) trial.variants.push_back(name);
+    if (find_module(config.module.kind)->family) {
+      trial.storage = module_storage(config, draft_.backbone_shapes.at(config.backbone));
+      trial.bls_bits = metrics::bls_bits(*trial.storage);
+    }
+    trial.storage_note = std::move(state.storage_note);
+    trial.config = std::move(state.config);
+    sweep_.trials.push_back(std::move(trial));
+  }
+
+  void note_unused(const std::vector<Setting>& settings) {
+    for (const Setting& setting : settings) {
+      if (setting.target != Target::field || used_[index_of(setting.field)]) continue;
+      sweep_.notes.push_back(
+          fmt::format("{}:{}: {} is set, but no trial uses it with its module and switches",
+                      sweep_.file.string(), setting.line, setting.name));
+    }
+  }
+
+  void write_notes() {
+    const auto note_rules = [&](const char* name, const std::vector<Rule>& rules,
+                                const std::vector<bool>& held) {
+      for (std::size_t i = 0; i < rules.size(); ++i) {
+        if (held[i]) continue;
+        sweep_.notes.push_back(fmt::format("{}:{}: this entry of {} holds for no trial",
+                                           sweep_.file.string(), rules[i].line, name));
+      }
+    };
+    note_rules("when", draft_.when, when_held_);
+    note_rules("exclude", draft_.exclude, exclude_held_);
+    note_unused(draft_.base);
+    for (const Variant& variant : draft_.variants) note_unused(variant.settings);
+    for (const Axis& axis : draft_.axes) note_unused(axis.points.front());
+    for (const Rule& rule : draft_.when) note_unused(rule.set);
+  }
+
+  const SweepDraft& draft_;
+  FileProblems& problems_;
+  Sweep& sweep_;
+  std::vector<TaskDeclaration> declared_;
+  std::map<std::string, std::size_t> variant_index_;
+  std::map<std::string, std::string> task_digests_;
+  std::unordered_map<std::string, std::size_t> trial_index_;
+  std::vector<bool> when_held_;
+  std::vector<bool> exclude_held_;
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+void expand_sweep(const SweepDraft& draft, FileProblems& problems, Sweep& sweep) {
+  Expander(draft, problems, sweep).expand();
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,595 @@
+#include "sweeps/sweep_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array kSections = {"sweep", "about", "base", "variants",
+                                  "zip",   "grid",  "when", "exclude"};
+constexpr std::array kGroups = {"module", "training", "data", "user"};
+constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
+
+std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
+
+std::string joined(const std::vector<std::string>& list) {
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+std::string with_nearest(std::string_view wanted, std::string_view word,
+                         const std::vector<std::string>& known) {
+  const std::string near = nearest_word(word, known);
+  return near.empty() ? std::string(wanted) : fmt::format("{} (nearest: {})", wanted, near);
+}
+
+// The field that a word may have meant: a bare `learning_rate` is training.learning_rate.
+std::string nearest_field(const std::string& word) {
+  std::vector<std::string> names{"task", "tasks", "user"};
+  std::vector<std::string> last_parts;
+  std::vector<std::string> of_last;
+  for (const Field& field : fields()) {
+    names.emplace_back(field.name);
+    last_parts.emplace_back(field.name.substr(field.name.find('.') + 1));
+    of_last.emplace_back(field.name);
+  }
+  const std::string full = nearest_word(word, names);
+  if (!full.empty()) return full;
+  const std::string part = nearest_word(word.substr(word.rfind('.') + 1), last_parts);
+  for (std::size_t i = 0; i < last_parts.size(); ++i) {
+    if (last_parts[i] == part) return of_last[i];
+  }
+  return "";
+}
+
+bool is_group(const std::string& key) {
+  return std::find(kGroups.begin(), kGroups.end(), key) != kGroups.end();
+}
+
+bool is_printable(const std::string& text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
+class SweepReader {
+ public:
+  SweepReader(const std::filesystem::path& file, const Locations& locations, FileProblems& problems)
+      : file_(file), locations_(locations), problems_(problems), digests_(locations.cache()) {}
+
+  SweepDraft read(const YamlNode& root) {
+    if (!root.is_map()) {
+      // An empty or broken document was reported where it was parsed.
+      if (problems_.empty()) {
+        problems_.add(root.line, "the file", shown(root), "the sections of a sweep");
+      }
+      return std::move(draft_);
+    }
+    for (const auto& [key, line] : root.keys) {
+      if (std::find(kSections.begin(), kSections.end(), key) != kSections.end()) continue;
+      const std::vector<std::string> known = words(kSections);
+      problems_.add(line, "sweep file", shown(json(key)),
+                    with_nearest("a section: " + joined(known), key, known));
+    }
+    read_names(root);
+    // Variants before what may name them, values before conditions on declared tasks.
+    const YamlNode* const base = section(root, "base");
+    // A base of the wrong kind was reported; that it names no task need not be.
+    if (const YamlNode* const any = root.find("base");
+        base == nullptr && any != nullptr && any->kind != YamlNode::Kind::null) {
+      draft_.refused = {"backbone", "task"};
+    }
+    if (base != nullptr) {
+      draft_.base_line = base->line;
+      draft_.base = settings("base", *base);
+    }
+    read_variants(root.find("variants"));
+    read_zip(root.find("zip"));
+    read_grid(root.find("grid"));
+    read_rules(root.find("when"), "when", draft_.when);
+    read_rules(root.find("exclude"), "exclude", draft_.exclude);
+    check_matches();
+    return std::move(draft_);
+  }
+
+ private:
+  using OnKey = std::function<void(const std::string& name, int line, const YamlNode& value)>;
+
+  const YamlNode* section(const YamlNode& root, const char* name) {
+    const YamlNode* const node = root.find(name);
+    if (node == nullptr || node->kind == YamlNode::Kind::null) return nullptr;
+    if (node->is_map()) return node;
+    problems_.add(node->line, name, shown(*node), "a group of keys");
+    return nullptr;
+  }
+
+  void read_names(const YamlNode& root) {
+    const YamlNode* const name = root.find("sweep");
+    constexpr std::string_view wanted = "a name of at most 100 bytes";
+    if (name == nullptr) {
+      problems_.add(1, "sweep", "nothing", wanted);
+    } else if (name->kind != YamlNode::Kind::scalar || name->text.empty() ||
+               name->text.size() > 100 || !is_printable(name->text)) {
+      problems_.add(name->line, "sweep", shown(*name), wanted);
+    } else {
+      draft_.name = name->text;
+    }
+    const YamlNode* const about = root.find("about");
+    if (about == nullptr || about->kind == YamlNode::Kind::null) return;
+    if (about->kind != YamlNode::Kind::scalar) {
+      problems_.add(about->line, "about", shown(*about), "text");
+    } else {
+      draft_.about = about->text;
+    }
+  }
+
+  void read_variants(const YamlNode* node) {
+    if (node == nullptr) {
+      draft_.variants.push_back({});
+      return;
+    }
+    if (!node->is_map() || node->items.empty()) {
+      problems_.add(node->line, "variants", node->is_map() ? "no variant" : shown(*node),
+                    "named groups of keys");
+      variants_known_ = false;
+      draft_.variants.push_back({});
+      return;
+    }
+    for (std::size_t i = 0; i < node->items.size(); ++i) {
+      const auto& [name, line] = node->keys[i];
+      if (name.empty() || name.size() > 100 || !is_printable(name)) {
+        problems_.add(line, "variants", shown(json(name)), "a name of at most 100 bytes");
+        variants_known_ = false;
+        continue;
+      }
+      const YamlNode& value = node->items[i];
+      Variant variant{name, line, {}};
+      if (value.is_map()) {
+        variant.settings = settings("variants." + name, value);
+      } else if (value.kind != YamlNode::Kind::null) {
+        problems_.add(value.line, "variants." + name, shown(value), "a group of keys");
+      }
+      draft_.variants.push_back(std::move(variant));
+    }
+    if (draft_.variants.empty()) draft_.variants.push_back({});
+  }
+
+  void read_zip(const YamlNode* node) {
+    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+    if (!node->is_sequence()) {
+      problems_.add(node->line, "zip", shown(*node), "a list of groups of lists");
+      return;
+    }
+    for (const YamlNode& group : node->items) {
+      if (!group.is_map() || group.items.empty()) {
+        problems_.add(group.line, "zip", group.is_map() ? "an empty group" : shown(group),
+                      "a group of lists");
+        continue;
+      }
+      Axis axis{group.line, {}};
+      bool equal = true;
+      std::string first;
+      walk("zip", group, [&](const std::string& name, int line, const YamlNode& value) {
+        const std::vector<Setting> list = settings_of_list("zip", name, line, value);
+        if (!value.is_sequence() || value.items.empty()) {
+          equal = false;
+          return;
+        }
+        if (first.empty()) {
+          first = name;
+          axis.points.resize(value.items.size());
+        }
+        if (axis.points.size() != value.items.size()) {
+          problems_.add(line, "zip", fmt::format("{} values of {}", value.items.size(), name),
+                        fmt::format("{} as of {}", axis.points.size(), first));
+          equal = false;
+          return;
+        }
+        // A value that was refused leaves its point without it.
+        for (const Setting& setting : list) {
+          axis.points[list_index_.at(&setting - list.data())].push_back(setting);
+        }
+      });
+      if (equal && !axis.points.empty()) draft_.axes.push_back(std::move(axis));
+    }
+  }
+
+  void read_grid(const YamlNode* node) {
+    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+    if (!node->is_map()) {
+      problems_.add(node->line, "grid", shown(*node), "a group of lists");
+      return;
+    }
+    walk("grid", *node, [&](const std::string& name, int line, const YamlNode& value) {
+      Axis axis{line, {}};
+      for (Setting& setting : settings_of_list("grid", name, line, value)) {
+        axis.points.push_back({std::move(setting)});
+      }
+      if (!axis.points.empty()) draft_.axes.push_back(std::move(axis));
+    });
+  }
+
+  void read_rules(const YamlNode* node, const std::string& name, std::vector<Rule>& rules) {
+    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+    const bool sets = name == "when";
+    const char* const wanted = sets ? "a list of {if: {…}, set: {…}}" : "a list of groups of keys";
+    if (!node->is_sequence()) {
+      problems_.add(node->line, name, shown(*node), wanted);
+      return;
+    }
+    for (const YamlNode& entry : node->items) {
+      if (!entry.is_map() || entry.items.empty()) {
+        problems_.add(entry.line, name, entry.is_map() ? "an empty group" : shown(entry), wanted);
+        continue;
+      }
+      Rule rule{entry.line, {}, {}};
+      if (!sets) {
+        rule.conditions = conditions(name, entry);
+        if (!rule.conditions.empty()) rules.push_back(std::move(rule));
+        continue;
+      }
+      for (const auto& [key, line] : entry.keys) {
+        if (key != "if" && key != "set") problems_.add(line, name, shown(json(key)), "if and set");
+      }
+      const YamlNode* const condition = entry.find("if");
+      const YamlNode* const set = entry.find("set");
+      for (const auto& [key, part] : {std::pair("if", condition), std::pair("set", set)}) {
+        if (part != nullptr && part->is_map() && !part->items.empty()) continue;
+        problems_.add(part == nullptr ? entry.line : part->line, fmt::format("{}.{}", name, key),
+                      part == nullptr  ? "nothing"
+                      : part->is_map() ? "an empty group"
+                                       : shown(*part),
+                      "a group of keys");
+      }
+      if (condition != nullptr && condition->is_map()) {
+        rule.conditions = conditions("when.if", *condition);
+      }
+      if (set != nullptr && set->is_map()) rule.set = settings("when.set", *set);
+      if (!rule.conditions.empty()) rules.push_back(std::move(rule));
+    }
+  }
+
+  // Calls `on_key` with the dotted name of every key, groups opened, each name once.
+  void walk(const std::string& where, const YamlNode& node, const OnKey& on_key) {
+    std::map<std::string, int> seen;
+    const auto visit = [&](const std::string& name, int line, const YamlNode& value) {
+      // task and tasks are two spellings of one field.
+      const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
+      if (!is_new) {
+        problems_.add(line, where, fmt::format("{} a second time", shown(json(name))),
+                      fmt::format("it once (first in line {})", known->second));
+        return;
+      }
+      on_key(name, line, value);
+    };
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const auto& [key, line] = node.keys[i];
+      const YamlNode& value = node.items[i];
+      if (!is_group(key)) {
+        visit(key, line, value);
+      } else if (value.is_map()) {
+        for (std::size_t j = 0; j < value.items.size(); ++j) {
+          visit(key + "." + value.keys[j].first, value.keys[j].second, value.items[j]);
+        }
+      } else if (value.kind != YamlNode::Kind::null) {
+        problems_.add(value.line, where + "." + key, shown(value), "a group of keys");
+      }
+    }
+  }
+
+  std::vector<Setting> settings(const std::string& where, const YamlNode& node) {
+    std::vector<Setting> list;
+    walk(where, node, [&](const std::string& name, int line, const YamlNode& value) {
+      Setting setting;
+      if (find_target(where, name, line, setting) && read_value(setting, value, true)) {
+        list.push_back(std::move(setting));
+      }
+    });
+    return list;
+  }
+
+  // The settings of `name: [value, …]`; list_index_ says from which place of the list each came.
+  std::vector<Setting> settings_of_list(const std::string& where, const std::string& name, int line,
+                                        const YamlNode& value) {
+    std::vector<Setting> list;
+    list_index_.clear();
+    Setting setting;
+    if (!find_target(where, name, line, setting)) return list;
+    if (!value.is_sequence() || value.items.empty()) {
+      problems_.add(value.line, name, value.is_sequence() ? "an empty list" : shown(value),
+                    "a list of values");
+      draft_.refused.insert(name);
+      return list;
+    }
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      Setting one = setting;
+      if (!read_value(one, value.items[i], true)) continue;
+      list.push_back(std::move(one));
+      list_index_.push_back(i);
+    }
+    return list;
+  }
+
+  std::vector<Condition> conditions(const std::string& where, const YamlNode& node) {
+    std::vector<Condition> list;
+    bool complete = true;
+    walk(where, node, [&](const std::string& name, int line, const YamlNode& value) {
+      Condition condition;
+      condition.name = name;
+      Setting setting;
+      if (name == "variant") {
+        condition.target = Target::variant;
+      } else if (find_target(where, name, line, setting)) {
+        condition.target = setting.target;
+        condition.field = setting.field;
+        condition.name = setting.name;
+      } else {
+        complete = false;
+        return;
+      }
+      // One value, or any of a list; `tasks` is a list itself.
+      const bool several = value.is_sequence() && name != "tasks";
+      const std::vector<YamlNode> one{several ? YamlNode() : value};
+      for (const YamlNode& item : several ? value.items : one) {
+        if (condition.target == Target::variant) {
+          complete = read_variant_name(where, item, condition) && complete;
+          continue;
+        }
+        Setting wanted = setting;
+        if (read_value(wanted, item, false)) {
+          condition.any_of.push_back(std::get<json>(wanted.value));
+        } else {
+          complete = false;
+        }
+      }
+      if (several && value.items.empty()) {
+        problems_.add(value.line, where + "." + name, "an empty list",
+                      "a value, or a list of some");
+        complete = false;
+      }
+      list.push_back(std::move(condition));
+    });
+    // A rule that lost a condition would hold too often.
+    if (!complete) list.clear();
+    return list;
+  }
+
+  bool read_variant_name(const std::string& where, const YamlNode& node, Condition& condition) {
+    if (node.kind != YamlNode::Kind::scalar) {
+      problems_.add(node.line, where + ".variant", shown(node), "the name of a variant");
+      return false;
+    }
+    condition.any_of.emplace_back(node.text);
+    return check_variant(where + ".variant", node.line, node.text);
+  }
+
+  bool check_variant(const std::string& where, int line, const std::string& name) {
+    if (!variants_known_) return false;
+    std::vector<std::string> known;
+    for (const Variant& variant : draft_.variants) {
+      if (variant.name == name && !name.empty()) return true;
+      known.push_back(variant.name);
+    }
+    problems_.add(line, where, shown(json(name)),
+                  with_nearest("the name of a variant", name, known));
+    return false;
+  }
+
+  bool find_target(const std::string& where, const std::string& name, int line, Setting& setting) {
+    setting.line = line;
+    setting.name = name;
+    if (name == "task" || name == "tasks") {
+      setting.target = Target::tasks;
+      return true;
+    }
+    if (name.starts_with("user.")) {
+      setting.target = Target::user;
+      setting.name = name.substr(5);
+      return true;
+    }
+    setting.field = find_field(name);
+    if (setting.field != nullptr) return true;
+    const std::string near = nearest_field(name);
+    problems_.add(line, where, shown(json(name)),
+                  near.empty() ? "a field of a trial"
+                               : fmt::format("a field of a trial (nearest: {})", near));
+    return false;
+  }
+
+  bool read_value(Setting& setting, const YamlNode& node, bool may_match) {
+    const bool good = read_good_value(setting, node, may_match);
+    // What a condition compares with leaves the trial's own values alone.
+    if (!good && may_match)
+      draft_.refused.insert(setting.target == Target::tasks ? "task" : setting.name);
+    return good;
+  }
+
+  bool read_good_value(Setting& setting, const YamlNode& node, bool may_match) {
+    if (node.is_map() && node.find("match_storage_of") != nullptr) {
+      return read_match(setting, node, may_match);
+    }
+    switch (setting.target) {
+      case Target::tasks:
+        return read_tasks(setting, node);
+      case Target::user:
+        if (node.is_map() || node.is_sequence()) {
+          problems_.add(node.line, "user." + setting.name, shown(node),
+                        "text, a number, true, false or null (user is flat)");
+          return false;
+        }
+        setting.value = to_json(node);
+        return true;
+      case Target::field:
+      case Target::variant:
+        break;
+    }
+    json value = to_json(node);
+    TrialConfig scratch;
+    if (setting.name == "module.kind" && value.is_string() &&
+        find_module(value.get_ref<const std::string&>()) == nullptr) {
+      std::vector<std::string> kinds;
+      for (const ModuleRow& row : modules()) kinds.emplace_back(row.kind);
+      problems_.add(node.line, setting.name, shown(node),
+                    with_nearest(setting.field->wanted, node.text, kinds));
+      return false;
+    }
+    if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch)) {
+      problems_.add(node.line, setting.name, shown(node), setting.field->wanted);
+      return false;
+    }
+    setting.value = std::move(value);
+    return setting.name != "backbone" || read_backbone(setting, node);
+  }
+
+  bool read_match(Setting& setting, const YamlNode& node, bool may_match) {
+    const bool is_size = setting.name == "module.sparsity_ratio" ||
+                         std::any_of(modules().begin(), modules().end(), [&](const ModuleRow& row) {
+                           return row.size_field == setting.name;
+                         });
+    if (!may_match || setting.target != Target::field || !is_size) {
+      problems_.add(node.line, setting.name, "match_storage_of",
+                    may_match && setting.field != nullptr ? setting.field->wanted
+                                                          : "a value to compare with");
+      return false;
+    }
+    const YamlNode& target = *node.find("match_storage_of");
+    if (node.items.size() != 1 || target.kind != YamlNode::Kind::scalar) {
+      problems_.add(node.line, setting.name,
+                    node.items.size() != 1 ? "match_storage_of with other keys" : shown(target),
+                    "{match_storage_of: VARIANT}");
+      return false;
+    }
+    setting.value = MatchStorage{target.text};
+    matches_.push_back({target.line, setting.name, target.text});
+    return true;
+  }
+
+  bool read_tasks(Setting& setting, const YamlNode& node) {
+    json names = json::array();
+    if (setting.name == "task") {
+      if (!read_task(node, names)) return false;
+    } else if (!node.is_sequence() || node.items.empty()) {
+      problems_.add(node.line, "tasks", node.is_sequence() ? "an empty list" : shown(node),
+                    "a list of tasks");
+      return false;
+    } else {
+      for (const YamlNode& item : node.items) {
+        if (!read_task(item, names)) return false;
+      }
+    }
+    setting.value = std::move(names);
+    return true;
+  }
+
+  bool read_task(const YamlNode& node, json& names) {
+    const json value = to_json(node);
+    if (!value.is_string()) {
+      problems_.add(node.line, "task", shown(node), kTaskWanted);
+      return false;
+    }
+    const auto name = value.get<std::string>();
+    if (name.ends_with(".yaml") || name.ends_with(".yml")) return declare(node.line, name, names);
+    if (find_task(name) == nullptr && !draft_.declared.contains(name)) {
+      std::vector<std::string> known;
+      for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
+      for (const auto& [other, task] : draft_.declared) known.push_back(other);
+      problems_.add(node.line, "task", shown(node), with_nearest(kTaskWanted, name, known));
+      return false;
+    }
+    names.push_back(name);
+    return true;
+  }
+
+  bool declare(int line, const std::string& path, json& names) {
+    const auto known = declared_by_path_.find(path);
+    if (known != declared_by_path_.end()) {
+      if (known->second.empty()) return false;  // reported when it was read
+      names.push_back(known->second);
+      return true;
+    }
+    std::string& name = declared_by_path_[path];
+    try {
+      TaskDeclaration task =
+          load_task((std::filesystem::absolute(file_).parent_path() / path).lexically_normal());
+      const auto same = draft_.declared.find(task.name);
+      if (same != draft_.declared.end() && task_digest(same->second) != task_digest(task)) {
+        problems_.add(line, "task", fmt::format("{} for the task {}", path, task.name),
+                      "one declaration of it");
+        return false;
+      }
+      name = task.name;
+      draft_.declared[name] = std::move(task);
+      names.push_back(name);
+      return true;
+    } catch (const SweepFileError& error) {
+      for (const std::string& problem : error.problems()) problems_.add_foreign(line, problem);
+    } catch (const Error& error) {
+      problems_.add(line, "task", fmt::format("no declaration ({})", error.what()), kTaskWanted);
+    }
+    return false;
+  }
+
+  // A path is made absolute: the configuration must not depend on where it is read.
+  bool read_backbone(Setting& setting, const YamlNode& node) {
+    const auto written = std::get<json>(setting.value).get<std::string>();
+    const std::filesystem::path here = std::filesystem::absolute(file_).parent_path();
+    std::string name = written;
+    if (written.find('/') != std::string::npos) {
+      name = (here / written).lexically_normal().string();
+      if (name.size() > 1 && name.ends_with('/')) name.pop_back();
+    }
+    setting.value = name;
+    if (draft_.backbone_digests.contains(name)) return true;
+    if (bad_backbones_.contains(name)) return false;
+    try {
+      const std::filesystem::path folder = backbone_folder(locations_, name, here);
+      draft_.backbone_shapes[name] = read_backbone_shape(folder);
+      draft_.backbone_digests[name] = backbone_digest(folder, digests_);
+      draft_.backbone_folders[name] = folder;
+      return true;
+    } catch (const Error& error) {
+      bad_backbones_.insert(name);
+      problems_.add_text(node.line, error.what());
+    }
+    return false;
+  }
+
+  void check_matches() {
+    for (const auto& match : matches_) {
+      check_variant(match.field + ".match_storage_of", match.line, match.variant);
+    }
+  }
+
+  struct Match {
+    int line;
+    std::string field;
+    std::string variant;
+  };
+
+  const std::filesystem::path& file_;
+  const Locations& locations_;
+  FileProblems& problems_;
+  FileDigests digests_;
+  SweepDraft draft_;
+  bool variants_known_ = true;
+  std::vector<std::size_t> list_index_;
+  std::vector<Match> matches_;
+  std::map<std::string, std::string> declared_by_path_;
+  std::set<std::string> bad_backbones_;
+};
+
+}  // namespace
+
+SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
+                      const Locations& locations, FileProblems& problems) {
+  return SweepReader(file, locations, problems).read(root);
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sweeps/fields.h"
+#include "sweeps/locations.h"
+#include "sweeps/sweep_file.h"
+#include "sweeps/yaml_tree.h"
+
+namespace petlab::sweeps {
+
+/// `{match_storage_of: VARIANT}` in place of a value.
+struct MatchStorage {
+  std::string variant;
+};
+
+/// What a key of a sweep file is about.
+enum class Target {
+  field,    ///< a row of fields()
+  tasks,    ///< `task` and `tasks`; the value is the list of names
+  user,     ///< `user.NAME`
+  variant,  ///< in conditions only
+};
+
+/// `key: value`, checked on its own.
+struct Setting {
+  Target target = Target::field;
+  const Field* field = nullptr;
+  std::string name;  // dotted; for user without "user."
+  std::variant<nlohmann::json, MatchStorage> value;
+  int line = 0;
+};
+
+/// One list of a grid, or one group of lists of a zip: a trial takes one of its points.
+struct Axis {
+  int line = 0;
+  std::vector<std::vector<Setting>> points;
+};
+
+/// `key: value` or `key: [value, …]` of an `if` or an `exclude`.
+struct Condition {
+  Target target = Target::field;
+  const Field* field = nullptr;
+  std::string name;
+  std::vector<nlohmann::json> any_of;
+};
+
+/// An entry of `when` or, without settings, of `exclude`.
+struct Rule {
+  int line = 0;
+  std::vector<Condition> conditions;  // all must hold
+  std::vector<Setting> set;
+};
+
+struct Variant {
+  std::string name;  // empty: a sweep without variants
+  int line = 0;
+  std::vector<Setting> settings;
+};
+
+/// A sweep file read, every value checked on its own, nothing expanded.
+struct SweepDraft {
+  std::string name;
+  std::string about;
+  int base_line = 1;
+  std::vector<Setting> base;
+  std::vector<Variant> variants;  // at least one
+  std::vector<Axis> axes;         // zip groups, then grid lists
+  std::vector<Rule> when;
+  std::vector<Rule> exclude;
+  /// Fields of which some value was refused: what follows from that is not reported again.
+  std::set<std::string> refused;
+  std::map<std::string, TaskDeclaration> declared;  // the user's own tasks, by name
+  std::map<std::string, std::filesystem::path> backbone_folders;
+  std::map<std::string, BackboneShape> backbone_shapes;
+  std::map<std::string, std::string> backbone_digests;
+};
+
+/// Reads the sections of a sweep file, and what they name: backbones (shape and digest) and
+/// declared tasks. Problems are added to `problems`.
+SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
+                      const Locations& locations, FileProblems& problems);
+
+/// design: variant, zip, grid, when, solve sizes, exclude, validate, merge equal ids. Adds to
+/// `problems`, and fills trials and notes.
+void expand_sweep(const SweepDraft& draft, FileProblems& problems, Sweep& sweep);
+
+}  // namespace petlab::sweeps

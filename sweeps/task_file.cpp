@@ -1,0 +1,345 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "metrics/metric_table.h"
+#include "sweeps/catalog.h"
+#include "sweeps/files.h"
+#include "sweeps/task.h"
+#include "sweeps/yaml_tree.h"
+
+namespace petlab::sweeps {
+namespace {
+
+constexpr std::array kKeys = {"task",   "about",   "source",          "files",       "split",
+                              "format", "header",  "skip_short_rows", "columns",     "labels",
+                              "score",  "metrics", "select_by",       "text_to_text"};
+
+class TaskReader {
+ public:
+  TaskReader(const std::filesystem::path& file, FileProblems& problems) : problems_(problems) {
+    task_.folder = std::filesystem::absolute(file).parent_path().lexically_normal();
+  }
+
+  TaskDeclaration read(const YamlNode& root) {
+    if (!root.is_map()) {
+      if (problems_.empty()) problems_.add(root.line, "the file", shown(root), "a task");
+      return std::move(task_);
+    }
+    check_keys("a task", root, {kKeys.begin(), kKeys.end()});
+    task_.name = text(root, "task", true);
+    check_name(root);
+    task_.help = text(root, "about", false);
+    task_.source = text(root, "source", false);
+    read_columns(root);
+    read_split_and_files(root);
+    flag(root, "header", layout_.header);
+    flag(root, "skip_short_rows", layout_.skip_short_rows);
+    read_labels(root);
+    read_score(root);
+    read_metrics(root);
+    read_text_to_text(root);
+    task_.layouts = {std::move(layout_)};
+    return std::move(task_);
+  }
+
+ private:
+  void check_keys(const std::string& what, const YamlNode& map,
+                  const std::vector<std::string>& known) {
+    for (const auto& [key, line] : map.keys) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string near = nearest_word(key, known);
+      problems_.add(line, what, fmt::format("the key '{}'", key),
+                    fmt::format("one of {}{}", fmt::join(known, ", "),
+                                near.empty() ? "" : fmt::format(" (nearest: {})", near)));
+    }
+  }
+
+  std::string text(const YamlNode& map, const std::string& key, bool needed,
+                   const std::string& where = "") {
+    const YamlNode* const node = map.find(key);
+    const bool absent = node == nullptr || node->kind == YamlNode::Kind::null;
+    if (absent && !needed) return "";
+    if (absent || node->kind != YamlNode::Kind::scalar || (needed && node->text.empty())) {
+      problems_.add(node == nullptr ? map.line : node->line, where + key,
+                    absent ? "nothing" : shown(*node), "text");
+      return "";
+    }
+    return node->text;
+  }
+
+  // One text, or a list of them.
+  std::vector<std::string> texts(const std::string& name, const YamlNode& node) {
+    std::vector<std::string> list;
+    const std::vector<YamlNode> one{node.is_sequence() ? YamlNode() : node};
+    for (const YamlNode& item : node.is_sequence() ? node.items : one) {
+      if (item.kind == YamlNode::Kind::scalar) {
+        list.push_back(item.text);
+      } else {
+        problems_.add(item.line, name, shown(item), "text");
+      }
+    }
+    return list;
+  }
+
+  void flag(const YamlNode& map, const std::string& key, bool& target) {
+    const YamlNode* const node = map.find(key);
+    if (node == nullptr) return;
+    const nlohmann::json value = to_json(*node);
+    if (value.is_boolean()) {
+      target = value.get<bool>();
+    } else {
+      problems_.add(node->line, key, shown(*node), "true or false");
+    }
+  }
+
+  const YamlNode* group(const YamlNode& map, const std::string& key, bool needed,
+                        const std::string& wanted) {
+    const YamlNode* const node = map.find(key);
+    if (node != nullptr && node->is_map()) return node;
+    if (node != nullptr) {
+      problems_.add(node->line, key, shown(*node), wanted);
+    } else if (needed) {
+      problems_.add(map.line, key, "nothing", wanted);
+    }
+    return nullptr;
+  }
+
+  void check_name(const YamlNode& root) {
+    const auto allowed = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '_' || c == '.';
+    };
+    const std::string& name = task_.name;
+    if (name.empty()) return;
+    const int line = root.find("task")->line;
+    if (!std::all_of(name.begin(), name.end(), allowed) || name.size() > 100) {
+      problems_.add(line, "task", shown(*root.find("task")),
+                    "at most 100 letters, digits, '-', '_' and '.'");
+    } else if (find_task(name) != nullptr) {
+      problems_.add(line, "task", shown(*root.find("task")), "a name that no built-in task has");
+    }
+  }
+
+  void read_columns(const YamlNode& root) {
+    const YamlNode* const columns =
+        group(root, "columns", true, "{text: …, label: …} (or score, or sign, for label)");
+    if (columns == nullptr) return;
+    check_keys("columns", *columns, {"text", "label", "score", "sign"});
+    if (const YamlNode* const node = columns->find("text")) {
+      layout_.text_columns = texts("columns.text", *node);
+    }
+    if (layout_.text_columns.empty() || layout_.text_columns.size() > 2) {
+      problems_.add(columns->line, "columns.text",
+                    fmt::format("{} columns", layout_.text_columns.size()), "one column or two");
+    }
+    int targets = 0;
+    for (const TargetRule rule : {TargetRule::label, TargetRule::score, TargetRule::sign}) {
+      const std::string key(to_string(rule));
+      if (columns->find(key) == nullptr) continue;
+      ++targets;
+      task_.target = rule;
+      layout_.target_column = text(*columns, key, true, "columns.");
+    }
+    if (targets != 1) {
+      problems_.add(columns->line, "columns", fmt::format("{} of label, score and sign", targets),
+                    "one of them");
+    }
+    task_.kind =
+        task_.target == TargetRule::score ? TaskKind::regression : TaskKind::classification;
+  }
+
+  void read_split_and_files(const YamlNode& root) {
+    if (const YamlNode* const node = root.find("split")) {
+      bool known = false;
+      for (const SplitRule rule :
+           {SplitRule::given, SplitRule::glue_small, SplitRule::glue_large, SplitRule::one_file}) {
+        if (node->text != to_string(rule)) continue;
+        task_.split = rule;
+        known = true;
+      }
+      if (!known) {
+        problems_.add(node->line, "split", shown(*node),
+                      "given, glue_small, glue_large or one_file");
+      }
+    }
+    const YamlNode* const files = group(root, "files", true, "{train: …, validation: …, test: …}");
+    if (files == nullptr) return;
+    check_keys("files", *files, {"train", "validation", "test"});
+    const bool wants_validation = task_.split != SplitRule::one_file;
+    const bool wants_test = task_.split == SplitRule::given;
+    layout_.train = text(*files, "train", true, "files.");
+    layout_.validation = text(*files, "validation", wants_validation, "files.");
+    layout_.test = text(*files, "test", wants_test, "files.");
+    for (const auto& [key, wanted] :
+         {std::pair("validation", wants_validation), std::pair("test", wants_test)}) {
+      const YamlNode* const node = files->find(key);
+      if (wanted || node == nullptr || node->kind == YamlNode::Kind::null) continue;
+      problems_.add(node->line, fmt::format("files.{}", key), shown(*node),
+                    fmt::format("nothing with split {}", to_string(task_.split)));
+    }
+    read_format(root, *files);
+  }
+
+  void read_format(const YamlNode& root, const YamlNode& files) {
+    const YamlNode* const node = root.find("format");
+    const std::size_t dot = layout_.train.rfind('.');
+    const std::string word = node != nullptr            ? node->text
+                             : dot == std::string::npos ? ""
+                                                        : layout_.train.substr(dot + 1);
+    for (const FileFormat format : {FileFormat::tsv, FileFormat::csv, FileFormat::jsonl}) {
+      if (word != to_string(format)) continue;
+      layout_.format = format;
+      return;
+    }
+    if (node == nullptr && layout_.train.empty()) return;  // reported
+    problems_.add(
+        node == nullptr ? files.line : node->line, "format",
+        node == nullptr ? fmt::format("none, and the file {}", layout_.train) : shown(*node),
+        "tsv, csv or jsonl");
+  }
+
+  void read_labels(const YamlNode& root) {
+    const YamlNode* const node = root.find("labels");
+    if (task_.target == TargetRule::score) {
+      if (node != nullptr) {
+        problems_.add(node->line, "labels", shown(*node), "nothing with columns.score");
+      }
+      return;
+    }
+    if (node != nullptr) {
+      task_.classes = texts("labels", *node);
+    } else if (task_.target == TargetRule::sign) {
+      task_.classes = {"negative", "positive"};
+    }
+    const bool is_sign = task_.target == TargetRule::sign;
+    const std::size_t most = is_sign ? 2 : 1000;
+    const int line = node == nullptr ? root.line : node->line;
+    if (task_.classes.size() < 2 || task_.classes.size() > most) {
+      problems_.add(line, "labels", fmt::format("{} labels", task_.classes.size()),
+                    is_sign ? "two" : "2 to 1000");
+    }
+    std::vector<std::string> sorted = task_.classes;
+    std::sort(sorted.begin(), sorted.end());
+    if (const auto twin = std::adjacent_find(sorted.begin(), sorted.end()); twin != sorted.end()) {
+      problems_.add(line, "labels", fmt::format("'{}' twice", *twin), "each label once");
+    }
+  }
+
+  void read_score(const YamlNode& root) {
+    const YamlNode* const score = root.find("score");
+    if (score == nullptr) return;
+    if (task_.target == TargetRule::label || !score->is_map()) {
+      problems_.add(score->line, "score", shown(*score),
+                    score->is_map() ? "nothing with columns.label" : "{min: NUMBER, max: NUMBER}");
+      return;
+    }
+    check_keys("score", *score, {"min", "max"});
+    for (auto& [key, bound] :
+         {std::pair("min", &task_.score_min), std::pair("max", &task_.score_max)}) {
+      const YamlNode* const node = score->find(key);
+      if (node == nullptr) continue;
+      const nlohmann::json value = to_json(*node);
+      if (value.is_number()) {
+        *bound = value.get<double>();
+      } else {
+        problems_.add(node->line, fmt::format("score.{}", key), shown(*node), "a number");
+      }
+    }
+    if (task_.score_min && task_.score_max && *task_.score_min >= *task_.score_max) {
+      problems_.add(score->line, "score",
+                    fmt::format("min {} and max {}", *task_.score_min, *task_.score_max),
+                    "min < max");
+    }
+  }
+
+  void read_metrics(const YamlNode& root) {
+    const bool labels = task_.kind == TaskKind::classification;
+    const metrics::MetricInput input =
+        labels ? metrics::MetricInput::labels : metrics::MetricInput::scores;
+    std::vector<std::string> known;
+    for (const metrics::MetricRow& row : metrics::metric_table()) {
+      if (row.input == input) known.emplace_back(row.name);
+    }
+    const auto read = [&](const char* key, const std::vector<std::string>& allowed,
+                          const YamlNode& node) {
+      std::vector<std::string> list = texts(key, node);
+      for (const std::string& name : list) {
+        if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+        const std::string near = nearest_word(name, allowed);
+        problems_.add(node.line, key, fmt::format("'{}'", name),
+                      fmt::format("one of {}{}", fmt::join(allowed, ", "),
+                                  near.empty() ? "" : fmt::format(" (nearest: {})", near)));
+      }
+      if (list.empty()) problems_.add(node.line, key, "no metric", "at least one");
+      return list;
+    };
+    const YamlNode* const listed = root.find("metrics");
+    if (listed == nullptr) {
+      problems_.add(root.line, "metrics", "nothing", "a list of metrics");
+      return;
+    }
+    task_.metrics = read("metrics", known, *listed);
+    const YamlNode* const chosen = root.find("select_by");
+    task_.select_by = chosen == nullptr ? task_.metrics : read("select_by", task_.metrics, *chosen);
+    if (!task_.metrics.empty() && task_.classes.size() > 2) {
+      check_binary(*listed);
+    }
+  }
+
+  // F1 is the score of the second class, so it says nothing of three.
+  void check_binary(const YamlNode& node) {
+    if (std::find(task_.metrics.begin(), task_.metrics.end(), "f1") == task_.metrics.end()) return;
+    problems_.add(node.line, "metrics", fmt::format("f1 with {} labels", task_.classes.size()),
+                  "two labels, or other metrics");
+  }
+
+  void read_text_to_text(const YamlNode& root) {
+    const YamlNode* const node = root.find("text_to_text");
+    if (node == nullptr) {
+      task_.text_to_text.source = task_.name;
+      for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
+        task_.text_to_text.source += fmt::format(" {}: {{text{}}}", layout_.text_columns[i], i + 1);
+      }
+      return;
+    }
+    if (!node->is_map()) {
+      problems_.add(node->line, "text_to_text", shown(*node), "{source: …, targets: […]}");
+      return;
+    }
+    check_keys("text_to_text", *node, {"source", "targets"});
+    task_.text_to_text.source = text(*node, "source", true, "text_to_text.");
+    for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
+      const std::string place = fmt::format("{{text{}}}", i + 1);
+      if (task_.text_to_text.source.find(place) != std::string::npos) continue;
+      problems_.add(node->line, "text_to_text.source", fmt::format("no {}", place),
+                    "a place for every text column");
+    }
+    const YamlNode* const targets = node->find("targets");
+    if (targets == nullptr) return;
+    task_.text_to_text.targets = texts("text_to_text.targets", *targets);
+    if (task_.text_to_text.targets.size() != task_.classes.size()) {
+      problems_.add(targets->line, "text_to_text.targets",
+                    fmt::format("{} targets", task_.text_to_text.targets.size()),
+                    fmt::format("{}, one a label", task_.classes.size()));
+    }
+  }
+
+  FileProblems& problems_;
+  TaskDeclaration task_;
+  TaskLayout layout_;
+};
+
+}  // namespace
+
+TaskDeclaration load_task(const std::filesystem::path& file) {
+  FileProblems problems(file);
+  const YamlNode root = parse_yaml(read_file(file, 4 * kMaxYamlBytes), problems);
+  TaskDeclaration task = TaskReader(file, problems).read(root);
+  problems.throw_if_any();
+  return task;
+}
+
+}  // namespace petlab::sweeps
