@@ -6,13 +6,18 @@
 #include <stdexcept>
 #include <string>
 
+#include "cli/ingest.h"
+#include "cli/query.h"
 #include "cli/version.h"
 
 namespace petlab::cli {
 
 std::span<const Subcommand> subcommands() {
   // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
-  static const std::vector<Subcommand> table = {};
+  static const std::vector<Subcommand> table = {
+      {"query", "ask the database in SQL, read-only", make_query},
+      {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
+  };
   return table;
 }
 

@@ -1,0 +1,62 @@
+#include "cli/ingest.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+
+#include "cli/database_option.h"
+#include "orchestrator/rebuild.h"
+#include "results/store.h"
+
+namespace petlab::cli {
+namespace {
+
+struct Options {
+  std::filesystem::path database;
+  std::filesystem::path runs;
+  bool rebuild = false;
+};
+
+int ingest(const Options& options, Streams streams) {
+  std::filesystem::path database = options.database;
+  if (database.empty()) {
+    database = options.rebuild ? std::filesystem::path("petlab.db") : database_to_read("");
+  }
+  std::filesystem::path runs = options.runs;
+  if (runs.empty()) runs = std::filesystem::path(database).replace_extension(".runs");
+  if (!std::filesystem::is_directory(runs)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: there is no such folder; name the runs folder with --runs", runs.string()));
+  }
+  orchestrator::RunsSummary summary;
+  if (options.rebuild) {
+    summary = orchestrator::rebuild(runs, database);
+  } else {
+    results::Store store(database);
+    summary = orchestrator::ingest_runs(store, runs);
+  }
+  for (const std::string& problem : summary.left_out) {
+    streams.err << "petlab: left out: " << problem << '\n';
+  }
+  streams.out << fmt::format("{}: {} sweeps, {} trials, {} attempts, {} new events from {}\n",
+                             database.string(), summary.sweeps, summary.trials, summary.attempts,
+                             summary.events, runs.string());
+  return summary.left_out.empty() ? kDone : kSomeFailed;
+}
+
+}  // namespace
+
+std::function<int()> make_ingest(CLI::App& app, Streams streams) {
+  auto options = std::make_shared<Options>();
+  app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
+  app.add_option("--runs", options->runs,
+                 "the runs folder (default: beside the database, its name with .runs)");
+  app.add_flag("--rebuild", options->rebuild,
+               "make the database anew; it must not exist (move the old one away)");
+  return [options, streams] { return ingest(*options, streams); };
+}
+
+}  // namespace petlab::cli
