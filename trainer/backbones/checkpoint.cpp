@@ -10,6 +10,7 @@
 
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/backbones/safetensors.h"
+#include "trainer/backbones/torch_file.h"
 #include "trainer/error.h"
 
 namespace petlab::trainer {
@@ -107,6 +108,12 @@ Checkpoint open_checkpoint_file(const std::filesystem::path& file) {
     const SafetensorsFile safetensors = SafetensorsFile::open(file);
     for (const std::string& tensor : safetensors.names()) {
       result.tensors.emplace(tensor, Checkpoint::Entry{safetensors.tensor(tensor), result.source});
+    }
+    return result;
+  }
+  if (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth")) {
+    for (auto& [tensor, view] : read_torch_file(FileBytes::map(file))) {
+      result.tensors.emplace(tensor, Checkpoint::Entry{std::move(view), result.source});
     }
     return result;
   }

@@ -91,6 +91,14 @@ TEST_CASE("golden checkpoints hold the same weights in every format", "[trainer]
     INFO(name);
     CHECK(same(tensor, sharded.tensors.at(name)));
   }
+  const Checkpoint pickled = open_checkpoint_file(folder / "pytorch_model.bin");
+  const Checkpoint mapped = open_checkpoint(folder);
+  CHECK(pickled.tensors.count("roberta.embeddings.position_ids") == 1);
+  for (const auto& [name, entry] : mapped.tensors) {
+    INFO(name);
+    REQUIRE(pickled.tensors.count(name) == 1);
+    CHECK(same(entry.tensor, pickled.tensors.at(name).tensor));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,185 @@
+#include "trainer/backbones/torch_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/backbones/pickle.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/backbones/zip_archive.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string u16(std::uint16_t value) { return {reinterpret_cast<const char*>(&value), 2}; }
+std::string u32(std::uint32_t value) { return {reinterpret_cast<const char*>(&value), 4}; }
+
+/// A zip archive of stored entries, as torch writes it but for what `method` says.
+std::string zip(const std::vector<std::pair<std::string, std::string>>& entries,
+                std::uint16_t method = 0) {
+  std::string body, directory;
+  for (const auto& [name, data] : entries) {
+    const auto size = static_cast<std::uint32_t>(data.size());
+    const auto offset = static_cast<std::uint32_t>(body.size());
+    const std::string common = u16(0) + u16(method) + u32(0) + u32(0) + u32(size) + u32(size) +
+                               u16(static_cast<std::uint16_t>(name.size())) + u16(0);
+    body += "PK\x03\x04" + u16(20) + common + name + data;
+    directory += "PK\x01\x02" + u16(20) + u16(20) + common + u16(0) + u16(0) + u16(0) + u32(0) +
+                 u32(offset) + name;
+  }
+  const auto count = static_cast<std::uint16_t>(entries.size());
+  return body + directory + "PK\x05\x06" + u32(0) + u16(count) + u16(count) +
+         u32(static_cast<std::uint32_t>(directory.size())) +
+         u32(static_cast<std::uint32_t>(body.size())) + u16(0);
+}
+
+/// The pickle of {"t": tensor} with these sizes and strides over storage "0" of 6 floats.
+std::string tensor_pickle(const std::string& offset, const std::string& sizes,
+                          const std::string& strides) {
+  return std::string("\x80\x02}X\x01\x00\x00\x00t", 9) + "ctorch._utils\n_rebuild_tensor_v2\n((X" +
+         u32(7) + "storagectorch\nFloatStorage\nX" + u32(1) + "0X" + u32(3) + "cpuK\x06tQ" +
+         offset + sizes + strides + "\x89}tRs.";
+}
+
+std::map<std::string, TensorView> read(const std::string& file) {
+  return read_torch_file(FileBytes::own("m.bin", bytes_of(file)));
+}
+
+std::string refusal(const std::string& file) {
+  try {
+    read(file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string storage() {
+  const float values[] = {0, 1, 2, 3, 4, 5};
+  return {reinterpret_cast<const char*>(values), sizeof(values)};
+}
+
+std::string archive(const std::string& pickle) {
+  return zip({{"m/data.pkl", pickle}, {"m/data/0", storage()}, {"m/byteorder", "little"}});
+}
+
+TEST_CASE("a torch archive gives its tensors, strided ones in row-major order",
+          "[trainer][files]") {
+  const auto plain = read(archive(tensor_pickle("K\x01", "K\x02K\x02\x86", "K\x02K\x01\x86")));
+  CHECK(plain.at("t").shape == std::vector<std::int64_t>{2, 2});
+  CHECK(to_floats(plain.at("t")) == std::vector<float>{1, 2, 3, 4});
+  const std::string zero(1, '\0');
+  const auto turned = read(archive(tensor_pickle("K" + zero, "K\x03K\x02\x86", "K\x01K\x03\x86")));
+  CHECK(to_floats(turned.at("t")) == std::vector<float>{0, 3, 1, 4, 2, 5});
+  const auto scalar = read(archive(tensor_pickle("K\x05", ")", ")")));
+  CHECK(to_floats(scalar.at("t")) == std::vector<float>{5});
+  const auto none = read(archive(tensor_pickle("K" + zero, "K" + zero + "\x85", "K\x01\x85")));
+  CHECK(to_floats(none.at("t")).empty());
+}
+
+TEST_CASE("tensors that reach beyond their storage are refused by name", "[trainer][files]") {
+  const std::string zero(1, '\0');
+  CHECK(refusal(archive(tensor_pickle("K\x03", "K\x02K\x02\x86", "K\x02K\x01\x86"))) ==
+        "m.bin: tensor t: shape [2, 2] with strides [2, 1] from element 3 reaches beyond its "
+        "storage 0 of 6 elements");
+  CHECK(refusal(archive(tensor_pickle("J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85"))) ==
+        "m.bin: tensor t: shape [2] with strides [1] from element -1 is impossible");
+  // 2^62 elements of one: would ask for any amount of memory.
+  const std::string huge = "\x8a\x08" + std::string(7, '\0') + "\x40";
+  CHECK(refusal(archive(tensor_pickle("K" + zero, huge + "\x85", "K" + zero + "\x85"))) ==
+        "m.bin: tensor t: shape [4611686018427387904] has more elements than its storage 0 of 6: "
+        "an expanded tensor is not read");
+  CHECK(refusal(archive(tensor_pickle("K" + zero, huge + huge + "\x86", "K\x01K\x01\x86")))
+            .ends_with("is impossible"));
+  CHECK(refusal(archive(tensor_pickle("K\x01", huge + "\x85", huge + "\x85")))
+            .find("reaches beyond its storage") != std::string::npos);
+  CHECK(refusal(archive(tensor_pickle("K\x01", "K\x02\x85", ")"))) ==
+        "m.bin: tensor t: has 1 sizes and 0 strides");
+}
+
+TEST_CASE("a pickle that names anything but tensors is refused by that name", "[trainer][files]") {
+  CHECK(refusal(archive("\x80\x02"
+                        "cos\nsystem\nX\x02"
+                        "...")) ==
+        "m.bin: the pickle: names the global os.system, which is none of those that tensors are "
+        "written with; nothing was run");
+  CHECK(refusal(archive(std::string("\x80\x04\x8c\x02os\x8c\x06system\x93.", 16))) ==
+        "m.bin: the pickle: names the global os.system, which is none of those that tensors are "
+        "written with; nothing was run");
+  CHECK(refusal(archive("\x80\x02"
+                        "ctorch\nFloatStorage\n)R.")) ==
+        "m.bin: the pickle: calls torch.FloatStorage, which is not to be called");
+  CHECK(refusal(archive("\x80\x02N.")) == "m.bin: the pickle holds no dict of tensors");
+  for (const char* bad :
+       {"\x80\x02", "\x80\x06", "\x80\x02}", "\x80\x02.", "\x80\x02t.", "\x80\x02(0.",
+        "\x80\x02h\x05.", "\x80\x02NNs.", "\x80\x02}Nb(NuR.", "\x80\x02i.",
+        "\x80\x02X\xff\xff\xff\xff.", "\x80\x02cos", "\x80\x02]Q."}) {
+    CHECK(refusal(archive(bad)).starts_with("m.bin: the pickle: "));
+  }
+}
+
+TEST_CASE("nested values are let go without recursion", "[trainer][files]") {
+  std::string deep = "\x80\x02";
+  for (int i = 0; i < 300000; ++i) deep += ")\x85";
+  CHECK(refusal(archive(deep + ".")) == "m.bin: the pickle holds no dict of tensors");
+}
+
+TEST_CASE("what is no stored zip of torch is refused", "[trainer][files]") {
+  const std::string good = archive(tensor_pickle("K\x01", "K\x02\x85", "K\x01\x85"));
+  REQUIRE(refusal(good) == "no error");
+  CHECK(refusal("") ==
+        "m.bin: is no file of torch.save: neither a zip archive nor its older format");
+  CHECK(refusal(zip({{"m/data.pkl", "x"}}, 8)) ==
+        "m.bin: the zip entry m/data.pkl is compressed, wanted a stored one, as torch writes it");
+  CHECK(refusal(zip({{"m/other", "x"}})) ==
+        "m.bin: the zip archive holds no data.pkl, so torch.save did not write it");
+  CHECK(refusal(zip({{"m/data.pkl", "x"}, {"m/data.pkl", "y"}})) ==
+        "m.bin: the zip entry m/data.pkl is there twice");
+  CHECK(refusal(zip({{"m/data.pkl", "x"}, {"m/byteorder", "big"}})) ==
+        "m.bin: byte order is 'big', wanted little");
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    CHECK(refusal(good.substr(0, size)) != "no error");
+  }
+}
+
+TEST_CASE("every golden pickle gives the expected bits", "[trainer][files][golden]") {
+  const auto models = testing::golden("models");
+  if (!models) return;
+  const auto expected =
+      SafetensorsFile::open(*models / "pickle" / "state_dict_features.expected.safetensors");
+  int ran = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*models / "pickle")) {
+    if (entry.path().extension() != ".bin") continue;
+    INFO(entry.path());
+    const auto tensors = read_torch_file(FileBytes::map(entry.path()));
+    CHECK_FALSE(tensors.empty());
+    if (entry.path().stem() == "state_dict_features") {
+      CHECK(tensors.size() == expected.names().size());
+    }
+    for (const auto& [name, view] : tensors) {
+      INFO(name);
+      REQUIRE(expected.contains(name));
+      const TensorView& wanted = expected.tensor(name);
+      CHECK(view.dtype == wanted.dtype);
+      CHECK(view.shape == wanted.shape);
+      CHECK(std::equal(view.bytes.begin(), view.bytes.end(), wanted.bytes.begin(),
+                       wanted.bytes.end()));
+    }
+    ++ran;
+  }
+  std::printf("golden/models/pickle: %d files\n", ran);
+  CHECK(ran > 0);
+}
+
+}  // namespace
+}  // namespace petlab::trainer
