@@ -8,6 +8,7 @@
 
 #include "cli/ingest.h"
 #include "cli/query.h"
+#include "cli/report.h"
 #include "cli/version.h"
 
 namespace petlab::cli {
@@ -15,6 +16,7 @@ namespace petlab::cli {
 std::span<const Subcommand> subcommands() {
   // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
   static const std::vector<Subcommand> table = {
+      {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
   };

@@ -44,6 +44,9 @@ struct Dataset {
   /// The fields of Trial::fields that come from its configuration (module_kind, training_epochs,
   /// …): trials that differ in one of them, seed and task apart, are different experiments.
   std::set<std::string> configuration;
+  /// Columns that the database has although no trial here uses them (module_rank, where all are
+  /// adapters): selecting by them is no mistake.
+  std::set<std::string> other_fields;
 };
 
 }  // namespace petlab::reports

@@ -24,6 +24,7 @@ class NameCheck {
       for (const auto& [field, value] : trial.fields) fields.insert(field);
     }
     if (fields.empty()) return;
+    fields.insert(data.other_fields.begin(), data.other_fields.end());
     fields.insert({"split", "step", "task", "name", "bls_percent"});
     fields_.assign(fields.begin(), fields.end());
   }

@@ -1,0 +1,277 @@
+#include "reports/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reports/error.h"
+#include "reports/words.h"
+#include "results/attempt.h"
+#include "results/store.h"
+
+namespace petlab::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using results::AttemptFacts;
+using results::Outcome;
+
+results::Value value_of(const Json& json) {
+  if (json.is_null()) return std::monostate();
+  if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+// module.kind as the column module_kind, as the views have it.
+void flatten(const Json& group, const std::string& prefix,
+             std::map<std::string, results::Value>& fields) {
+  for (const auto& [key, value] : group.items()) {
+    const std::string name = prefix + key;
+    if (value.is_object()) {
+      flatten(value, name + "_", fields);
+    } else if (name != "task" && name != "tasks") {
+      fields[name] = value_of(value);
+    }
+  }
+}
+
+std::vector<std::string> tasks_of(const Json& config) {
+  if (config.contains("tasks")) return config.at("tasks").get<std::vector<std::string>>();
+  if (config.contains("task")) return {config.at("task").get<std::string>()};
+  return {};
+}
+
+const AttemptFacts* counting(const results::TrialFacts& facts) {
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.outcome == Outcome::finished) return &attempt;
+  }
+  return nullptr;
+}
+
+std::string state_of(const results::TrialFacts& facts) {
+  if (counting(facts) != nullptr) return "done";
+  if (!facts.attempts.empty() && facts.attempts.back().outcome == Outcome::open) return "running";
+  if (facts.cancelled) return "cancelled";
+  if (facts.attempts.empty()) return "new";
+  const Outcome last = facts.attempts.back().outcome;
+  return last == Outcome::failed || last == Outcome::timed_out ? "failed" : "interrupted";
+}
+
+std::string numerics_version(const std::string& numerics) {
+  const Json json = Json::parse(numerics, nullptr, false);
+  if (!json.is_object() || !json.contains("version")) return {};
+  return json.at("version").dump();
+}
+
+// What the latest attempts ran with: per worker its numerics version, per task its data.
+class Latest {
+ public:
+  void add(const AttemptFacts& attempt) {
+    if (!attempt.started_at) return;
+    note(versions_[attempt.worker], *attempt.started_at, numerics_version(attempt.numerics));
+    for (const auto& [task, digest] : attempt.data_digests) {
+      note(digests_[task], *attempt.started_at, digest);
+    }
+  }
+  bool is_stale(const AttemptFacts& attempt) const {
+    if (differs(versions_, attempt.worker, numerics_version(attempt.numerics))) return true;
+    return std::any_of(
+        attempt.data_digests.begin(), attempt.data_digests.end(),
+        [&](const auto& entry) { return differs(digests_, entry.first, entry.second); });
+  }
+
+ private:
+  struct Known {
+    double time = 0;
+    std::string value;
+  };
+  using ByName = std::map<std::string, Known>;
+
+  static void note(Known& known, double time, const std::string& value) {
+    if (value.empty() || (!known.value.empty() && time <= known.time)) return;
+    known = {time, value};
+  }
+  static bool differs(const ByName& all, const std::string& name, const std::string& value) {
+    const auto found = all.find(name);
+    return found != all.end() && !value.empty() && !found->second.value.empty() &&
+           found->second.value != value;
+  }
+
+  ByName versions_;
+  ByName digests_;
+};
+
+// The trials of one sweep, a trial once for each of its variants.
+class SweepLoader {
+ public:
+  SweepLoader(const results::Reader& reader, Dataset& data) : reader_(reader), data_(data) {}
+
+  void load(const std::string& name, Latest& latest) {
+    const std::optional<results::SweepRow> sweep = reader_.sweep(name);
+    if (!sweep) return;
+    std::vector<std::string> ids;
+    for (const auto& member : sweep->members) ids.push_back(member.trial_id);
+    const std::vector<results::TrialFacts> facts = reader_.trial_facts(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      for (const AttemptFacts& attempt : facts[i].attempts) latest.add(attempt);
+      data_.trials.push_back(trial(name, sweep->members[i], facts[i]));
+      attempts.push_back(counting(facts[i]) == nullptr ? AttemptFacts() : *counting(facts[i]));
+    }
+  }
+
+  std::vector<AttemptFacts> attempts;  // that count, one a trial; outcome open: none
+
+ private:
+  Trial trial(const std::string& sweep, const results::SweepRow::Member& member,
+              const results::TrialFacts& facts) {
+    Trial made;
+    made.sweep = sweep;
+    made.variant = member.variant;
+    made.id = member.trial_id;
+    made.state = state_of(facts);
+    const std::optional<results::TrialRow> row = reader_.trial(member.trial_id);
+    if (!row) throw Error("the database names trial " + member.trial_id + " and does not have it");
+    const Json config = Json::parse(row->config);
+    flatten(config, "", made.fields);
+    for (const auto& [field, value] : made.fields) data_.configuration.insert(field);
+    made.tasks = tasks_of(config);
+    made.seed = config.value("seed", std::int64_t{0});
+    std::string tasks;
+    for (const std::string& task : made.tasks) tasks += (tasks.empty() ? "" : ",") + task;
+    made.fields["task"] = tasks;
+    made.fields["tasks"] = tasks;
+    made.fields["sweep"] = sweep;
+    made.fields["variant"] =
+        member.variant.empty() ? results::Value() : results::Value(member.variant);
+    made.fields["trial_id"] = made.id;
+    made.fields["state"] = made.state;
+    made.fields["bls_bits"] = row->bls_bits ? results::Value(*row->bls_bits) : results::Value();
+    made.fields["stored_bits"] =
+        row->stored_bits ? results::Value(*row->stored_bits) : results::Value();
+    made.fields["peak_memory_mib"] = results::Value();
+    made.fields["train_seconds"] = results::Value();
+    if (const AttemptFacts* attempt = counting(facts)) {
+      made.numerics = attempt->numerics;
+      made.fields["attempt"] = attempt->attempt.number;
+      if (attempt->peak_memory_mib) made.fields["peak_memory_mib"] = *attempt->peak_memory_mib;
+      if (attempt->train_seconds) made.fields["train_seconds"] = *attempt->train_seconds;
+    }
+    return made;
+  }
+
+  const results::Reader& reader_;
+  Dataset& data_;
+};
+
+// The conditions of `where` that the database can apply: those on texts of a metric's own columns.
+std::string pushed_down(const Selection& where, std::vector<results::Value>& parameters) {
+  std::string sql;
+  for (const Condition& condition : where.conditions) {
+    const bool of_score =
+        condition.field == "split" || condition.field == "name" || condition.field == "task";
+    const bool texts = std::all_of(
+        condition.any_of.begin(), condition.any_of.end(),
+        [](const results::Value& value) { return std::holds_alternative<std::string>(value); });
+    if (!of_score || !texts) continue;
+    std::vector<std::string> places;
+    for (const results::Value& value : condition.any_of) {
+      parameters.push_back(value);
+      places.push_back(fmt::format("?{}", parameters.size()));
+    }
+    sql += fmt::format(" AND {} IN ({})", condition.field, fmt::join(places, ", "));
+  }
+  return sql;
+}
+
+double number(const results::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::get<double>(value);
+}
+
+void load_scores(const std::filesystem::path& database, const std::string& sweep,
+                 const Selection& where, Dataset& data) {
+  std::map<std::pair<std::string, std::string>, std::size_t> index;  // variant and trial
+  for (std::size_t i = 0; i < data.trials.size(); ++i) {
+    const Trial& trial = data.trials[i];
+    if (trial.sweep == sweep) index[{trial.variant, trial.id}] = i;
+  }
+  std::vector<results::Value> parameters = {sweep};
+  const std::string conditions = pushed_down(where, parameters);
+  const results::QueryResult found = results::query(
+      database,
+      "SELECT variant, trial_id, step, split, task, name, value, bls_bits, stored_bits FROM "
+      "sweep_results WHERE sweep = ?1" +
+          conditions,
+      parameters);
+  const auto text = [](const results::Value& value) {
+    const auto* held = std::get_if<std::string>(&value);
+    return held == nullptr ? std::string() : *held;
+  };
+  for (const std::vector<results::Value>& row : found.rows) {
+    const auto place = index.find({text(row[0]), text(row[1])});
+    if (place == index.end()) continue;  // joined the sweep between the two queries
+    Score score;
+    score.trial = place->second;
+    score.step = std::get<std::int64_t>(row[2]);
+    score.split = text(row[3]);
+    score.task = text(row[4]);
+    score.name = text(row[5]);
+    if (row[6].index() != 0) score.value = number(row[6]);
+    data.scores.push_back(std::move(score));
+    // What the worker measured stands before what the plan computed.
+    std::map<std::string, results::Value>& fields = data.trials[place->second].fields;
+    if (row[7].index() != 0) fields["bls_bits"] = row[7];
+    if (row[8].index() != 0) fields["stored_bits"] = row[8];
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> choose_sweeps(const Definition& definition,
+                                       const std::vector<std::string>& named,
+                                       const std::filesystem::path& database) {
+  const std::vector<std::string> known = results::Reader(database).sweep_names();
+  const std::vector<std::string>& wanted = named.empty() ? definition.sweeps : named;
+  if (known.empty()) {
+    throw Error(fmt::format("{}: it has no sweep yet; petlab run SWEEP.yaml --db {} makes one",
+                            database.string(), database.string()));
+  }
+  if (wanted.empty()) {
+    if (known.size() == 1) return known;
+    throw std::invalid_argument(
+        fmt::format("{} has {} sweeps, report {} shows one: name it with --sweep (there are: {})",
+                    database.string(), known.size(), definition.name, joined(known)));
+  }
+  for (const std::string& sweep : wanted) {
+    if (std::find(known.begin(), known.end(), sweep) != known.end()) continue;
+    throw std::invalid_argument(fmt::format(
+        "report {} is about sweep '{}', which {} does not have{} (it has: {}); run that sweep "
+        "first, or name another with --sweep",
+        definition.name, sweep, database.string(), did_you_mean(sweep, known), joined(known)));
+  }
+  return wanted;
+}
+
+Dataset load_dataset(const std::filesystem::path& database, const std::vector<std::string>& sweeps,
+                     const Selection& where) {
+  Dataset data;
+  const results::Reader reader(database);
+  Latest latest;
+  SweepLoader loader(reader, data);
+  for (const std::string& sweep : sweeps) loader.load(sweep, latest);
+  for (std::size_t i = 0; i < data.trials.size(); ++i) {
+    const AttemptFacts& attempt = loader.attempts[i];
+    data.trials[i].stale = attempt.outcome == Outcome::finished && latest.is_stale(attempt);
+  }
+  for (const std::string& sweep : sweeps) load_scores(database, sweep, where, data);
+  const results::QueryResult none =
+      results::query(database, "SELECT * FROM sweep_results LIMIT 0", {});
+  data.other_fields.insert(none.columns.begin(), none.columns.end());
+  return data;
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reports/dataset.h"
+#include "reports/definition.h"
+
+namespace petlab::reports {
+
+/// The sweeps that a report is about: `named` (of --sweep), else those of the definition, else the
+/// only one of the database. Throws std::invalid_argument where the database lacks one of them or
+/// has several to choose from, listing those that it has, and reports::Error where it has none.
+std::vector<std::string> choose_sweeps(const Definition& definition,
+                                       const std::vector<std::string>& named,
+                                       const std::filesystem::path& database);
+
+/// Reads the trials of the sweeps, in the order of their plans, and those of their metrics that
+/// `where` can select. A trial's state is what the database knows: done (finished by any sweep),
+/// running, interrupted, failed, cancelled or new. It is stale where a later attempt of the same
+/// worker in these sweeps ran under another numerics version, or on other data of one of its tasks.
+/// Throws results::Error for a database that cannot be read.
+Dataset load_dataset(const std::filesystem::path& database, const std::vector<std::string>& sweeps,
+                     const Selection& where);
+
+}  // namespace petlab::reports

@@ -1,0 +1,166 @@
+#include "reports/load.h"
+
+#include "reports/builtin.h"
+#include "reports/error.h"
+#include "reports/render.h"
+#include "reports/table.h"
+#include "tests/reports/make_database.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::reports {
+namespace {
+
+using results::Outcome;
+using testing::make_database;
+using testing::TempDir;
+
+TEST_CASE("Trials come from the database in the order of their plan with their state",
+          "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s",
+                {{.id = "t9", .variant = "b", .scores = {{"f1", 0.5}, {"mcc", std::nullopt}}},
+                 {.id = "t1", .variant = "a", .seed = 7, .task = "rte"},
+                 {.id = "t2", .variant = "a", .seed = 2, .outcome = Outcome::failed},
+                 {.id = "t3", .variant = "a", .seed = 3, .outcome = Outcome::crashed},
+                 {.id = "t4", .variant = "a", .seed = 4, .outcome = Outcome::open}});
+  const Dataset data = load_dataset(file, {"s"}, {});
+  REQUIRE(data.trials.size() == 5);
+  const Trial& first = data.trials[0];
+  CHECK(first.id == "t9");
+  CHECK(first.variant == "b");
+  CHECK(first.state == "done");
+  CHECK(first.numerics == R"({"version":"1"})");
+  CHECK_FALSE(first.stale);
+  CHECK(first.fields.at("module_kind") == results::Value("adapter"));
+  CHECK(first.fields.at("module_share") == results::Value(std::int64_t{0}));
+  CHECK(first.fields.at("training_learning_rate") == results::Value(1e-3));
+  CHECK(first.fields.at("user_note") == results::Value("x"));
+  CHECK(first.fields.at("bls_bits") == results::Value(6400.0));
+  CHECK(first.fields.at("train_seconds") == results::Value(12.5));
+  CHECK(data.configuration.contains("training_epochs"));
+  CHECK_FALSE(data.configuration.contains("bls_bits"));
+  CHECK(data.other_fields.contains("module_rank"));
+  CHECK(data.trials[1].state == "new");
+  CHECK(data.trials[1].seed == 7);
+  CHECK(data.trials[1].tasks == std::vector<std::string>{"rte"});
+  CHECK(data.trials[1].fields.at("bls_bits") == results::Value(3200.0));
+  CHECK(data.trials[2].state == "failed");
+  CHECK(data.trials[3].state == "interrupted");
+  CHECK(data.trials[4].state == "running");
+  REQUIRE(data.scores.size() == 2);
+  CHECK(data.scores[0].trial == 0);
+  CHECK(data.scores[0].split == "test");
+  CHECK(data.scores[0].task == "cola");
+  CHECK(data.scores[0].name == "f1");
+  CHECK(data.scores[0].value == 0.5);
+  CHECK_FALSE(data.scores[1].value);
+}
+
+TEST_CASE("The report's own selection of metrics is applied by the database", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s", {{.id = "t", .scores = {{"f1", 0.5}, {"mcc", 0.4}}}});
+  const Selection only_f1 = {{{"name", {results::Value("f1")}, 1}}};
+  CHECK(load_dataset(file, {"s"}, only_f1).scores.size() == 1);
+  const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
+  CHECK(load_dataset(file, {"s"}, validation).scores.empty());
+}
+
+TEST_CASE("A trial is stale where later attempts ran on other numerics or other data",
+          "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s",
+                {{.id = "old", .scores = {{"f1", 0.1}}, .numerics = "1", .time = 10},
+                 {.id = "new", .seed = 2, .scores = {{"f1", 0.1}}, .numerics = "2", .time = 20},
+                 {.id = "other_data",
+                  .seed = 3,
+                  .task = "rte",
+                  .scores = {{"f1", 0.1}},
+                  .numerics = "2",
+                  .data_digest = "sha256:1",
+                  .time = 20},
+                 {.id = "newer_data",
+                  .seed = 4,
+                  .task = "rte",
+                  .scores = {{"f1", 0.1}},
+                  .numerics = "2",
+                  .data_digest = "sha256:2",
+                  .time = 30}});
+  const Dataset data = load_dataset(file, {"s"}, {});
+  CHECK(data.trials[0].stale);
+  CHECK_FALSE(data.trials[1].stale);
+  CHECK(data.trials[2].stale);
+  CHECK_FALSE(data.trials[3].stale);
+}
+
+TEST_CASE("The sweep is the named one, the definition's, or the database's only one", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  Definition definition;
+  definition.name = "r";
+  { results::Store empty(file); }
+  CHECK_THROWS_AS(choose_sweeps(definition, {}, file), Error);
+  make_database(file, "one", {{.id = "t"}});
+  CHECK(choose_sweeps(definition, {}, file) == std::vector<std::string>{"one"});
+  make_database(file, "two", {{.id = "u"}});
+  CHECK_THROWS_WITH(choose_sweeps(definition, {}, file),
+                    file.string() +
+                        " has 2 sweeps, report r shows one: name it with --sweep "
+                        "(there are: one, two)");
+  CHECK(choose_sweeps(definition, {"two"}, file) == std::vector<std::string>{"two"});
+  definition.sweeps = {"tow"};
+  CHECK_THROWS_WITH(choose_sweeps(definition, {}, file),
+                    "report r is about sweep 'tow', which " + file.string() +
+                        " does not have; did you mean two? (it has: one, two); run that sweep "
+                        "first, or name another with --sweep");
+}
+
+TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s", {{.id = "t", .variant = "a", .scores = {{"f1", 0.5}}}});
+  {
+    results::Store store(file);
+    results::Batch batch = store.begin();
+    batch.record_sweep({"s", "", "s.yaml", "d", {{"t", "a"}, {"t", "b"}}}, {}, 2);
+    batch.commit();
+  }
+  const Dataset data = load_dataset(file, {"s"}, {});
+  CHECK(data.trials.size() == 2);
+  const Table table = make_table(builtin_report("sweep"), data, published_numbers());
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.cells[0].back().mean == 50.0);
+  CHECK(table.cells[1].back().mean == 50.0);
+  CHECK(table.progress[0].trials == 1);
+}
+
+TEST_CASE("The order in which trials finished changes no byte of a report", "[reports]") {
+  const TempDir folder;
+  std::vector<testing::MadeTrial> trials;
+  for (const std::string variant : {"b", "a"}) {
+    for (const std::int64_t seed : {1, 2, 3}) {
+      trials.push_back({.id = variant + std::to_string(seed),
+                        .variant = variant,
+                        .seed = seed,
+                        .scores = {{"f1", 0.1 * static_cast<double>(seed)}, {"accuracy", 0.7}}});
+    }
+  }
+  make_database(folder.path() / "1.db", "s", trials);
+  // The same plan, its results recorded in the opposite order.
+  std::vector<testing::MadeTrial> planned = trials;
+  for (testing::MadeTrial& trial : planned) trial.scores.clear();
+  make_database(folder.path() / "2.db", "s", planned);
+  std::vector<testing::MadeTrial> reversed(trials.rbegin(), trials.rend());
+  make_database(folder.path() / "2.db", "other", reversed);
+  const auto html = [&](const std::string& name) {
+    return to_html(make_table(builtin_report("sweep"),
+                              load_dataset(folder.path() / name, {"s"}, {}), published_numbers()));
+  };
+  CHECK(html("1.db") == html("2.db"));
+}
+
+}  // namespace
+}  // namespace petlab::reports

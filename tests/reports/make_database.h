@@ -1,0 +1,85 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/store.h"
+
+namespace petlab::testing {
+
+/// What one trial of a made database did.
+struct MadeTrial {
+  std::string id = {};
+  std::string variant = {};
+  std::int64_t seed = 1;
+  std::string task = "cola";
+  std::map<std::string, std::optional<double>> scores = {};  // test split; empty: never tried
+  std::string numerics = "1";
+  std::string data_digest = "sha256:d";
+  double time = 10;  // of its attempt
+  results::Outcome outcome = results::Outcome::finished;
+};
+
+inline std::string config_of(const MadeTrial& trial) {
+  return nlohmann::ordered_json{
+      {"backbone", "minilm"},
+      {"task", trial.task},
+      {"seed", trial.seed},
+      {"module", {{"kind", "adapter"}, {"share", false}, {"mask", "none"}, {"bottleneck", 16}}},
+      {"training", {{"epochs", 3}, {"learning_rate", 1e-3}}},
+      {"user", {{"note", "x"}}}}
+      .dump();
+}
+
+/// Records sweep `name` with its trials in a database, as an orchestrator would.
+inline void make_database(const std::filesystem::path& file, const std::string& name,
+                          const std::vector<MadeTrial>& trials) {
+  results::Store store(file);
+  results::Batch batch = store.begin();
+  results::SweepRow sweep{name, "about it", name + ".yaml", "sha256:s", {}};
+  std::vector<results::TrialRow> rows;
+  for (const MadeTrial& trial : trials) {
+    sweep.members.push_back({trial.id, trial.variant});
+    rows.push_back({trial.id, config_of(trial), "sha256:b", 3200.0, 3200});
+  }
+  batch.record_sweep(sweep, rows, 1);
+  for (const MadeTrial& trial : trials) {
+    if (trial.scores.empty() && trial.outcome == results::Outcome::finished) continue;
+    results::NewAttempt wanted;
+    wanted.trial_id = trial.id;
+    wanted.sweep = name;
+    wanted.owner = "test";
+    wanted.time = trial.time;
+    const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
+    sweeps::Started started;
+    started.worker = "petlab-trainer";
+    started.numerics = R"({"version":")" + trial.numerics + R"("})";
+    started.data_digests = {{trial.task, trial.data_digest}};
+    batch.record_started(attempt, started, trial.time);
+    std::vector<results::MetricRow> metrics;
+    for (const auto& [score, value] : trial.scores) {
+      metrics.push_back({static_cast<std::int64_t>(metrics.size()) + 1, 30,
+                         batch.series("test", trial.task, score), value});
+    }
+    batch.append_metrics(attempt, metrics);
+    batch.set_cursor(attempt, {100, static_cast<std::int64_t>(metrics.size()) + 2, 9, true});
+    if (trial.outcome == results::Outcome::finished) {
+      sweeps::Finished finished;
+      finished.step = 30;
+      finished.bls_bits = 6400.0;
+      finished.train_seconds = 12.5;
+      batch.record_finished(attempt, finished, trial.time + 1);
+    } else if (trial.outcome == results::Outcome::failed) {
+      batch.record_failed(attempt, {"no good", "error"}, trial.time + 1);
+    } else if (trial.outcome != results::Outcome::open) {
+      batch.record_ending(attempt, {trial.outcome, "gone", {}, 9, "", trial.time + 1});
+    }
+  }
+  batch.commit();
+}
+
+}  // namespace petlab::testing

@@ -1,0 +1,50 @@
+#include "reports/output.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reports/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::reports {
+namespace {
+
+using testing::TempDir;
+
+const std::vector<const Format*> kTwo = {find_format("markdown"), find_format("csv-long")};
+
+TEST_CASE("A report's files are named after it and replaced as a whole", "[reports]") {
+  const TempDir folder;
+  Table table;
+  table.name = "demo";
+  folder.write("out/demo.md", "old");
+  const auto written = write_files(table, folder.path() / "out", kTwo);
+  REQUIRE(written.size() == 2);
+  CHECK(written[0] == folder.path() / "out/demo.md");
+  CHECK(written[1] == folder.path() / "out/demo.long.csv");
+  CHECK(testing::read_file(written[0]) == to_markdown(table));
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "out")) {
+    files += entry.exists() ? 1 : 0;
+  }
+  CHECK(files == 2);
+  struct stat status {};
+  stat(written[0].c_str(), &status);
+  CHECK((status.st_mode & 0777) == 0644);
+}
+
+TEST_CASE("A folder that cannot be made or written is named", "[reports]") {
+  const TempDir folder;
+  Table table;
+  table.name = "demo";
+  const auto file = folder.write("file", "x");
+  CHECK_THROWS_WITH(write_files(table, file, kTwo),
+                    file.string() +
+                        ": cannot make the folder: there is a file of that name; name "
+                        "another with --out");
+  CHECK_THROWS_AS(write_files(table, "/proc/no-such-folder", kTwo), Error);
+}
+
+}  // namespace
+}  // namespace petlab::reports
