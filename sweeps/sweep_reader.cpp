@@ -519,7 +519,8 @@ class SweepReader {
       TaskDeclaration task =
           load_task((std::filesystem::absolute(file_).parent_path() / path).lexically_normal());
       const auto same = draft_.declared.find(task.name);
-      if (same != draft_.declared.end() && task_digest(same->second) != task_digest(task)) {
+      if (same != draft_.declared.end() &&
+          (same->second.folder != task.folder || task_digest(same->second) != task_digest(task))) {
         problems_.add(line, "task", fmt::format("{} for the task {}", path, task.name),
                       "one declaration of it");
         return false;

@@ -139,6 +139,21 @@ TaskLayout layout_from_json(const json& input, const std::string& where) {
   return layout;
 }
 
+// Leaves out what is empty or false, so that a new key with such a default changes no digest.
+void drop_empty(json& object) {
+  for (auto it = object.begin(); it != object.end();) {
+    json& value = it.value();
+    if (value.is_object()) drop_empty(value);
+    if (value.is_array()) {
+      for (json& item : value) {
+        if (item.is_object()) drop_empty(item);
+      }
+    }
+    const bool empty = value == false || value == "" || (value.is_structured() && value.empty());
+    it = empty ? object.erase(it) : std::next(it);
+  }
+}
+
 bool is_whole_number(std::string_view text) {
   if (!text.empty() && text.front() == '-') text.remove_prefix(1);
   return !text.empty() &&
@@ -170,6 +185,7 @@ std::string task_digest(const TaskDeclaration& task) {
   json identity = json(to_json(task));  // sorted keys
   for (const char* const key : {"help", "source", "folder"}) identity.erase(key);
   identity["layouts"] = json::array({identity["layouts"].at(0)});
+  drop_empty(identity);
   return sha256(identity.dump());
 }
 

@@ -1,0 +1,169 @@
+#include <nlohmann/json.hpp>
+
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+#include "sweeps/identity.h"
+#include "tests/support/catch.h"
+#include "tests/sweeps/fixture.h"
+
+using namespace petlab;
+using namespace petlab::sweeps;
+using petlab::sweeps::testing::Home;
+using petlab::testing::TempDir;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+const std::string kTask = R"(task: reviews
+about: is a product review good
+files: {train: reviews.tsv, validation: dev.tsv, test: test.tsv}
+columns: {text: [title, body], label: rating}
+labels: [bad, good]
+metrics: [accuracy, f1]
+select_by: [accuracy]
+)";
+
+Strings problems_of(const std::string& text) {
+  const TempDir folder;
+  const auto file = folder.write("t.yaml", text);
+  try {
+    load_task(file);
+  } catch (const SweepFileError& error) {
+    Strings problems = error.problems();
+    for (std::string& problem : problems) problem.erase(0, folder.path().string().size() + 1);
+    return problems;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A task of one's own is a declaration like the built-in ones", "[sweeps]") {
+  const TempDir folder;
+  const TaskDeclaration task = load_task(folder.write("t.yaml", kTask));
+  CHECK(task.name == "reviews");
+  CHECK(task.kind == TaskKind::classification);
+  CHECK(task.target == TargetRule::label);
+  CHECK(task.classes == Strings{"bad", "good"});
+  CHECK(task.split == SplitRule::given);
+  REQUIRE(task.layouts.size() == 1);
+  CHECK(task.layouts[0].format == FileFormat::tsv);
+  CHECK(task.layouts[0].header);
+  CHECK(task.layouts[0].text_columns == Strings{"title", "body"});
+  CHECK(task.layouts[0].target_column == "rating");
+  CHECK(task.select_by == Strings{"accuracy"});
+  CHECK(task.text_to_text.source == "reviews title: {text1} body: {text2}");
+  CHECK(task.folder == folder.path());
+  CHECK(task_from_json(nlohmann::json(to_json(task))) == task);
+}
+
+TEST_CASE("Scores, signs, numbered columns and JSON lines can be declared", "[sweeps]") {
+  const TempDir folder;
+  const TaskDeclaration score = load_task(folder.write("s.yaml", R"(
+task: stars
+files: {train: all.jsonl}
+split: one_file
+columns: {text: body, score: stars}
+score: {min: 0, max: 5}
+metrics: [pearson]
+)"));
+  CHECK(score.kind == TaskKind::regression);
+  CHECK(score.layouts[0].format == FileFormat::jsonl);
+  CHECK(score.score_max == 5.0);
+  CHECK(score.select_by == Strings{"pearson"});
+  const TaskDeclaration sign = load_task(folder.write("p.yaml", R"(
+task: mood
+files: {train: a.txt, validation: b.txt}
+split: glue_small
+format: csv
+header: false
+skip_short_rows: true
+columns: {text: 2, sign: 1}
+metrics: [matthews]
+text_to_text: {source: "mood: {text1}", targets: [low, high]}
+)"));
+  CHECK(sign.target == TargetRule::sign);
+  CHECK(sign.classes == Strings{"negative", "positive"});
+  CHECK(sign.layouts[0].text_columns == Strings{"2"});
+  CHECK(sign.layouts[0].target_column == "1");
+  CHECK_FALSE(sign.layouts[0].header);
+  CHECK(sign.layouts[0].skip_short_rows);
+  CHECK(sign.text_to_text.targets == Strings{"low", "high"});
+}
+
+TEST_CASE("All mistakes of a declaration are named with their lines", "[sweeps]") {
+  CHECK(problems_of(R"(task: cola
+fils: {train: a}
+files: {train: a.txt, validation: b.txt}
+split: halves
+columns: {text: [a, b, c], label: x, score: y}
+labels: [one, one, three]
+metrics: [acuracy, f1]
+select_by: [matthews]
+)") == Strings{
+           "t.yaml:1: task: found 'cola', wanted a name that no built-in task has",
+           "t.yaml:2: a task: found the key 'fils', wanted one of task, about, source, files, "
+           "split, "
+           "format, header, skip_short_rows, columns, labels, score, metrics, select_by, "
+           "text_to_text (nearest: files)",
+           "t.yaml:3: files.test: found nothing, wanted text",
+           "t.yaml:3: format: found none, and the file a.txt, wanted tsv, csv or jsonl",
+           "t.yaml:4: split: found 'halves', wanted given, glue_small, glue_large or one_file",
+           "t.yaml:5: columns.text: found 3 columns, wanted one column or two",
+           "t.yaml:5: columns: found 2 of label, score and sign, wanted one of them",
+           "t.yaml:6: labels: found a list, wanted nothing with columns.score",
+           "t.yaml:7: metrics: found 'acuracy', wanted one of pearson, spearman",
+           "t.yaml:7: metrics: found 'f1', wanted one of pearson, spearman",
+           "t.yaml:8: select_by: found 'matthews', wanted one of acuracy, f1",
+       });
+  CHECK(problems_of("[]") == Strings{"t.yaml:1: the file: found a list, wanted a task"});
+  CHECK(problems_of("task: x\n") ==
+        Strings{"t.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, or sign, "
+                "for label)",
+                "t.yaml:1: files: found nothing, wanted {train: …, validation: …, test: …}",
+                "t.yaml:1: labels: found 0 labels, wanted 2 to 1000",
+                "t.yaml:1: metrics: found nothing, wanted a list of metrics"});
+  CHECK(problems_of(kTask + "score: {min: 1, max: x}\nheader: 7\n"
+                            "text_to_text: {source: \"{text1}\", targets: [a]}\n") ==
+        Strings{"t.yaml:8: score: found a group of keys, wanted nothing with columns.label",
+                "t.yaml:9: header: found 7, wanted true or false",
+                "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
+                "column",
+                "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one a label"});
+}
+
+TEST_CASE("A sweep names its own task by file, and equal declarations are one trial", "[sweeps]") {
+  const Home home;
+  home.folder().write("mine/reviews.yaml", kTask);
+  home.folder().write("mine/copy.yaml", "# the same\n" + kTask + "source: elsewhere\n");
+  const Sweep sweep = home.load(
+      "sweep: t\nbase: {backbone: minilm}\ngrid: {task: [mine/reviews.yaml, cola, "
+      "mine/copy.yaml]}\n"
+      "when: [{if: {task: reviews}, set: {training.epochs: 2}}]\n");
+  REQUIRE(sweep.trials.size() == 2);
+  CHECK(sweep.trials[0].config.tasks == Strings{"reviews"});
+  CHECK(sweep.trials[0].config.training.epochs == 2);
+  CHECK(sweep.trials[1].config.training.epochs == 20);
+  CHECK(sweep.tasks.size() == 2);
+  CHECK(sweep.tasks.at("reviews").folder.parent_path() == home.folder().path());
+
+  // Another declaration, or the same over files of another folder.
+  home.folder().write("mine/copy.yaml", kTask + "header: false\n");
+  CHECK(home.problems("sweep: t\nbase: {backbone: minilm}\n"
+                      "grid: {task: [mine/reviews.yaml, mine/copy.yaml]}\n")
+            .size() == 1);
+  home.folder().write("copy.yaml", kTask);
+  CHECK(home.problems("sweep: t\nbase: {backbone: minilm}\n"
+                      "grid: {task: [mine/reviews.yaml, copy.yaml]}\n") ==
+        Strings{"sweep.yaml:3: task: found copy.yaml for the task reviews, wanted one declaration "
+                "of it"});
+  home.folder().write("copy.yaml", "task: 7 7\n");
+  const Strings problems =
+      home.problems("sweep: t\nbase: {backbone: minilm}\ngrid: {task: [copy.yaml], seed: [x]}\n");
+  REQUIRE(problems.size() == 6);
+  CHECK(problems.front() ==
+        "copy.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, or sign, for "
+        "label)");
+  CHECK(problems.back() ==
+        "sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 18446744073709551615");
+}
