@@ -1,0 +1,93 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
+
+#include "cli/plan.h"
+#include "cli/sweep_arguments.h"
+#include "orchestrator/run_sweep.h"
+
+namespace petlab::cli {
+namespace {
+
+struct Arguments : SweepArguments {
+  bool json = false;
+  std::int64_t retries = 2;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+void print_json(std::ostream& out, const sweeps::Sweep& sweep,
+                const std::vector<orchestrator::TrialPlan>& plans, const SweepArguments& arguments) {
+  nlohmann::ordered_json document = {{"sweep", sweep.name},
+                                     {"db", arguments.database_path().string()},
+                                     {"runs", arguments.runs_path().string()},
+                                     {"trials", nlohmann::ordered_json::array()}};
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::SweepTrial& trial = sweep.trials[at];
+    document["trials"].push_back({{"id", trial.id.value},
+                                  {"variant", joined(trial.variants)},
+                                  {"config", sweeps::to_json(trial.config)},
+                                  {"state", std::string(to_string(plans[at].state))},
+                                  {"why", plans[at].why}});
+  }
+  out << document.dump(1) << "\n";
+}
+
+void print_text(std::ostream& out, const sweeps::Sweep& sweep,
+                const std::vector<orchestrator::TrialPlan>& plans, const SweepArguments& arguments) {
+  out << fmt::format("sweep {}: {} trials\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
+                     arguments.database_path().string(), arguments.runs_path().string());
+  std::map<sweeps::TrialState, std::int64_t> counts;
+  std::size_t widest = 7;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    ++counts[plans[at].state];
+    widest = std::max(widest, joined(sweep.trials[at].variants).size());
+  }
+  for (const auto& [state, count] : counts) {
+    out << fmt::format("{:>7} {}\n", count, to_string(state));
+  }
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::SweepTrial& trial = sweep.trials[at];
+    out << fmt::format("{}  {:<{}}  seed {:<6}  {:<11}  {}\n", trial.id.value,
+                       joined(trial.variants), widest, trial.config.seed.value,
+                       to_string(plans[at].state), plans[at].why);
+    if (!trial.storage_note.empty()) out << "    " << trial.storage_note << "\n";
+  }
+}
+
+}  // namespace
+
+std::function<int()> make_plan(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<Arguments>();
+  add_sweep_arguments(app, *arguments);
+  app.add_flag("--json", arguments->json, "print one JSON object");
+  app.add_option("--retries", arguments->retries, "as for petlab run")
+      ->check(CLI::NonNegativeNumber);
+  return [arguments, streams] {
+    const sweeps::Environment environment = sweeps::process_environment();
+    const sweeps::Locations locations = sweeps::find_locations(environment);
+    const sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
+    std::filesystem::path worker;
+    try {
+      worker = worker_program(*arguments, environment);
+    } catch (const std::invalid_argument&) {
+      // A plan needs no worker; only what is stale for its numerics is not known without.
+      if (!arguments->worker.empty()) throw;
+    }
+    const std::vector<orchestrator::TrialPlan> plans =
+        orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
+                                 arguments->runs_path(), worker, arguments->retries);
+    (arguments->json ? print_json : print_text)(streams.out, sweep, plans, *arguments);
+    return static_cast<int>(kDone);
+  };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+
+#include "cli/run.h"
+#include "cli/sweep_arguments.h"
+#include "cli/version.h"
+#include "orchestrator/fault_point.h"
+#include "orchestrator/progress_line.h"
+#include "orchestrator/run_sweep.h"
+
+namespace petlab::cli {
+namespace {
+
+struct Arguments : SweepArguments {
+  std::int64_t slots = 0;
+  std::int64_t threads = 1;
+  std::int64_t retries = 2;
+  double retry_delay = 1;
+  double time_limit = 0;
+  double no_progress_limit = 0;
+  double grace = 10;
+  std::vector<std::string> rerun;
+  bool fresh_workers = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
+                          const std::string& help) {
+  return app.add_option(name, seconds, help + " (90, 90s, 30m, 2h, 1d)")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, double>{{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+          CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
+      ->check(CLI::NonNegativeNumber);
+}
+
+// One JSON object a line for each trial that is over, for programs that watch a run.
+class JsonLines : public orchestrator::RunObserver {
+ public:
+  explicit JsonLines(std::ostream& out) : out_(out) {}
+  void status(const orchestrator::RunStatus&) override {}
+  void trial_over(const std::string& trial_id, sweeps::TrialState state,
+                  const std::string& reason) override {
+    print({{"trial", trial_id}, {"state", std::string(to_string(state))}, {"why", reason}});
+  }
+  void note(const std::string& line) override { print({{"note", line}}); }
+  void print(const nlohmann::ordered_json& line) {
+    out_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+int run(const Arguments& arguments, Streams streams) {
+  const sweeps::Environment environment = sweeps::process_environment();
+  orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const sweeps::Sweep sweep = sweeps::load_sweep(arguments.file, locations);
+  orchestrator::RunRequest request;
+  request.database = arguments.database_path();
+  request.runs = arguments.runs_path();
+  request.worker = worker_program(arguments, environment);
+  request.slots = arguments.slots;
+  request.one_process_a_trial = arguments.fresh_workers;
+  request.options.threads = arguments.threads;
+  request.options.retries = arguments.retries;
+  request.options.retry_delay = milliseconds(arguments.retry_delay);
+  request.options.grace = milliseconds(arguments.grace);
+  if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
+  if (arguments.no_progress_limit > 0) {
+    request.options.no_progress_limit = milliseconds(arguments.no_progress_limit);
+  }
+  const std::set<std::string> rerun(arguments.rerun.begin(), arguments.rerun.end());
+  request.options.rerun_stale = rerun.contains("stale");
+  request.options.rerun_failed = rerun.contains("failed");
+  request.options.petlab_version = kVersion;
+
+  orchestrator::RunResult result;
+  if (arguments.json) {
+    JsonLines lines(streams.out);
+    result = orchestrator::run_sweep(sweep, locations, environment, request, lines);
+    const orchestrator::RunStatus& status = result.status;
+    lines.print({{"total", status.total},
+                 {"done", status.done},
+                 {"cached", status.cached},
+                 {"stale", status.stale},
+                 {"failed", status.failed},
+                 {"cancelled", status.cancelled},
+                 {"trained", status.finished_here},
+                 {"interrupted", result.interrupted},
+                 {"problem", result.problem},
+                 {"exit_code", exit_code(result)}});
+  } else {
+    orchestrator::ProgressLine progress(streams.err, ::isatty(STDERR_FILENO) == 1, arguments.quiet);
+    result = orchestrator::run_sweep(sweep, locations, environment, request, progress);
+  }
+  if (!result.problem.empty() && !arguments.json) {
+    streams.err << "petlab: " << result.problem << "\n";
+  }
+  const int code = exit_code(result);
+  if (code == kInterrupted && !arguments.quiet && !arguments.json) {
+    streams.err << "interrupted: the same command goes on where this stopped\n";
+  }
+  return code;
+}
+
+}  // namespace
+
+std::function<int()> make_run(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<Arguments>();
+  add_sweep_arguments(app, *arguments);
+  app.add_option("--slots", arguments->slots, "workers at once (default: one a usable CPU core)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--retries", arguments->retries,
+                 "attempts that may crash or stall beyond the first (default: 2)")
+      ->check(CLI::NonNegativeNumber);
+  add_duration(app, "--retry-delay", arguments->retry_delay,
+               "wait before the first retry, doubled with each further one; default 1s");
+  add_duration(app, "--time-limit", arguments->time_limit,
+               "an attempt that runs longer has failed; default: no limit");
+  add_duration(app, "--no-progress-limit", arguments->no_progress_limit,
+               "an attempt that reports nothing for so long is killed and retried; default: no limit");
+  add_duration(app, "--grace", arguments->grace,
+               "a worker that was asked to end is killed after this; default 10s");
+  app.add_option("--rerun", arguments->rerun, "train what is stale, or what has failed, again")
+      ->check(CLI::IsMember({"stale", "failed"}));
+  app.add_flag("--fresh-workers", arguments->fresh_workers,
+               "a new worker process for each trial, instead of one that keeps its backbone");
+  app.add_flag("--quiet", arguments->quiet, "print failures only");
+  app.add_flag("--json", arguments->json, "print a JSON object a line: trials that are over, the end");
+  return [arguments, streams] { return run(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

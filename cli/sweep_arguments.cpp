@@ -1,0 +1,46 @@
+#include "cli/sweep_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <stdexcept>
+#include <system_error>
+
+#include "orchestrator/local_launcher.h"
+#include "orchestrator/plan.h"
+
+namespace petlab::cli {
+
+std::filesystem::path SweepArguments::database_path() const {
+  return database.empty() ? orchestrator::default_database(file) : std::filesystem::path(database);
+}
+
+std::filesystem::path SweepArguments::runs_path() const {
+  return runs.empty() ? orchestrator::default_runs(file) : std::filesystem::path(runs);
+}
+
+void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
+  app.add_option("FILE", arguments.file, "the sweep file")->required();
+  app.add_option("--db", arguments.database, "the database (default: beside FILE, .db)");
+  app.add_option("--runs", arguments.runs,
+                 "the folder of the trials' directories (default: beside FILE, .runs)");
+  app.add_option("--worker", arguments.worker,
+                 "the program that trains (default: petlab-trainer beside this program)");
+}
+
+std::filesystem::path worker_program(const SweepArguments& arguments,
+                                     const sweeps::Environment& environment) {
+  const std::string search_path = environment("PATH").value_or("");
+  if (!arguments.worker.empty()) return orchestrator::find_worker(arguments.worker, search_path);
+  std::error_code error;
+  const std::filesystem::path beside =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "petlab-trainer";
+  if (std::filesystem::is_regular_file(beside, error)) return beside;
+  try {
+    return orchestrator::find_worker("petlab-trainer", search_path);
+  } catch (const std::invalid_argument&) {
+    throw std::invalid_argument(
+        "petlab-trainer is neither beside petlab nor on PATH (it is built where LibTorch is found): "
+        "--worker names another worker");
+  }
+}
+
+}  // namespace petlab::cli

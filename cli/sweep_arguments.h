@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "sweeps/locations.h"
+
+namespace CLI {
+class App;
+}
+
+namespace petlab::cli {
+
+/// The options that every command on a sweep file has.
+struct SweepArguments {
+  std::string file;
+  std::string database;
+  std::string runs;
+  std::string worker;
+
+  /// Where the user named none: beside the sweep file, with its name.
+  std::filesystem::path database_path() const;
+  std::filesystem::path runs_path() const;
+};
+
+/// FILE, --db, --runs, --worker.
+void add_sweep_arguments(CLI::App& app, SweepArguments& arguments);
+
+/// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
+/// std::invalid_argument where it is not there or may not be executed.
+std::filesystem::path worker_program(const SweepArguments& arguments,
+                                     const sweeps::Environment& environment);
+
+}  // namespace petlab::cli
