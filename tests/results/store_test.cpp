@@ -1,9 +1,8 @@
 #include "results/store.h"
 
-#include <nlohmann/json.hpp>
+#include <limits>
 
-#include "results/query.h"
-#include "sweeps/catalog.h"
+#include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -11,88 +10,306 @@ namespace petlab::results {
 namespace {
 
 using testing::TempDir;
+using Lines = std::vector<std::string>;
 
-std::string config_text(std::uint64_t seed) {
-  sweeps::TrialConfig config = sweeps::default_config("adapter");
-  config.backbone = "minilm";
-  config.tasks = {"cola"};
-  config.seed.value = seed;
-  return sweeps::to_json(config).dump();
-}
+struct Fixture {
+  TempDir folder;
+  std::filesystem::path file = folder.path() / "petlab.db";
+  Store store{file};
 
-TrialRow trial(const std::string& id, std::uint64_t seed = 42) {
-  return {id, config_text(seed), "sha256:b", 1000.0, 1024};
-}
+  template <typename Body>
+  auto write(Body body) {
+    Batch batch = store.begin();
+    if constexpr (std::is_void_v<decltype(body(batch))>) {
+      body(batch);
+      batch.commit();
+    } else {
+      auto result = body(batch);
+      batch.commit();
+      return result;
+    }
+  }
+  AttemptRef begin(const NewAttempt& wanted) {
+    return std::get<AttemptRef>(write([&](Batch& b) { return b.begin_attempt(wanted); }));
+  }
+  void finish(const AttemptRef& attempt) {
+    write([&](Batch& b) { b.record_finished(attempt, {}, 9); });
+  }
+  TrialFacts facts(const std::string& id) {
+    return store.read().trial_facts(std::vector<std::string>{id}).at(0);
+  }
+};
 
-NewAttempt request(const std::string& trial_id, std::int64_t after = 0) {
-  NewAttempt attempt;
-  attempt.trial_id = trial_id;
-  attempt.after = after;
-  attempt.sweep = "s";
-  attempt.owner = "me";
-  attempt.host = "here";
-  attempt.time = 5;
+NewAttempt resumed(const std::string& id, std::int64_t parent, std::int64_t seq) {
+  NewAttempt attempt = request(id, parent);
+  attempt.resume = sweeps::Resume{parent, seq * 10, seq, "../x"};
   return attempt;
-}
-
-std::string text_of(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&value)) return nlohmann::json(*real).dump();
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return "NULL";
-}
-
-std::vector<std::string> rows(const std::filesystem::path& file, const std::string& sql) {
-  std::vector<std::string> lines;
-  for (const auto& row : query(file, sql).rows) {
-    std::string line;
-    for (const Value& value : row) line += (line.empty() ? "" : "|") + text_of(value);
-    lines.push_back(line);
-  }
-  return lines;
-}
-
-/// Finishes an attempt with `count` metrics "loss" at seq 1, 2, … whose value is base + seq.
-void metrics(Batch& batch, const AttemptRef& attempt, std::int64_t count, double base) {
-  std::vector<MetricRow> all;
-  const Series loss = batch.series("train", "cola", "loss");
-  for (std::int64_t seq = 1; seq <= count; ++seq) {
-    all.push_back({seq, seq * 10, loss, base + static_cast<double>(seq)});
-  }
-  batch.append_metrics(attempt, all);
 }
 
 }  // namespace
 
 TEST_CASE("results follow the finished attempt and its parents up to their checkpoints",
           "[results]") {
-  const TempDir folder;
-  const auto file = folder.path() / "petlab.db";
-  Store store(file);
-  Batch batch = store.begin();
-  batch.record_sweep({"s", "about", "s.yaml", "sha256:s", {{"t1", "vanilla"}}}, {{trial("t1")}}, 1);
-  const auto first = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
-  metrics(batch, first, 5, 100);
-  batch.record_ending(first, {Outcome::crashed, "signal 9", {}, 9, "last words", 6});
-  NewAttempt resumed = request("t1", 1);
-  resumed.resume = sweeps::Resume{1, 20, 2, "../1/checkpoint/x"};
-  const auto second = std::get<AttemptRef>(batch.begin_attempt(resumed));
+  Fixture f;
+  f.write([](Batch& b) {
+    b.record_sweep({"s", "about", "s.yaml", "sha256:s", {{"t1", "vanilla"}}}, {{trial_row("t1")}},
+                   1);
+  });
+  const AttemptRef first = f.begin(request("t1"));
+  f.write([&](Batch& b) { append_losses(b, first, 5, 100); });
+  f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "died", {}, 9, "tail", 6}); });
+  const AttemptRef second = f.begin(resumed("t1", 1, 2));
   CHECK(second.number == 2);
-  metrics(batch, second, 2, 200);
-  CHECK(batch.serial() > store.last_committed());
-  batch.commit();
-  CHECK(rows(file, "SELECT * FROM results").empty());
+  f.write([&](Batch& b) { append_losses(b, second, 2, 200); });
+  CHECK(rows(f.file, "SELECT * FROM results").empty());
 
-  Batch end = store.begin();
-  end.record_finished(second, {50, "artifact.petl", 900.0, 928, 12.0, 3.0}, 9);
-  end.commit();
-  CHECK(rows(file, "SELECT attempt, seq, value, bls_bits, stored_bits FROM results") ==
-        std::vector<std::string>{"1|1|101.0|900.0|928", "1|2|102.0|900.0|928",
-                                 "2|1|201.0|900.0|928", "2|2|202.0|900.0|928"});
-  CHECK(rows(file,
+  f.write([&](Batch& b) {
+    b.record_finished(second, {50, "artifact.petl", 900.0, 928, 12.0, 3.0}, 9);
+  });
+  CHECK(rows(f.file, "SELECT attempt, seq, value, bls_bits, stored_bits FROM results") ==
+        Lines{"1|1|101.0|900.0|928", "1|2|102.0|900.0|928", "2|1|201.0|900.0|928",
+              "2|2|202.0|900.0|928"});
+  CHECK(rows(f.file,
              "SELECT DISTINCT sweep, variant, seed, backbone, tasks, module_kind, "
-             "module_share, module_mask, module_bottleneck, module_rank FROM sweep_results") ==
-        std::vector<std::string>{"s|vanilla|42|minilm|cola|adapter|0|none|64|NULL"});
+             "module_share, module_mask, module_bottleneck, module_rank FROM "
+             "sweep_results") == Lines{"s|vanilla|42|minilm|cola|adapter|0|none|64|NULL"});
+  CHECK(rows(f.file, "SELECT count(*) FROM metrics") == Lines{"7"});
+}
+
+TEST_CASE("of several finished attempts the lowest number counts, whenever it finishes",
+          "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const AttemptRef first = f.begin(request("t1"));
+  f.write([&](Batch& b) {
+    append_losses(b, first, 1, 100);
+    b.record_ending(first, {Outcome::lost, "declared dead", {}, {}, "", 6});
+  });
+  const AttemptRef second = f.begin(request("t1", 1));
+  f.write([&](Batch& b) { append_losses(b, second, 1, 200); });
+  f.finish(second);
+  CHECK(rows(f.file, "SELECT attempt, value FROM results") == Lines{"2|201.0"});
+  f.finish(first);
+  CHECK(rows(f.file, "SELECT attempt, value FROM results") == Lines{"1|101.0"});
+}
+
+TEST_CASE("a chain of resumed attempts counts up to each checkpoint", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  AttemptRef last = f.begin(request("t1"));
+  for (std::int64_t number = 1; number <= 4; ++number) {
+    f.write([&](Batch& b) {
+      append_losses(b, last, 5, 100 * static_cast<double>(number));
+      if (number < 4) b.record_ending(last, {Outcome::crashed, "", {}, 9, "", 6});
+    });
+    if (number < 4) last = f.begin(resumed("t1", number, number));
+  }
+  f.finish(last);
+  CHECK(rows(f.file, "SELECT attempt, count(*) FROM results GROUP BY attempt") ==
+        Lines{"1|1", "2|2", "3|3", "4|5"});
+}
+
+TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  Store rival(f.file);
+  const AttemptRef first = f.begin(request("t1"));
+  CHECK(first.number == 1);
+  const auto claim = [&](std::int64_t after) {
+    Batch batch = rival.begin();
+    Claim result = batch.begin_attempt(request("t1", after));
+    batch.commit();
+    return result;
+  };
+  Taken taken = std::get<Taken>(claim(0));
+  CHECK(taken.open);
+  CHECK(taken.latest == 1);
+  CHECK(taken.owner == "me");
+  CHECK(taken.host == "here");
+  f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
+  taken = std::get<Taken>(claim(0));  // it had not seen attempt 1
+  CHECK_FALSE(taken.open);
+  CHECK(taken.latest == 1);
+  f.write([](Batch& b) { b.set_cancelled("t1", true); });
+  CHECK(std::get<Taken>(claim(1)).cancelled);
+  f.write([](Batch& b) { b.set_cancelled("t1", false); });
+  CHECK(std::get<AttemptRef>(claim(1)).number == 2);
+}
+
+TEST_CASE("an attempt's number is above every directory that exists", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  NewAttempt wanted = request("t1");
+  wanted.at_least = 4;
+  const AttemptRef attempt = f.begin(wanted);
+  CHECK(attempt.number == 4);
+  f.write([&](Batch& b) { b.forget_attempt(attempt); });
+  CHECK(f.begin(request("t1")).number == 1);
+}
+
+TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const NewAttempt wanted = resumed("t1", 0, 3);
+  const AttemptRef attempt = f.begin(wanted);
+  AttemptFacts facts = f.facts("t1").attempts.at(0);
+  CHECK(facts.attempt == attempt);
+  CHECK(facts.begun == wanted);
+  CHECK_FALSE(facts.launch);
+  CHECK(facts.outcome == Outcome::open);
+  CHECK_FALSE(facts.started_at);
+  const Launch launch{77, 88, "node", "boot2", "pid:[2]", "GPU-1", "12_3", 6};
+  f.write([&](Batch& b) {
+    b.record_launch(attempt, launch);
+    b.record_started(attempt,
+                     {5, "w", "2", R"({"version":"1"})", "sha256:x", {{"cola", "sha256:d"}}}, 7);
+    b.record_progress(attempt, {10, 20, 0.5}, 8);
+    b.record_checkpoint(attempt, {10, 4, "checkpoint/a"});
+  });
+  facts = f.facts("t1").attempts.at(0);
+  CHECK(*facts.launch == launch);
+  CHECK(facts.begun.host == "node");
+  CHECK(facts.worker == "w");
+  CHECK(facts.worker_version == "2");
+  CHECK(facts.numerics == R"({"version":"1"})");
+  CHECK(facts.backbone_digest == "sha256:x");
+  CHECK(facts.data_digests == std::map<std::string, std::string>{{"cola", "sha256:d"}});
+  CHECK(*facts.started_at == 7);
+  CHECK(*facts.checkpoint == CheckpointAt{10, 4, "checkpoint/a"});
+  const ProgressFacts progress = f.store.read().progress().at(0);
+  CHECK(progress.attempt == attempt);
+  CHECK(progress.step == 10);
+  CHECK(*progress.loss == 0.5);
+  f.write([&](Batch& b) {
+    b.record_failed(attempt, {"out of memory", "out_of_memory"}, 9);
+    b.record_ending(attempt, {Outcome::failed, "worker said so", 1, {}, "last\nlines", 10});
+  });
+  facts = *f.store.read().attempt_facts("t1", 1);
+  CHECK(facts.outcome == Outcome::failed);
+  CHECK(facts.kind == "out_of_memory");
+  CHECK(facts.reason == "out of memory");
+  CHECK(*facts.exit_code == 1);
+  CHECK_FALSE(facts.signal);
+  CHECK(facts.log_tail == "last\nlines");
+  CHECK(*facts.ended_at == 9);
+  CHECK(f.store.read().open_attempts().empty());
+  CHECK(f.store.read().progress().empty());
+
+  f.write([&](Batch& b) { b.allow_retry("t1", 1); });
+  CHECK(f.facts("t1").retried_after == 1);
+  CHECK_FALSE(f.facts("nobody").known);
+  CHECK_FALSE(f.store.read().attempt_facts("t1", 9));
+}
+
+TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) {
+    b.record_sweep({"s", "", "s.yaml", "", {{"t1", "a"}, {"t1", "b"}, {"t2", "a"}}},
+                   {{trial_row("t1", 1), trial_row("t2", 2)}}, 1);
+  });
+  CHECK(f.store.read().sweep("s")->members.size() == 3);
+  const SweepRow later{"s", "changed", "s.yaml", "d", {{"t2", ""}}};
+  f.write([&](Batch& b) { b.record_sweep(later, {{trial_row("t2", 2)}}, 2); });
+  CHECK(*f.store.read().sweep("s") == later);
+  CHECK(f.store.read().sweep_names() == Lines{"s"});
+  CHECK(f.store.read().trial("t1")->trial_id == "t1");
+  CHECK_FALSE(f.store.read().sweep("other"));
+  CHECK(f.store.read().trials_with_prefix("t", 10) == Lines{"t1", "t2"});
+  CHECK(f.store.read().trials_with_prefix("%", 10).empty());
+}
+
+TEST_CASE("a trial that is recorded again takes the later text and keeps sizes it knew",
+          "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1", 1)); });
+  TrialRow later = trial_row("t1", 7);
+  later.bls_bits.reset();
+  later.stored_bits.reset();
+  later.backbone_digest.clear();
+  f.write([&](Batch& b) { b.record_trial(later); });
+  const TrialRow row = *f.store.read().trial("t1");
+  CHECK(row.config == later.config);
+  CHECK(*row.bls_bits == 1000.0);
+  CHECK(*row.stored_bits == 1024);
+  CHECK(row.backbone_digest == "sha256:b");
+  CHECK(rows(f.file, "SELECT seed FROM trials") == Lines{"7"});
+}
+
+TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
+  Fixture f;
+  {
+    Batch batch = f.store.begin();
+    batch.record_trial(trial_row("t1"));
+    batch.series("train", "cola", "loss");
+    CHECK(f.store.read().trial("t1"));
+    CHECK_THROWS_AS(f.store.begin(), std::logic_error);
+  }
+  CHECK_FALSE(f.store.read().trial("t1"));
+  CHECK(f.store.last_rolled_back() == 1);
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const AttemptRef attempt = f.begin(request("t1"));
+  f.write([&](Batch& b) { append_losses(b, attempt, 1); });
+  f.finish(attempt);
+  CHECK(rows(f.file, "SELECT split, task, name FROM results") == Lines{"train|cola|loss"});
+}
+
+TEST_CASE("values come back to the bit", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const AttemptRef attempt = f.begin(request("t1"));
+  const std::vector<double> values = {0.1 + 0.2, 1e-320, -0.0,
+                                      3.0,       1e300,  std::numeric_limits<double>::denorm_min()};
+  f.write([&](Batch& b) {
+    std::vector<MetricRow> all;
+    const Series series = b.series("test", "cola", "é");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      all.push_back({static_cast<std::int64_t>(i), 1, series, values[i]});
+    }
+    all.push_back({100, 1, series, std::nullopt});
+    b.append_metrics(attempt, all);
+  });
+  f.finish(attempt);
+  const auto found =
+      query(f.file, "SELECT value FROM results WHERE name = ?1 ORDER BY seq", {std::string("é")});
+  REQUIRE(found.rows.size() == values.size() + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    CHECK(std::get<double>(found.rows[i][0]) == values[i]);
+  }
+  CHECK(std::holds_alternative<std::monostate>(found.rows.back()[0]));
+}
+
+TEST_CASE("the free group of a configuration is a column of JSON", "[results]") {
+  Fixture f;
+  TrialRow row = trial_row("t1");
+  auto config = nlohmann::ordered_json::parse(row.config);
+  config["user"] = {{"width", 3}};
+  config["task"] = "cola";
+  row.config = config.dump();
+  f.write([&](Batch& b) { b.record_trial(row); });
+  f.finish(f.begin(request("t1")));
+  CHECK(rows(f.file, "SELECT json_extract(user, '$.width') FROM trials") == Lines{"3"});
+}
+
+TEST_CASE("what cannot be meant is refused", "[results]") {
+  Fixture f;
+  Batch batch = f.store.begin();
+  CHECK_THROWS_WITH(batch.begin_attempt(request("t9")),
+                    "there is no trial t9 in " + f.file.string());
+  CHECK_THROWS_AS(batch.set_cancelled("t9", true), std::invalid_argument);
+  CHECK_THROWS_AS(batch.record_ending({}, {Outcome::finished, "", {}, {}, "", 0}),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH(batch.record_trial({"t1", "[1]", "", {}, {}}),
+                    "trial t1: its configuration is no JSON object");
+}
+
+TEST_CASE("a reader sees that others wrote", "[results]") {
+  Fixture f;
+  const Reader reader(f.file);
+  const auto before = reader.data_version();
+  CHECK(reader.data_version() == before);
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  CHECK(reader.data_version() != before);
+  CHECK(reader.trial("t1"));
 }
 
 }  // namespace petlab::results
