@@ -30,12 +30,20 @@ std::string looks_like(const std::filesystem::path& file) {
   return fmt::format("begins with '{}'", shown);
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
+}
+
 std::string describe(sqlite3* handle, const SQLite::Exception& error,
                      const std::filesystem::path& file, std::string_view doing,
                      std::chrono::milliseconds busy_timeout) {
   const int system_error = handle == nullptr ? 0 : sqlite3_system_errno(handle);
   const int code = error.getErrorCode() & 0xff;
   const std::string subject = fmt::format("{}: cannot {}", file.string(), doing);
+  const std::string read_only = fmt::format(
+      "{}: the file or its folder is read-only; make both writable or name another database with "
+      "--db",
+      subject);
   if (code == SQLITE_FULL || (code == SQLITE_IOERR && system_error == ENOSPC)) {
     return fmt::format(
         "{}: the disk is full; free some space and run the same command again (nothing is lost: "
@@ -53,10 +61,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       if (error.getExtendedErrorCode() == SQLITE_READONLY_DBMOVED) {
         return fmt::format("{}: the file was deleted or replaced while it was open", subject);
       }
-      return fmt::format(
-          "{}: the file or its folder is read-only; make both writable or name another database "
-          "with --db",
-          subject);
+      return read_only;
     case SQLITE_NOTADB:
       return fmt::format("{}: it {}, which is no SQLite database; name another file with --db",
                          subject, looks_like(file));
@@ -66,6 +71,8 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       return fmt::format("{}: the database does not agree with the run directories ({}); {}",
                          subject, error.what(), kRebuild);
     case SQLITE_CANTOPEN:
+      // Of a file beside it.
+      if (access(folder_of(file).c_str(), W_OK) != 0) return read_only;
       return fmt::format("{}: {}; name another file with --db", subject,
                          system_error != 0 ? std::strerror(system_error) : error.what());
     case SQLITE_IOERR:
@@ -85,7 +92,7 @@ std::string name_to_open(const std::filesystem::path& file, Connection::Mode mod
     return file.string();
   }
   flags = SQLite::OPEN_READONLY;
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::filesystem::path folder = folder_of(file);
   std::error_code ignored;
   const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
   const bool nothing_pending = ignored || wal == 0;

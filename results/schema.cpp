@@ -199,6 +199,11 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
 
 void check_version(Connection& connection) {
   const std::string file = connection.file().string();
+  std::error_code ignored;
+  if (std::filesystem::file_size(connection.file(), ignored) == 0) {
+    throw Error(fmt::format(
+        "{}: the file is empty, no database; delete it or name another with --db", file));
+  }
   std::int64_t application = 0;
   std::int64_t version = 0;
   connection.guard("read it", [&] {

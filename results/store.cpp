@@ -526,7 +526,9 @@ void Batch::set_cursor(const AttemptRef& attempt, const Cursor& cursor) {
         .with(cursor.offset)
         .with(cursor.next_seq)
         .with(cursor.lines)
-        .with(std::int64_t{cursor.broken ? 2 : cursor.closed ? 1 : 0})
+        .with(std::int64_t{cursor.broken   ? 2
+                           : cursor.closed ? 1
+                                           : 0})
         .run();
   });
 }

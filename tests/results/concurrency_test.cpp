@@ -1,0 +1,133 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <random>
+
+#include "results/error.h"
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+using testing::TempDir;
+using Lines = std::vector<std::string>;
+
+/// Runs `body` in a process of its own; its exit code is 0 unless it throws.
+template <typename Body>
+pid_t in_process(Body body) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child != 0) return child;
+  try {
+    body();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "child: %s\n", error.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+int exit_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string id(int number) { return "t" + std::to_string(100 + number); }
+
+constexpr int kTrials = 60;
+
+/// An orchestrator: makes the database where there is none, records the sweep, takes what is free.
+void orchestrate(const std::filesystem::path& file, int number) {
+  Store store(file);
+  std::vector<TrialRow> trials;
+  SweepRow sweep{"s" + std::to_string(number), "", "", "", {}};
+  for (int i = 0; i < kTrials; ++i) {
+    trials.push_back(trial_row(id(i), static_cast<std::uint64_t>(i)));
+    sweep.members.push_back({id(i), ""});
+  }
+  {
+    Batch batch = store.begin();
+    batch.record_sweep(sweep, trials, 1);
+    batch.commit();
+  }
+  for (int i = 0; i < kTrials; ++i) {
+    Batch batch = store.begin();
+    const Claim claim = batch.begin_attempt(request(id(i)));
+    batch.commit();
+    const auto* attempt = std::get_if<AttemptRef>(&claim);
+    if (attempt == nullptr) continue;
+    Batch results = store.begin();
+    append_losses(results, *attempt, 50, number * 1000.0);
+    results.record_finished(*attempt, {}, 9);
+    results.commit();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("eight processes write one database at once while readers poll it, without a lock error",
+          "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  const pid_t reader = in_process([&] {
+    // Until the parent says that all have ended.
+    while (!std::filesystem::exists(folder.path() / "stop")) {
+      if (!std::filesystem::exists(file)) continue;
+      query(file, "SELECT count(*), sum(value) FROM results");
+      const Reader facts(file);
+      facts.open_attempts();
+    }
+  });
+  std::vector<pid_t> writers;
+  for (int i = 0; i < 8; ++i) writers.push_back(in_process([&] { orchestrate(file, i); }));
+  for (const pid_t writer : writers) CHECK(exit_of(writer) == 0);
+  folder.write("stop", "");
+  CHECK(exit_of(reader) == 0);
+  CHECK(rows(file, "SELECT count(*), count(DISTINCT trial_id), max(attempt) FROM results") ==
+        Lines{std::to_string(kTrials * 50) + "|" + std::to_string(kTrials) + "|1"});
+  CHECK(rows(file, "SELECT count(DISTINCT sweep) FROM sweep_results") == Lines{"8"});
+  // Nothing is left of the rivals that made a database too late.
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK(entry.path().filename().string().find(".new-") == std::string::npos);
+  }
+}
+
+TEST_CASE("writers killed at any moment leave a database that is whole", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  { const Store store(file); }
+  std::mt19937 random(7);
+  int killed = 0;
+  for (int round = 0; round < 25; ++round) {
+    const pid_t writer = in_process([&] {
+      Store store(file);
+      for (int number = 0;; ++number) {
+        Batch batch = store.begin();
+        const std::string trial = id(static_cast<int>(getpid())) + "-" + std::to_string(number);
+        batch.record_trial(trial_row(trial));
+        const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request(trial)));
+        append_losses(batch, attempt, 300);
+        batch.record_finished(attempt, {}, 9);
+        batch.commit();
+      }
+    });
+    usleep(static_cast<useconds_t>(5'000 + random() % 25'000));
+    kill(writer, SIGKILL);
+    killed += exit_of(writer) == 128 + SIGKILL;
+    REQUIRE(rows(file,
+                 "SELECT count(*) FROM (SELECT count(*) AS n FROM results GROUP BY trial_id) "
+                 "WHERE n <> 300") == Lines{"0"});
+  }
+  CHECK(killed == 25);
+  CHECK(rows(file, "PRAGMA integrity_check") == Lines{"ok"});
+  CHECK(rows(file,
+             "SELECT (SELECT count(*) FROM trials) = (SELECT count(DISTINCT trial_id) FROM "
+             "results), count(*) > 0 FROM trials") == Lines{"1|1"});
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,257 @@
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "results/error.h"
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+using testing::TempDir;
+using Lines = std::vector<std::string>;
+
+/// A file system in memory of `size` bytes ("1m") at a folder of its own, as long as it lives. Only
+/// root may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& size) {
+    mounted_ = mount("petlab", folder_.path().c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+    if (!mounted_) std::printf("skipped: mounting a small tmpfs is not allowed here\n");
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  void make_read_only() const {
+    REQUIRE(mount("petlab", folder_.path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0);
+  }
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TempDir folder_;
+  bool mounted_ = false;
+};
+
+/// What the Error says that `body` ends with.
+template <typename Body>
+std::string failure(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+/// Bytes of a closed database: PRAGMA user_version is at 60, application_id at 68.
+void put_number(const std::filesystem::path& file, long at, std::uint32_t number) {
+  std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+  out.seekp(at);
+  for (int shift = 24; shift >= 0; shift -= 8) out.put(static_cast<char>(number >> shift));
+}
+
+std::filesystem::path closed_database(const TempDir& folder) {
+  const auto file = folder.path() / "petlab.db";
+  Store store(file);
+  Batch batch = store.begin();
+  batch.record_trial(trial_row("t1"));
+  const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
+  append_losses(batch, attempt, 20'000);
+  batch.record_finished(attempt, {}, 9);
+  batch.commit();
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("a database of a newer, older or no version is refused", "[results]") {
+  const TempDir folder;
+  const auto file = closed_database(folder);
+  const std::string name = file.string();
+  std::string wanted;
+  SECTION("newer") {
+    put_number(file, 60, 2);
+    wanted = name +
+             ": the database has version 2, this petlab knows up to 1; use a newer petlab, or name "
+             "another file with --db";
+  }
+  SECTION("older") {
+    put_number(file, 60, 0);
+    wanted =
+        name +
+        ": the database has version 0, this petlab needs 1; move it away and make it anew from "
+        "the run directories: petlab ingest --rebuild";
+  }
+  SECTION("of another program") {
+    put_number(file, 68, 7);
+    wanted =
+        name + ": it is a database of another program, not of petlab; name another file with --db";
+  }
+  CHECK(failure([&] { Store store(file); }) == wanted);
+  CHECK(failure([&] { query(file, "SELECT 1"); }) == wanted);
+}
+
+TEST_CASE("what is no database is refused, with what it looks like", "[results]") {
+  const TempDir folder;
+  const auto text = folder.write("notes.txt", std::string(3000, 'a'));
+  CHECK(failure([&] { Store store(text); }) ==
+        text.string() +
+            ": cannot open it: it begins with 'aaaaaaaaaaaaaaaa', which is no SQLite "
+            "database; name another file with --db");
+  const auto empty = folder.write("empty.db", "");
+  CHECK(failure([&] { query(empty, "SELECT 1"); }) ==
+        empty.string() + ": the file is empty, no database; delete it or name another with --db");
+  CHECK(failure([&] { query(folder.path() / "no.db", "SELECT 1"); }) ==
+        (folder.path() / "no.db").string() +
+            ": there is no such file; `petlab run` makes a database, --db names one");
+  CHECK(failure([&] { Store store(folder.path()); }) ==
+        folder.path().string() + ": it is a folder, must be a database file (--db)");
+  CHECK(failure([&] { Store store(folder.path() / "no/petlab.db"); }) ==
+        (folder.path() / "no/petlab.db").string() + ": cannot make it: there is no folder " +
+            (folder.path() / "no").string());
+}
+
+TEST_CASE("a damaged database says how to make it anew", "[results]") {
+  const TempDir folder;
+  const auto file = closed_database(folder);
+  {
+    std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+    const auto size = static_cast<long>(std::filesystem::file_size(file));
+    const std::string rubbish(static_cast<std::size_t>(size / 2), '\x5a');
+    out.seekp(size / 2);
+    out.write(rubbish.data(), static_cast<long>(rubbish.size()));
+  }
+  const std::string message =
+      failure([&] { query(file, "SELECT count(*), sum(value) FROM results"); });
+  CHECK(message.find(file.string() + ": cannot query it: the database is damaged (") == 0);
+  CHECK(message.find("petlab ingest --rebuild") != std::string::npos);
+}
+
+TEST_CASE("a database that is deleted or replaced while it is open is noticed", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  Store store(file);
+  const std::string wanted =
+      file.string() +
+      ": the file was deleted or replaced while it was open; run the same command again, or, to "
+      "have "
+      "everything back, make it anew from the run directories: petlab ingest --rebuild";
+  SECTION("before a transaction") {
+    std::filesystem::remove(file);
+    CHECK(failure([&] { store.begin(); }) == wanted);
+    CHECK(failure([&] { store.read().open_attempts(); }) == wanted);
+  }
+  SECTION("replaced within a transaction") {
+    const auto other = folder.path() / "other.db";
+    { const Store another(other); }
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t1"));
+    std::filesystem::rename(other, file);
+    CHECK(failure([&] { batch.commit(); }) == wanted);
+    CHECK(failure([&] { batch.record_trial(trial_row("t2")); }) != "");
+  }
+}
+
+TEST_CASE("a database that another process holds too long is an error that says so", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  Store store(file);
+  OpenOptions impatient;
+  impatient.busy_timeout = std::chrono::milliseconds(1100);
+  Store rival(file, impatient);
+  const Batch held = store.begin();
+  CHECK(failure([&] { rival.begin(); }) ==
+        file.string() +
+            ": cannot begin to write: another process has held the database for more "
+            "than 1 s; end it (fuser " +
+            file.string() + ") or wait");
+  CHECK(rows(file, "SELECT count(*) FROM trials") == Lines{"0"});  // readers do not wait
+}
+
+TEST_CASE("a full disk loses nothing: the same work succeeds when there is space again",
+          "[results]") {
+  const SmallDisk disk("3m");
+  if (!disk.mounted()) return;
+  const auto file = disk.path() / "petlab.db";
+  const auto ballast = disk.path() / "ballast";
+  std::string message;
+  std::int64_t stored = 0;
+  {
+    Store store(file);
+    {
+      Batch batch = store.begin();
+      batch.record_trial(trial_row("t1"));
+      batch.begin_attempt(request("t1"));
+      batch.commit();
+    }
+    std::ofstream(ballast) << std::string(1 << 20, 'x');
+    const AttemptRef attempt = store.read().open_attempts().at(0).attempt;
+    message = failure([&] {
+      while (stored < 200'000) {
+        Batch batch = store.begin();
+        append_losses(batch, attempt, 5'000, 0, stored);
+        batch.commit();
+        stored += 5'000;
+      }
+    });
+    CHECK(message.find(file.string() + ": cannot ") == 0);
+    CHECK(
+        message.find(": the disk is full; free some space and run the same command again (nothing "
+                     "is lost: what workers reported is in the runs folder)") != std::string::npos);
+    // The same connection, without a new start.
+    std::filesystem::remove(ballast);
+    Batch batch = store.begin();
+    append_losses(batch, attempt, 5'000, 0, stored);
+    batch.record_finished(attempt, {}, 9);
+    batch.commit();
+    stored += 5'000;
+  }
+  CHECK(rows(file, "SELECT count(*), count(DISTINCT seq), max(seq) FROM results") ==
+        Lines{std::to_string(stored) + "|" + std::to_string(stored) + "|" +
+              std::to_string(stored - 1)});
+}
+
+TEST_CASE("a disk without space for a new database is an error", "[results]") {
+  const SmallDisk disk("64k");
+  if (!disk.mounted()) return;
+  const auto file = disk.path() / "petlab.db";
+  CHECK(failure([&] { Store store(file); }) ==
+        file.string() +
+            ": cannot make it: the disk is full or cannot be written; free some space "
+            "and run the same command again");
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK(std::filesystem::is_empty(disk.path()));
+}
+
+TEST_CASE("a database in a read-only folder can be read, and writing says what to change",
+          "[results]") {
+  const SmallDisk disk("3m");
+  if (!disk.mounted()) return;
+  const TempDir folder;
+  std::filesystem::copy_file(closed_database(folder), disk.path() / "petlab.db");
+  disk.make_read_only();
+  const auto file = disk.path() / "petlab.db";
+  CHECK(rows(file, "SELECT count(*) FROM results") == Lines{"20000"});
+  CHECK(Reader(file).trial("t1"));
+  const std::string end =
+      ": the file or its folder is read-only; make both writable or name another database with "
+      "--db";
+  const std::string message = failure([&] {
+    Store store(file);
+    store.begin();
+  });
+  CHECK(message.find(file.string() + ": cannot ") == 0);
+  CHECK(message.find(end) != std::string::npos);
+  CHECK(failure([&] { Store store(disk.path() / "new.db"); }) ==
+        (disk.path() / "new.db").string() + ": cannot make it: folder " + disk.path().string() +
+            " cannot be written (Read-only file system); make it writable or name another database "
+            "with --db");
+}
+
+}  // namespace petlab::results
