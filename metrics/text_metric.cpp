@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "metrics/error.h"
 #include "metrics/exact_sum.h"
 
 namespace petlab::metrics {
@@ -66,6 +67,9 @@ class Evaluation {
 
   CorpusStatistics result() const {
     if (error_) std::rethrow_exception(error_);
+    if (segments_ == 0) {
+      throw InputError("the corpus is empty; at least one segment was wanted");
+    }
     CorpusStatistics result;
     for (const ExactSum& sum : sums_) result.sums.push_back(sum.round());
     result.segments = segments_;

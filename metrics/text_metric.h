@@ -83,8 +83,8 @@ using SegmentSink = std::function<void(std::int64_t index, const Segment& segmen
                                        std::span<const double> statistics)>;
 
 /// Reads the corpus to its end in constant memory. Sums are exact, so the result depends neither on
-/// the order of the segments nor on `threads` (at least 1). Throws InputError as the source does,
-/// always the error of the first faulty segment.
+/// the order of the segments nor on `threads` (at least 1). Throws InputError for no segments and
+/// as the source does, always the error of the first faulty segment.
 CorpusStatistics evaluate(SegmentSource& source, const TextMetric& metric, int threads = 1,
                           const SegmentSink& sink = {});
 

@@ -1,0 +1,256 @@
+#include "metrics/text_corpus.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "metrics/bleu.h"
+#include "metrics/error.h"
+#include "metrics/significance.h"
+#include "tests/metrics/golden_json.h"
+#include "tests/metrics/golden_text.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab::metrics;
+using namespace petlab::testing;
+using Catch::Matchers::Equals;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& content) {
+  std::istringstream in(content);
+  LineReader reader(in, "in");
+  std::vector<std::string> lines;
+  while (const auto line = reader.next()) lines.emplace_back(*line);
+  CHECK(reader.lines() == static_cast<std::int64_t>(lines.size()));
+  return lines;
+}
+
+// A file of hypotheses and files of references; scores them with BLEU and `threads`.
+struct Files {
+  TempDir folder;
+  std::vector<std::string> names;
+
+  void write(const std::string& name, const std::string& content) {
+    names.push_back(folder.write(name, content).string());
+  }
+  CorpusStatistics score(int threads = 1, bool empty_is_missing = false) const {
+    std::vector<LineReader> references;
+    for (std::size_t i = 1; i < names.size(); ++i) references.emplace_back(names[i]);
+    FileCorpus corpus{LineReader{names[0]}, std::move(references), {empty_is_missing}};
+    return evaluate(corpus, Bleu(), threads);
+  }
+  // The message with the folder cut out.
+  std::string refusal(int threads = 1, bool empty_is_missing = false) const {
+    try {
+      score(threads, empty_is_missing);
+    } catch (const InputError& error) {
+      std::string message = error.what();
+      const std::string prefix = folder.path().string() + "/";
+      for (std::size_t at; (at = message.find(prefix)) != std::string::npos;) {
+        message.erase(at, prefix.size());
+      }
+      return message;
+    }
+    return "accepted";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("lines end at a line feed only, and the last one may lack it", "[metrics]") {
+  using Lines = std::vector<std::string>;
+  CHECK(lines_of("").empty());
+  CHECK(lines_of("\n") == Lines{""});
+  CHECK(lines_of("a") == Lines{"a"});
+  CHECK(lines_of("a\nb\n") == Lines{"a", "b"});
+  CHECK(lines_of("a\n\nb") == Lines{"a", "", "b"});
+  CHECK(lines_of("a\r\nb\xE2\x80\xA8"
+                 "c\x0C"
+                 "d\n") == Lines{"a\r",
+                                 "b\xE2\x80\xA8"
+                                 "c\x0C"
+                                 "d"});
+}
+
+TEST_CASE("lines longer than the reader's blocks come out whole", "[metrics]") {
+  std::vector<std::string> wanted;
+  std::string content;
+  for (const std::size_t size : {10U, 300000U, 0U, 262144U, 262143U, 1000000U, 3U}) {
+    wanted.emplace_back(size, static_cast<char>('a' + wanted.size()));
+    content += wanted.back() + "\n";
+  }
+  CHECK(lines_of(content) == wanted);
+}
+
+TEST_CASE("invalid UTF-8 is refused with file, line and byte", "[metrics]") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"\xFF", "1 of the line (0xFF)"},
+      {"ab\x80", "3 of the line (0x80)"},
+      {"abc\xC0\x80", "4 of the line (0xC0)"},  // overlong
+      {"abcdefghabcdefghabcdefghabcdefgh\xC1\xBF", "33 of the line (0xC1)"},
+      {"\xE0\x9F\xBF", "1 of the line (0xE0)"},          // overlong
+      {"\xC3\xA9\xED\xA0\x80", "3 of the line (0xED)"},  // a surrogate
+      {"\xF0\x8F\xBF\xBF", "1 of the line (0xF0)"},      // overlong
+      {"\xF4\x90\x80\x80", "1 of the line (0xF4)"},      // above U+10FFFF
+      {"\xF5\x80\x80\x80", "1 of the line (0xF5)"},
+      {"a\xE4\xB8", "2 of the line (0xE4)"},  // cut short
+      {"\xF0\x9F\x98", "1 of the line (0xF0)"},
+  };
+  for (const auto& [text, wanted] : cases) {
+    Files files;
+    files.write("hyp", std::string("fine\n\xE4\xB8\xAD\n") + text + "\nfine\n");
+    files.write("ref", "fine\nfine\nfine\nfine\n");
+    for (const int threads : {1, 3}) {
+      CHECK(files.refusal(threads) == std::string("hyp:3: invalid UTF-8 at byte ") + wanted);
+    }
+  }
+}
+
+TEST_CASE("a corpus of files is refused where its lines do not fit together", "[metrics]") {
+  SECTION("different numbers of lines, each counted to its end") {
+    Files files;
+    files.write("hyp", "a\nb\n");
+    files.write("one", "a\nb\nc\nd\n");
+    files.write("two", "a\n");
+    CHECK(files.refusal() ==
+          "the files have different numbers of lines: hyp has 2, one has 4, two has 1");
+  }
+  SECTION("more hypotheses than references") {
+    Files files;
+    std::string many;
+    for (int i = 0; i < 1000; ++i) many += "line\n";
+    files.write("hyp", many);
+    files.write("ref", many.substr(5));
+    CHECK(files.refusal(2) ==
+          "the files have different numbers of lines: hyp has 1000, ref has 999");
+  }
+  SECTION("nothing at all") {
+    Files files;
+    files.write("hyp", "");
+    files.write("ref", "");
+    CHECK(files.refusal() == "hyp: the corpus is empty; at least one line was wanted");
+  }
+  SECTION("no file") {
+    TempDir folder;
+    const std::string missing = (folder.path() / "hyp").string();
+    CHECK_THROWS_WITH(LineReader(missing),
+                      missing + ": cannot be opened: No such file or directory");
+    CHECK_THROWS_WITH(LineReader(folder.path().string()).next(),
+                      folder.path().string() + ": cannot be read: Is a directory");
+  }
+  SECTION("a segment whose references are all missing") {
+    Files files;
+    files.write("hyp", "a b c d\na\n");
+    files.write("one", "a b c d\n\n");
+    files.write("two", "\n\n");
+    CHECK(files.refusal(1, true) == "one:2: this segment has no reference in any file");
+    CHECK(files.refusal(1, false) == "accepted");
+  }
+}
+
+TEST_CASE("an empty reference line is a reference of length 0 unless it is said to be missing",
+          "[metrics]") {
+  Files files;
+  files.write("hyp", "a b\n");
+  files.write("one", "a b c d e\n");
+  files.write("two", "\n");
+  const Bleu bleu;
+  CHECK(bleu.result(files.score(1, false).sums).ref_len == 0);
+  CHECK(bleu.result(files.score(1, true).sums).ref_len == 5);
+  CHECK(files.score(1, false).references == 2);
+  CHECK(files.score(1, true).references == 1);
+}
+
+TEST_CASE("a corpus in memory is refused as files are", "[metrics]") {
+  const auto refuse = [](std::vector<std::string> hypotheses,
+                         std::vector<MemoryCorpus::Stream> references, const std::string& wanted) {
+    CHECK_THROWS_WITH(MemoryCorpus(std::move(hypotheses), std::move(references)), Equals(wanted));
+  };
+  refuse({"a"}, {}, "no references are given; at least one stream was wanted");
+  refuse({}, {{}}, "the corpus is empty; at least one segment was wanted");
+  refuse({"a"}, {{"a"}, {"a", "b"}}, "references 2 have 2 segments, the hypotheses have 1");
+  refuse({"a", "b"}, {{"a", std::nullopt}}, "segment 2 has no reference");
+  refuse({"a\xFF"}, {{"a"}}, "hypotheses:1: invalid UTF-8 at byte 2 of the line (0xFF)");
+  refuse({"a"}, {{"\xFF"}}, "references 1:1: invalid UTF-8 at byte 1 of the line (0xFF)");
+}
+
+TEST_CASE("everything that the golden values refuse is refused", "[metrics][golden]") {
+  const auto folder = golden("metrics");
+  if (!folder) return;
+  for (const auto& file : golden_files(*folder, "bleu_refused", ".json")) {
+    std::size_t cases = 0;
+    for (const auto& row : read_json(file)) {
+      INFO(row.at("name"));
+      std::vector<std::string> hypotheses;
+      if (row.contains("hyps_hex")) {
+        for (const std::string hex : row.at("hyps_hex")) {
+          hypotheses.emplace_back();
+          for (std::size_t i = 0; i < hex.size(); i += 2) {
+            hypotheses.back() += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+          }
+        }
+      } else {
+        hypotheses = row.at("hyps").get<std::vector<std::string>>();
+      }
+      const auto run = [&] {
+        BleuOptions options;
+        if (row.contains("args")) {
+          options.tokenize = row.at("args").value("tokenize", options.tokenize);
+          options.smooth_method = row.at("args").value("smooth_method", options.smooth_method);
+        }
+        MemoryCorpus corpus = corpus_of(hypotheses, row.at("refs"));
+        evaluate(corpus, Bleu(options));
+      };
+      CHECK_THROWS(run());
+      ++cases;
+    }
+    std::printf("golden: %zu cases of %s\n", cases, file.filename().c_str());
+  }
+}
+
+TEST_CASE("memory does not grow with the number of lines", "[metrics]") {
+  // A stream that is never whole in memory: what is read is thrown away.
+  class Endless : public std::streambuf {
+   public:
+    explicit Endless(std::size_t lines) : left_(lines) {
+      for (int i = 0; i < 64; ++i) block_ += "the cat sat on the mat number 17 .\n";
+    }
+    int_type underflow() override {
+      if (left_ == 0) return traits_type::eof();
+      const std::size_t lines = std::min<std::size_t>(left_, 64);
+      left_ -= lines;
+      setg(block_.data(), block_.data(), block_.data() + lines * (block_.size() / 64));
+      return traits_type::to_int_type(*gptr());
+    }
+
+   private:
+    std::size_t left_;
+    std::string block_;
+  };
+  const auto resident_kib = [] {
+    std::ifstream status("/proc/self/statm");
+    std::size_t total = 0;
+    std::size_t resident = 0;
+    status >> total >> resident;
+    return resident * 4;
+  };
+  const auto run = [](std::size_t lines) {
+    Endless hyp_bytes(lines);
+    Endless ref_bytes(lines);
+    std::istream hyp(&hyp_bytes);
+    std::istream ref(&ref_bytes);
+    std::vector<LineReader> references;
+    references.emplace_back(ref, "ref");
+    FileCorpus corpus(LineReader(hyp, "hyp"), std::move(references));
+    const Bleu bleu;
+    const auto found = evaluate(corpus, bleu, 2);
+    CHECK(found.segments == static_cast<std::int64_t>(lines));
+    CHECK(bleu.score(found.sums) == Approx(100.0));
+  };
+  run(2000);
+  const std::size_t before = resident_kib();
+  run(100000);  // 3.5 MB a side
+  CHECK(resident_kib() < before + 2048);
+}
