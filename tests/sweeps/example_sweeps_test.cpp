@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "sweeps/sweep_file.h"
@@ -59,4 +61,92 @@ TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const std::string fence = "```yaml\n";
   const std::size_t begin = text.find(fence) + fence.size();
   CHECK(home.load(text.substr(begin, text.find("```", begin) - begin)).trials.size() == 28);
+}
+
+namespace {
+
+Sweep paper(const Home& home, const std::string& name) {
+  return load_sweep(kSweeps / "paper" / (name + ".yaml"), home.locations());
+}
+
+std::set<std::string> ids(const Sweep& sweep) {
+  std::set<std::string> all;
+  for (const SweepTrial& trial : sweep.trials) all.insert(trial.id.value);
+  return all;
+}
+
+std::size_t common(const Sweep& a, const Sweep& b) {
+  const std::set<std::string> of_b = ids(b);
+  std::size_t n = 0;
+  for (const std::string& id : ids(a)) n += of_b.count(id);
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("The paper's sweeps have its rows, tasks and seeds, and share their trials", "[sweeps]") {
+  const Home home;
+  const Sweep table1 = paper(home, "table1");
+  const Sweep table4 = paper(home, "table4");
+  const Sweep table5 = paper(home, "table5");
+  const Sweep table8 = paper(home, "table8");
+  const Sweep table13 = paper(home, "table13");
+  const Sweep figure4 = paper(home, "figure4");
+  for (const Sweep* sweep : {&table1, &table4, &table5, &table8, &table13, &figure4}) {
+    INFO(sweep->name);
+    CHECK(sweep->notes.empty());
+    for (const SweepTrial& trial : sweep->trials) {
+      const TrialConfig& config = trial.config;
+      const TaskDeclaration& task = sweep->tasks.at(config.tasks.at(0));
+      CHECK(config.training.epochs == (task.split == SplitRule::glue_large ? 10 : 20));
+      CHECK(config.training.batch_size == 128);
+    }
+  }
+  CHECK(table1.trials.size() == 7 * 8 * 3);
+  CHECK(table4.trials.size() == 15 * 8 * 3);
+  CHECK(table5.trials.size() == 6 * 8 * 3);
+  CHECK(table8.trials.size() == 3 * 8 * 3);
+  CHECK(table13.trials.size() == 15 * 8 * 3);
+  CHECK(figure4.trials.size() == 30 * 8 * 3);
+  CHECK(common(table8, table1) == table8.trials.size());
+  CHECK(common(table4, table1) == 3 * 24);    // propetl
+  CHECK(common(table5, table1) == 3 * 24);    // vanilla
+  CHECK(common(table13, table4) == 12 * 24);  // all but random
+  CHECK(common(table13, table5) == 3 * 24);   // pruned is only_mask at equal k and bn
+  CHECK(common(figure4, table1) == 3 * 24);   // k = 0.5
+}
+
+TEST_CASE("The paper's sweeps have the printed storage, errata aside", "[sweeps]") {
+  const Home home;
+  const auto percent = [&](const Sweep& sweep, const std::string& variant) {
+    const std::int64_t parameters = sweep.backbone_shapes.at("roberta-base").parameters();
+    return metrics::bls_percent(*of_variant(sweep, variant).at(0)->bls_bits, parameters);
+  };
+  const Sweep table1 = paper(home, "table1");
+  for (const std::string variant : {"prefix", "lora", "adapter"}) {
+    CHECK(percent(table1, variant) == Approx(0.95).margin(0.005));
+    CHECK(percent(table1, "propetl_" + variant) == Approx(0.11).margin(0.005));
+  }
+  const Sweep table13 = paper(home, "table13");
+  const std::map<std::string, double> printed = {
+      {"propetl_adapter", 0.11},
+      {"only_mask_same_bn_adapter", 0.11},
+      {"only_mask_same_k_adapter", 0.11},
+      {"only_mask_same_k_and_bn_adapter", 0.48},
+      {"only_share_adapter", 0.11},
+      {"propetl_prefix", 0.11},
+      {"only_mask_same_bn_prefix", 0.142},  // printed 0.11: an erratum
+      {"only_mask_same_k_prefix", 0.11},
+      {"only_mask_same_k_and_bn_prefix", 0.473},  // printed 0.48: an erratum
+      {"only_share_prefix", 0.11},
+      {"propetl_lora", 0.11},
+      {"only_mask_same_bn_lora", 0.142},        // printed 0.11: an erratum
+      {"only_mask_same_k_lora", 0.118},         // likewise
+      {"only_mask_same_k_and_bn_lora", 0.473},  // printed 0.48: an erratum
+      {"only_share_lora", 0.11},
+  };
+  for (const auto& [variant, value] : printed) {
+    INFO(variant);
+    CHECK(percent(table13, variant) == Approx(value).margin(value < 0.115 ? 0.005 : 0.0051));
+  }
 }
