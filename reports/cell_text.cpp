@@ -31,9 +31,9 @@ CellText cell_text(const Cell& cell) {
   CellText text;
   switch (cell.kind) {
     case Cell::Kind::missing:
-      return {"—", "", true};
+      return {"—", "", "", true};
     case Cell::Kind::text:
-      return {printable(cell.text), "", false};
+      return {printable(cell.text), "", "", false};
     case Cell::Kind::undefined:
       text.aligned = false;
       text.value = "undefined";
@@ -49,9 +49,9 @@ CellText cell_text(const Cell& cell) {
                                   : fmt::format(" ({})", cell.n());
       break;
   }
-  if (cell.stale) text.rest += "†";
-  if (cell.numerics.size() > 1) text.rest += "‡";
-  if (!cell.mixed_fields.empty()) text.rest += "§";
+  if (cell.stale) text.marks += "†";
+  if (cell.numerics.size() > 1) text.marks += "‡";
+  if (!cell.mixed_fields.empty()) text.marks += "§";
   return text;
 }
 

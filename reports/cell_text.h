@@ -10,9 +10,10 @@ namespace petlab::reports {
 /// A cell for people, in two parts so that a column can be aligned where they meet.
 struct CellText {
   std::string value;    // `75.31`, `—`, `undefined`
-  std::string rest;     // ` ± 0.42 (2)`, with the marks of its flags
+  std::string rest;     // ` ± 0.42 (2)`
+  std::string marks;    // of its flags
   bool aligned = true;  // false: words that stand in the column as a whole
-  std::string whole() const { return value + rest; }
+  std::string whole() const { return value + rest + marks; }
 };
 
 /// `75.31 ± 0.42 (2)`; `(1/2)` where seeds are missing; a bare value where nothing varies; then

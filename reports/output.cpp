@@ -62,10 +62,9 @@ std::vector<std::filesystem::path> write_files(const Table& table,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder)) {
-    throw Error(fmt::format("{}: cannot make the folder: {}; name another with --out",
-                            folder.string(),
-                            std::filesystem::exists(folder) ? "there is a file of that name"
-                                                            : error.message()));
+    throw Error(fmt::format(
+        "{}: cannot make the folder: {}; name another with --out", folder.string(),
+        std::filesystem::exists(folder) ? "there is a file of that name" : error.message()));
   }
   std::vector<std::filesystem::path> written;
   for (const Format* format : formats) {

@@ -104,6 +104,7 @@ std::string cell_html(const Cell& cell, const std::string& row, const std::strin
   const CellText text = cell_text(cell);
   html += "><span class=\"value\">" + escaped(text.value) + "</span>";
   if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped(text.rest) + "</span>";
+  if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped(text.marks) + "</span>";
   if (cell.published || cell.published_text) {
     html += "<span class=\"paper\">" + escaped(published_text(cell));
     const std::string compared = difference_text(cell);

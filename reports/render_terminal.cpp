@@ -73,8 +73,8 @@ std::vector<BodyLine> body_of(const Table& table) {
       line.cells.push_back(cell_text(cell));
       line.best.push_back(cell.best);
       const bool printed = cell.published || cell.published_text;
-      published.cells.push_back({printed ? published_text(cell) : "", "", true});
-      difference.cells.push_back({difference_text(cell), "", true});
+      published.cells.push_back({printed ? published_text(cell) : "", "", "", true});
+      difference.cells.push_back({difference_text(cell), "", "", true});
       differs = differs || !difference.cells.back().value.empty();
     }
     body.push_back(std::move(line));
@@ -92,7 +92,7 @@ std::vector<Column> columns_of(const Table& table, const std::vector<BodyLine>& 
       if (line.cells.empty()) continue;
       if (!line.cells[i].aligned) continue;
       column.value = std::max(column.value, display_width(line.cells[i].value));
-      column.rest = std::max(column.rest, display_width(line.cells[i].rest));
+      column.rest = std::max(column.rest, display_width(line.cells[i].rest + line.cells[i].marks));
     }
     column.width = column.value + column.rest;
     for (const BodyLine& line : body) {
@@ -164,10 +164,10 @@ class Writer {
       for (std::size_t i = first; i < last && !row.cells.empty(); ++i) {
         const Column& column = columns_[i];
         const CellText& cell = row.cells[i];
-        const int right = cell.aligned ? column.rest - display_width(cell.rest) : 0;
+        const int right = cell.aligned ? column.rest - display_width(cell.rest + cell.marks) : 0;
         const int left = column.width - right - display_width(cell.whole());
         const bool bold = options_.colour && !row.best.empty() && row.best[i];
-        content += padding(kGap + left) + (bold ? kBold : "") + cell.value + cell.rest +
+        content += padding(kGap + left) + (bold ? kBold : "") + cell.whole() +
                    (bold ? kPlain : "") + padding(right);
       }
       line(std::move(content), row.kind == BodyLine::Kind::cells   ? nullptr

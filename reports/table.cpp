@@ -120,7 +120,9 @@ void mark_best(Table& table) {
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     std::vector<Cell*> candidates;
     for (std::vector<Cell>& row : table.cells) {
-      if (row[column].kind == Cell::Kind::number && row[column].better != Better::none) {
+      // A mean over fewer seeds is not yet better than one over all.
+      if (row[column].kind == Cell::Kind::number && row[column].better != Better::none &&
+          !row[column].partial()) {
         candidates.push_back(&row[column]);
       }
     }

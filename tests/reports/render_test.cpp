@@ -96,9 +96,11 @@ c                 —
 }
 
 TEST_CASE("Colours come only when asked for, and change no character", "[reports]") {
-  const std::string plain = to_terminal(demo(), {});
+  Table table = demo();
+  table.cells[1][1].best = true;
+  const std::string plain = to_terminal(table, {});
   CHECK(plain.find('\033') == std::string::npos);
-  std::string coloured = to_terminal(demo(), {.colour = true, .width = 0});
+  std::string coloured = to_terminal(table, {.colour = true, .width = 0});
   CHECK(coloured.find("\033[1m  80.00 (1/2)") == std::string::npos);
   CHECK(coloured.find("\033[1m80.00 (1/2)\033[0m") != std::string::npos);
   std::size_t at = 0;
@@ -109,7 +111,9 @@ TEST_CASE("Colours come only when asked for, and change no character", "[reports
 }
 
 TEST_CASE("The Markdown table escapes what would end a cell", "[reports]") {
-  CHECK(to_markdown(demo()) == R"(## demo
+  Table table = demo();
+  table.cells[1][1].best = true;
+  CHECK(to_markdown(table) == R"(## demo
 
 Two variants
 

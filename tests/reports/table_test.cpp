@@ -80,6 +80,26 @@ TEST_CASE("A cell with fewer seeds than planned is partial, one without any is m
   CHECK(table.progress[0].trials == 4);
 }
 
+TEST_CASE("The best of a column is chosen among cells that have all their seeds", "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.9);
+  make.trial("a", 2, "x");
+  make.score(make.trial("b", 1, "x"), "accuracy", 0.5);
+  make.score(make.trial("c", 1, "x"), "accuracy", 0.6);
+  const auto best = [&](const std::string& better) {
+    const Table table = make_table(
+        definition("table: {rows: [{each: variant}], columns: [{key: acc, better: " + better +
+                   ", where: {name: accuracy}}]}\n"),
+        make.data, {});
+    std::string marks;
+    for (const auto& row : table.cells) marks += row[0].best ? '*' : '.';
+    return marks;
+  };
+  CHECK(best("higher") == "..*");
+  CHECK(best("lower") == ".*.");
+  CHECK(best("none") == "...");
+}
+
 TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never 0", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", std::nullopt);
