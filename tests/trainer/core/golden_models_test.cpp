@@ -1,0 +1,167 @@
+#include <cstdio>
+
+#include "tests/support/golden.h"
+#include "tests/trainer/core/golden_tensors.h"
+#include "trainer/backbones/padded.h"
+#include "trainer/modules/head.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::check_close;
+using petlab::testing::read_json;
+using petlab::testing::read_tensors;
+
+namespace {
+
+using Tensors = std::map<std::string, Tensor>;
+
+struct Case {
+  std::filesystem::path folder;
+  nlohmann::json described;  // expected.json's tensors
+  Tensors expected;
+};
+
+void compare(const Case& golden, const std::string& name, const Tensor& found) {
+  const auto& told = golden.described.at(name);
+  check_close(golden.folder.filename().string() + " " + name, found, golden.expected.at(name),
+              told.at("atol"), told.at("rtol"));
+}
+
+Tensor types_of(const Case& golden) {
+  const auto found = golden.expected.find("token_type_ids");
+  return found == golden.expected.end() ? Tensor() : found->second;
+}
+
+/// The rows of a padded tensor (sequences, length, d) that are tokens.
+Tensor tokens_of(const Tensor& padded, const Tensor& mask) {
+  return padded.index({mask.to(at::kBool)});
+}
+
+void check_hidden_states(const Case& golden) {
+  const Encoder encoder = Encoder::load(golden.folder);
+  const Tensor mask = golden.expected.at("attention_mask");
+  const EncoderInput input =
+      pack_padded(golden.expected.at("input_ids"), mask, types_of(golden), encoder.config());
+  std::vector<Tensor> hidden;
+  const at::NoGradGuard no_grad;
+  encoder.forward(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
+  REQUIRE(static_cast<std::int64_t>(hidden.size()) == encoder.config().num_layers + 1);
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    const std::string name = "hidden_states." + std::to_string(i);
+    const auto& told = golden.described.at(name);
+    check_close(name, hidden[i], tokens_of(golden.expected.at(name), mask), told.at("atol"),
+                told.at("rtol"));
+  }
+}
+
+void check_head(const Case& golden, const std::string& kind, const std::string& head_file,
+                std::int64_t outputs) {
+  const Encoder encoder = Encoder::load(golden.folder).trainable_copy();
+  const EncoderInput input =
+      pack_padded(golden.expected.at("input_ids"), golden.expected.at("attention_mask"),
+                  types_of(golden), encoder.config());
+  const std::vector<std::uint64_t> seeds{0};
+  Head head(encoder.config().d_model, outputs, seeds, 0, at::kFloat);
+  Tensors weights = read_tensors(golden.folder / head_file);
+  for (Parameter& parameter : head.parameters()) {
+    const std::string name = parameter.name.substr(std::string("head.0.").size());
+    const Tensor& wanted =
+        weights.contains(name) ? weights.at(name) : weights.at("classifier." + name);
+    parameter.value.copy_(wanted.unsqueeze(0).unsqueeze(0));
+  }
+  // The shorter way through the last layer must give the same.
+  const Tensor first = encoder.forward(input, Hooks(), LastLayer::first_tokens);
+  const Tensor logits = head.forward(first, input, nullptr);
+  const Tensor loss = summed_loss(logits, golden.expected.at(kind + ".labels")) / input.sequences();
+  loss.backward();
+  compare(golden, kind + ".logits", logits);
+  compare(golden, kind + ".loss", loss);
+  for (const Parameter& parameter : head.parameters()) {
+    compare(golden, kind + ".grad.head." + parameter.name.substr(std::string("head.0.").size()),
+            parameter.gradient);
+  }
+  const std::string prefix = kind + ".grad.";
+  int compared = 0;
+  for (const auto& [name, tensor] : golden.expected) {
+    if (!name.starts_with(prefix) || name.starts_with(prefix + "head.")) continue;
+    compare(golden, name, encoder.weights().find(name.substr(prefix.size()))->second.grad());
+    ++compared;
+  }
+  CHECK(compared > 0);
+}
+
+void check_interior_padding(const Case& golden) {
+  if (!golden.expected.contains("interior_pad.input_ids")) return;
+  const Encoder encoder = Encoder::load(golden.folder).trainable_copy();
+  const Tensor ids = golden.expected.at("interior_pad.input_ids");
+  const EncoderInput input = pack_padded(ids, at::ones_like(ids), {}, encoder.config());
+  CHECK(at::equal(input.position_ids, golden.expected.at("interior_pad.position_ids").flatten()));
+  const Tensor last = encoder.forward(input, Hooks(), LastLayer::all_tokens);
+  compare(golden, "interior_pad.last_hidden_state", last);
+  last[0][0].backward();
+  for (const char* table : {"word", "position"}) {
+    const std::string weight = std::string("embeddings.") + table + "_embeddings.weight";
+    const std::string rows = "interior_pad.grad." + weight + ".first_rows";
+    compare(golden, rows,
+            encoder.weights().at(weight).grad().narrow(0, 0, golden.expected.at(rows).size(0)));
+  }
+}
+
+void check_half_precision(const Case& golden) {
+  for (const char* type : {"fp16", "bf16"}) {
+    const auto file = golden.folder / (std::string("model.") + type + ".safetensors");
+    const std::string name = std::string(type) + ".last_hidden_state";
+    if (!std::filesystem::exists(file)) continue;
+    const EncoderConfig config = read_encoder_config(golden.folder);
+    Encoder::Weights weights;
+    const auto stored = read_tensors(file);
+    for (const WantedTensor& wanted : encoder_tensors(config)) {
+      weights.emplace(wanted.name, stored.at(wanted.name).to(at::kFloat));
+    }
+    const Encoder encoder(config, std::move(weights));
+    // Rows 1 to 3 of the batch, their first 50 columns.
+    const auto part = [](const Tensor& t) {
+      return t.defined() ? t.narrow(0, 1, 3).narrow(1, 0, 50) : t;
+    };
+    const Tensor mask = part(golden.expected.at("attention_mask"));
+    const at::NoGradGuard no_grad;
+    const Tensor last = encoder.forward(
+        pack_padded(part(golden.expected.at("input_ids")), mask, part(types_of(golden)), config),
+        Hooks(), LastLayer::all_tokens);
+    const auto& told = golden.described.at(name);
+    check_close(name, last, tokens_of(golden.expected.at(name), mask), told.at("atol"),
+                told.at("rtol"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every encoder of the golden models computes what Hugging Face computes", "[trainer]") {
+  const auto models = testing::golden("models");
+  if (!models) return;
+  int encoders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*models)) {
+    if (!std::filesystem::exists(entry.path() / "config.json")) continue;
+    const std::string type = read_json(entry.path() / "config.json").value("model_type", "");
+    if (type != "bert" && type != "roberta") continue;
+    INFO(entry.path().filename().string());
+    // A folder without values of its own holds the weights of the one that its name begins with.
+    std::filesystem::path values = entry.path();
+    if (!std::filesystem::exists(values / "expected.json")) {
+      const std::string name = entry.path().filename().string();
+      values = *models / name.substr(0, name.rfind('-'));
+    }
+    Case golden{entry.path(), read_json(values / "expected.json").at("tensors"),
+                read_tensors(values / "expected.safetensors")};
+    check_hidden_states(golden);
+    check_interior_padding(golden);
+    check_half_precision(golden);
+    if (std::filesystem::exists(entry.path() / "head.safetensors")) {
+      check_head(golden, "cls", "head.safetensors", 3);
+      check_head(golden, "reg", "head_regression.safetensors", 1);
+    }
+    ++encoders;
+  }
+  std::printf("golden models: %d encoders\n", encoders);
+  CHECK(encoders >= 1);
+}

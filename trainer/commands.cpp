@@ -1,0 +1,205 @@
+#include "trainer/commands.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sweeps/catalog.h"
+#include "sweeps/identity.h"
+#include "sweeps/locations.h"
+#include "trainer/artifact/module_artifact.h"
+#include "trainer/backbones/padded.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/error.h"
+#include "trainer/training/stop.h"
+#include "trainer/training/worker.h"
+
+namespace petlab::trainer {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::filesystem::path folder_of(const std::string& backbone) {
+  return sweeps::backbone_folder(sweeps::find_locations(sweeps::process_environment()), backbone,
+                                 std::filesystem::current_path());
+}
+
+/// The directories of a line of standard input: one, or a gang separated by tabs.
+std::vector<std::string> gang_of(const std::string& line) {
+  std::vector<std::string> folders;
+  std::size_t from = 0;
+  while (from <= line.size()) {
+    const std::size_t to = std::min(line.find('\t', from), line.size());
+    if (to > from) folders.push_back(line.substr(from, to - from));
+    from = to + 1;
+  }
+  return folders;
+}
+
+std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
+                                              const std::filesystem::path& task_file) {
+  std::vector<sweeps::TaskDeclaration> tasks;
+  for (const std::string& name : config.tasks) {
+    if (const sweeps::TaskDeclaration* const found = sweeps::find_task(name)) {
+      tasks.push_back(*found);
+    } else if (!task_file.empty()) {
+      tasks.push_back(sweeps::load_task(task_file));
+    } else {
+      throw std::invalid_argument("task " + name +
+                                  " is not built in: name its declaration with --task");
+    }
+  }
+  return tasks;
+}
+
+TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBackbone& backbone,
+                              std::int64_t max_tokens) {
+  std::ifstream stream(file);
+  if (!stream) throw Error(file.string() + ": cannot be opened");
+  Split split;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    Example example;
+    const std::size_t tab = line.find('\t');
+    example.text = line.substr(0, tab);
+    if (tab != std::string::npos) example.pair = line.substr(tab + 1);
+    split.examples.push_back(std::move(example));
+  }
+  return tokenise(split, *backbone.tokenizer, max_tokens);
+}
+
+void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& predictions) {
+  for (const std::int64_t predicted : predictions.classes) {
+    std::cout << ordered_json{{"label", task.classes[static_cast<std::size_t>(predicted)]}} << "\n";
+  }
+  for (const double predicted : predictions.scores) {
+    std::cout << ordered_json{{"score", predicted}} << "\n";
+  }
+}
+
+}  // namespace
+
+int run_describe() {
+  std::cout << describe_worker() << std::endl;
+  return 0;
+}
+
+int run_worker(const std::vector<std::string>& folders) {
+  listen_for_signals();
+  const std::atomic<bool>& stop = stop_requested();
+  BackboneStore backbones;
+  bool interrupted = false;
+  // Trials of a gang are trained one after the other: the numbers are the same.
+  const auto train = [&](const std::vector<std::string>& gang) {
+    for (const std::string& folder : gang) {
+      if (stop) interrupted = true;
+      if (interrupted) return;
+      interrupted = train_trial(folder, backbones, stop, system_clock(), std::cout) ==
+                    TrialOutcome::interrupted;
+    }
+  };
+  if (folders != std::vector<std::string>{"-"}) {
+    train(folders);
+  } else {
+    LineReader lines;
+    while (!interrupted) {
+      const std::optional<std::string> line = lines.next();
+      if (!line) break;
+      train(gang_of(*line));
+    }
+  }
+  return interrupted ? 3 : 0;
+}
+
+int run_predict(const PredictOptions& options) {
+  at::set_num_threads(options.threads);
+  const Artifact artifact = read_artifact(options.artifact);
+  const sweeps::TrialConfig config =
+      sweeps::trial_config_from_json(json::parse(artifact.config));
+  const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options.task_file);
+  const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
+  const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
+  if (!artifact.backbone_digest.empty()) {
+    sweeps::FileDigests digests(locations.cache());
+    const std::string found = sweeps::backbone_digest(folder, digests);
+    if (found != artifact.backbone_digest) {
+      throw Error(folder.string() + ": the backbone's digest is " + found + ", must be " +
+                  artifact.backbone_digest + ", which the artifact was trained on");
+    }
+  }
+  const auto backbone = BackboneStore().get(folder);
+  TrialModel model = load_model(artifact, config, tasks, backbone->encoder);
+  const std::atomic<bool>& stop = stop_requested();
+  if (!options.input.empty()) {
+    if (tasks.size() != 1) {
+      throw std::invalid_argument("--input needs an artifact of one task, found " +
+                                  std::to_string(tasks.size()));
+    }
+    model.merge(0);
+    const std::int64_t most =
+        std::min(config.data.max_tokens, backbone->encoder.config().max_tokens());
+    print_predictions(tasks.front(),
+                      predict(model, 0, tokenise_lines(options.input, *backbone, most), stop));
+    return 0;
+  }
+  const std::vector<TaskRun> runs = load_tasks(
+      tasks, config.data,
+      options.data_folders.empty() ? locations.data_folders : options.data_folders, *backbone);
+  for (std::size_t t = 0; t < runs.size(); ++t) {
+    const TokenisedSplit& split = options.split == "train"        ? runs[t].train
+                                  : options.split == "validation" ? runs[t].validation
+                                                                  : runs[t].test;
+    model.merge(t);
+    const Scores scores = score(tasks[t], split, predict(model, t, split, stop));
+    ordered_json metrics = ordered_json::object();
+    for (const auto& [name, value] : scores.metrics) {
+      metrics[name] = value ? ordered_json(*value) : ordered_json(nullptr);
+    }
+    std::cout << ordered_json{{"trial", artifact.trial_id},
+                              {"step", artifact.step},
+                              {"task", tasks[t].name},
+                              {"split", options.split},
+                              {"metrics", metrics}}
+              << "\n";
+  }
+  return 0;
+}
+
+int run_tokenize(const TokenizeOptions& options) {
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder_of(options.backbone));
+  std::int64_t number = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    ++number;
+    try {
+      std::cout << json(tokenizer->encode(line, std::nullopt, options.max_tokens).ids) << "\n";
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument("line " + std::to_string(number) + ": " + e.what());
+    }
+  }
+  return 0;
+}
+
+int run_forward(const ForwardOptions& options) {
+  const Encoder encoder = Encoder::load(folder_of(options.backbone));
+  const SafetensorsFile inputs = SafetensorsFile::open(options.inputs);
+  const Tensor mask = to_tensor(inputs.tensor("attention_mask"));
+  const Tensor types =
+      inputs.contains("token_type_ids") ? to_tensor(inputs.tensor("token_type_ids")) : Tensor();
+  const EncoderInput input =
+      pack_padded(to_tensor(inputs.tensor("input_ids")), mask, types, encoder.config());
+  std::vector<Tensor> hidden;
+  const at::NoGradGuard no_grad;
+  encoder.forward(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
+  std::vector<std::pair<std::string, TensorView>> out;
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    out.emplace_back("hidden_states." + std::to_string(i),
+                     to_view(unpack_padded(hidden[i], mask)));
+  }
+  write_safetensors(options.out, out);
+  return 0;
+}
+
+}  // namespace petlab::trainer

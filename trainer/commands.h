@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace petlab::trainer {
+
+// What petlab-trainer does, one function a command. Each returns the exit code and throws
+// std::invalid_argument for what the user wrote, std::runtime_error for files.
+
+/// `--describe`
+int run_describe();
+
+/// Trains the trials in `folders`, or in those that standard input names where it is "-".
+int run_worker(const std::vector<std::string>& folders);
+
+struct PredictOptions {
+  std::filesystem::path artifact;
+  std::string backbone;                             // empty: as the artifact's configuration says
+  std::vector<std::filesystem::path> data_folders;  // empty: those of the environment
+  std::filesystem::path task_file;                  // empty: a built-in task
+  std::string split = "test";
+  std::filesystem::path input;  // empty: the task's data
+  int threads = 1;
+};
+/// Prints a JSON object of metrics for each task, or one a line of `input`.
+int run_predict(const PredictOptions& options);
+
+struct TokenizeOptions {
+  std::string backbone;
+  std::int64_t max_tokens = 0;
+};
+int run_tokenize(const TokenizeOptions& options);
+
+struct ForwardOptions {
+  std::string backbone;
+  std::filesystem::path inputs;
+  std::filesystem::path out;
+};
+int run_forward(const ForwardOptions& options);
+
+}  // namespace petlab::trainer
