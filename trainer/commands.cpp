@@ -117,8 +117,7 @@ int run_worker(const std::vector<std::string>& folders) {
 int run_predict(const PredictOptions& options) {
   at::set_num_threads(options.threads);
   const Artifact artifact = read_artifact(options.artifact);
-  const sweeps::TrialConfig config =
-      sweeps::trial_config_from_json(json::parse(artifact.config));
+  const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
   const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options.task_file);
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
@@ -195,8 +194,7 @@ int run_forward(const ForwardOptions& options) {
   encoder.forward(input, Hooks(), LastLayer::all_tokens, nullptr, &hidden);
   std::vector<std::pair<std::string, TensorView>> out;
   for (std::size_t i = 0; i < hidden.size(); ++i) {
-    out.emplace_back("hidden_states." + std::to_string(i),
-                     to_view(unpack_padded(hidden[i], mask)));
+    out.emplace_back("hidden_states." + std::to_string(i), to_view(unpack_padded(hidden[i], mask)));
   }
   write_safetensors(options.out, out);
   return 0;

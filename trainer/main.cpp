@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
                          "Folder or name of the backbone (default: as the trial says)");
   predicting->add_option("--data", predict.data_folders,
                          "Data folders (default: PETLAB_DATA, then PETLAB_HOME/data)");
-  predicting->add_option("--task", predict.task_file, "The task's declaration, where it is a user's");
+  predicting->add_option("--task", predict.task_file,
+                         "The task's declaration, where it is a user's");
   predicting->add_option("--split", predict.split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->capture_default_str();
@@ -46,10 +47,12 @@ int main(int argc, char** argv) {
   ForwardOptions forward;
   CLI::App* const computing =
       app.add_subcommand("forward", "Compute every hidden state of a backbone");
-  computing->add_option("--backbone", forward.backbone, "Folder or name of the backbone")->required();
-  computing->add_option("--inputs", forward.inputs,
-                        "safetensors file with input_ids, attention_mask and, if wanted, "
-                        "token_type_ids (sequences, length)")
+  computing->add_option("--backbone", forward.backbone, "Folder or name of the backbone")
+      ->required();
+  computing
+      ->add_option("--inputs", forward.inputs,
+                   "safetensors file with input_ids, attention_mask and, if wanted, "
+                   "token_type_ids (sequences, length)")
       ->required();
   computing->add_option("--out", forward.out, "safetensors file to write hidden_states.0 … to")
       ->required();

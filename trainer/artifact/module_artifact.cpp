@@ -85,11 +85,11 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
       continue;
     }
     artifact.values.push_back(stored(plan.name, values));
-    artifact.masks.push_back({plan.name, masks.sizes().vec(), bits_of(masks)});
+    artifact.masks.push_back({plan.name + ".mask", masks.sizes().vec(), bits_of(masks)});
     if (weight->task_masks().defined()) {
       const Tensor task_masks = own(weight->task_masks(), false);
       artifact.masks.push_back(
-          {plan.name + ".task", task_masks.sizes().vec(), bits_of(task_masks)});
+          {plan.name + ".task_mask", task_masks.sizes().vec(), bits_of(task_masks)});
     }
   }
   const bool whole_backbone = model.module().stored().empty();
@@ -121,11 +121,11 @@ TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& confi
       continue;
     }
     fill(values, find(artifact.values, plan.name, values.sizes().vec()));
-    fill_mask(masks, find(artifact.masks, plan.name, masks.sizes().vec()).mask);
+    fill_mask(masks, find(artifact.masks, plan.name + ".mask", masks.sizes().vec()).mask);
     if (weight->task_masks().defined()) {
       Tensor task_masks = own(weight->task_masks(), false);
       fill_mask(task_masks,
-                find(artifact.masks, plan.name + ".task", task_masks.sizes().vec()).mask);
+                find(artifact.masks, plan.name + ".task_mask", task_masks.sizes().vec()).mask);
     }
   }
   const bool whole_backbone = model.module().stored().empty();

@@ -52,8 +52,8 @@ std::optional<double> peak_memory_mib() {
 /// The events of one trial in the making.
 class TrialRun {
  public:
-  TrialRun(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial, EventLog& events,
-           std::ostream& log)
+  TrialRun(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
+           EventLog& events, std::ostream& log)
       : directory_(directory), trial_(trial), events_(events), log_(log) {}
 
   TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
@@ -71,10 +71,9 @@ class TrialRun {
       events_.write(metric);
     };
     observer.on_checkpoint = [&] { checkpoint(); };
-    TrainingLoop loop(
-        trial_.config,
-        load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
-        backbone->encoder, observer);
+    TrainingLoop loop(trial_.config,
+                      load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
+                      backbone->encoder, observer);
     loop_ = &loop;
     if (trial_.resume) {
       const auto file = directory_.folder() / trial_.resume->checkpoint;
@@ -207,8 +206,8 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     for (const auto& [task, digest] : trial.data_digests) {
       const std::string& found = started.data_digests[task];
       if (found != digest) {
-        throw Error("task " + task + ": the digest of its data is " + found + ", must be " + digest +
-                    " as in trial.json: the files changed since the trial was planned");
+        throw Error("task " + task + ": the digest of its data is " + found + ", must be " +
+                    digest + " as in trial.json: the files changed since the trial was planned");
       }
     }
     if (trial.device != "cpu") {
@@ -221,9 +220,10 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   } catch (const NotFinite& e) {
     failed = {e.what(), "not_finite"};
   } catch (const std::bad_alloc&) {
-    failed = {"there is not enough memory: a smaller training.batch_size, or a larger "
-              "training.gradient_accumulation, needs less",
-              "out_of_memory"};
+    failed = {
+        "there is not enough memory: a smaller training.batch_size, or a larger "
+        "training.gradient_accumulation, needs less",
+        "out_of_memory"};
   } catch (const c10::OutOfMemoryError& e) {
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
   } catch (const c10::Error& e) {
