@@ -1,12 +1,14 @@
-#include <CLI/CLI.hpp>
+#include "cli/plan.h"
+
 #include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
 
-#include "cli/plan.h"
 #include "cli/sweep_arguments.h"
 #include "orchestrator/run_sweep.h"
 
@@ -25,7 +27,8 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 void print_json(std::ostream& out, const sweeps::Sweep& sweep,
-                const std::vector<orchestrator::TrialPlan>& plans, const SweepArguments& arguments) {
+                const std::vector<orchestrator::TrialPlan>& plans,
+                const SweepArguments& arguments) {
   nlohmann::ordered_json document = {{"sweep", sweep.name},
                                      {"db", arguments.database_path().string()},
                                      {"runs", arguments.runs_path().string()},
@@ -42,7 +45,8 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
 }
 
 void print_text(std::ostream& out, const sweeps::Sweep& sweep,
-                const std::vector<orchestrator::TrialPlan>& plans, const SweepArguments& arguments) {
+                const std::vector<orchestrator::TrialPlan>& plans,
+                const SweepArguments& arguments) {
   out << fmt::format("sweep {}: {} trials\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
                      arguments.database_path().string(), arguments.runs_path().string());
   std::map<sweeps::TrialState, std::int64_t> counts;

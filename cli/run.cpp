@@ -1,3 +1,5 @@
+#include "cli/run.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 #include <ostream>
 #include <set>
 
-#include "cli/run.h"
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
 #include "orchestrator/fault_point.h"
@@ -42,7 +43,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
                           const std::string& help) {
   return app.add_option(name, seconds, help + " (90, 90s, 30m, 2h, 1d)")
       ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, double>{{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+          std::map<std::string, double>{
+              {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
       ->check(CLI::NonNegativeNumber);
 }
@@ -134,8 +136,9 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
                "wait before the first retry, doubled with each further one; default 1s");
   add_duration(app, "--time-limit", arguments->time_limit,
                "an attempt that runs longer has failed; default: no limit");
-  add_duration(app, "--no-progress-limit", arguments->no_progress_limit,
-               "an attempt that reports nothing for so long is killed and retried; default: no limit");
+  add_duration(
+      app, "--no-progress-limit", arguments->no_progress_limit,
+      "an attempt that reports nothing for so long is killed and retried; default: no limit");
   add_duration(app, "--grace", arguments->grace,
                "a worker that was asked to end is killed after this; default 10s");
   app.add_option("--rerun", arguments->rerun, "train what is stale, or what has failed, again")
@@ -143,7 +146,8 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   app.add_flag("--fresh-workers", arguments->fresh_workers,
                "a new worker process for each trial, instead of one that keeps its backbone");
   app.add_flag("--quiet", arguments->quiet, "print failures only");
-  app.add_flag("--json", arguments->json, "print a JSON object a line: trials that are over, the end");
+  app.add_flag("--json", arguments->json,
+               "print a JSON object a line: trials that are over, the end");
   return [arguments, streams] { return run(*arguments, streams); };
 }
 

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "cli/ingest.h"
+#include "cli/plan.h"
 #include "cli/query.h"
 #include "cli/report.h"
+#include "cli/run.h"
 #include "cli/version.h"
 
 namespace petlab::cli {
@@ -16,6 +18,8 @@ namespace petlab::cli {
 std::span<const Subcommand> subcommands() {
   // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
   static const std::vector<Subcommand> table = {
+      {"plan", "say how many trials a sweep has, the state of each and why", make_plan},
+      {"run", "train what a sweep has left", make_run},
       {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},

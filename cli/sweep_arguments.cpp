@@ -38,7 +38,8 @@ std::filesystem::path worker_program(const SweepArguments& arguments,
     return orchestrator::find_worker("petlab-trainer", search_path);
   } catch (const std::invalid_argument&) {
     throw std::invalid_argument(
-        "petlab-trainer is neither beside petlab nor on PATH (it is built where LibTorch is found): "
+        "petlab-trainer is neither beside petlab nor on PATH (it is built where LibTorch is "
+        "found): "
         "--worker names another worker");
   }
 }

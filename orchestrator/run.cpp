@@ -102,6 +102,8 @@ void Run::Impl::interrupt(int at_least) {
       slot.asked_to_stop = true;
       slot.asked_at = Clock::now();
       slot.worker->stop();
+      // One that waits for its next line may miss the signal, but not the end of its input.
+      slot.worker->close();
     }
     if (phase_ == Phase::killing) {
       slot.asked_to_stop = true;
