@@ -12,6 +12,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "sweeps/utf8.h"
+
 namespace petlab::sweeps {
 namespace {
 
@@ -208,6 +210,9 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
   ArtifactContainer container;
   container.version = head.version;
   container.header = described.substr(table_bytes);
+  if (find_invalid_utf8(container.header) != std::string_view::npos) {
+    refuse(name, "its header is not UTF-8");
+  }
   std::size_t end = sizeof(Head) + described.size();
   for (std::uint32_t i = 0; i < head.sections; ++i) {
     const auto entry = read_struct<TableEntry>(described, i * sizeof(TableEntry));

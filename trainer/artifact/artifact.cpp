@@ -80,70 +80,6 @@ nlohmann::ordered_json tensor_entry(const std::string& name, const char* section
   return {{"name", name}, {"section", section}, {"shape", shape}};
 }
 
-std::string make_bytes(const Artifact& artifact) {
-  if (artifact.module) {
-    const std::int64_t wanted = metrics::stored_bits(*artifact.module);
-    if (stored_bits(artifact) != wanted) {
-      throw std::invalid_argument(
-          fmt::format("values and masks are {} bits, the formula of the module gives {}",
-                      stored_bits(artifact), wanted));
-    }
-  }
-  nlohmann::ordered_json header{{"trial", artifact.trial_id},
-                                {"config", nlohmann::ordered_json::parse(artifact.config)},
-                                {"backbone_digest", artifact.backbone_digest},
-                                {"numerics", artifact.numerics},
-                                {"step", artifact.step}};
-  if (artifact.module) header["module"] = sweeps::to_json(*artifact.module);
-  header["labels"] = artifact.labels;
-  auto tensors = nlohmann::ordered_json::array();
-  Sections sections;
-  std::set<std::string> names;
-  for (const ArtifactTensor& tensor : artifact.values) {
-    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
-    tensors.push_back(tensor_entry(tensor.name, "values", tensor.shape));
-    append_floats(tensor.values, sections.values);
-  }
-  for (const ArtifactSparse& tensor : artifact.sparse) {
-    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
-    if (tensor.kept.size() != tensor.values.size()) {
-      throw std::invalid_argument(fmt::format("tensor {}: {} positions are given for {} values",
-                                              tensor.name, tensor.kept.size(),
-                                              tensor.values.size()));
-    }
-    auto entry = tensor_entry(tensor.name, "values", tensor.shape);
-    entry["kept"] = count_kept(tensor.kept);
-    tensors.push_back(std::move(entry));
-    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
-      if (tensor.kept[i] != 0) append_floats({&tensor.values[i], 1}, sections.values);
-    }
-    sections.positions.append(tensor.kept);
-  }
-  for (const ArtifactMask& mask : artifact.masks) {
-    check_tensor(mask.name, mask.shape, mask.mask.size(), names);
-    tensors.push_back(tensor_entry(mask.name, "masks", mask.shape));
-    sections.masks.append(mask.mask);
-  }
-  for (const ArtifactTensor& tensor : artifact.head) {
-    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
-    tensors.push_back(tensor_entry(tensor.name, "head", tensor.shape));
-    append_floats(tensor.values, sections.head);
-  }
-  header["tensors"] = std::move(tensors);
-
-  const std::string masks = sections.masks.packed();
-  const std::string positions = sections.positions.packed();
-  std::vector<ArtifactSection> parts;
-  const auto add = [&](ArtifactSectionKind kind, std::uint64_t bits, const std::string& bytes) {
-    if (bits > 0) parts.push_back({kind, bits, bytes});
-  };
-  add(ArtifactSectionKind::values, sections.values.size() * 8, sections.values);
-  add(ArtifactSectionKind::masks, sections.masks.size(), masks);
-  add(ArtifactSectionKind::head, sections.head.size() * 8, sections.head);
-  add(ArtifactSectionKind::positions, sections.positions.size(), positions);
-  return sweeps::make_artifact_container(header.dump(), parts);
-}
-
 /// Takes tensors off a section, one after the other.
 class SectionReader {
  public:
@@ -259,6 +195,10 @@ Artifact read_parts(const sweeps::ArtifactContainer& container) {
     }
   }
   for (const SectionReader* reader : {&values, &masks, &head, &positions}) reader->finish();
+  if (artifact.module && stored_bits(artifact) != metrics::stored_bits(*artifact.module)) {
+    throw Error(fmt::format("values and masks are {} bits, its module's formula gives {}",
+                            stored_bits(artifact), metrics::stored_bits(*artifact.module)));
+  }
   return artifact;
 }
 
@@ -272,8 +212,72 @@ std::int64_t stored_bits(const Artifact& artifact) {
   return bits;
 }
 
+std::string artifact_bytes(const Artifact& artifact) {
+  if (artifact.module) {
+    const std::int64_t wanted = metrics::stored_bits(*artifact.module);
+    if (stored_bits(artifact) != wanted) {
+      throw std::invalid_argument(
+          fmt::format("values and masks are {} bits, the formula of the module gives {}",
+                      stored_bits(artifact), wanted));
+    }
+  }
+  nlohmann::ordered_json header{{"trial", artifact.trial_id},
+                                {"config", nlohmann::ordered_json::parse(artifact.config)},
+                                {"backbone_digest", artifact.backbone_digest},
+                                {"numerics", artifact.numerics},
+                                {"step", artifact.step}};
+  if (artifact.module) header["module"] = sweeps::to_json(*artifact.module);
+  header["labels"] = artifact.labels;
+  auto tensors = nlohmann::ordered_json::array();
+  Sections sections;
+  std::set<std::string> names;
+  for (const ArtifactTensor& tensor : artifact.values) {
+    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
+    tensors.push_back(tensor_entry(tensor.name, "values", tensor.shape));
+    append_floats(tensor.values, sections.values);
+  }
+  for (const ArtifactSparse& tensor : artifact.sparse) {
+    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
+    if (tensor.kept.size() != tensor.values.size()) {
+      throw std::invalid_argument(fmt::format("tensor {}: {} positions are given for {} values",
+                                              tensor.name, tensor.kept.size(),
+                                              tensor.values.size()));
+    }
+    auto entry = tensor_entry(tensor.name, "values", tensor.shape);
+    entry["kept"] = count_kept(tensor.kept);
+    tensors.push_back(std::move(entry));
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      if (tensor.kept[i] != 0) append_floats({&tensor.values[i], 1}, sections.values);
+    }
+    sections.positions.append(tensor.kept);
+  }
+  for (const ArtifactMask& mask : artifact.masks) {
+    check_tensor(mask.name, mask.shape, mask.mask.size(), names);
+    tensors.push_back(tensor_entry(mask.name, "masks", mask.shape));
+    sections.masks.append(mask.mask);
+  }
+  for (const ArtifactTensor& tensor : artifact.head) {
+    check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
+    tensors.push_back(tensor_entry(tensor.name, "head", tensor.shape));
+    append_floats(tensor.values, sections.head);
+  }
+  header["tensors"] = std::move(tensors);
+
+  const std::string masks = sections.masks.packed();
+  const std::string positions = sections.positions.packed();
+  std::vector<ArtifactSection> parts;
+  const auto add = [&](ArtifactSectionKind kind, std::uint64_t bits, const std::string& bytes) {
+    if (bits > 0) parts.push_back({kind, bits, bytes});
+  };
+  add(ArtifactSectionKind::values, sections.values.size() * 8, sections.values);
+  add(ArtifactSectionKind::masks, sections.masks.size(), masks);
+  add(ArtifactSectionKind::head, sections.head.size() * 8, sections.head);
+  add(ArtifactSectionKind::positions, sections.positions.size(), positions);
+  return sweeps::make_artifact_container(header.dump(), parts);
+}
+
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact) {
-  const std::string bytes = make_bytes(artifact);
+  const std::string bytes = artifact_bytes(artifact);
   const std::span<const std::byte> part = std::as_bytes(std::span(bytes));
   write_file_atomically(file, {&part, 1});
 }

@@ -57,8 +57,11 @@ struct Artifact {
 /// metrics::stored_bits(*module).
 std::int64_t stored_bits(const Artifact& artifact);
 
-/// Writes it under a temporary name, synced and renamed. Throws std::invalid_argument where shapes
-/// and sizes disagree, a name is there twice, or where stored_bits is not the formula's; Error
+/// The file's bytes (docs/artifact.md). Throws std::invalid_argument where shapes and sizes
+/// disagree, a name is there twice, or where stored_bits is not the formula's.
+std::string artifact_bytes(const Artifact& artifact);
+
+/// Writes them under a temporary name, synced and renamed. Throws as artifact_bytes does, and Error
 /// naming the file for what the system refuses.
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact);
 

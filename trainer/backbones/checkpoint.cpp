@@ -18,43 +18,11 @@ namespace {
 
 constexpr std::string_view kIndexEnding = ".index.json";
 
-/// The weight map of an index: tensor -> file name.
-std::map<std::string, std::string> read_index(const std::filesystem::path& file) {
-  const auto mapped = FileBytes::map(file);
-  const auto bytes = mapped->bytes();
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(
-        std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file.string(), error.what()));
-  }
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
-    throw Error(
-        fmt::format("{}: has no weight_map, wanted an object of tensor: file", file.string()));
-  }
-  std::map<std::string, std::string> result;
-  for (const auto& [tensor, shard] : json["weight_map"].items()) {
-    if (!shard.is_string()) {
-      throw Error(fmt::format("{}: weight_map: tensor {}: the file is a {}, wanted a string",
-                              file.string(), tensor, shard.type_name()));
-    }
-    const std::string name = shard.get<std::string>();
-    // A plain name only: a shard is never looked for outside the index's own folder.
-    if (name.empty() || name == "." || name == ".." ||
-        name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      throw Error(
-          fmt::format("{}: weight_map: tensor {} is said to be in '{}', wanted a file in the "
-                      "index's own folder",
-                      file.string(), tensor, name));
-    }
-    result.emplace(tensor, name);
-  }
-  return result;
-}
-
 Checkpoint open_sharded(const std::filesystem::path& index) {
-  const auto weight_map = read_index(index);
+  const auto mapped = FileBytes::map(index);
+  const auto bytes = mapped->bytes();
+  const auto weight_map = parse_shard_index(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, mapped->name());
   Checkpoint result;
   result.source = index.string();
   std::set<std::string> shards;
@@ -98,6 +66,37 @@ std::string modern_name(std::string_view name) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> parse_shard_index(std::string_view text,
+                                                     const std::string& file) {
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(fmt::format("{}: is no JSON: {}", file, error.what()));
+  }
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
+    throw Error(fmt::format("{}: has no weight_map, wanted an object of tensor: file", file));
+  }
+  std::map<std::string, std::string> result;
+  for (const auto& [tensor, shard] : json["weight_map"].items()) {
+    if (!shard.is_string()) {
+      throw Error(fmt::format("{}: weight_map: tensor {}: the file is a {}, wanted a string", file,
+                              tensor, shard.type_name()));
+    }
+    const std::string name = shard.get<std::string>();
+    // A plain name only: a shard is never looked for outside the index's own folder.
+    if (name.empty() || name == "." || name == ".." ||
+        name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+      throw Error(
+          fmt::format("{}: weight_map: tensor {} is said to be in '{}', wanted a file in the "
+                      "index's own folder",
+                      file, tensor, name));
+    }
+    result.emplace(tensor, name);
+  }
+  return result;
+}
 
 Checkpoint open_checkpoint_file(const std::filesystem::path& file) {
   const std::string name = file.filename().string();

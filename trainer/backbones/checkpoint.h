@@ -28,6 +28,11 @@ Checkpoint open_checkpoint(const std::filesystem::path& folder);
 /// One file of any of these kinds, told apart by its extension (.safetensors, .index.json, .bin).
 Checkpoint open_checkpoint_file(const std::filesystem::path& file);
 
+/// The weight map of an index, tensor: file. Every file is a plain name, so that nothing outside
+/// the index's own folder is ever opened. `file` stands for the index in messages. Throws Error.
+std::map<std::string, std::string> parse_shard_index(std::string_view text,
+                                                     const std::string& file);
+
 /// A tensor that a backbone needs.
 struct WantedTensor {
   std::string name;

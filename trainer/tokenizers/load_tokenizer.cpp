@@ -25,13 +25,6 @@ class Settings {
  public:
   Settings(Json json, std::string file) : json_(std::move(json)), file_(std::move(file)) {}
 
-  static Settings read(const std::filesystem::path& folder) {
-    const std::filesystem::path file = folder / "tokenizer_config.json";
-    if (!std::filesystem::exists(file)) return {Json::object(), file.string()};
-    const auto mapped = FileBytes::map(file);
-    return parse(text_of(*mapped), file.string());
-  }
-
   static Settings parse(std::string_view text, const std::string& file) {
     Json json;
     try {
@@ -183,23 +176,56 @@ std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, std::string_view
                                    merges_file, options);
 }
 
+/// A file of a folder, where it is there.
+class OptionalFile {
+ public:
+  explicit OptionalFile(const std::filesystem::path& file) {
+    if (std::filesystem::exists(file)) bytes_ = FileBytes::map(file);
+  }
+  std::optional<TokenizerFiles::File> get() const {
+    if (!bytes_) return std::nullopt;
+    return TokenizerFiles::File{bytes_->name(), text_of(*bytes_)};
+  }
+
+ private:
+  std::shared_ptr<const FileBytes> bytes_;
+};
+
+Settings settings_of(const TokenizerFiles& files) {
+  if (files.config) return Settings::parse(files.config->text, files.config->name);
+  return {Json::object(), "tokenizer_config.json"};
+}
+
 }  // namespace
 
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
+  const Settings settings = settings_of(files);
+  if (files.vocab_txt) {
+    return make_wordpiece(parse_vocab_txt(files.vocab_txt->text, files.vocab_txt->name), settings);
+  }
+  if (!files.vocab_json || !files.merges) {
+    throw Error("wanted vocab.txt (WordPiece) or vocab.json with merges.txt (BPE)");
+  }
+  return make_byte_bpe(parse_vocab_json(files.vocab_json->text, files.vocab_json->name),
+                       files.merges->text, files.merges->name, settings);
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
-  const Settings settings = Settings::read(folder);
-  if (std::filesystem::exists(folder / "vocab.txt")) {
-    const auto file = FileBytes::map(folder / "vocab.txt");
-    return make_wordpiece(parse_vocab_txt(text_of(*file), file->name()), settings);
+  const OptionalFile vocab_txt(folder / "vocab.txt");
+  const OptionalFile vocab_json(folder / "vocab.json");
+  const OptionalFile config(folder / "tokenizer_config.json");
+  TokenizerFiles files{vocab_txt.get(), vocab_json.get(), std::nullopt, config.get()};
+  if (!files.vocab_txt && !files.vocab_json) {
+    throw Error(fmt::format(
+        "{}: holds no tokenizer, wanted vocab.txt (WordPiece) or vocab.json with merges.txt (BPE)",
+        folder.string()));
   }
-  if (std::filesystem::exists(folder / "vocab.json")) {
-    const auto vocabulary = FileBytes::map(folder / "vocab.json");
-    const auto merges = FileBytes::map(folder / settings.text("merges", "merges.txt"));
-    return make_byte_bpe(parse_vocab_json(text_of(*vocabulary), vocabulary->name()),
-                         text_of(*merges), merges->name(), settings);
+  std::shared_ptr<const FileBytes> merges;
+  if (!files.vocab_txt) {
+    merges = FileBytes::map(folder / settings_of(files).text("merges", "merges.txt"));
+    files.merges = {merges->name(), text_of(*merges)};
   }
-  throw Error(fmt::format(
-      "{}: holds no tokenizer, wanted vocab.txt (WordPiece) or vocab.json with merges.txt (BPE)",
-      folder.string()));
+  return make_tokenizer(files);
 }
 
 }  // namespace petlab::trainer

@@ -63,6 +63,21 @@ class Tokenizer {
   std::int64_t vocab_size_ = 0;
 };
 
+/// The texts of a tokenizer's files, with their names for messages. Absent: there is no such file.
+struct TokenizerFiles {
+  struct File {
+    std::string name;
+    std::string_view text;
+  };
+  std::optional<File> vocab_txt;
+  std::optional<File> vocab_json;
+  std::optional<File> merges;
+  std::optional<File> config;  // tokenizer_config.json
+};
+
+/// What load_tokenizer makes of a folder's files. Throws Error.
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
+
 /// The tokenizer of a backbone's folder: `vocab.txt` is WordPiece, `vocab.json` with `merges.txt`
 /// byte-level BPE; `tokenizer_config.json` gives case folding, special tokens and where the merges
 /// are. Throws Error naming the file and what was found and wanted.

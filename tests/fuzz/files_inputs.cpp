@@ -1,0 +1,325 @@
+#include "tests/fuzz/files_inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "sweeps/artifact_format.h"
+#include "trainer/artifact/artifact.h"
+#include "trainer/backbones/checkpoint.h"
+#include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/backbones/torch_file.h"
+#include "trainer/data/rows.h"
+#include "trainer/error.h"
+#include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/utf8.h"
+
+namespace petlab::fuzz {
+namespace {
+
+using trainer::FileBytes;
+using trainer::TensorView;
+
+void require(bool holds, const char* property) {
+  if (!holds) throw std::logic_error(property);
+}
+
+std::shared_ptr<const FileBytes> file_of(std::string_view input) {
+  const auto bytes = std::as_bytes(std::span(input));
+  return FileBytes::own("input", {bytes.begin(), bytes.end()});
+}
+
+/// Reads every byte of a tensor, so that the address sanitizer sees each.
+void touch(const TensorView& view) {
+  std::size_t size = trainer::size_of(view.dtype);
+  for (const std::int64_t part : view.shape) size *= static_cast<std::size_t>(part);
+  require(view.bytes.size() == size, "a view has the bytes of its shape");
+  volatile unsigned sum = 0;
+  for (const std::byte byte : view.bytes) sum = sum + std::to_integer<unsigned>(byte);
+}
+
+/// Runs `read`; what it refuses must be refused in one line that names the input.
+template <typename Read>
+bool accepted(Read read) {
+  try {
+    read();
+    return true;
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    const std::string_view what = error.what();
+    require(what.starts_with("input"), "a message begins with the file's name");
+    require(what.find('\n') == std::string_view::npos, "a message is one line");
+    require(!trainer::first_invalid_utf8(what), "a message is UTF-8");
+    return false;
+  }
+}
+
+/// The parts of an input between bytes 0x01; the last holds the rest.
+std::vector<std::string_view> parts_of(std::string_view input, std::size_t count) {
+  std::vector<std::string_view> parts;
+  while (parts.size() + 1 < count) {
+    const std::size_t end = input.find('\x01');
+    parts.push_back(input.substr(0, end));
+    input = end == std::string_view::npos ? std::string_view() : input.substr(end + 1);
+  }
+  parts.push_back(input);
+  return parts;
+}
+
+/// Tokenises a text in all ways and checks what always holds.
+void use_tokenizer(const trainer::Tokenizer& tokenizer, std::string_view text) {
+  if (trainer::first_invalid_utf8(text)) {
+    try {
+      tokenizer.encode(text);
+    } catch (const std::invalid_argument&) {
+      return;
+    }
+    require(false, "a text that is not UTF-8 is refused");
+  }
+  const auto whole = tokenizer.encode(text, text);
+  require(whole.ids.size() == whole.type_ids.size(), "ids and type ids are as many");
+  for (const std::int32_t id : whole.ids) {
+    require(id >= 0 && id < tokenizer.vocab_size(), "an id is below the vocabulary's size");
+  }
+  require(tokenizer.encode(text, text).ids == whole.ids, "the same text gives the same ids");
+  constexpr std::int64_t kMost = 7;
+  const auto cut = tokenizer.encode(text, text, kMost);
+  require(cut.ids.size() == std::min<std::size_t>(whole.ids.size(), kMost),
+          "truncation keeps as many tokens as it may");
+  require(!trainer::first_invalid_utf8(tokenizer.decode(whole.ids, true)), "decoding gives UTF-8");
+}
+
+std::string u16(std::uint16_t value) { return {reinterpret_cast<const char*>(&value), 2}; }
+std::string u32(std::uint32_t value) { return {reinterpret_cast<const char*>(&value), 4}; }
+
+std::string zip(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string body, directory;
+  for (const auto& [name, data] : entries) {
+    const auto size = static_cast<std::uint32_t>(data.size());
+    const std::string common = u16(0) + u16(0) + u32(0) + u32(0) + u32(size) + u32(size) +
+                               u16(static_cast<std::uint16_t>(name.size())) + u16(0);
+    directory += "PK\x01\x02" + u16(20) + u16(20) + common + u16(0) + u16(0) + u16(0) + u32(0) +
+                 u32(static_cast<std::uint32_t>(body.size())) + name;
+    body += "PK\x03\x04" + u16(20) + common + name + data;
+  }
+  const auto count = static_cast<std::uint16_t>(entries.size());
+  return body + directory + "PK\x05\x06" + u32(0) + u16(count) + u16(count) +
+         u32(static_cast<std::uint32_t>(directory.size())) +
+         u32(static_cast<std::uint32_t>(body.size())) + u16(0);
+}
+
+std::string archive(std::string_view pickle) {
+  return zip({{"m/data.pkl", std::string(pickle)},
+              {"m/data/0", std::string(24, '\x3f')},
+              {"m/data/1", std::string(16, '\x40')}});
+}
+
+std::vector<std::string> pickle_seeds() {
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n((X" + u32(7) +
+                             "storagectorch\nFloatStorage\nX" + u32(1) + "0X" + u32(3) +
+                             "cpuK\x06tQK\x01K\x02K\x02\x86K\x02K\x01\x86\x89}tR";
+  const std::string name = "X" + u32(1) + "t";
+  return {
+      "\x80\x02}" + name + tensor + "s.",
+      "\x80\x02"
+      "ccollections\nOrderedDict\n)Rq" +
+          std::string(1, '\0') + "(" + name + tensor + name + "h" + std::string(1, '\0') + "u}b.",
+      "\x80\x04\x95" + std::string(8, '\x01') +
+          "}\x94(\x8c\x01"
+          "a]\x8c\x01"
+          "bN\x88\x89G" +
+          std::string(8, '\x40') + "J" + u32(7) + "\x8a\x01\x05ue.",
+  };
+}
+
+std::string safetensors_seed() {
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+      R"("b":{"dtype":"I64","shape":[],"data_offsets":[24,32]}})";
+  return u32(static_cast<std::uint32_t>(header.size())) + u32(0) + header + std::string(32, 'x');
+}
+
+std::string artifact_seed() {
+  trainer::Artifact artifact;
+  artifact.trial_id = "t";
+  artifact.labels = {{"cola", {"0", "1"}}};
+  artifact.values = {{"v", {2}, {1, 2}}};
+  artifact.sparse = {{"s", {3}, {0, 5, 0}, {0, 1, 0}}};
+  artifact.masks = {{"m", {2, 3}, {1, 0, 1, 1, 0, 0}}};
+  artifact.head = {{"h", {1}, {3}}};
+  return trainer::artifact_bytes(artifact);
+}
+
+const char* const kWordPieceSeed =
+    "{\"do_lower_case\": true, \"mask_token\": {\"content\": \"[MASK]\", \"lstrip\": true}}\x01"
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\n!\n\x01"
+    "Unaffable! [MASK] caf\xc3\xa9 \xe4\xb8\xad";
+
+/// Settings, the vocabulary's tokens beyond the 256 bytes, merges, a text.
+const char* const kByteBpeSeed =
+    "{\"add_prefix_space\": true}\x01 ab\nabc\nbc\n\x01#version: 0.2\na b\nb c\nab c\n\x01"
+    "abc bc, it's 12 \xc3\xa9\n  x <s>";
+
+/// vocab.json of GPT-2's byte alphabet and the given tokens.
+std::string byte_vocab(std::string_view more) {
+  std::string json = "{";
+  char32_t next = 0x100;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool prints = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+    std::string token;
+    trainer::append_utf8(prints ? static_cast<char32_t>(byte) : next++, token);
+    if (token == "\"" || token == "\\") token.insert(0, 1, '\\');
+    json += "\"" + token + "\":" + std::to_string(byte) + ",";
+  }
+  int id = 256;
+  while (!more.empty()) {
+    const std::size_t end = more.find('\n');
+    json += "\"" + std::string(more.substr(0, end)) + "\":" + std::to_string(id++) + ",";
+    more = end == std::string_view::npos ? std::string_view() : more.substr(end + 1);
+  }
+  json.back() = '}';
+  return json;
+}
+
+constexpr std::array<FilesTarget, 8> kTargets{{
+    {"safetensors", safetensors, [] { return std::vector<std::string>{safetensors_seed()}; }},
+    {"torch_file", torch_file,
+     [] { return std::vector<std::string>{archive(pickle_seeds().front())}; }},
+    {"torch_pickle", torch_pickle, pickle_seeds},
+    {"wordpiece_files", wordpiece_files, [] { return std::vector<std::string>{kWordPieceSeed}; }},
+    {"byte_bpe_files", byte_bpe_files, [] { return std::vector<std::string>{kByteBpeSeed}; }},
+    {"json_files", json_files,
+     [] {
+       return std::vector<std::string>{
+           R"({"model_type":"roberta","vocab_size":9,"hidden_size":8,"num_hidden_layers":1,)"
+           R"("num_attention_heads":2,"intermediate_size":16,"max_position_embeddings":16,)"
+           R"("layer_norm_eps":1e-5,"hidden_act":"gelu"})",
+           R"({"metadata":{},"weight_map":{"a":"model-00001-of-00002.safetensors"}})"};
+     }},
+    {"artifact", artifact, [] { return std::vector<std::string>{artifact_seed()}; }},
+    {"data_file", data_file,
+     [] {
+       return std::vector<std::string>{std::string(1, '\0') + "a\tb\ty\r\nx\t\"z\t1\n",
+                                       "\x01"
+                                       "1\tt\t0.5\n",
+                                       "\x02"
+                                       "a,b,y\n\"x, \"\"q\"\"\nz\",w,1\n",
+                                       "\x04{\"a\": \"x\", \"b\": \"z\", \"y\": 1.5}\n"};
+     }},
+}};
+
+}  // namespace
+
+void safetensors(std::string_view input) {
+  const auto file = file_of(input);
+  accepted([&] {
+    const auto read = trainer::SafetensorsFile::parse(file);
+    std::size_t bytes = 0;
+    for (const std::string& name : read.names()) {
+      touch(read.tensor(name));
+      bytes += read.tensor(name).bytes.size();
+    }
+    require(bytes <= input.size(), "no byte belongs to two tensors");
+  });
+}
+
+void torch_file(std::string_view input) {
+  const auto file = file_of(input);
+  accepted([&] {
+    for (const auto& [name, view] : trainer::read_torch_file(file)) touch(view);
+  });
+}
+
+void torch_pickle(std::string_view input) { torch_file(archive(input)); }
+
+void wordpiece_files(std::string_view input) {
+  const auto parts = parts_of(input, 3);
+  accepted([&] {
+    const auto tokenizer = trainer::make_tokenizer(
+        {trainer::TokenizerFiles::File{"input/vocab.txt", parts[1]}, std::nullopt, std::nullopt,
+         trainer::TokenizerFiles::File{"input/tokenizer_config.json", parts[0]}});
+    use_tokenizer(*tokenizer, parts[2]);
+  });
+}
+
+void byte_bpe_files(std::string_view input) {
+  const auto parts = parts_of(input, 4);
+  const std::string vocab = byte_vocab(parts[1]);
+  accepted([&] {
+    const auto tokenizer = trainer::make_tokenizer(
+        {std::nullopt, trainer::TokenizerFiles::File{"input/vocab.json", vocab},
+         trainer::TokenizerFiles::File{"input/merges.txt", parts[2]},
+         trainer::TokenizerFiles::File{"input/tokenizer_config.json", parts[0]}});
+    use_tokenizer(*tokenizer, parts[3]);
+  });
+  // A vocabulary as it comes, too.
+  accepted([&] {
+    trainer::make_tokenizer({std::nullopt, trainer::TokenizerFiles::File{"input", parts[0]},
+                             trainer::TokenizerFiles::File{"input", parts[2]}, std::nullopt});
+  });
+}
+
+void json_files(std::string_view input) {
+  accepted([&] {
+    const auto config = trainer::parse_encoder_config(input, "input");
+    require(config.d_model % config.num_heads == 0, "heads divide the width");
+    require(config.max_tokens() > 0, "a token fits");
+    if (config.num_layers < 100) require(config.parameters() > 0, "parameters do not overflow");
+  });
+  accepted([&] {
+    for (const auto& [tensor, file] : trainer::parse_shard_index(input, "input")) {
+      require(!file.empty() && file != ".." && file.find('/') == std::string::npos,
+              "a shard is a plain name");
+    }
+  });
+}
+
+void artifact(std::string_view input) {
+  const bool storage = accepted([&] { sweeps::artifact_storage(input, "input"); });
+  accepted([&] {
+    const trainer::Artifact read = trainer::parse_artifact(input, "input");
+    require(storage, "what reads as an artifact has a storage");
+    const std::string again = trainer::artifact_bytes(read);
+    require(trainer::artifact_bytes(trainer::parse_artifact(again, "input")) == again,
+            "an artifact reads back as it was written");
+  });
+}
+
+void data_file(std::string_view input) {
+  if (input.empty()) return;
+  const auto choice = static_cast<unsigned char>(input.front());
+  sweeps::TaskLayout layout;
+  constexpr std::array<sweeps::FileFormat, 3> kFormats{
+      sweeps::FileFormat::tsv, sweeps::FileFormat::csv, sweeps::FileFormat::jsonl};
+  layout.format = kFormats[choice / 2 % 3];
+  layout.header = choice % 2 == 0;
+  layout.skip_short_rows = choice / 8 % 2 == 1;
+  if (layout.header) {
+    layout.text_columns = {"a", "b"};
+    layout.target_column = "y";
+  } else {
+    layout.text_columns = {"1"};
+    layout.target_column = "2";
+  }
+  accepted([&] {
+    std::int64_t line = 0;
+    const auto rows = trainer::parse_rows(layout, input.substr(1), "input");
+    require(!rows.empty(), "a file without rows is refused");
+    for (const trainer::DataRow& row : rows) {
+      require(row.texts.size() == layout.text_columns.size(), "a row has its texts");
+      require(row.line > line, "lines go up");
+      line = row.line;
+      for (const std::string& text : row.texts) {
+        require(!trainer::first_invalid_utf8(text), "a text is UTF-8");
+      }
+    }
+  });
+}
+
+std::span<const FilesTarget> files_targets() { return kTargets; }
+
+}  // namespace petlab::fuzz

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace petlab::fuzz {
+
+/// What a fuzzer does with one input of a reader of users' files: reads it and throws
+/// std::logic_error where a property that always holds does not. A file that is refused is fine.
+struct FilesTarget {
+  std::string_view name;
+  void (*run)(std::string_view input);
+  /// Inputs to begin with; the normal tests run them, cut short and with bytes changed.
+  std::vector<std::string> (*seeds)();
+};
+
+void safetensors(std::string_view input);
+void torch_file(std::string_view input);
+/// A pickle alone, put in an archive with two storages.
+void torch_pickle(std::string_view input);
+/// Files parted by 0x01: settings, vocabulary, (BPE: merges,) a text.
+void wordpiece_files(std::string_view input);
+void byte_bpe_files(std::string_view input);
+/// config.json of an encoder, and the same text as a shard index.
+void json_files(std::string_view input);
+void artifact(std::string_view input);
+/// The first byte chooses format and header.
+void data_file(std::string_view input);
+
+/// All of them.
+std::span<const FilesTarget> files_targets();
+
+}  // namespace petlab::fuzz
