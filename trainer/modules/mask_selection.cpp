@@ -1,9 +1,11 @@
 #include "trainer/modules/mask_selection.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
 #include <cstddef>
+#include <memory>
 
 #include "metrics/storage.h"
 
@@ -21,32 +23,57 @@ std::uint64_t magnitude(double score) {
 constexpr int kDigitBits = 11;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-/// The magnitude of the `zeros`-th smallest score, and how many scores of exactly this magnitude
-/// are among the zeros. Radix selection: each pass fixes the next digit of the threshold. `zeros`
-/// is at least 1.
+/// Where the zeros end: all magnitudes below `limit` are zeros, and `ties` of the `equal` ones that
+/// are exactly it.
+template <typename Bits>
+struct Threshold {
+  Bits limit = 0;
+  std::int64_t ties = 0;
+  std::int64_t equal = 0;
+};
+
+/// Radix selection: each pass fixes the next digit of the `zeros`-th smallest magnitude (from 1)
+/// and keeps only the candidates that share it.
 template <typename Score, typename Bits = decltype(magnitude(Score{}))>
-std::pair<Bits, std::int64_t> threshold(std::span<const Score> scores, std::int64_t zeros) {
-  constexpr int kBits = sizeof(Bits) * 8;
-  Bits prefix = 0;
-  std::int64_t rank = zeros;  // of the threshold among the scores that share the prefix, from 1
-  for (int above = kBits; above > 0;) {
-    const int shift = above > kDigitBits ? above - kDigitBits : 0;
+Threshold<Bits> find_threshold(std::span<const Score> scores, std::int64_t zeros) {
+  Threshold<Bits> result;
+  result.ties = zeros;
+  int above = sizeof(Bits) * 8;
+  std::unique_ptr<Bits[]> candidates;
+  std::size_t count = scores.size();
+  while (above > 0) {
+    const int shift = std::max(0, above - kDigitBits);
     const Bits digit_mask = (Bits{1} << (above - shift)) - 1;
     std::array<std::uint32_t, kDigits> counts{};
-    if (above == kBits) {
+    if (candidates == nullptr) {
       for (const Score score : scores) ++counts[(magnitude(score) >> shift) & digit_mask];
     } else {
-      for (const Score score : scores) {
-        const Bits bits = magnitude(score);
-        if ((bits >> above) == prefix) ++counts[(bits >> shift) & digit_mask];
-      }
+      for (std::size_t i = 0; i < count; ++i) ++counts[(candidates[i] >> shift) & digit_mask];
     }
     std::size_t digit = 0;
-    while (rank > static_cast<std::int64_t>(counts[digit])) rank -= counts[digit++];
-    prefix = static_cast<Bits>((prefix << (above - shift)) | digit);
+    while (result.ties > static_cast<std::int64_t>(counts[digit])) result.ties -= counts[digit++];
+    result.equal = counts[digit];
+    result.limit = static_cast<Bits>((result.limit << (above - shift)) | digit);
     above = shift;
+    // Writing each and moving on only behind a match has no branch to guess. One place more,
+    // because what comes behind the last match is written too.
+    std::size_t kept = 0;
+    if (candidates == nullptr) {
+      candidates.reset(new Bits[counts[digit] + 1]);
+      for (const Score score : scores) {
+        const Bits bits = magnitude(score);
+        candidates[kept] = bits;
+        kept += (bits >> above) == result.limit ? 1 : 0;
+      }
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        candidates[kept] = candidates[i];
+        kept += (candidates[i] >> above) == result.limit ? 1 : 0;
+      }
+    }
+    count = kept;
   }
-  return {prefix, rank};
+  return result;
 }
 
 template <typename Score, typename Element>
@@ -55,16 +82,18 @@ void select(std::span<const Score> scores, double sparsity_ratio, std::span<Elem
   const auto n = static_cast<std::int64_t>(scores.size());
   const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, n);
   if (zeros <= 0) {
-    for (Element& element : mask) element = 1;
+    std::fill(mask.begin(), mask.end(), Element{1});
     return;
   }
-  const auto [limit, ties] = threshold(scores, zeros);
-  std::int64_t ties_left = ties;
+  const auto [limit, ties, equal] = find_threshold(scores, zeros);
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const auto bits = magnitude(scores[i]);
-    bool one = bits > limit;
-    if (bits == limit && --ties_left < 0) one = true;
-    mask[i] = static_cast<Element>(one);
+    mask[i] = magnitude(scores[i]) > limit ? Element{1} : Element{0};
+  }
+  // Most scores are distinct: then what is at the threshold is 0.
+  if (equal == ties) return;
+  std::int64_t left = ties;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (magnitude(scores[i]) == limit && --left < 0) mask[i] = 1;
   }
 }
 

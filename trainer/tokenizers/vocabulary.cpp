@@ -13,6 +13,53 @@ namespace {
 
 constexpr std::int64_t kMostIds = 10'000'000;
 
+/// Takes the tokens off the parser as they come: a tree of fifty thousand would be made and thrown
+/// away at every start.
+class VocabHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  VocabHandler(std::vector<std::pair<std::string, std::int64_t>>& tokens, const std::string& file)
+      : tokens_(tokens), file_(file) {}
+
+  bool start_object(std::size_t) override {
+    if (depth_++ > 0) refuse("an object");
+    return true;
+  }
+  bool end_object() override { return true; }
+  bool key(string_t& key) override {
+    token_ = std::move(key);
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t id) override {
+    if (depth_ == 0 || id >= static_cast<std::uint64_t>(kMostIds)) refuse(fmt::format("{}", id));
+    tokens_.emplace_back(std::move(token_), static_cast<std::int64_t>(id));
+    return true;
+  }
+  bool number_integer(number_integer_t id) override { refuse(fmt::format("{}", id)); }
+  bool number_float(number_float_t, const string_t& text) override { refuse(text); }
+  bool string(string_t& text) override { refuse(fmt::format("'{}'", text.substr(0, 60))); }
+  bool boolean(bool value) override { refuse(value ? "true" : "false"); }
+  bool null() override { refuse("null"); }
+  bool binary(binary_t&) override { refuse("binary data"); }
+  bool start_array(std::size_t) override { refuse("a list"); }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    throw Error(fmt::format("{}: is no JSON: {}", file_, error.what()));
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& found) const {
+    if (depth_ == 0) throw Error(fmt::format("{}: is no object of token: id", file_));
+    throw Error(fmt::format("{}: token '{}' has id {}, must be in 0..{}", file_, token_, found,
+                            kMostIds - 1));
+  }
+
+  std::vector<std::pair<std::string, std::int64_t>>& tokens_;
+  const std::string& file_;
+  std::string token_;
+  int depth_ = 0;
+};
+
 }  // namespace
 
 Vocabulary::Vocabulary(std::vector<std::pair<std::string, std::int64_t>> tokens,
@@ -62,24 +109,10 @@ Vocabulary parse_vocab_txt(std::string_view text, const std::string& file) {
 }
 
 Vocabulary parse_vocab_json(std::string_view text, const std::string& file) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file, error.what()));
-  }
-  if (!json.is_object() || json.empty()) {
-    throw Error(fmt::format("{}: is no object of token: id", file));
-  }
   std::vector<std::pair<std::string, std::int64_t>> tokens;
-  tokens.reserve(json.size());
-  for (const auto& [token, id] : json.items()) {
-    if (!id.is_number_integer() || id.get<double>() >= static_cast<double>(kMostIds)) {
-      throw Error(fmt::format("{}: token '{}' has id {}, must be in 0..{}", file, token,
-                              id.dump(-1, ' ', true).substr(0, 60), kMostIds - 1));
-    }
-    tokens.emplace_back(token, id.get<std::int64_t>());
-  }
+  VocabHandler handler(tokens, file);
+  nlohmann::json::sax_parse(text, &handler);
+  if (tokens.empty()) throw Error(fmt::format("{}: is no object of token: id", file));
   return Vocabulary(std::move(tokens), file);
 }
 
