@@ -11,6 +11,8 @@
 #include "cli/query.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/score.h"
+#include "cli/storage.h"
 #include "cli/version.h"
 
 namespace petlab::cli {
@@ -23,6 +25,8 @@ std::span<const Subcommand> subcommands() {
       {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
+      {"score", "score predictions against references", make_score},
+      {"storage", "bits that a trained module takes", make_storage},
   };
   return table;
 }

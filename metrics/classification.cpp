@@ -74,11 +74,11 @@ Confusion::Confusion(std::span<const std::int64_t> gold, std::span<const std::in
   total_ = static_cast<std::int64_t>(n);
 }
 
-void Confusion::add(std::int64_t gold, std::int64_t predicted) {
+void Confusion::add(std::int64_t gold, std::int64_t predicted, std::int64_t times) {
   require_label(gold, num_labels_, "gold", total_);
   require_label(predicted, num_labels_, "predicted", total_);
-  counts_[static_cast<std::size_t>(gold * (num_labels_ + 1) + predicted)]++;
-  total_++;
+  counts_[static_cast<std::size_t>(gold * (num_labels_ + 1) + predicted)] += times;
+  total_ += times;
 }
 
 void Confusion::add_invalid(std::int64_t gold) {

@@ -24,8 +24,9 @@ class Confusion {
   Confusion(std::span<const std::int64_t> gold, std::span<const std::int64_t> predicted,
             std::int64_t num_labels);
 
-  /// Counts one example. Throws std::invalid_argument for a label outside the classes.
-  void add(std::int64_t gold, std::int64_t predicted);
+  /// Counts an example, or as many alike as `times`. Throws std::invalid_argument for a label
+  /// outside the classes.
+  void add(std::int64_t gold, std::int64_t predicted, std::int64_t times = 1);
 
   /// Counts an example whose prediction is no label (reference/method.md, "T5-base"): wrong for
   /// accuracy; with two classes it counts as the opposite class, with more as no class at all.

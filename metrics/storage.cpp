@@ -114,8 +114,11 @@ StorageBits bls_parts(const ModuleStorage& module) {
     return {kValueBits * (weights + biases),
             masked ? weights * static_cast<double>(masks_of_prototype(module)) : 0};
   }
-  const double kept = module.mask == MaskKind::none ? weights : module.sparsity_ratio * weights;
-  return {kValueBits * (kept + biases) * layers, 0};
+  // k multiplies a whole number last, so that it is rounded once.
+  const double weight_bits = kValueBits * weights * layers;
+  const double kept_bits =
+      module.mask == MaskKind::none ? weight_bits : module.sparsity_ratio * weight_bits;
+  return {kept_bits + kValueBits * biases * layers, 0};
 }
 
 double bls_bits(const ModuleStorage& module) { return bls_parts(module).total(); }

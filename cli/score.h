@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/subcommand.h"
+#include "metrics/metric_table.h"
+
+namespace petlab::cli {
+
+/// The command line of `petlab score`. Options that mean nothing for the metric were refused.
+struct ScoreOptions {
+  std::string metric;
+  std::string hypotheses;               // a file, or "-"
+  std::vector<std::string> references;  // files, one of them may be "-"
+  bool json = false;
+  bool short_signature = false;
+  int width = 4;
+  int threads = 1;
+  // Text
+  bool sentence_level = false;
+  bool empty_is_missing = false;
+  bool confidence = false;
+  std::int64_t confidence_n = 1000;
+  std::string baseline;  // a file of hypotheses
+  bool paired_bootstrap = false;
+  std::int64_t paired_bootstrap_n = 1000;
+  bool paired_randomisation = false;
+  std::int64_t paired_randomisation_n = 10000;
+  std::uint64_t seed = 12345;
+  // BLEU
+  std::optional<std::string> tokenize;
+  std::optional<std::string> spm_model;
+  bool lowercase = false;  // and chrF
+  std::string smooth_method = "exp";
+  std::optional<double> smooth_value;
+  int max_ngram_order = 4;
+  bool effective_order = false;
+  // chrF
+  int char_order = 6;
+  int word_order = 0;
+  int beta = 2;
+  bool whitespace = false;
+  bool eps_smoothing = false;
+  // TER
+  bool normalized = false;
+  bool no_punct = false;
+  bool asian_support = false;
+  bool case_sensitive = false;
+  // ROUGE
+  bool stem = false;
+  // Labels
+  std::optional<std::int64_t> num_labels;
+};
+
+/// `petlab score`: a metric of two line files.
+std::function<int()> make_score(CLI::App& app, Streams streams);
+
+/// The score of texts (cli/score_text.cpp) and of labels or numbers (cli/score_labels.cpp): read,
+/// compute, print. They throw metrics::InputError for what is wrong with a file.
+void score_text(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
+void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
+
+}  // namespace petlab::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/score.h"
+#include "metrics/text_corpus.h"
+
+namespace petlab::cli {
+
+/// The hypotheses of a file beside the options' references; "-" is standard input. Throws
+/// metrics::InputError where a file cannot be opened.
+std::unique_ptr<metrics::FileCorpus> open_corpus(const ScoreOptions& options,
+                                                 const std::string& hypotheses, Streams streams);
+
+/// A file's name in messages: "standard input" for "-".
+std::string shown_name(const std::string& file);
+
+}  // namespace petlab::cli
