@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "orchestrator/error.h"
@@ -155,6 +156,18 @@ bool same_but_for_time(const std::filesystem::path& file, std::string text) {
   if (there.size() != text.size()) return false;
   return there.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ') ==
          text.replace(kTimeAt - 1, kTimeWidth, kTimeWidth, ' ');
+}
+
+/// Adds what an earlier state of the sweep had and this one has not: the database keeps those
+/// trials too.
+void keep_former_trials(const SweepFile& former, std::vector<results::TrialRow>& trials) {
+  std::set<std::string_view> there;
+  for (const results::TrialRow& trial : trials) there.insert(trial.trial_id);
+  std::vector<results::TrialRow> gone;
+  for (const results::TrialRow& trial : former.trials) {
+    if (!there.contains(trial.trial_id)) gone.push_back(trial);
+  }
+  trials.insert(trials.end(), gone.begin(), gone.end());
 }
 
 void renew_time(const std::filesystem::path& file, const std::string& text) {
@@ -314,8 +327,15 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
                   double time) {
   make_folders(sweeps::sweeps_folder(runs));
   const std::filesystem::path file = sweeps::sweep_file(runs, sweep.name);
-  const std::string text = sweep_text(sweep, trials, time);
-  if (same_but_for_time(file, text)) {
+  std::string text = sweep_text(sweep, trials, time);
+  bool same = same_but_for_time(file, text);
+  if (!same && std::filesystem::exists(file)) {
+    std::vector<results::TrialRow> known = trials;
+    keep_former_trials(read_sweep_file(file), known);
+    text = sweep_text(sweep, known, time);
+    same = same_but_for_time(file, text);
+  }
+  if (same) {
     renew_time(file, text);
   } else {
     sweeps::write_file_atomically(file, text);

@@ -58,8 +58,8 @@ std::vector<Decision> read_decisions(const std::filesystem::path& runs,
                                      const std::string& trial_id);
 
 /// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed), then stores the sweep in a
-/// transaction of its own. The last sweep of a name counts. A file that says the same already only
-/// gets the new time.
+/// transaction of its own. The last sweep of a name counts; trials that it has no more stay known.
+/// A file that says the same already only gets the new time.
 void record_sweep(results::Store& store, const std::filesystem::path& runs,
                   const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
                   double time);

@@ -121,7 +121,7 @@ class Lines {
     failed.kind = "protocol";
     failed.reason = fmt::format("{}/{}/events.jsonl:{}: {}", attempt_.trial_id, attempt_.number,
                                 cursor_.lines + 1, problem);
-    batch_.record_failed(attempt_, failed, update_.last_time);
+    batch_.record_failed(attempt_, failed, std::nullopt);  // what it says of time is not believed
     update_.over = std::move(failed);
     cursor_.closed = true;
     cursor_.broken = true;

@@ -495,7 +495,8 @@ void Batch::record_finished(const AttemptRef& attempt, const sweeps::Finished& f
   });
 }
 
-void Batch::record_failed(const AttemptRef& attempt, const sweeps::Failed& failed, double time) {
+void Batch::record_failed(const AttemptRef& attempt, const sweeps::Failed& failed,
+                          std::optional<double> time) {
   write("record that an attempt failed", [&] {
     Query(*connection_,
           "UPDATE attempts SET event_outcome = 'failed', event_kind = ?2, event_reason = ?3, "

@@ -191,7 +191,9 @@ class Batch {
   void record_progress(const AttemptRef& attempt, const sweeps::Progress& progress, double time);
   void record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint);
   void record_finished(const AttemptRef& attempt, const sweeps::Finished& finished, double time);
-  void record_failed(const AttemptRef& attempt, const sweeps::Failed& failed, double time);
+  /// Without a time where the events do not tell one.
+  void record_failed(const AttemptRef& attempt, const sweeps::Failed& failed,
+                     std::optional<double> time);
   void record_note(const AttemptRef& attempt, std::string_view note);
   void set_cursor(const AttemptRef& attempt, const Cursor& cursor);
 

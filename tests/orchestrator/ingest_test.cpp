@@ -275,7 +275,7 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
           "[orchestrator]") {
   Fixture f;
   std::string text = f.start();
-  constexpr int kRows = 40'000;
+  constexpr int kRows = 10'000;
   for (int i = 0; i < kRows; ++i) text += f.metric(i);
   f.write({text, f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
   std::mt19937 random(20240607);
@@ -293,7 +293,7 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
         bool more = true;
         while (more) {
           results::Batch batch = store.begin();
-          more = ingest.read(batch, f.attempt, 2'000).more;
+          more = ingest.read(batch, f.attempt, 1'000).more;
           batch.commit();
         }
       } catch (const std::exception& error) {

@@ -1,0 +1,293 @@
+#include "orchestrator/rebuild.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/attempt_log.h"
+#include "orchestrator/ingest.h"
+#include "results/query.h"
+#include "sweeps/catalog.h"
+#include "sweeps/trial_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::AttemptRef;
+using results::Outcome;
+using testing::TempDir;
+
+/// Everything in a database but the keys of its rows, the times of sweeps and the notes.
+std::vector<std::string> content(const std::filesystem::path& database) {
+  const auto columns = [&](const std::string& table, const std::string& without) {
+    std::string list;
+    const auto names = results::query(
+        database, "SELECT name FROM pragma_table_xinfo(?1) WHERE instr(?2, ',' || name || ',') = 0",
+        {table, without});
+    for (const auto& row : names.rows) list += ", x.\"" + std::get<std::string>(row[0]) + "\"";
+    return list;
+  };
+  const std::string owner =
+      " x JOIN attempts a ON a.key = x.attempt JOIN trials t ON t.key = a.trial";
+  const std::vector<std::string> statements = {
+      "SELECT name" + columns("sweeps", ",key,recorded_at,") + " FROM sweeps x",
+      "SELECT w.name, t.trial_id, x.variant, x.place FROM sweep_trials x JOIN sweeps w ON w.key = "
+      "x.sweep JOIN trials t ON t.key = x.trial",
+      "SELECT a.number" + columns("trials", ",key,result_attempt,") +
+          " FROM trials x LEFT JOIN attempts a ON a.key = x.result_attempt",
+      "SELECT t.trial_id" + columns("attempts", ",key,trial,note,") +
+          " FROM attempts x JOIN trials t ON t.key = x.trial",
+      "SELECT t.trial_id, a.number" + columns("progress", ",attempt,") + " FROM progress" + owner,
+      "SELECT t.trial_id, a.number" + columns("artifacts", ",attempt,") + " FROM artifacts" + owner,
+      "SELECT * FROM metrics",
+      "SELECT * FROM results",
+      "SELECT * FROM sweep_results",
+  };
+  std::vector<std::string> lines;
+  for (const std::string& sql : statements) {
+    const auto result = results::query(database, sql);
+    std::vector<std::string> rows;
+    for (const auto& row : result.rows) {
+      nlohmann::json line;
+      for (const auto& value : row) {
+        std::visit(
+            [&](const auto& v) {
+              if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
+                line.push_back(nullptr);
+              } else {
+                line.push_back(v);
+              }
+            },
+            value);
+      }
+      rows.push_back(line.dump());
+    }
+    std::sort(rows.begin(), rows.end());
+    lines.push_back("-- " + sql);
+    lines.insert(lines.end(), rows.begin(), rows.end());
+  }
+  return lines;
+}
+
+/// The first line that one has and the other has not; empty: they are equal.
+std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  for (std::size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
+    const std::string a = i < one.size() ? one[i] : "(the end)";
+    const std::string b = i < other.size() ? other[i] : "(the end)";
+    if (a != b) return a + "\n" + b;
+  }
+  return "";
+}
+
+/// What an orchestrator does, by hand.
+struct Fixture {
+  TempDir folder;
+  std::filesystem::path runs = folder.path() / "petlab.runs";
+  std::filesystem::path file = folder.path() / "petlab.db";
+  results::Store store{file};
+  Ingest ingest{store, runs};
+  double time = 1000;
+
+  static sweeps::TrialConfig config(std::uint64_t seed) {
+    sweeps::TrialConfig made = sweeps::default_config("adapter");
+    made.backbone = "minilm";
+    made.tasks = {"cola"};
+    made.seed.value = seed;
+    return made;
+  }
+  static results::TrialRow row(const std::string& id, std::uint64_t seed) {
+    return {id, sweeps::to_json(config(seed)).dump(), "sha256:b", 100.5, 101};
+  }
+  void record(const std::string& name, const std::vector<std::string>& ids) {
+    results::SweepRow sweep{name, "about é", name + ".yaml", "sha256:s", {}};
+    std::vector<results::TrialRow> trials;
+    for (const std::string& id : ids) {
+      sweep.members.push_back({id, "v-" + id});
+      sweep.members.push_back({id, "w"});
+      trials.push_back(row(id, std::stoull(id.substr(1))));
+    }
+    record_sweep(store, runs, sweep, trials, time += 1);
+  }
+  AttemptRef begin(const std::string& id, std::int64_t after = 0,
+                   const std::optional<sweeps::Resume>& resume = {}) {
+    results::NewAttempt wanted;
+    wanted.trial_id = id;
+    wanted.after = after;
+    wanted.at_least = highest_attempt_directory(runs, id) + 1;
+    wanted.resume = resume;
+    wanted.sweep = "one";
+    wanted.owner = "o";
+    wanted.host = "h";
+    wanted.device = "cpu:0";
+    wanted.launcher = "local";
+    wanted.time = time += 0.125;
+    results::Batch batch = store.begin();
+    const auto attempt = std::get<AttemptRef>(batch.begin_attempt(wanted));
+    batch.commit();
+    sweeps::TrialFile trial;
+    trial.trial_id = id;
+    trial.attempt = attempt.number;
+    trial.config = config(std::stoull(id.substr(1)));
+    trial.backbone_digest = "sha256:b";
+    trial.resume = resume;
+    make_attempt_directory(directory(attempt), trial, wanted);
+    const results::Launch launch{11, 22, "", "", "", "cpu:1", "", time += 0.125};
+    log_launch(directory(attempt), launch);
+    results::Batch launched = store.begin();
+    launched.record_launch(attempt, launch);
+    launched.commit();
+    return attempt;
+  }
+  sweeps::TrialDirectory directory(const AttemptRef& attempt) const {
+    return {runs, attempt.trial_id, attempt.number};
+  }
+  void events(const AttemptRef& attempt, const std::vector<decltype(sweeps::Event::body)>& bodies,
+              std::int64_t seq = 0) {
+    std::ofstream out(directory(attempt).events(), std::ios::app | std::ios::binary);
+    for (const auto& body : bodies) out << sweeps::to_line({seq++, time += 0.125, body}) << '\n';
+    out.close();
+    ingest.read_all(attempt);
+  }
+  void end(const AttemptRef& attempt, Outcome outcome) {
+    const results::Ending ending{outcome, "seen", 1, 9, "last \xff line", time += 0.125};
+    results::Ending clean = ending;
+    clean.log_tail = "last line";
+    log_ending(directory(attempt), clean);
+    results::Batch batch = store.begin();
+    batch.record_ending(attempt, clean);
+    batch.commit();
+  }
+};
+
+const sweeps::Started kStarted{
+    7, "w", "1", R"({"version":"1","threads":1})", "sha256:b", {{"cola", "sha256:d"}}};
+const sweeps::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
+
+/// Every way in which an attempt can go, and every decision.
+void live(Fixture& f) {
+  f.record("one", {"t1", "t2", "t3", "t4", "t5", "t6"});
+  f.record("t/w o", {"t1", "t7"});
+  const AttemptRef done = f.begin("t1");
+  f.events(done,
+           {kStarted, sweeps::Progress{1, 3, 0.5}, sweeps::Metric{1, "train", "cola", "loss", 0.1},
+            sweeps::Metric{3, "test", "cola", "f1", std::nullopt}, kFinished});
+  const AttemptRef crashed = f.begin("t2");
+  f.events(crashed, {kStarted, sweeps::Metric{1, "train", "cola", "loss", 1.1},
+                     sweeps::Checkpoint{1, "checkpoint/1"},
+                     sweeps::Metric{2, "train", "cola", "loss", 1.2}});
+  f.end(crashed, Outcome::crashed);
+  const AttemptRef resumed = f.begin("t2", 1, sweeps::Resume{1, 1, 2, "../1/checkpoint/1"});
+  f.events(resumed, {kStarted, sweeps::Metric{2, "train", "cola", "loss", 1.3}, kFinished});
+  const AttemptRef failed = f.begin("t3");
+  f.events(failed, {kStarted, sweeps::Failed{"out of memory", "out_of_memory"}});
+  f.end(failed, Outcome::failed);
+  decide(f.store, f.runs, "t3", {Decision::What::cancel, 0, f.time += 1});
+  decide(f.store, f.runs, "t3", {Decision::What::retry, 1, f.time += 1});
+  const AttemptRef lost = f.begin("t4");
+  f.events(lost, {kStarted});
+  f.end(lost, Outcome::lost);
+  f.begin("t4", 1);
+  f.events(lost, {kFinished}, 1);  // late
+  const AttemptRef liar = f.begin("t5");
+  f.events(liar, {kStarted});
+  f.events(liar, {kFinished}, 7);
+  decide(f.store, f.runs, "t6", {Decision::What::cancel, 0, f.time += 1});
+  f.record("one", {"t2", "t3", "t5", "t6"});  // t1 and t4 were taken out of the sweep
+}
+
+}  // namespace
+
+TEST_CASE("a database made anew from the runs folder equals the one that was recorded",
+          "[orchestrator]") {
+  Fixture f;
+  live(f);
+  const auto again = f.folder.path() / "again.db";
+  const RunsSummary summary = rebuild(f.runs, again);
+  CHECK(summary.left_out.empty());
+  CHECK(summary.sweeps == 2);
+  CHECK(summary.trials == 5);
+  CHECK(summary.attempts == 7);
+  const auto wanted = content(f.file);
+  CHECK(wanted.size() > 40);
+  CHECK(difference(content(again), wanted) == "");
+}
+
+TEST_CASE("reading the runs folder into a database that knows it changes nothing",
+          "[orchestrator]") {
+  Fixture f;
+  live(f);
+  const auto before = content(f.file);
+  const RunsSummary summary = ingest_runs(f.store, f.runs);
+  CHECK(summary.events == 0);
+  CHECK(difference(content(f.file), before) == "");
+}
+
+TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrator]") {
+  Fixture f;
+  live(f);
+  f.folder.write("petlab.runs/t9/1/events.jsonl", "");
+  f.folder.write("petlab.runs/sweeps/broken.jsonl", "no JSON\n");
+  f.folder.write("petlab.runs/t8/decisions.jsonl", "{\"v\":1,\"decision\":\"cancel\"}\n");
+  f.folder.write("petlab.runs/notes.txt", "of the user");
+  const auto again = f.folder.path() / "again.db";
+  const RunsSummary summary = rebuild(f.runs, again);
+  REQUIRE(summary.left_out.size() == 3);
+  CHECK(summary.left_out[0].find("t9/1/trial.json") != std::string::npos);
+  CHECK(summary.left_out[1].find("sweeps/broken.jsonl:1: cannot be understood") !=
+        std::string::npos);
+  CHECK(summary.left_out[2].find("t8/decisions.jsonl: no sweep and no attempt says") !=
+        std::string::npos);
+  CHECK(difference(content(again), content(f.file)) == "");
+}
+
+TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
+  Fixture f;
+  live(f);
+  CHECK_THROWS_WITH(
+      rebuild(f.runs, f.file),
+      f.file.string() + ": the database exists; move it away, or name another with --db");
+  CHECK_THROWS_WITH(
+      rebuild(f.folder.path() / "nowhere", f.folder.path() / "new.db"),
+      (f.folder.path() / "nowhere").string() + ": cannot be read: No such file or directory");
+  CHECK_FALSE(std::filesystem::exists(f.folder.path() / "new.db"));
+}
+
+TEST_CASE("a directory of an attempt is made whole or not at all, and never twice",
+          "[orchestrator]") {
+  Fixture f;
+  f.record("one", {"t1"});
+  const AttemptRef attempt = f.begin("t1");
+  sweeps::TrialFile trial;
+  trial.config = Fixture::config(1);
+  CHECK_THROWS_AS(make_attempt_directory(f.directory(attempt), trial, {}), std::runtime_error);
+  CHECK(highest_attempt_directory(f.runs, "t1") == 1);
+  CHECK(highest_attempt_directory(f.runs, "t2") == 0);
+  const AttemptLog log = read_attempt_log(f.directory(attempt));
+  CHECK(log.begun->owner == "o");
+  CHECK(log.launch->device == "cpu:1");
+  CHECK_FALSE(log.ending);
+}
+
+TEST_CASE("a sweep that is recorded again unchanged only renews its time", "[orchestrator]") {
+  Fixture f;
+  f.record("one", {"t1", "t2"});
+  const auto file = sweeps::sweep_file(f.runs, "one");
+  const SweepFile first = read_sweep_file(file);
+  f.record("one", {"t1", "t2"});
+  const SweepFile second = read_sweep_file(file);
+  CHECK(second.time == first.time + 1);
+  CHECK(second.sweep == first.sweep);
+  CHECK(second.trials == first.trials);
+  CHECK(second.sweep == *f.store.read().sweep("one"));
+  CHECK(second.trials.at(0) == *f.store.read().trial("t1"));
+  f.record("one", {"t2"});
+  CHECK(read_sweep_file(file).trials.size() == 2);
+  CHECK(read_sweep_file(file).sweep.members.size() == 2);
+}
+
+}  // namespace petlab::orchestrator
