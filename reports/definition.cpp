@@ -271,7 +271,7 @@ class Reader {
     TableSpec read;
     bool has_rows = false;
     bool has_columns = false;
-    map(node, "table", {"rows", "columns", "cells", "published"},
+    map(node, "table", {"rows", "columns", "cells", "best", "published"},
         [&](const std::string& key, const YAML::Node& value) {
           if (key == "rows") {
             has_rows = true;
@@ -279,6 +279,13 @@ class Reader {
           } else if (key == "columns") {
             has_columns = true;
             read.columns = lines(value, "column");
+          } else if (key == "best") {
+            const std::string word = value.IsScalar() ? value.Scalar() : std::string();
+            read.best_of_row = word == "row";
+            if (word != "row" && word != "column") {
+              problem(line_of(value),
+                      fmt::format("table.best is {}, must be row or column", kind_of(value)));
+            }
           } else if (key == "published") {
             read.published = text(value, "table.published");
             read.published_line = line_of(value);

@@ -59,7 +59,8 @@ struct TableSpec {
   std::vector<Line> rows;
   std::vector<Line> columns;
   CellSpec cells;
-  std::string published;  // table of published.json; empty: none
+  bool best_of_row = false;  // the best value of a row is marked, not that of a column
+  std::string published;     // table of published.json; empty: none
   int published_line = 0;
 };
 

@@ -116,24 +116,31 @@ std::vector<SweepProgress> progress_of(const Dataset& data,
   return all;
 }
 
-void mark_best(Table& table) {
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    std::vector<Cell*> candidates;
-    for (std::vector<Cell>& row : table.cells) {
-      // A mean over fewer seeds is not yet better than one over all.
-      if (row[column].kind == Cell::Kind::number && row[column].better != Better::none &&
-          !row[column].partial()) {
-        candidates.push_back(&row[column]);
-      }
+void mark_best(const std::vector<Cell*>& cells) {
+  std::vector<Cell*> candidates;
+  for (Cell* cell : cells) {
+    // A mean over fewer seeds is not yet better than one over all.
+    if (cell->kind == Cell::Kind::number && cell->better != Better::none && !cell->partial()) {
+      candidates.push_back(cell);
     }
-    if (candidates.size() < 2) continue;
-    const auto goodness = [](const Cell* cell) {
-      return cell->better == Better::higher ? *cell->mean : -*cell->mean;
-    };
-    double best = goodness(candidates.front());
-    for (const Cell* cell : candidates) best = std::max(best, goodness(cell));
-    for (Cell* cell : candidates) cell->best = goodness(cell) == best;
   }
+  if (candidates.size() < 2) return;
+  const auto goodness = [](const Cell* cell) {
+    return cell->better == Better::higher ? *cell->mean : -*cell->mean;
+  };
+  double best = goodness(candidates.front());
+  for (const Cell* cell : candidates) best = std::max(best, goodness(cell));
+  for (Cell* cell : candidates) cell->best = goodness(cell) == best;
+}
+
+void mark_best(Table& table, bool of_row) {
+  std::vector<std::vector<Cell*>> lines(of_row ? table.rows.size() : table.columns.size());
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      lines[of_row ? row : column].push_back(&table.cells[row][column]);
+    }
+  }
+  for (const std::vector<Cell*>& line : lines) mark_best(line);
 }
 
 void add_published(Cell& cell, const PublishedValue& value) {
@@ -197,7 +204,7 @@ Table make_table(const Definition& definition, const Dataset& data, const Publis
   }
   if (!maker.problems().empty()) throw DefinitionError(maker.problems());
   table.notes.insert(table.notes.end(), maker.notes().begin(), maker.notes().end());
-  mark_best(table);
+  mark_best(table, spec.best_of_row);
   return table;
 }
 

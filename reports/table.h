@@ -43,7 +43,7 @@ struct Cell {
   std::optional<double> difference;  // mean - published
 
   Better better = Better::none;
-  bool best = false;                      // of its column
+  bool best = false;                      // of its column (or row: TableSpec::best_of_row)
   bool stale = false;                     // some trial is
   std::vector<std::string> numerics;      // the different ones of its trials; mixed: > 1
   std::vector<std::string> mixed_fields;  // in which its trials differ, seed and task apart

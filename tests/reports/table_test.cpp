@@ -100,6 +100,21 @@ TEST_CASE("The best of a column is chosen among cells that have all their seeds"
   CHECK(best("none") == "...");
 }
 
+TEST_CASE("The best can be marked by row instead of by column", "[reports]") {
+  DataMaker make;
+  for (const std::string variant : {"a", "b"}) {
+    make.score(make.trial(variant, 1, "x"), "f1", variant == "a" ? 0.9 : 0.1);
+    make.score(make.trial(variant, 1, "y"), "f1", 0.5);
+  }
+  const Table table = make_table(
+      definition("table: {best: row, rows: [{each: variant}], columns: [{each: [task, name]}]}\n"),
+      make.data, {});
+  CHECK(table.cells[0][0].best);
+  CHECK_FALSE(table.cells[0][1].best);
+  CHECK_FALSE(table.cells[1][0].best);
+  CHECK(table.cells[1][1].best);
+}
+
 TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never 0", "[reports]") {
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", std::nullopt);
