@@ -283,6 +283,8 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
   int rounds = 0;
   while (f.facts().outcome == results::Outcome::open && rounds < 1000) {
     ++rounds;
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
@@ -290,6 +292,7 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
       try {
         results::Store store(f.file);
         Ingest ingest(store, f.runs);
+        close(ready[1]);
         bool more = true;
         while (more) {
           results::Batch batch = store.begin();
@@ -302,7 +305,12 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
       }
       _exit(0);
     }
-    usleep(static_cast<useconds_t>(random() % 20'000));
+    close(ready[1]);
+    char nothing = 0;
+    REQUIRE(read(ready[0], &nothing, 1) == 0);  // it has begun
+    close(ready[0]);
+    // Longer and longer, so that it comes to an end on a slow machine too.
+    usleep(static_cast<useconds_t>(random() % (5'000 + 500 * static_cast<unsigned>(rounds))));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);
