@@ -46,15 +46,25 @@ bool is_chinese(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
+/// The general category as Hugging Face's tokenizers know it: their table is Unicode 8.0's, so what
+/// was assigned later counts as unassigned.
+std::int8_t category(char32_t c) {
+  constexpr std::uint8_t kNewestVersion = 8;
+  UVersionInfo age{};
+  u_charAge(static_cast<UChar32>(c), age);
+  if (age[0] > kNewestVersion) return U_UNASSIGNED;
+  return u_charType(static_cast<UChar32>(c));
+}
+
 bool is_dropped(char32_t c) {
   if (c == 0xFFFD) return true;
-  const auto type = u_charType(static_cast<UChar32>(c));
+  const std::int8_t type = category(c);
   return type == U_CONTROL_CHAR || type == U_FORMAT_CHAR || type == U_PRIVATE_USE_CHAR;
 }
 
 bool is_punctuation(char32_t c) {
   if (c < 0x80) return kAscii[c] == Ascii::punctuation;
-  return (U_MASK(u_charType(static_cast<UChar32>(c))) & U_GC_P_MASK) != 0;
+  return (U_MASK(category(c)) & U_GC_P_MASK) != 0;
 }
 
 const UNormalizer2* decomposition() {
@@ -179,14 +189,13 @@ void WordPiece::append_character(char32_t c, Word& word, std::vector<std::int32_
         unorm2_getDecomposition(nfd, static_cast<UChar32>(c), parts.data(),
                                 static_cast<std::int32_t>(parts.size()), &status);
     if (length < 0 || U_FAILURE(status)) {
-      if (u_charType(static_cast<UChar32>(c)) != U_NON_SPACING_MARK) append_cleaned(c, word, ids);
+      if (category(c) != U_NON_SPACING_MARK) append_cleaned(c, word, ids);
     } else {
       for (std::int32_t i = 0; i < length;) {
         UChar32 part = 0;
         U16_NEXT(parts.data(), i, length, part);
-        if (u_charType(part) != U_NON_SPACING_MARK) {
-          append_cleaned(static_cast<char32_t>(part), word, ids);
-        }
+        const auto component = static_cast<char32_t>(part);
+        if (category(component) != U_NON_SPACING_MARK) append_cleaned(component, word, ids);
       }
     }
   } else {
