@@ -59,8 +59,8 @@ std::int64_t nearest_size(std::int64_t most, double wanted, Storage storage) {
 
 class Expander {
  public:
-  Expander(const SweepDraft& draft, FileProblems& problems, Sweep& sweep)
-      : draft_(draft), problems_(problems), sweep_(sweep) {
+  Expander(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems, Sweep& sweep)
+      : draft_(draft), max_trials_(max_trials), problems_(problems), sweep_(sweep) {
     for (const auto& [name, task] : draft.declared) declared_.push_back(task);
     for (std::size_t i = 0; i < draft.variants.size(); ++i) {
       variant_index_[draft.variants[i].name] = i;
@@ -72,8 +72,8 @@ class Expander {
     for (const Axis& axis : draft_.axes) {
       const auto size = static_cast<std::int64_t>(axis.points.size());
       const auto variants = static_cast<std::int64_t>(draft_.variants.size());
-      if (points > kMaxTrials / size / variants) {
-        problems_.add(axis.line, "the sweep", fmt::format("more than {} trials", kMaxTrials),
+      if (points > max_trials_ / size / variants) {
+        problems_.add(axis.line, "the sweep", fmt::format("more than {} trials", max_trials_),
                       "fewer");
         return;
       }
@@ -234,8 +234,17 @@ class Expander {
     if (!solve(other, target->second, point, path)) return false;
     path.pop_back();
     const BackboneShape* const shape = shape_of(state);
+    if (shape == nullptr || state.config.tasks.empty()) return false;  // validation says so
     const BackboneShape* const other_shape = shape_of(other);
-    if (shape == nullptr || other_shape == nullptr) return false;  // reported by validation
+    if (other_shape == nullptr || other.config.tasks.empty()) {
+      if (!draft_.refused.contains("backbone") && !draft_.refused.contains("task")) {
+        problems_.add(open.line, subject,
+                      fmt::format("match_storage_of {}, which has no {}", open.variant,
+                                  other_shape == nullptr ? "backbone" : "task"),
+                      "a variant with both");
+      }
+      return false;
+    }
     const ModuleRow* const row = find_module(other.config.module.kind);
     if (row == nullptr || !row->family) {
       problems_.add(open.line, subject,
@@ -391,6 +400,7 @@ class Expander {
   }
 
   const SweepDraft& draft_;
+  std::int64_t max_trials_;
   FileProblems& problems_;
   Sweep& sweep_;
   std::vector<TaskDeclaration> declared_;
@@ -404,8 +414,9 @@ class Expander {
 
 }  // namespace
 
-void expand_sweep(const SweepDraft& draft, FileProblems& problems, Sweep& sweep) {
-  Expander(draft, problems, sweep).expand();
+void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems,
+                  Sweep& sweep) {
+  Expander(draft, max_trials, problems, sweep).expand();
 }
 
 }  // namespace petlab::sweeps

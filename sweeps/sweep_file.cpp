@@ -13,16 +13,19 @@ SweepFileError::SweepFileError(std::vector<std::string> problems)
       problems_(std::move(problems)) {}
 
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations) {
-  // One byte above the limit of a YAML file, so that it is the parser that reports it, with its
-  // line.
-  const std::string bytes = read_file(file, 4 * kMaxYamlBytes);
+  // Far above the limit of a YAML file, so that it is the parser that reports what is too long.
+  return read_sweep_text(read_file(file, 4 * kMaxYamlBytes), file, locations, kMaxTrials);
+}
+
+Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
+                      const Locations& locations, std::int64_t max_trials) {
   FileProblems problems(file);
-  const YamlNode root = parse_yaml(bytes, problems);
+  const YamlNode root = parse_yaml(text, problems);
   SweepDraft draft = read_sweep(root, file, locations, problems);
   Sweep sweep;
   sweep.file = file;
-  sweep.digest = sha256(bytes);
-  if (root.is_map()) expand_sweep(draft, problems, sweep);
+  sweep.digest = sha256(text);
+  if (root.is_map()) expand_sweep(draft, max_trials, problems, sweep);
   problems.throw_if_any();
   sweep.name = std::move(draft.name);
   sweep.about = std::move(draft.about);

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -87,8 +89,15 @@ struct SweepDraft {
 SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, FileProblems& problems);
 
-/// design: variant, zip, grid, when, solve sizes, exclude, validate, merge equal ids. Adds to
-/// `problems`, and fills trials and notes.
-void expand_sweep(const SweepDraft& draft, FileProblems& problems, Sweep& sweep);
+/// base, variant, zip, grid, when, solve sizes, exclude, validate, merge equal ids. Adds to
+/// `problems`, and fills trials, notes and tasks. More than `max_trials` combinations are a
+/// problem.
+void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems,
+                  Sweep& sweep);
+
+/// load_sweep for text that was read already; `file` stands in messages, and what the text names
+/// relatively is looked for beside it.
+Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
+                      const Locations& locations, std::int64_t max_trials);
 
 }  // namespace petlab::sweeps

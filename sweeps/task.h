@@ -122,6 +122,9 @@ TaskDeclaration task_from_json(const nlohmann::json& json);
 /// Reads a user's own declaration (YAML, docs/sweep-files.md). Throws SweepFileError
 /// (sweeps/sweep_file.h) with every problem, each `file:line: found …, wanted …`.
 TaskDeclaration load_task(const std::filesystem::path& file);
+/// The same for text that was read already; `file` gives messages their name and the task its
+/// folder.
+TaskDeclaration read_task_text(std::string_view text, const std::filesystem::path& file);
 
 /// The files of a task, found. Empty paths where the split rule needs none.
 struct TaskFiles {

@@ -335,8 +335,12 @@ class TaskReader {
 }  // namespace
 
 TaskDeclaration load_task(const std::filesystem::path& file) {
+  return read_task_text(read_file(file, 4 * kMaxYamlBytes), file);
+}
+
+TaskDeclaration read_task_text(std::string_view text, const std::filesystem::path& file) {
   FileProblems problems(file);
-  const YamlNode root = parse_yaml(read_file(file, 4 * kMaxYamlBytes), problems);
+  const YamlNode root = parse_yaml(text, problems);
   TaskDeclaration task = TaskReader(file, problems).read(root);
   problems.throw_if_any();
   return task;

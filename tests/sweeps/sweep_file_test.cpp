@@ -375,6 +375,12 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
               "  b: {module.kind: head_only}\n",
           {"sweep.yaml:4: module.bottleneck: found match_storage_of b, whose module.kind is "
            "head_only, wanted a variant with a storage formula"});
+    check(
+        "sweep: t\nbase: {backbone: minilm}\nvariants:\n"
+        "  a: {task: cola, module.bottleneck: {match_storage_of: b}}\n  b: {}\n"
+        "exclude: [{variant: b}]\n",
+        {"sweep.yaml:4: module.bottleneck: found match_storage_of b, which has no task, wanted a "
+         "variant with both"});
     check(kBase + "variants:\n  a: {training.epochs: {match_storage_of: b}}\n  b: {}\n",
           {"sweep.yaml:4: training.epochs: found match_storage_of, wanted a whole number from 1 to "
            "1000000000"});

@@ -1,0 +1,95 @@
+#include "tests/fuzz/sweeps_inputs.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "sweeps/error.h"
+#include "sweeps/events.h"
+#include "sweeps/sweep_file.h"
+#include "sweeps/sweep_reader.h"
+#include "sweeps/trial_directory.h"
+#include "tests/sweeps/fixture.h"
+
+namespace petlab::fuzz {
+namespace {
+
+using namespace petlab::sweeps;
+
+void require(bool holds, const char* property) {
+  if (!holds) throw std::logic_error(std::string("a property does not hold: ") + property);
+}
+
+void require_located(const SweepFileError& error, const std::string& file) {
+  require(!error.problems().empty(), "a refused file has problems");
+  for (const std::string& problem : error.problems()) {
+    const bool own = problem.rfind(file + ":", 0) == 0;
+    require(own || problem.find(".y") != std::string::npos, "a problem names its file");
+  }
+}
+
+}  // namespace
+
+void event_line(std::string_view input) {
+  Event event;
+  try {
+    event = parse_event(input);
+  } catch (const std::runtime_error&) {
+    return;
+  }
+  try {
+    require(nlohmann::json::parse(input).is_object(), "what is parsed is an object");
+  } catch (const nlohmann::json::parse_error&) {
+    require(false, "what is parsed is JSON");
+  } catch (const nlohmann::json::out_of_range&) {
+    // A huge number under a key that nobody knows is JSON all the same.
+  }
+  require(parse_event(to_line(event)) == event, "what is written reads back");
+}
+
+void sweep_file(std::string_view input) {
+  static const sweeps::testing::Home home;
+  const std::filesystem::path file = home.folder().path() / "sweep.yaml";
+  try {
+    const Sweep sweep = read_sweep_text(input, file, home.locations(), 2000);
+    require(!sweep.trials.empty(), "an accepted sweep has trials");
+    for (const SweepTrial& trial : sweep.trials) {
+      std::vector<TaskDeclaration> declared;
+      for (const auto& [name, task] : sweep.tasks) declared.push_back(task);
+      require(validate(trial.config, declared).empty(), "an accepted trial is valid");
+      const nlohmann::json json = to_json(trial.config);
+      require(nlohmann::json(to_json(trial_config_from_json(json))) == json,
+              "an accepted trial survives JSON");
+    }
+  } catch (const SweepFileError& error) {
+    require_located(error, file.string());
+  }
+}
+
+void task_file(std::string_view input) {
+  const std::string file = "/folder/task.yaml";
+  try {
+    const TaskDeclaration task = read_task_text(input, file);
+    require(task_from_json(nlohmann::json(to_json(task))) == task, "a task survives JSON");
+    require(task_digest(task).size() == 71, "a task has a digest");
+  } catch (const SweepFileError& error) {
+    require_located(error, file);
+  }
+}
+
+void trial_file(std::string_view input) {
+  static const petlab::testing::TempDir folder;
+  const std::filesystem::path file = folder.write("trial.json", input);
+  TrialFile content;
+  try {
+    content = read_trial_file(file);
+  } catch (const Error&) {
+    return;
+  }
+  write_trial_file(file, content);
+  const TrialFile again = read_trial_file(file);
+  require(to_json(again.config) == to_json(content.config), "a configuration reads back");
+  require(again.tasks == content.tasks && again.resume == content.resume, "a trial reads back");
+}
+
+}  // namespace petlab::fuzz
