@@ -11,15 +11,15 @@ namespace {
 
 class TerScorer : public SegmentScorer {
  public:
-  explicit TerScorer(std::shared_ptr<const TextTokenizer> tokenizer)
-      : tokenizer_(std::move(tokenizer)) {}
+  TerScorer(std::shared_ptr<const TextTokenizer> tokenizer, bool normalized)
+      : tokenizer_(std::move(tokenizer)), normalized_(normalized) {}
 
   void score(const Segment& segment, std::span<double> statistics) override {
     tokenizer_->tokenize(segment.hypothesis, hypothesis_);
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     std::int64_t length = 0;
     for (const std::string_view text : segment.references) {
-      tokenizer_->tokenize(text, reference_);
+      read_reference(text);
       index_.clear(hypothesis_.tokens.size() + reference_.tokens.size());
       number(reference_, reference_words_);
       number(hypothesis_, hypothesis_words_);
@@ -31,12 +31,24 @@ class TerScorer : public SegmentScorer {
   }
 
  private:
+  // sacrebleu tokenizes references twice, which matters where the spaces of the first pass make new
+  // matches ("..5" is ". .5" and then ". . 5").
+  void read_reference(std::string_view text) {
+    tokenizer_->tokenize(text, reference_);
+    if (!normalized_) return;
+    once_.clear();
+    for (const std::string_view token : reference_.tokens) once_.append(token).append(" ");
+    tokenizer_->tokenize(once_, reference_);
+  }
+
   void number(const Tokens& tokens, std::vector<std::uint32_t>& words) {
     words.clear();
     for (const std::string_view token : tokens.tokens) words.push_back(index_.add(token));
   }
 
   std::shared_ptr<const TextTokenizer> tokenizer_;
+  bool normalized_;
+  std::string once_;
   Tokens hypothesis_;
   Tokens reference_;
   TokenIndex index_;
@@ -51,7 +63,7 @@ Ter::Ter(const TercomOptions& options)
     : options_(options), tokenizer_(make_tercom_tokenizer(options)) {}
 
 std::unique_ptr<SegmentScorer> Ter::scorer() const {
-  return std::make_unique<TerScorer>(tokenizer_);
+  return std::make_unique<TerScorer>(tokenizer_, options_.normalized);
 }
 
 double Ter::score(std::span<const double> statistics) const { return result(statistics).score; }

@@ -205,6 +205,16 @@ TEST_CASE("edits of TER are counted as worked out by hand", "[metrics]") {
   CHECK(ter_edits("A B", "a b") == 0);
 }
 
+TEST_CASE("normalizing TER splits references twice, as sacrebleu does", "[metrics]") {
+  TercomOptions options;
+  options.normalized = true;
+  const Ter ter(options);
+  const std::string_view references[] = {"a..5 b"};
+  const TerScore score = ter.result(evaluate_segment(ter, "a..5 b", references));
+  CHECK(score.ref_length == 5.0);  // a . . 5 b
+  CHECK(score.num_edits == 2);     // the hypothesis is a . .5 b
+}
+
 TEST_CASE("TER stays quick and finite on long repetitive lines", "[metrics]") {
   std::string hypothesis;
   std::string reference;
