@@ -1,0 +1,319 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "metrics/metric_table.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using petlab::testing::CommandResult;
+using petlab::testing::run_command;
+using petlab::testing::TempDir;
+
+namespace {
+
+// Runs `petlab score ARGUMENTS` in the folder, so that messages name files without a path.
+CommandResult score(const TempDir& dir, const std::string& arguments) {
+  return run_command("cd '" + dir.path().string() + "' && '" +
+                     petlab::testing::program("petlab").string() + "' score " + arguments);
+}
+
+void check_refused(const TempDir& dir, const std::string& arguments, int exit_code,
+                   const std::string& message) {
+  INFO(arguments);
+  const CommandResult result = score(dir, arguments);
+  CHECK(result.err == "petlab: " + message + "\n");
+  CHECK(result.out.empty());
+  CHECK(result.exit_code == exit_code);
+}
+
+struct Folder {
+  TempDir dir;
+  Folder() {
+    dir.write("hyp", "the cat sat\nhello big world out there\n");
+    dir.write("ref", "the cat sat down\nhello big world out\n");
+    dir.write("gold", "1\n0\n1\n1\n");
+    dir.write("pred", "1\n0\n0\n1\n");
+    dir.write("x", "1.5\n2\n4\n");
+    dir.write("y", "2\n1\n7e0\n");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("petlab score prints BLEU as sacrebleu does", "[cli]") {
+  const Folder files;
+  const CommandResult result = score(files.dir, "bleu --hyp hyp --ref ref");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out ==
+        "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 = 72.2957 "
+        "87.5/83.3/75.0/50.0 (BP = 1.000 ratio = 1.000 hyp_len = 8 ref_len = 8)\n");
+  CHECK(score(files.dir, "bleu --hyp hyp --ref ref --short --width 1 --lowercase").out ==
+        "BLEU|#:1|c:lc|e:no|tok:13a|s:exp|v:2.6.0 = 72.3 "
+        "87.5/83.3/75.0/50.0 (BP = 1.000 ratio = 1.000 hyp_len = 8 ref_len = 8)\n");
+}
+
+TEST_CASE("petlab score prints JSON with sacrebleu's keys and all digits", "[cli]") {
+  const Folder files;
+  const CommandResult result = score(files.dir, "bleu --hyp hyp --ref ref --json");
+  CHECK(result.exit_code == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json.at("name") == "BLEU");
+  CHECK(json.at("score").get<double>() == Approx(72.295699).epsilon(1e-6));
+  CHECK(json.at("signature") == "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
+  CHECK(json.at("verbose_score") ==
+        "87.5/83.3/75.0/50.0 (BP = 1.000 ratio = 1.000 hyp_len = 8 ref_len = 8)");
+  for (const char* key : {"nrefs", "case", "eff", "tok", "smooth", "version"}) {
+    CHECK(json.contains(key));
+  }
+  CHECK(json.at("counts") == nlohmann::json({7, 5, 3, 1}));
+  CHECK(json.at("totals") == nlohmann::json({8, 6, 4, 2}));
+  CHECK(json.at("sys_len") == 8);
+  CHECK(json.at("segments") == 2);
+  // Enough digits to read back the same number.
+  CHECK(result.out.find("\"score\": 72.29") != std::string::npos);
+  CHECK(result.out.find("\"score\": 72.2957,") == std::string::npos);
+}
+
+TEST_CASE("petlab score knows every metric of its list", "[cli]") {
+  const Folder files;
+  const CommandResult listed = score(files.dir, "--list");
+  CHECK(listed.exit_code == 0);
+  const auto rows = nlohmann::json::parse(score(files.dir, "--list --json").out);
+  CHECK(rows.size() == petlab::metrics::metric_table().size());
+  for (const auto& row : rows) {
+    const std::string name = row.at("name");
+    INFO(name);
+    CHECK(listed.out.find(name + " ") != std::string::npos);
+    const std::string input = row.at("input");
+    const std::string given = input == "text"     ? " --hyp hyp --ref ref"
+                              : input == "labels" ? " --hyp pred --ref gold"
+                                                  : " --hyp x --ref y";
+    const CommandResult result = score(files.dir, name + given + " --json");
+    CHECK(result.exit_code == 0);
+    CHECK(nlohmann::json::parse(result.out).at("score").is_number());
+  }
+  // A hypothesis equal to its reference.
+  const auto perfect = [&](const std::string& arguments) {
+    return nlohmann::json::parse(score(files.dir, arguments + " --json").out)
+        .at("score")
+        .get<double>();
+  };
+  CHECK(perfect("bleu --hyp ref --ref ref") == Approx(100));
+  CHECK(perfect("chrf --hyp ref --ref ref") == Approx(100));
+  CHECK(perfect("ter --hyp ref --ref ref") == 0);
+  CHECK(perfect("rougeL --hyp ref --ref ref") == 1);
+}
+
+TEST_CASE("petlab score passes sacrebleu's options on", "[cli]") {
+  const Folder files;
+  const auto signature = [&](const std::string& arguments) {
+    const CommandResult result = score(files.dir, arguments + " --hyp hyp --ref ref");
+    INFO(result.err);
+    return result.out.substr(0, result.out.find(" = "));
+  };
+  CHECK(signature("bleu --tokenize char --lowercase --smooth-method floor --smooth-value 0.5") ==
+        "BLEU|nrefs:1|case:lc|eff:no|tok:char|smooth:floor[0.50]|version:2.6.0");
+  CHECK(signature("chrf --word-order 2 --beta 3 --char-order 5") ==
+        "chrF3++|nrefs:1|case:mixed|eff:yes|nc:5|nw:2|space:no|version:2.6.0");
+  CHECK(signature("chrf --chrf-word-order 1 --chrf-whitespace") ==
+        "chrF2+|nrefs:1|case:mixed|eff:yes|nc:6|nw:1|space:yes|version:2.6.0");
+  CHECK(signature("ter --case-sensitive --ter-normalized --no-punct --asian-support") ==
+        "TER|nrefs:1|case:mixed|tok:tercom|norm:yes|punct:no|asian:yes|version:2.6.0");
+  CHECK(signature("rouge1 --stem") == "rouge1|nrefs:1|stem:yes|tok:rouge-score|version:0.1.2");
+  CHECK(score(files.dir, "bleu --max-ngram-order 2 --hyp hyp --ref ref --json")
+            .out.find("\"counts\": [\n  7,\n  5\n ]") != std::string::npos);
+}
+
+TEST_CASE("petlab score takes several references, and missing ones", "[cli]") {
+  const Folder files;
+  files.dir.write("other", "the cat sat\n\n");
+  const auto sys_nrefs = [&](const std::string& arguments) {
+    return nlohmann::json::parse(
+               score(files.dir, "bleu --hyp hyp --ref ref --ref other --json" + arguments).out)
+        .at("nrefs")
+        .get<std::string>();
+  };
+  CHECK(sys_nrefs("") == "2");
+  CHECK(sys_nrefs(" --empty-is-missing") == "var");
+}
+
+TEST_CASE("petlab score prints a line for each sentence when asked", "[cli]") {
+  const Folder files;
+  const CommandResult result = score(files.dir, "bleu --sentence-level --hyp hyp --ref ref");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        "BLEU|nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:2.6.0 = 71.6531 "
+        "100.0/100.0/100.0/0.0 (BP = 0.717 ratio = 0.750 hyp_len = 3 ref_len = 4)\n"
+        "BLEU|nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:2.6.0 = 66.8740 "
+        "80.0/75.0/66.7/50.0 (BP = 1.000 ratio = 1.250 hyp_len = 5 ref_len = 4)\n");
+  const CommandResult json =
+      score(files.dir, "chrf --sentence-level --json --threads 2 --hyp hyp --ref ref");
+  const std::size_t end = json.out.find('\n');
+  CHECK(nlohmann::json::parse(json.out.substr(0, end)).at("line") == 1);
+  CHECK(nlohmann::json::parse(json.out.substr(end + 1)).at("line") == 2);
+}
+
+TEST_CASE("petlab score tells intervals and compares with a baseline", "[cli]") {
+  const Folder files;
+  files.dir.write("base", "the dog\nhello\n");
+  const auto json = nlohmann::json::parse(
+      score(files.dir, "chrf --hyp hyp --ref ref --confidence --confidence-n 50 --seed 1 --json")
+          .out);
+  CHECK(json.at("bs") == "50");
+  CHECK(json.at("seed") == "1");
+  CHECK(json.at("confidence_var").get<double>() > 0);
+  CHECK(json.at("score") ==
+        nlohmann::json::parse(score(files.dir, "chrf --hyp hyp --ref ref --json").out).at("score"));
+  for (const std::string test : {"bs", "ar"}) {
+    const auto paired = nlohmann::json::parse(
+        score(files.dir, "chrf --hyp hyp --baseline base --ref ref --json --paired-" + test +
+                             " --paired-" + test + "-n 40")
+            .out);
+    CHECK(paired.at("baseline_score").get<double>() < paired.at("score").get<double>());
+    CHECK(paired.at("p_value").get<double>() > 0);
+    CHECK(paired.at("identical") == false);
+  }
+  CHECK(score(files.dir, "chrf --hyp hyp --baseline hyp --ref ref --paired-ar")
+            .out.find("(the systems do not differ)") != std::string::npos);
+}
+
+TEST_CASE("petlab score reads standard input for one of its files", "[cli]") {
+  const Folder files;
+  const std::string expected = score(files.dir, "chrf --hyp hyp --ref ref").out;
+  CHECK(score(files.dir, "chrf --hyp - --ref ref <hyp").out == expected);
+  CHECK(score(files.dir, "chrf --hyp hyp --ref - <ref").out == expected);
+  CHECK(score(files.dir, "accuracy --hyp - --ref gold <pred").out == "accuracy = 0.7500 (n = 4)\n");
+  check_refused(files.dir, "chrf --hyp - --ref - <hyp", 2,
+                "- is there 2 times: standard input can be read once");
+}
+
+TEST_CASE("petlab score scores labels and numbers", "[cli]") {
+  const Folder files;
+  CHECK(score(files.dir, "accuracy --hyp pred --ref gold").out == "accuracy = 0.7500 (n = 4)\n");
+  CHECK(score(files.dir, "f1 --hyp pred --ref gold").out == "f1 = 0.8000 (n = 4)\n");
+  CHECK(score(files.dir, "spearman --hyp x --ref y").out == "spearman = 0.5000 (n = 3)\n");
+  const auto json =
+      nlohmann::json::parse(score(files.dir, "matthews --hyp pred --ref gold --json").out);
+  CHECK(json.at("score").get<double>() == Approx(0.5773502691896258).epsilon(1e-15));
+  CHECK(json.at("n") == 4);
+  CHECK(json.at("num_labels") == 2);
+  // CRLF line ends.
+  files.dir.write("crlf", "1\r\n0\r\n0\r\n1\r\n");
+  CHECK(score(files.dir, "accuracy --hyp crlf --ref gold").out == "accuracy = 0.7500 (n = 4)\n");
+}
+
+TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]") {
+  const Folder files;
+  files.dir.write("same", "2\n2\n2\n");
+  files.dir.write("zeros", "0\n0\n0\n0\n");
+  const CommandResult undefined = score(files.dir, "pearson --hyp same --ref x");
+  CHECK(undefined.exit_code == 0);
+  CHECK(undefined.out == "pearson = undefined (n = 3)\n");
+  CHECK(undefined.err ==
+        "petlab: undefined: all numbers of a file are equal, or there is one line only\n");
+  const auto json =
+      nlohmann::json::parse(score(files.dir, "pearson --hyp same --ref x --json").out);
+  CHECK(json.at("score").is_null());
+  CHECK(json.contains("note"));
+  const CommandResult convention = score(files.dir, "matthews --hyp zeros --ref gold");
+  CHECK(convention.out == "matthews = 0.0000 (n = 4)\n");
+  CHECK(convention.err ==
+        "petlab: all examples or all predictions are of one class: matthews is 0 by convention\n");
+}
+
+TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]") {
+  const Folder files;
+  files.dir.write("empty", "");
+  files.dir.write("bad-utf8",
+                  "fine\nb\xFF"
+                  "d\n");
+  files.dir.write("nan", "1\nnan\n3\n");
+  files.dir.write("inf", "1\n2\n1e999\n");
+  files.dir.write("words", "1\n0\nyes\n1\n");
+  files.dir.write("minus", "1\n0\n-1\n1\n");
+  files.dir.write("three", "1\n0\n2\n1\n");
+  check_refused(files.dir, "bleu --hyp hyp --ref gold", 1,
+                "the files have different numbers of lines: hyp has 2, gold has 4");
+  check_refused(files.dir, "accuracy --hyp x --ref gold", 1,
+                "x:1: found \"1.5\", wanted a label from 0 to 4095");
+  check_refused(files.dir, "spearman --hyp x --ref gold", 1,
+                "the files have different numbers of lines: x has 3, gold has 4");
+  check_refused(files.dir, "spearman --hyp x --ref nan", 1,
+                "nan:2: found \"nan\", wanted a finite decimal number");
+  check_refused(files.dir, "pearson --hyp inf --ref x", 1,
+                "inf:3: found \"1e999\", wanted a finite decimal number");
+  check_refused(files.dir, "f1 --hyp words --ref gold", 1,
+                "words:3: found \"yes\", wanted a label from 0 to 4095");
+  check_refused(files.dir, "f1 --hyp minus --ref gold", 1,
+                "minus:3: found \"-1\", wanted a label from 0 to 4095");
+  check_refused(files.dir, "f1-macro --hyp three --ref gold --num-labels 2", 1,
+                "three:3: found \"2\", wanted a label from 0 to 1");
+  check_refused(files.dir, "f1 --hyp three --ref gold", 2,
+                "f1 is of two classes, here are 3: f1-macro takes any number");
+  check_refused(files.dir, "chrf --hyp bad-utf8 --ref ref", 1,
+                "bad-utf8:2: invalid UTF-8 at byte 2 of the line (0xFF)");
+  for (const char* metric : {"bleu", "rouge2", "accuracy", "pearson"}) {
+    const CommandResult result = score(files.dir, std::string(metric) + " --hyp empty --ref empty");
+    CHECK(result.exit_code == 1);
+    CHECK(result.err.find("empty") != std::string::npos);
+  }
+  const CommandResult missing = score(files.dir, "bleu --hyp nothing --ref ref");
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.err.find("nothing") != std::string::npos);
+}
+
+TEST_CASE("petlab score refuses words that it does not know, with the nearest", "[cli]") {
+  const Folder files;
+  const std::string both = " --hyp hyp --ref ref";
+  check_refused(files.dir, "blue" + both, 2, "unknown metric \"blue\"; did you mean \"bleu\"?");
+  check_refused(files.dir, "bleu --tokenize 14a" + both, 2,
+                "unknown tokenizer \"14a\"; did you mean \"13a\"?");
+  check_refused(files.dir, "bleu --smooth-method flor" + both, 2,
+                "unknown smoothing method \"flor\"; did you mean \"floor\"?");
+  check_refused(files.dir, "bleu --spm-model nothing.model" + both, 1,
+                "nothing.model: there is no such file; a SentencePiece model was wanted");
+}
+
+TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {
+  const Folder files;
+  const std::string both = " --hyp hyp --ref ref";
+  check_refused(files.dir, "bleu --stem" + both, 2,
+                "--stem means nothing for bleu: it belongs to rouge1, rouge2, rougeL, rougeLsum");
+  check_refused(files.dir, "chrf --tokenize 13a" + both, 2,
+                "--tokenize means nothing for chrf: it belongs to bleu");
+  check_refused(files.dir, "accuracy --sentence-level --hyp pred --ref gold", 2,
+                "--sentence-level means nothing for accuracy: it belongs to text");
+  check_refused(files.dir, "pearson --num-labels 3 --hyp x --ref y", 2,
+                "--num-labels means nothing for pearson: it belongs to labels");
+  check_refused(files.dir, "accuracy --hyp pred --ref gold --ref gold", 2,
+                "--ref is there 2 times, accuracy takes one");
+  check_refused(files.dir, "bleu --paired-bs" + both, 2, "--paired-bs wants --baseline");
+  check_refused(files.dir, "bleu --baseline hyp" + both, 2,
+                "--baseline wants --paired-bs or --paired-ar");
+  check_refused(files.dir, "bleu --seed 3" + both, 2, "--seed wants --confidence or --baseline");
+  check_refused(files.dir, "bleu --threads 0" + both, 2, "--threads is 0, must be > 0");
+  check_refused(files.dir, "bleu --width 18" + both, 2, "--width is 18, must be 0 to 17");
+  check_refused(files.dir, "bleu --hyp hyp", 2, "score wants --ref FILE");
+  check_refused(files.dir, "--hyp hyp --ref ref", 2,
+                "score wants a metric (petlab score --list shows them)");
+}
+
+TEST_CASE("petlab score prints the same with any number of threads", "[cli]") {
+  const auto golden = petlab::testing::golden("metrics");
+  if (!golden) return;
+  const TempDir dir;
+  const std::string corpus = (*golden / "corpora" / "noisy_en").string();
+  for (const std::string metric : {"bleu", "chrf", "ter", "rouge2 --stem", "rougeLsum"}) {
+    INFO(metric);
+    const std::string arguments =
+        metric + " --json --hyp '" + corpus + ".hyp' --ref '" + corpus + ".ref' --threads ";
+    const CommandResult one = score(dir, arguments + "1");
+    CHECK(one.exit_code == 0);
+    CHECK(score(dir, arguments + "3").out == one.out);
+  }
+}

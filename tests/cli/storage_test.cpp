@@ -1,0 +1,197 @@
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "metrics/published_backbones.h"
+#include "sweeps/artifact_format.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using petlab::testing::CommandResult;
+using petlab::testing::run_command;
+using petlab::testing::TempDir;
+
+namespace {
+
+// Runs `petlab storage ARGUMENTS` in the folder, which is PETLAB_HOME too.
+CommandResult storage(const TempDir& dir, const std::string& arguments) {
+  return run_command("cd '" + dir.path().string() + "' && PETLAB_HOME=$PWD '" +
+                     petlab::testing::program("petlab").string() + "' storage " + arguments);
+}
+
+nlohmann::json json_of(const TempDir& dir, const std::string& arguments) {
+  const CommandResult result = storage(dir, arguments + " --json");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return nlohmann::json::parse(result.out);
+}
+
+void check_refused(const TempDir& dir, const std::string& arguments, int exit_code,
+                   const std::string& message) {
+  INFO(arguments);
+  const CommandResult result = storage(dir, arguments);
+  CHECK(result.err == "petlab: " + message + "\n");
+  CHECK(result.exit_code == exit_code);
+}
+
+// The sizes of the three backbones of the paper.
+const char* const kRobertaBase = R"({"model_type": "roberta", "hidden_size": 768,
+  "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+  "vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1})";
+const char* const kT5Base = R"({"model_type": "t5", "d_model": 768, "num_layers": 12,
+  "num_heads": 12, "d_kv": 64, "d_ff": 3072, "vocab_size": 32128})";
+const char* const kT53b = R"({"model_type": "t5", "d_model": 1024, "num_layers": 24,
+  "num_heads": 32, "d_kv": 128, "d_ff": 16384, "vocab_size": 32128})";
+
+}  // namespace
+
+TEST_CASE("petlab storage prints bits, formula and percentage of a configuration", "[cli]") {
+  const TempDir dir;
+  const CommandResult result =
+      storage(dir, "--kind adapter --bottleneck 64 --share --mask learned --backbone roberta-base");
+  CHECK(result.err.empty());
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        "module              adapter, bottleneck 64, share true, mask learned, sparsity_ratio 0.5\n"
+        "backbone            roberta-base, d_model 768, 12 layers, 124645632 parameters\n"
+        "formula             32·(2·bn·d + bn + d) + 2·bn·d·L\n"
+        "bls_bits            4352000 (values 3172352, masks 1179648)\n"
+        "stored_bits         4352000 (values 3172352, masks 1179648)\n"
+        "trained_parameters  1278784\n"
+        "bls_percent         0.1091\n");
+  const auto json = json_of(
+      dir, "--kind lora --rank 32 --mask learned --sparsity-ratio 0.15 --backbone roberta-base");
+  CHECK(json.at("bls_bits").get<double>() == Approx(5662310.4).epsilon(1e-12));
+  CHECK(json.at("stored_bits") == 5663232);
+  CHECK(json.at("stored_parts") == nlohmann::json({{"values", 5663232}, {"masks", 0}}));
+  CHECK(json.at("formula") == "32·4·k·r·d·L");
+  CHECK(json.at("bls_percent").get<double>() == Approx(0.14196020924343342));
+}
+
+TEST_CASE("petlab storage knows what is no module as well", "[cli]") {
+  const TempDir dir;
+  const auto full = json_of(dir, "--kind full_finetuning --backbone t5-base --tasks 8");
+  CHECK(full.at("bls_percent") == 100.0);
+  CHECK(full.at("bls_percent_per_task") == 12.5);
+  const auto hyperformer = json_of(dir, "--kind hyperformer++ --backbone t5-base");
+  CHECK(hyperformer.at("trained_parameters") == 5163440);
+  CHECK(hyperformer.at("bls_percent_per_task").get<double>() == Approx(0.28956).epsilon(1e-4));
+  CHECK(json_of(dir, "--kind head_only --backbone t5-base").at("bls_bits") == 0);
+}
+
+TEST_CASE("petlab storage reads configurations in YAML and JSON, nested or dotted", "[cli]") {
+  const TempDir dir;
+  dir.write("a.yaml",
+            "backbone: t5-base\ntasks: [cola, rte, mrpc]\nmodule: {kind: adapter, bottleneck: 6, "
+            "share: true, mask: learned, sparsity_ratio: 0.3}\ntraining: {epochs: 2}\n");
+  const auto nested = json_of(dir, "a.yaml");
+  const double weights = 2 * 6 * 768;
+  CHECK(nested.at("bls_bits").get<double>() == 32 * (weights + 6 + 768) + weights * (24 + 3));
+  dir.write("b.yml",
+            "backbone: t5-base\ntasks: [cola, rte, mrpc]\nmodule.kind: adapter\n"
+            "module.bottleneck: 6\nmodule.share: true\nmodule.mask: learned\n"
+            "module.sparsity_ratio: 0.3\n");
+  CHECK(json_of(dir, "b.yml") == nested);
+  dir.write("trial.json", R"({"v": 1, "trial": "4f", "config": {"backbone": "t5-base",
+    "tasks": ["cola", "rte", "mrpc"], "module": {"kind": "adapter", "bottleneck": 6,
+    "share": true, "mask": "learned", "sparsity_ratio": 0.3}}})");
+  CHECK(json_of(dir, "trial.json") == nested);
+  CHECK(json_of(dir, "trial.json --tasks 8").at("module").at("tasks") == 8);
+}
+
+TEST_CASE("a backbone's own config.json gives the paper's parameter counts", "[cli]") {
+  const TempDir dir;
+  dir.write("models/roberta-base/config.json", kRobertaBase);
+  dir.write("models/t5-base/config.json", kT5Base);
+  dir.write("models/t5-3b/config.json", kT53b);
+  for (const auto& backbone : petlab::metrics::published_backbones()) {
+    const std::string name(backbone.name);
+    INFO(name);
+    for (const std::string& given : {name, "./models/" + name}) {
+      const auto json = json_of(dir, "--kind prefix --backbone " + given).at("backbone");
+      CHECK(json.at("parameters") == backbone.parameters);
+      CHECK(json.at("layers") == backbone.layers());
+      CHECK(json.at("d_model") == backbone.d_model);
+    }
+  }
+}
+
+TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]") {
+  const TempDir dir;
+  petlab::metrics::ModuleStorage module;
+  module.d_model = 4;
+  module.layers = 3;
+  module.size = 2;
+  module.share = true;
+  module.mask = petlab::metrics::MaskKind::learned;
+  const std::string header = nlohmann::json{
+      {"trial", "4f1c"},
+      {"config", {{"backbone", "tiny"}}},
+      {"module", petlab::sweeps::to_json(
+                     module)}}.dump();
+  // 22 values, 16 mask bits a layer, and a head.
+  const std::string values(22 * 4, 'v');
+  const std::string masks(48 / 8, 'm');
+  const std::string head(5 * 4, 'h');
+  const std::string bytes = petlab::sweeps::make_artifact_container(
+      header, {{petlab::sweeps::ArtifactSectionKind::values, 22 * 32, values},
+               {petlab::sweeps::ArtifactSectionKind::masks, 48, masks},
+               {petlab::sweeps::ArtifactSectionKind::head, 160, head}});
+  dir.write("artifact.petl", bytes);
+  const auto json = json_of(dir, "artifact.petl");
+  CHECK(json.at("bls_bits") == 22 * 32 + 48);
+  CHECK(json.at("bls_parts") == nlohmann::json({{"values", 704}, {"masks", 48}}));
+  CHECK(json.at("stored_bits") == 22 * 32 + 48);
+  CHECK(json.at("stored_parts") == nlohmann::json({{"values", 704}, {"masks", 48}}));
+  CHECK(json.at("not_counted") == nlohmann::json({{"positions", 0}, {"head", 160}}));
+  CHECK(json.at("file_bytes") == bytes.size());
+  CHECK(json.at("module").at("trial") == "4f1c");
+  const CommandResult text = storage(dir, "artifact.petl");
+  CHECK(text.out.find("stored_bits         752 (values 704, masks 48)\n") != std::string::npos);
+  CHECK(text.out.find("not counted         positions 0, head 160 (bits)\n") != std::string::npos);
+
+  dir.write("damaged.petl", bytes.substr(0, bytes.size() - 3));
+  const CommandResult damaged = storage(dir, "damaged.petl");
+  CHECK(damaged.exit_code == 1);
+  CHECK(damaged.err.find("damaged.petl") != std::string::npos);
+  check_refused(dir, "artifact.petl --tasks 2", 2,
+                "--tasks means nothing for an artifact, which knows its tasks");
+}
+
+TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
+  const TempDir dir;
+  check_refused(dir, "", 2,
+                "storage wants an artifact, a configuration file, or --kind with its options");
+  check_refused(dir, "--kind adapter", 2,
+                "storage of a configuration wants --backbone, or --d-model and --layers");
+  check_refused(dir, "--kind adaptor --backbone t5-base", 2,
+                "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
+                "head_only");
+  check_refused(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
+                "module.bottleneck is 0, must be a whole number > 0");
+  check_refused(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
+                "--rank means nothing for kind adapter with mask none");
+  check_refused(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
+                "--sparsity-ratio means nothing for kind adapter with mask none");
+  check_refused(dir, "--kind hyperformer++ --share --backbone t5-base", 2,
+                "--share means nothing for kind hyperformer++");
+  check_refused(dir, "--kind hyperformer++ --backbone roberta-base", 2,
+                "hyperformer++ wants a backbone with an encoder and a decoder");
+  check_refused(dir, "--kind adapter --mask learned --tasks 3 --backbone t5-base", 2,
+                "storage of masked modules that are not shared has no formula for 3 tasks: share "
+                "is false, must be true with a mask and several tasks");
+  check_refused(dir, "--kind full_finetuning --d-model 8 --layers 2", 2,
+                "storage of full_finetuning wants --backbone or --parameters");
+  check_refused(dir, "--kind adapter --d-model 8", 2,
+                "a backbone without a name wants --d-model and --layers");
+  dir.write("bad.yaml", "module: {kind: adapter\n");
+  const CommandResult bad = storage(dir, "bad.yaml");
+  CHECK(bad.exit_code == 2);
+  CHECK(bad.err.find("bad.yaml:") != std::string::npos);
+  dir.write("list.json", "[1, 2]");
+  check_refused(dir, "list.json", 2, "list.json: found no mapping, wanted a trial's configuration");
+  dir.write("c.yaml", "backbone: t5-base\nmodule: {kind: adapter}\n");
+  check_refused(dir, "c.yaml --kind lora", 2,
+                "storage wants an artifact, a configuration file, or --kind with its options");
+  check_refused(dir, "c.yaml --rank 4", 2, "--rank and c.yaml are both there: one is wanted");
+}
