@@ -135,18 +135,6 @@ std::int64_t required_parameters(const Backbone& backbone, std::string_view kind
   throw std::invalid_argument(fmt::format("storage of {} wants --backbone or --parameters", kind));
 }
 
-std::string_view family_name(metrics::ModuleFamily family) {
-  switch (family) {
-    case metrics::ModuleFamily::adapter:
-      return "adapter";
-    case metrics::ModuleFamily::lora:
-      return "lora";
-    case metrics::ModuleFamily::prefix:
-      return "prefix";
-  }
-  return "";
-}
-
 // The name of a family's size: bottleneck, rank, prefix_length.
 std::string_view size_name(metrics::ModuleFamily family) {
   for (const sweeps::ModuleRow& row : sweeps::modules()) {
@@ -156,7 +144,7 @@ std::string_view size_name(metrics::ModuleFamily family) {
 }
 
 void describe_module(const metrics::ModuleStorage& module, Report& report) {
-  const std::string_view kind = family_name(module.family);
+  const std::string_view kind = sweeps::to_string(module.family);
   const std::string_view size = size_name(module.family);
   report.module = fmt::format("{}, {} {}, share {}, mask {}", kind, size, module.size, module.share,
                               metrics::to_string(module.mask));

@@ -168,7 +168,7 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
                 "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
                 "head_only");
   check_refused(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
-                "module.bottleneck is 0, must be a whole number > 0");
+                "module.bottleneck is 0, must be a whole number from 1 to 1048576");
   check_refused(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
                 "--rank means nothing for kind adapter with mask none");
   check_refused(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
