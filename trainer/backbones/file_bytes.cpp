@@ -50,7 +50,8 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& name
 std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& file) {
   std::shared_ptr<FileBytes> result(new FileBytes);
   result->name_ = file.string();
-  const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not blocking: a named pipe is opened at once and refused below.
+  const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) fail(result->name_, "cannot open");
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail(result->name_, "cannot stat");

@@ -1,0 +1,96 @@
+#include "trainer/backbones/file_bytes.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+/// Lets this process write no more than so many bytes to a file, to the end of its scope: as good
+/// as a full disk, and needs no other user.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit limit = old_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int) = SIG_DFL;
+};
+
+void write(const std::filesystem::path& file, const std::string& content) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(content));
+  write_file_atomically(file, {&part, 1});
+}
+
+std::string write_error(const std::filesystem::path& file, const std::string& content) {
+  try {
+    write(file, content);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string map_error(const std::filesystem::path& file) {
+  try {
+    FileBytes::map(file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[trainer][files]") {
+  const testing::TempDir dir;
+  const auto file = dir.write("a", "old");
+  {
+    const FileSizeLimit limit(1000);
+    CHECK(write_error(file, std::string(2000, 'x')) ==
+          file.string() + ": cannot write: File too large");
+  }
+  CHECK(testing::read_file(file) == "old");
+  // Nothing half-written stays.
+  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
+  write(file, "new");
+  CHECK(testing::read_file(file) == "new");
+  CHECK(write_error(dir.path() / "none" / "a", "x") ==
+        (dir.path() / "none" / "a").string() + ": cannot create: No such file or directory");
+}
+
+TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][files]") {
+  const testing::TempDir dir;
+  CHECK(map_error(dir.path() / "none") ==
+        (dir.path() / "none").string() + ": cannot open: No such file or directory");
+  CHECK(map_error(dir.path()) == dir.path().string() + ": is no regular file");
+  const auto pipe = dir.path() / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(map_error(pipe) == pipe.string() + ": is no regular file");
+  const auto empty = FileBytes::map(dir.write("empty", ""));
+  CHECK(empty->bytes().empty());
+}
+
+TEST_CASE("messages are one line of UTF-8 whatever names a file holds", "[trainer][files]") {
+  CHECK(std::string(Error("a\xff\nb").what()) ==
+        "a\xEF\xBF\xBD\xEF\xBF\xBD"
+        "b");
+}
+
+}  // namespace
+}  // namespace petlab::trainer
