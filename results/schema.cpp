@@ -234,6 +234,21 @@ void check_version(Connection& connection) {
   }
 }
 
+void use_journal(Connection& connection, bool rollback) {
+  connection.guard("choose its journal", [&] {
+    std::string mode;
+    {
+      Query now(connection, "PRAGMA journal_mode");
+      now.step();
+      mode = now.text(0);
+    }
+    if ((mode == "wal") != rollback) return;
+    Query change(connection,
+                 rollback ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL");
+    change.step();
+  });
+}
+
 void add_missing_columns(Connection& connection) {
   const auto missing = [&] {
     std::set<std::string> there;

@@ -36,6 +36,9 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal);
 /// Throws Error unless the opened database is petlab's and of this version.
 void check_version(Connection& connection);
 
+/// Changes the journal mode of a database that came from another file system.
+void use_journal(Connection& connection, bool rollback);
+
 /// Adds the columns that a newer petlab knows of, and makes the views fit.
 void add_missing_columns(Connection& connection);
 

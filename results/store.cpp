@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "results/connection.h"
+#include "results/host_lock.h"
 #include "results/schema.h"
 
 namespace petlab::results {
@@ -180,9 +181,14 @@ AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewA
 
 Store::Store(const std::filesystem::path& database, const OpenOptions& options)
     : reader_(std::shared_ptr<Connection>()) {
-  if (!std::filesystem::exists(database)) internal::create_database(database, false);
+  const bool rollback = options.journal == OpenOptions::Journal::rollback ||
+                        (options.journal == OpenOptions::Journal::automatic &&
+                         internal::on_network_file_system(database));
+  if (!std::filesystem::exists(database)) internal::create_database(database, rollback);
+  if (rollback) lock_ = std::make_unique<internal::HostLock>(database);
   connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
   internal::check_version(*connection_);
+  internal::use_journal(*connection_, rollback);
   internal::add_missing_columns(*connection_);
   reader_ = Reader(connection_);
 }

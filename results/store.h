@@ -82,12 +82,17 @@ struct OpenOptions {
   /// Each commit is on the disk when it returns (synchronous=FULL). Without, a power cut may take
   /// back the last commits; a killed process never does. Files of the runs folder hold all of it.
   bool synced = true;
+  /// automatic: rollback on a network file system, where one process at a time may write (it holds
+  /// `<database>.lock`); WAL elsewhere.
+  enum class Journal { automatic, wal, rollback };
+  Journal journal = Journal::automatic;
 };
 
 class Batch;
 namespace internal {
 class Connection;
-}
+class HostLock;
+}  // namespace internal
 
 /// Reads a petlab database; also while others write it. Each call sees one state of it. Use from
 /// one thread at a time. Throws results::Error.
@@ -148,6 +153,7 @@ class Store {
   std::int64_t last_rolled_back() const;
 
  private:
+  std::unique_ptr<internal::HostLock> lock_;  // released after the connection is closed
   std::shared_ptr<internal::Connection> connection_;
   Reader reader_;
 };

@@ -97,6 +97,40 @@ TEST_CASE("eight processes write one database at once while readers poll it, wit
   }
 }
 
+TEST_CASE("on a network file system one process at a time writes, and readers read", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  OpenOptions shared;
+  shared.journal = OpenOptions::Journal::rollback;
+  {
+    Store store(file, shared);
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t1"));
+    batch.commit();
+    CHECK(testing::read_file(file).at(18) == 1);  // of the file format: no WAL
+    CHECK(rows(file, "SELECT count(*) FROM trials") == Lines{"1"});
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    CHECK_THROWS_WITH(Store(file, shared),
+                      file.string() + ": " + host + " process " + std::to_string(getpid()) +
+                          " writes it; on a network file system only one may: wait for it, or, "
+                          "where it has ended, remove " +
+                          file.string() + ".lock");
+  }
+  const pid_t killed = in_process([&] {
+    const Store store(file, shared);
+    kill(getpid(), SIGKILL);
+  });
+  CHECK(exit_of(killed) == 128 + SIGKILL);
+  { const Store store(file, shared); }
+  folder.write("petlab.db.lock", "elsewhere process 7\n");
+  CHECK_THROWS_WITH(Store(file, shared),
+                    Catch::Matchers::Contains(": elsewhere process 7 writes it;"));
+  // Copied to a disk of this machine.
+  { const Store store(file); }
+  CHECK(testing::read_file(file).at(18) == 2);
+}
+
 TEST_CASE("writers killed at any moment leave a database that is whole", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";

@@ -1,0 +1,91 @@
+#include "results/host_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "results/error.h"
+
+namespace petlab::results::internal {
+namespace {
+
+/// f_type of statfs(2).
+constexpr std::array<unsigned long, 12> kNetwork = {
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xfe534d42,  // SMB2
+    0xff534d42,  // CIFS
+    0x0bd00bd0,  // Lustre
+    0x47504653,  // GPFS
+    0x19830326,  // BeeGFS
+    0x5346414f,  // AFS
+    0x00c36400,  // Ceph
+    0x01021997,  // 9P
+    0x65735546,  // FUSE: may be anything, so nothing is taken for granted
+    0xaad7aaea,  // PanFS
+};
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+bool on_network_file_system(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  struct statfs status = {};
+  if (statfs(folder.c_str(), &status) != 0) return false;
+  const auto type = static_cast<unsigned long>(status.f_type) & 0xffffffffUL;
+  return std::find(kNetwork.begin(), kNetwork.end(), type) != kNetwork.end();
+}
+
+HostLock::HostLock(const std::filesystem::path& database) {
+  const std::string file = database.string() + ".lock";
+  descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {
+    throw Error(fmt::format("{}: cannot be opened: {}", file, std::strerror(errno)));
+  }
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  const bool locked = fcntl(descriptor_, F_OFD_SETLK, &whole) == 0;
+  std::array<char, 512> content = {};
+  const ssize_t got = pread(descriptor_, content.data(), content.size(), 0);
+  const std::string holder(content.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  const std::string host = holder.substr(0, holder.find(' '));
+  // Of this host: whoever held it is dead, or the lock would not have been free.
+  if (locked && (host.empty() || host == host_name())) {
+    const std::string own = fmt::format("{} process {}\n", host_name(), getpid());
+    if (ftruncate(descriptor_, 0) == 0 &&
+        pwrite(descriptor_, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size()) &&
+        fsync(descriptor_) == 0) {
+      return;
+    }
+    const int error = errno;
+    close(descriptor_);
+    throw Error(fmt::format("{}: cannot be written: {}", file, std::strerror(error)));
+  }
+  close(descriptor_);
+  throw Error(
+      fmt::format("{}: {} writes it; on a network file system only one may: wait for it, or, where "
+                  "it has ended, "
+                  "remove {}",
+                  database.string(),
+                  holder.empty() ? "another process" : holder.substr(0, holder.find('\n')), file));
+}
+
+HostLock::~HostLock() {
+  // Empty is free; removing the file would let two hold two files of one name.
+  if (ftruncate(descriptor_, 0) == 0) fsync(descriptor_);
+  close(descriptor_);
+}
+
+}  // namespace petlab::results::internal
