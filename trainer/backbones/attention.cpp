@@ -1,6 +1,13 @@
 #include "trainer/backbones/attention.h"
 
+#include <torch/custom_class.h>
+
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
+
+#include "trainer/backbones/kernels.h"
 
 namespace petlab::trainer {
 namespace {
@@ -22,6 +29,201 @@ Tensor probability_dropout(const Dropout& dropout, const AttentionShape& shape, 
       .view({to - from, queries, shape.num_heads, keys})
       .transpose(1, 2);
 }
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+/// What backward needs to know of the sequences.
+struct Plan {
+  std::vector<std::int64_t> query_offsets;
+  std::vector<std::int64_t> key_offsets;
+  std::vector<std::int64_t> trials;         // (sequences)
+  std::vector<std::int64_t> probabilities;  // (sequences + 1): where each one's begin
+  std::int64_t heads = 1;
+  std::int64_t prefix_length = 0;
+
+  Plan(const AttentionShape& shape, std::int64_t prefix)
+      : query_offsets(shape.query_offsets.begin(), shape.query_offsets.end()),
+        key_offsets(shape.key_offsets.begin(), shape.key_offsets.end()),
+        heads(shape.num_heads),
+        prefix_length(prefix) {
+    for (std::size_t k = 0; k + 1 < shape.trial_sequences.size(); ++k) {
+      trials.resize(static_cast<std::size_t>(shape.trial_sequences[k + 1]),
+                    static_cast<std::int64_t>(k));
+    }
+    probabilities.push_back(0);
+    for (std::size_t s = 0; s < trials.size(); ++s) {
+      const std::int64_t keys = prefix_length + key_offsets[s + 1] - key_offsets[s];
+      const std::int64_t queries = query_offsets[s + 1] - query_offsets[s];
+      probabilities.push_back(probabilities.back() + heads * queries * probability_stride(keys));
+    }
+  }
+
+  /// Calls work(s) for each sequence, on all threads. Sequences come sorted by length: long and
+  /// short ones are dealt out in turn, so that every thread has about as much to do.
+  template <typename Work>
+  void each_sequence(const Work& work) const {
+    const auto n = static_cast<std::int64_t>(trials.size());
+    at::parallel_for(0, n, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        work(static_cast<std::size_t>(i % 2 == 0 ? i / 2 : n - 1 - i / 2));
+      }
+    });
+  }
+
+  template <typename T>
+  SequenceAttention<T> sequence(std::size_t s, const Tensor& query, const Tensor& key,
+                                const Tensor& value, const Tensor& prefix_key,
+                                const Tensor& prefix_value) const {
+    const std::int64_t d_model = query.size(1);
+    SequenceAttention<T> of;
+    of.heads = heads;
+    of.d_head = d_model / heads;
+    of.queries = query_offsets[s + 1] - query_offsets[s];
+    of.tokens = key_offsets[s + 1] - key_offsets[s];
+    of.prefix_length = prefix_length;
+    of.query = query.const_data_ptr<T>() + query_offsets[s] * d_model;
+    of.key = key.const_data_ptr<T>() + key_offsets[s] * d_model;
+    of.value = value.const_data_ptr<T>() + key_offsets[s] * d_model;
+    if (prefix_length > 0) {
+      const std::int64_t at = trials[s] * prefix_length * d_model;
+      of.prefix_key = prefix_key.const_data_ptr<T>() + at;
+      of.prefix_value = prefix_value.const_data_ptr<T>() + at;
+    }
+    return of;
+  }
+};
+
+/// A plan that autograd keeps from forward to backward.
+struct KeptPlan : torch::CustomClassHolder {
+  Plan plan;
+  explicit KeptPlan(Plan of) : plan(std::move(of)) {}
+};
+
+/// Multipliers of one sequence's dropout: (queries, heads, keys).
+template <typename T>
+void sequence_dropout(const Dropout& dropout, const AttentionShape& shape, std::size_t s,
+                      std::int64_t trial, const SequenceAttention<T>& of,
+                      std::vector<T>& multipliers) {
+  const auto width = static_cast<std::size_t>(of.heads * of.keys());
+  std::vector<float> row(width);
+  multipliers.resize(static_cast<std::size_t>(of.queries) * width);
+  StreamPlace place;
+  place.seed = dropout.seeds[static_cast<std::size_t>(trial)];
+  place.purpose = Purpose::attention_dropout;
+  place.step = dropout.step;
+  place.layer = static_cast<std::uint64_t>(shape.layer);
+  place.example = static_cast<std::uint64_t>(shape.examples[s]);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(of.queries); ++q) {
+    place.position = q;
+    fill_dropout(place, dropout.attention, row);
+    std::copy(row.begin(), row.end(), multipliers.begin() + static_cast<std::ptrdiff_t>(q * width));
+  }
+}
+
+/// Backward multiplies by the very number that forward did.
+double dropout_scale(double p) {
+  std::vector<float> row(1, 0.0F);
+  for (StreamPlace place; row[0] == 0; ++place.position) fill_dropout(place, p, row);
+  return row[0];
+}
+
+class AttentionFunction : public Function<AttentionFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key,
+                        const Tensor& value, const std::optional<Tensor>& given_prefix_key,
+                        const std::optional<Tensor>& given_prefix_value,
+                        const AttentionShape& shape, const Dropout* dropout) {
+    const Tensor prefix_key = given_prefix_key.value_or(Tensor());
+    const Tensor prefix_value = given_prefix_value.value_or(Tensor());
+    return query.scalar_type() == at::kDouble
+               ? forward_of<double>(context, query, key, value, prefix_key, prefix_value, shape,
+                                    dropout)
+               : forward_of<float>(context, query, key, value, prefix_key, prefix_value, shape,
+                                   dropout);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return gradients[0].scalar_type() == at::kDouble
+               ? backward_of<double>(context, gradients[0].contiguous())
+               : backward_of<float>(context, gradients[0].contiguous());
+  }
+
+ private:
+  template <typename T>
+  static Tensor forward_of(AutogradContext* context, const Tensor& query, const Tensor& key,
+                           const Tensor& value, const Tensor& prefix_key,
+                           const Tensor& prefix_value, const AttentionShape& shape,
+                           const Dropout* dropout) {
+    const Tensor q = query.contiguous();
+    const Tensor k = key.contiguous();
+    const Tensor v = value.contiguous();
+    const Tensor pk = prefix_key.defined() ? prefix_key.contiguous() : prefix_key;
+    const Tensor pv = prefix_value.defined() ? prefix_value.contiguous() : prefix_value;
+    const Plan plan(shape, pk.defined() ? pk.size(1) : 0);
+    const bool dropped = dropout != nullptr && dropout->attention > 0;
+    Tensor output = at::zeros_like(q);
+    Tensor probabilities = at::empty({plan.probabilities.back()}, q.options());
+    T* const out = output.mutable_data_ptr<T>();
+    T* const kept = probabilities.mutable_data_ptr<T>();
+    plan.each_sequence([&](std::size_t s) {
+      thread_local std::vector<T> multipliers;
+      const SequenceAttention<T> of = plan.sequence<T>(s, q, k, v, pk, pv);
+      if (dropped) sequence_dropout(*dropout, shape, s, plan.trials[s], of, multipliers);
+      attention_forward(of, dropped ? multipliers.data() : nullptr,
+                        out + plan.query_offsets[s] * q.size(1), kept + plan.probabilities[s]);
+    });
+    context->save_for_backward({q, k, v, pk, pv, probabilities});
+    context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
+    context->saved_data["scale"] = dropped ? dropout_scale(dropout->attention) : 1.0;
+    return output;
+  }
+
+  template <typename T>
+  static variable_list backward_of(AutogradContext* context, const Tensor& gradient) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor& q = saved[0];
+    const auto holder = context->saved_data["plan"].toCapsule();
+    const Plan& plan = static_cast<const KeptPlan*>(holder.get())->plan;
+    const auto scale = static_cast<T>(context->saved_data["scale"].toDouble());
+    const std::int64_t d_model = q.size(1);
+    const auto sequences = static_cast<std::int64_t>(plan.trials.size());
+    Tensor to_query = at::zeros_like(q);
+    Tensor to_key = at::zeros_like(saved[1]);
+    Tensor to_value = at::zeros_like(saved[2]);
+    // Each sequence has a place of its own, so that the sum's order does not hang on threads.
+    Tensor to_prefix_key, to_prefix_value;
+    if (plan.prefix_length > 0) {
+      to_prefix_key = at::empty({sequences, plan.prefix_length, d_model}, q.options());
+      to_prefix_value = at::empty_like(to_prefix_key);
+    }
+    const auto part = [](Tensor& of, std::int64_t at) {
+      return of.defined() ? of.mutable_data_ptr<T>() + at : nullptr;
+    };
+    plan.each_sequence([&](std::size_t s) {
+      const SequenceAttention<T> of =
+          plan.sequence<T>(s, q, saved[1], saved[2], saved[3], saved[4]);
+      const std::int64_t prefix_at = static_cast<std::int64_t>(s) * plan.prefix_length * d_model;
+      const AttentionGradients<T> to{part(to_query, plan.query_offsets[s] * d_model),
+                                     part(to_key, plan.key_offsets[s] * d_model),
+                                     part(to_value, plan.key_offsets[s] * d_model),
+                                     part(to_prefix_key, prefix_at),
+                                     part(to_prefix_value, prefix_at)};
+      attention_backward(of, gradient.const_data_ptr<T>() + plan.query_offsets[s] * d_model,
+                         saved[5].const_data_ptr<T>() + plan.probabilities[s], scale, to);
+    });
+    if (plan.prefix_length > 0) {
+      const Tensor trials = at::tensor(plan.trials, at::kLong);
+      const auto by_trial = [&](const Tensor& all) {
+        return at::zeros_like(saved[3]).index_add_(0, trials, all);
+      };
+      to_prefix_key = by_trial(to_prefix_key);
+      to_prefix_value = by_trial(to_prefix_value);
+    }
+    return {to_query, to_key, to_value, to_prefix_key, to_prefix_value, Tensor(), Tensor()};
+  }
+};
 
 }  // namespace
 
@@ -74,13 +276,22 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
       from = to;
     }
   }
-  return parts.size() == 1 ? parts.front() : at::cat(parts, 0);
+  // Rows beyond the sequences are nobody's.
+  parts.push_back(
+      at::zeros({query.size(0) - shape.query_offsets.back(), query.size(1)}, query.options()));
+  return at::cat(parts, 0);
 }
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,
                  const Dropout* dropout) {
-  return attention_of_operations(query, key, value, prefix, shape, dropout);
+  const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
+  if (!query.device().is_cpu() || !known) {
+    return attention_of_operations(query, key, value, prefix, shape, dropout);
+  }
+  return AttentionFunction::apply(
+      query, key, value, prefix ? std::optional(prefix->keys) : std::nullopt,
+      prefix ? std::optional(prefix->values) : std::nullopt, shape, dropout);
 }
 
 }  // namespace petlab::trainer

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trainer/backbones/attention.h"
+#include "trainer/backbones/operations.h"
 
 namespace petlab::trainer {
 namespace {
@@ -51,7 +52,7 @@ DType dtype_of(at::ScalarType type) {
 Tensor activate(const Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::gelu:
-      return at::gelu(x);
+      return apply_gelu(x);
     case Activation::gelu_tanh:
       return at::gelu(x, "tanh");
     case Activation::relu:
@@ -59,6 +60,16 @@ Tensor activate(const Tensor& x, Activation activation) {
   }
   throw std::logic_error("an activation without a function");
 }
+
+/// Tokens of a batch and rows that fill it up. oneDNN compiles a product for each number of rows
+/// that it meets, which takes as long as a few products: so there must not be too many of them.
+std::int64_t filled_rows(std::int64_t tokens) {
+  const std::int64_t step = tokens <= 512 ? 16 : tokens <= 1024 ? 32 : 64;
+  return (tokens + step - 1) / step * step;
+}
+
+/// The key of a filling row's dropout.
+constexpr std::int64_t kNoExample = 0xFFFFFFFF;
 
 }  // namespace
 
@@ -106,7 +117,7 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
   return at::layer_norm(x, {weight.size(0)}, weight, bias, eps);
 }
 
-Tensor Encoder::Linear::operator()(const Tensor& x) const { return at::linear(x, weight, bias); }
+Tensor Encoder::Linear::operator()(const Tensor& x) const { return apply_linear(x, weight, bias); }
 
 Encoder Encoder::load(const std::filesystem::path& folder, at::ScalarType dtype) {
   const EncoderConfig config = read_encoder_config(folder);
@@ -173,7 +184,12 @@ struct Encoder::Pass {
       }
     }
     first_offsets.push_back(in.sequences());
-    trial_rows.push_back(in.offsets.back());
+    // The filling rows are the last trial's: nothing sees them, and their gradient is 0.
+    const std::int64_t filled = filled_rows(in.offsets.back());
+    for (std::int64_t row = in.offsets.back(); row < filled; ++row) {
+      rows.push_back({static_cast<std::int64_t>(trial_rows.size()) - 1, kNoExample, row});
+    }
+    trial_rows.push_back(filled);
     first_tokens = at::tensor(first, at::kLong).to(in.ids.device());
   }
 
@@ -192,7 +208,7 @@ struct Encoder::Pass {
     if (hooked) output = hooks.before_dropout({which, place, residual, output, &norm});
     output = drop(output, purpose, place.layer, keys);
     if (hooked) output = hooks.after_dropout({which, place, residual, output, &norm});
-    return norm(output + residual);
+    return add_norm(output, residual, norm);
   }
 };
 
@@ -200,12 +216,16 @@ Tensor Encoder::embed(const EncoderInput& input) const {
   // A padding row gets no gradient: RoBERTa has one in both tables, BERT in that of the words.
   const std::int64_t pad = config_.pad_token_id;
   const std::int64_t position_pad = config_.kind == EncoderKind::roberta ? pad : -1;
-  const Tensor sum =
-      at::embedding(weights_.at("embeddings.word_embeddings.weight"), input.ids, pad) +
-      at::embedding(weights_.at("embeddings.token_type_embeddings.weight"), input.type_ids) +
-      at::embedding(weights_.at("embeddings.position_embeddings.weight"), input.position_ids,
-                    position_pad);
-  return embeddings_norm_(sum);
+  const std::int64_t filling = filled_rows(input.ids.size(0)) - input.ids.size(0);
+  const auto looked_up = [&](const char* table, const Tensor& ids, std::int64_t padding) {
+    return at::embedding(weights_.at(table), at::constant_pad_nd(ids, {0, filling}), padding);
+  };
+  const Tensor words = looked_up("embeddings.word_embeddings.weight", input.ids, pad);
+  const Tensor types = looked_up("embeddings.token_type_embeddings.weight", input.type_ids, -1);
+  return add_norm(
+      words + types,
+      looked_up("embeddings.position_embeddings.weight", input.position_ids, position_pad),
+      embeddings_norm_);
 }
 
 Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
@@ -245,13 +265,16 @@ Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer
                         const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
   const Pass pass(input, hooks, dropout, dtype());
   Tensor x = pass.drop(embed(input), Purpose::embedding_dropout, 0, pass.rows);
-  if (hidden_states != nullptr) hidden_states->push_back(x);
+  const auto tokens_of = [&](const Tensor& rows) {
+    return rows.size(0) > input.ids.size(0) ? rows.narrow(0, 0, input.ids.size(0)) : rows;
+  };
+  if (hidden_states != nullptr) hidden_states->push_back(tokens_of(x));
   for (std::int64_t l = 0; l < config_.num_layers; ++l) {
     const bool first = last == LastLayer::first_tokens && l + 1 == config_.num_layers;
     x = run_layer(l, x, pass, first);
-    if (hidden_states != nullptr) hidden_states->push_back(x);
+    if (hidden_states != nullptr) hidden_states->push_back(tokens_of(x));
   }
-  return x;
+  return tokens_of(x);
 }
 
 }  // namespace petlab::trainer

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "trainer/backbones/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
@@ -31,7 +32,7 @@ class Adapter final : public Module {
 
   Tensor after_dropout(const SubLayerOutput& at) const override {
     const std::int64_t l = at.place.layer;
-    const Tensor a = (*at.norm)(at.output + at.residual);
+    const Tensor a = add_norm(at.output, at.residual, *at.norm);
     const Tensor inner =
         at::relu(trial_linear(a, down_.layer(l), down_bias_.layer(l), at.place.trial_rows));
     return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows) + at.output;

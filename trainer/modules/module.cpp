@@ -3,6 +3,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "trainer/backbones/operations.h"
 #include "trainer/training/random_stream.h"
 
 namespace petlab::trainer {
@@ -83,13 +84,13 @@ WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_
 Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     std::span<const std::int64_t> trial_rows) {
   if (weight.size(0) == 1) {
-    return at::linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
+    return apply_linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
   }
   std::vector<Tensor> parts;
   for (std::int64_t k = 0; k < weight.size(0); ++k) {
     const auto i = static_cast<std::size_t>(k);
-    parts.push_back(at::linear(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
-                               weight.select(0, k), bias.defined() ? bias.select(0, k) : bias));
+    parts.push_back(apply_linear(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
+                                 weight.select(0, k), bias.defined() ? bias.select(0, k) : bias));
   }
   return at::cat(parts, 0);
 }

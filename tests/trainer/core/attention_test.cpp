@@ -1,0 +1,95 @@
+#include "trainer/backbones/attention.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/core/golden_tensors.h"
+#include "trainer/backbones/operations.h"
+
+using namespace petlab::trainer;
+using petlab::testing::check_relative;
+
+namespace {
+
+Tensor random_tensor(std::vector<std::int64_t> shape, std::uint64_t number, at::ScalarType dtype) {
+  Tensor made = at::empty(shape, at::kFloat);
+  fill_normal(7, number, 1.0,
+              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+  return made.to(dtype).requires_grad_(true);
+}
+
+/// Runs `of` and returns its output and the gradients of the inputs for a fixed output gradient.
+template <typename Function>
+std::vector<Tensor> differentiate(const std::vector<Tensor>& inputs, Function of) {
+  for (const Tensor& input : inputs) input.mutable_grad() = Tensor();
+  const Tensor output = of();
+  const Tensor gradient =
+      at::sin(at::arange(output.numel(), output.options())).view(output.sizes());
+  output.backward(gradient);
+  std::vector<Tensor> all{output.detach()};
+  for (const Tensor& input : inputs) all.push_back(input.grad().clone());
+  return all;
+}
+
+void compare(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
+             double tolerance) {
+  REQUIRE(found.size() == wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    check_relative("tensor " + std::to_string(i), found[i], wanted[i], tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[trainer]") {
+  const bool first_tokens = GENERATE(false, true);
+  const bool with_prefix = GENERATE(false, true);
+  const bool with_dropout = GENERATE(false, true);
+  const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
+  const std::int64_t heads = GENERATE(1, 3);
+  const std::int64_t d_head = GENERATE(12, 32);
+  const std::vector<std::int64_t> keys{0, 1, 4, 4 + 17, 4 + 17 + 33};
+  const std::vector<std::int64_t> firsts{0, 1, 2, 3, 4};
+  const std::vector<std::int64_t> examples{5, 0, 9, 3};
+  const std::vector<std::int64_t> trials{0, 2, 4};
+  const std::int64_t d_model = heads * d_head;
+  const std::int64_t filling = 2;  // rows that belong to no sequence
+  const std::vector<std::int64_t>& queries = first_tokens ? firsts : keys;
+  const Tensor q = random_tensor({queries.back() + filling, d_model}, 1, dtype);
+  const Tensor k = random_tensor({keys.back() + filling, d_model}, 2, dtype);
+  const Tensor v = random_tensor({keys.back() + filling, d_model}, 3, dtype);
+  const Tensor pk = random_tensor({2, 5, d_model}, 4, dtype);
+  const Tensor pv = random_tensor({2, 5, d_model}, 5, dtype);
+  const std::optional<Prefix> prefix = with_prefix ? std::optional<Prefix>({pk, pv}) : std::nullopt;
+  const AttentionShape shape{queries, keys, examples, trials, heads, 2};
+  Dropout dropout;
+  dropout.attention = 0.3;
+  dropout.step = 11;
+  dropout.seeds = {1, 2};
+  const Dropout* const used = with_dropout ? &dropout : nullptr;
+  std::vector<Tensor> inputs{q, k, v};
+  if (with_prefix) inputs.insert(inputs.end(), {pk, pv});
+  compare(
+      differentiate(inputs, [&] { return attention(q, k, v, prefix, shape, used); }),
+      differentiate(inputs, [&] { return attention_of_operations(q, k, v, prefix, shape, used); }),
+      dtype == at::kDouble ? 1e-12 : 1e-5);
+}
+
+TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operations compute",
+          "[trainer]") {
+  const std::int64_t width = GENERATE(5, 48, 100);
+  const Tensor x = random_tensor({37, width}, 1, at::kFloat);
+  const Tensor y = random_tensor({37, width}, 2, at::kFloat);
+  const Tensor weight = random_tensor({64, width}, 3, at::kFloat);
+  const Tensor bias = random_tensor({64}, 4, at::kFloat);
+  compare(differentiate({x, weight, bias}, [&] { return apply_linear(x, weight, bias); }),
+          differentiate({x, weight, bias}, [&] { return at::linear(x, weight, bias); }), 1e-5);
+  compare(differentiate({x, weight}, [&] { return apply_linear(x, weight, {}); }),
+          differentiate({x, weight}, [&] { return at::linear(x, weight); }), 1e-5);
+  LayerNorm norm{random_tensor({width}, 5, at::kFloat).detach(),
+                 random_tensor({width}, 6, at::kFloat).detach(), 1e-5};
+  compare(differentiate({x, y}, [&] { return add_norm(x, y, norm); }),
+          differentiate({x, y}, [&] { return norm(x + y); }), 1e-5);
+  compare(differentiate({x}, [&] { return apply_gelu(x * 3); }),
+          differentiate({x}, [&] { return at::gelu(x * 3); }), 1e-5);
+}

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sweeps/catalog.h"
+#include "sweeps/events.h"
+#include "sweeps/trial_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/backbones/encoder.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/training/random_stream.h"
+#include "trainer/training/worker.h"
+
+namespace petlab::testing {
+
+/// A backbone of 2 layers, a task of 60 sentences and a folder for runs, made from nothing.
+struct TinyWorld {
+  TempDir folder;
+
+  TinyWorld() {
+    folder.write("tiny/config.json", R"({"model_type": "bert", "vocab_size": 14,
+      "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+      "intermediate_size": 24, "max_position_embeddings": 16, "type_vocab_size": 2,
+      "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+      "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})");
+    folder.write(
+        "tiny/vocab.txt",
+        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nplot\nis\nthe\nvery\nnot\na\n");
+    const auto config = trainer::read_encoder_config(folder.path() / "tiny");
+    std::vector<std::pair<std::string, trainer::TensorView>> tensors;
+    std::uint64_t number = 0;
+    for (const trainer::WantedTensor& wanted : trainer::encoder_tensors(config)) {
+      at::Tensor made = at::empty(wanted.shape, at::kFloat);
+      trainer::fill_normal(
+          3, ++number, 0.2,
+          {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+      if (wanted.name.ends_with("LayerNorm.weight")) made += 1;
+      tensors.emplace_back(wanted.name, trainer::to_view(made));
+    }
+    trainer::write_safetensors(folder.path() / "tiny/model.safetensors", tensors);
+    const std::vector<std::string> words{"good", "bad", "film", "plot", "is", "the", "very", "not"};
+    for (const auto& [name, rows] : {std::pair{"train", 40}, {"dev", 12}, {"test", 8}}) {
+      std::string text = "label\tsentence\n";
+      for (int i = 0; i < rows; ++i) {
+        const int label = (i * 7 + rows) % 3 == 0 ? 1 : 0;
+        text += std::to_string(label) + "\tthe film is " + (label ? "very good" : "bad");
+        for (int w = 0; w < i % 5; ++w)
+          text += " " + words[static_cast<std::size_t>(i + w * 3) % 8];
+        text += "\n";
+      }
+      folder.write(std::string("data/") + name + ".tsv", text);
+    }
+  }
+
+  sweeps::TaskDeclaration task() const {
+    sweeps::TaskDeclaration task;
+    task.name = "tiny-task";
+    task.classes = {"0", "1"};
+    sweeps::TaskLayout layout;
+    layout.train = "train.tsv";
+    layout.validation = "dev.tsv";
+    layout.test = "test.tsv";
+    layout.text_columns = {"sentence"};
+    layout.target_column = "label";
+    task.layouts = {layout};
+    task.metrics = {"accuracy", "f1"};
+    task.select_by = {"accuracy"};
+    task.folder = folder.path() / "data";
+    return task;
+  }
+
+  sweeps::TrialFile trial(const std::string& kind) const {
+    sweeps::TrialFile trial;
+    trial.trial_id = "0123456789abcdef";
+    trial.config = sweeps::default_config(kind);
+    trial.config.backbone = "./tiny";
+    trial.config.tasks = {"tiny-task"};
+    trial.config.module.bottleneck = 4;
+    trial.config.module.rank = 2;
+    trial.config.module.prefix_length = 3;
+    trial.config.module.prefix_hidden = 8;
+    trial.config.training.epochs = 3;
+    trial.config.training.batch_size = 12;
+    trial.config.training.learning_rate = 5e-3;
+    trial.config.training.mask_learning_rate = 5e-2;
+    trial.tasks = {task()};
+    trial.backbone_folder = folder.path() / "tiny";
+    trial.data_folders = {folder.path() / "data"};
+    return trial;
+  }
+
+  /// The directory of an attempt with its trial.json.
+  std::filesystem::path attempt(const std::string& runs, sweeps::TrialFile trial,
+                                std::int64_t number = 1) const {
+    const sweeps::TrialDirectory directory(folder.path() / runs, trial.trial_id, number);
+    std::filesystem::create_directories(directory.folder());
+    trial.attempt = number;
+    sweeps::write_trial_file(directory.trial_json(), trial);
+    return directory.folder();
+  }
+};
+
+inline std::vector<sweeps::Event> read_events(const std::filesystem::path& attempt) {
+  std::ifstream stream(attempt / "events.jsonl");
+  std::vector<sweeps::Event> events;
+  for (std::string line; std::getline(stream, line);) {
+    events.push_back(sweeps::parse_event(line));
+    REQUIRE(events.back().seq == static_cast<std::int64_t>(events.size()) - 1);
+  }
+  return events;
+}
+
+template <typename Type>
+std::vector<Type> events_of(const std::vector<sweeps::Event>& events) {
+  std::vector<Type> all;
+  for (const sweeps::Event& event : events) {
+    if (const auto* const body = std::get_if<Type>(&event.body)) all.push_back(*body);
+  }
+  return all;
+}
+
+}  // namespace petlab::testing

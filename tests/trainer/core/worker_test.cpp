@@ -1,0 +1,232 @@
+#include "trainer/training/worker.h"
+
+#include <map>
+
+#include "tests/support/programs.h"
+#include "tests/trainer/core/tiny_world.h"
+#include "trainer/artifact/module_artifact.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::events_of;
+using petlab::testing::read_events;
+using petlab::testing::TinyWorld;
+
+namespace {
+
+struct Run {
+  TrialOutcome outcome = TrialOutcome::failed;
+  std::map<std::int64_t, double> losses;  // by step
+  std::vector<sweeps::Event> events;
+  std::string log;
+};
+
+/// Trains an attempt; asks it to stop after `stop_after` steps (0: never).
+Run train(const std::filesystem::path& attempt, std::int64_t stop_after = 0) {
+  Run run;
+  BackboneStore backbones;
+  std::atomic<bool> stop{false};
+  std::ostringstream log;
+  double now = 1000;
+  run.outcome = train_trial(
+      attempt, backbones, stop, [&] { return now += 1; }, log,
+      [&](std::int64_t step, double loss) {
+        run.losses[step] = loss;
+        if (step == stop_after) stop = true;
+      });
+  run.events = read_events(attempt);
+  run.log = log.str();
+  return run;
+}
+
+struct Variant {
+  const char* kind;
+  bool share;
+  metrics::MaskKind mask;
+};
+
+sweeps::TrialFile trial_of(const TinyWorld& world, const Variant& variant) {
+  sweeps::TrialFile trial = world.trial(variant.kind);
+  trial.config.module.share = variant.share;
+  trial.config.module.mask = variant.mask;
+  return trial;
+}
+
+using metrics::MaskKind;
+
+}  // namespace
+
+TEST_CASE("the trainer has the modules of the catalog, in its order", "[trainer]") {
+  std::vector<std::string> catalog;
+  for (const sweeps::ModuleRow& row : sweeps::modules()) catalog.emplace_back(row.kind);
+  std::vector<std::string> trainer;
+  for (const ModuleKind& row : module_kinds()) trainer.emplace_back(row.kind);
+  CHECK(trainer == catalog);
+}
+
+TEST_CASE("a trial has the same losses, metrics and artifact when it runs again or is resumed",
+          "[trainer]") {
+  const TinyWorld world;
+  const Variant variant = GENERATE(
+      Variant{"adapter", true, MaskKind::learned}, Variant{"adapter", false, MaskKind::learned},
+      Variant{"adapter", true, MaskKind::random}, Variant{"adapter", false, MaskKind::none},
+      Variant{"adapter", true, MaskKind::none}, Variant{"lora", true, MaskKind::learned},
+      Variant{"prefix", true, MaskKind::learned}, Variant{"prefix", false, MaskKind::none},
+      Variant{"full_finetuning", false, MaskKind::none},
+      Variant{"head_only", false, MaskKind::none});
+  INFO(variant.kind << ", share " << variant.share << ", mask "
+                    << metrics::to_string(variant.mask));
+  const sweeps::TrialFile trial = trial_of(world, variant);
+  const Run whole = train(world.attempt("whole", trial));
+  INFO(whole.log);
+  REQUIRE(whole.outcome == TrialOutcome::finished);
+  CHECK(whole.losses.size() == 12);  // 3 epochs of 4 batches, the last of them smaller
+  const auto finished = events_of<sweeps::Finished>(whole.events);
+  REQUIRE(finished.size() == 1);
+  CHECK(std::holds_alternative<sweeps::Started>(whole.events.front().body));
+  CHECK(std::holds_alternative<sweeps::Finished>(whole.events.back().body));
+  if (finished[0].bls_bits) {
+    CHECK(static_cast<double>(*finished[0].stored_bits) == *finished[0].bls_bits);
+  }
+
+  // In the middle of an epoch, and between an epoch's last step and its validation.
+  const std::int64_t stop_after = GENERATE(2, 4);
+  const auto first = world.attempt("stopped", trial, 1);
+  const Run stopped = train(first, stop_after);
+  CHECK(stopped.outcome == TrialOutcome::interrupted);
+  const auto* const last = std::get_if<sweeps::Checkpoint>(&stopped.events.back().body);
+  REQUIRE(last != nullptr);
+  CHECK(last->step == stop_after);
+  sweeps::TrialFile again = trial;
+  again.resume = sweeps::Resume{1, last->step, stopped.events.back().seq, "../1/" + last->path};
+  const auto second = world.attempt("stopped", again, 2);
+  const Run resumed = train(second);
+  INFO(resumed.log);
+  REQUIRE(resumed.outcome == TrialOutcome::finished);
+  std::map<std::int64_t, double> losses = stopped.losses;
+  losses.insert(resumed.losses.begin(), resumed.losses.end());
+  CHECK((losses == whole.losses));
+  auto metrics = events_of<sweeps::Metric>(stopped.events);
+  for (const sweeps::Metric& metric : events_of<sweeps::Metric>(resumed.events)) {
+    metrics.push_back(metric);
+  }
+  // Between brackets: LibTorch would print the vectors for Catch, and cannot.
+  CHECK((metrics == events_of<sweeps::Metric>(whole.events)));
+  CHECK(testing::read_file(second / "artifact.petl") ==
+        testing::read_file(
+            sweeps::TrialDirectory(world.folder.path() / "whole", trial.trial_id, 1).artifact()));
+}
+
+TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") {
+  const TinyWorld world;
+  const Variant variant = GENERATE(
+      Variant{"adapter", true, MaskKind::learned}, Variant{"adapter", false, MaskKind::learned},
+      Variant{"adapter", true, MaskKind::random}, Variant{"lora", false, MaskKind::none},
+      Variant{"prefix", true, MaskKind::learned},
+      Variant{"full_finetuning", false, MaskKind::none});
+  const sweeps::TrialFile trial = trial_of(world, variant);
+  const auto attempt = world.attempt("runs", trial);
+  const Run run = train(attempt);
+  REQUIRE(run.outcome == TrialOutcome::finished);
+  std::vector<std::pair<std::string, std::optional<double>>> wanted;
+  for (const sweeps::Metric& metric : events_of<sweeps::Metric>(run.events)) {
+    if (metric.split == "test") wanted.emplace_back(metric.name, metric.value);
+  }
+  BackboneStore backbones;
+  const auto backbone = backbones.get(trial.backbone_folder);
+  const Artifact artifact = read_artifact(attempt / "artifact.petl");
+  TrialModel model = load_model(artifact, trial.config, trial.tasks, backbone->encoder);
+  model.merge(0);
+  const std::vector<TaskRun> tasks =
+      load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+  const std::atomic<bool> stop{false};
+  const Predictions predictions = predict(model, 0, tasks[0].test, stop);
+  CHECK((score(trial.tasks[0], tasks[0].test, predictions).metrics == wanted));
+}
+
+TEST_CASE("gradients of a batch in parts are those of the whole batch", "[trainer]") {
+  const TinyWorld world;
+  sweeps::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
+  trial.config.training.epochs = 1;
+  const Run whole = train(world.attempt("whole", trial));
+  trial.config.training.gradient_accumulation = 3;
+  const Run parts = train(world.attempt("parts", trial));
+  REQUIRE(parts.losses.size() == whole.losses.size());
+  for (const auto& [step, loss] : whole.losses) {
+    CHECK(parts.losses.at(step) == Approx(loss).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a trial whose loss explodes has failed as not finite", "[trainer]") {
+  const TinyWorld world;
+  sweeps::TrialFile trial = world.trial("full_finetuning");
+  trial.config.training.learning_rate = 1e30;
+  trial.config.training.max_grad_norm = 0;
+  const Run run = train(world.attempt("runs", trial));
+  CHECK(run.outcome == TrialOutcome::failed);
+  const auto failed = events_of<sweeps::Failed>(run.events);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].kind == "not_finite");
+}
+
+TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]") {
+  const TinyWorld world;
+  sweeps::TrialFile trial = world.trial("adapter");
+  SECTION("a missing backbone") {
+    std::filesystem::remove(world.folder.path() / "tiny/model.safetensors");
+  }
+  SECTION("changed data") { trial.data_digests["tiny-task"] = "sha256:0"; }
+  SECTION("a checkpoint that is not there") {
+    trial.resume = sweeps::Resume{1, 2, 3, "../1/checkpoint/step-2.ckpt"};
+  }
+  SECTION("a device that is not there") { trial.device = "cuda:0"; }
+  const Run run = train(world.attempt("runs", trial));
+  CHECK(run.outcome == TrialOutcome::failed);
+  CHECK(std::holds_alternative<sweeps::Started>(run.events.front().body));
+  const auto failed = events_of<sweeps::Failed>(run.events);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].kind == "error");
+  CHECK(!failed[0].reason.empty());
+}
+
+TEST_CASE("petlab-trainer describes itself, trains what standard input names and predicts",
+          "[trainer]") {
+  const TinyWorld world;
+  const auto program = testing::program("petlab-trainer").string();
+  const auto described = testing::run_command(program + " --describe");
+  CHECK(described.exit_code == 0);
+  CHECK(described.out.find(R"("name":"petlab-trainer")") != std::string::npos);
+
+  sweeps::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
+  trial.config.training.epochs = 1;
+  const auto one = world.attempt("one", trial);
+  const auto two = world.attempt("two", trial);
+  const auto trained = testing::run_command("printf '%s\\n' " + one.string() + " " + two.string() +
+                                            " | " + program + " -");
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+  CHECK(testing::read_file(one / "artifact.petl") == testing::read_file(two / "artifact.petl"));
+  CHECK(events_of<sweeps::Finished>(read_events(two)).size() == 1);
+
+  const auto ids = testing::run_command("echo 'the film is good' | " + program +
+                                        " tokenize --backbone " + trial.backbone_folder.string());
+  CHECK(ids.out == "[2,10,7,9,5,3]\n");
+  CHECK(testing::run_command(program).exit_code == 2);
+}
+
+TEST_CASE("a worker that is told to end writes a checkpoint and exits with 3", "[trainer]") {
+  const TinyWorld world;
+  sweeps::TrialFile trial = world.trial("adapter");
+  trial.config.training.epochs = 100000;
+  const auto attempt = world.attempt("runs", trial);
+  const auto ended =
+      testing::run_command(testing::program("petlab-trainer").string() + " " + attempt.string() +
+                           " > /dev/null & pid=$!; " + "while ! grep -q progress " +
+                           (attempt / "events.jsonl").string() +
+                           " 2> /dev/null; do sleep 0.05; done; kill -TERM $pid; wait $pid");
+  CHECK(ended.exit_code == 3);
+  const auto events = read_events(attempt);
+  const auto* const last = std::get_if<sweeps::Checkpoint>(&events.back().body);
+  REQUIRE(last != nullptr);
+  CHECK(std::filesystem::exists(attempt / last->path));
+}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace petlab::trainer {
+
+// The inner loops of the encoder on a CPU, without LibTorch: one thread's share each, compiled for
+// several instruction sets of which the best is taken at run time. T is float or double.
+
+/// One sequence's attention, all heads. Rows of query, key, value and of the gradients are
+/// d_model = heads · d_head apart.
+template <typename T>
+struct SequenceAttention {
+  std::int64_t heads = 1;
+  std::int64_t d_head = 1;
+  std::int64_t queries = 0;        // the first tokens of the sequence
+  std::int64_t tokens = 0;         // of the sequence itself
+  std::int64_t prefix_length = 0;  // keys and values that stand before them
+  const T* query = nullptr;        // (queries, d_model)
+  const T* key = nullptr;          // (tokens, d_model)
+  const T* value = nullptr;
+  const T* prefix_key = nullptr;  // (prefix_length, d_model)
+  const T* prefix_value = nullptr;
+  std::int64_t keys() const { return prefix_length + tokens; }
+};
+
+/// Numbers between the rows of a sequence's probabilities: `keys`, rounded up for the vector units.
+std::int64_t probability_stride(std::int64_t keys);
+
+/// output (queries, d_model). `multipliers` (queries, heads, keys) is dropout's, or nullptr.
+/// `probabilities` (heads, queries, probability_stride) gets what backward needs: the softmax,
+/// negative where dropout took it away.
+void attention_forward(const SequenceAttention<float>& of, const float* multipliers, float* output,
+                       float* probabilities);
+void attention_forward(const SequenceAttention<double>& of, const double* multipliers,
+                       double* output, double* probabilities);
+
+/// Where a sequence's gradients go: each is written, not added to.
+template <typename T>
+struct AttentionGradients {
+  T* query = nullptr;         // (queries, d_model)
+  T* key = nullptr;           // (tokens, d_model)
+  T* value = nullptr;         // (tokens, d_model)
+  T* prefix_key = nullptr;    // (prefix_length, d_model)
+  T* prefix_value = nullptr;  // (prefix_length, d_model)
+};
+
+/// `output_gradient` (queries, d_model); `dropout_scale` is 1 / (1 - p), 1 without dropout.
+void attention_backward(const SequenceAttention<float>& of, const float* output_gradient,
+                        const float* probabilities, float dropout_scale,
+                        const AttentionGradients<float>& gradients);
+void attention_backward(const SequenceAttention<double>& of, const double* output_gradient,
+                        const double* probabilities, double dropout_scale,
+                        const AttentionGradients<double>& gradients);
+
+/// LayerNorm of the sums a + b of `rows` rows of `width`: output = normalised · weight + bias.
+/// `normalised` and `inverse_deviation` (rows) are kept for backward; nullptr: not needed.
+void add_norm_forward(std::int64_t rows, std::int64_t width, const float* a, const float* b,
+                      const float* weight, const float* bias, float eps, float* output,
+                      float* normalised, float* inverse_deviation);
+/// The gradient of a, which is also that of b.
+void add_norm_backward(std::int64_t rows, std::int64_t width, const float* output_gradient,
+                       const float* weight, const float* normalised, const float* inverse_deviation,
+                       float* gradient);
+
+/// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
+/// nullptr.
+void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);
+
+}  // namespace petlab::trainer
