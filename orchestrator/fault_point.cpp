@@ -40,7 +40,11 @@ void arm_fault_point(std::string_view text) {
 
 void fault_point(std::string_view name) {
   if (armed.left == 0 || (armed.name != name && armed.name != "any")) return;
-  if (--armed.left == 0) ::kill(::getpid(), SIGKILL);
+  if (--armed.left > 0) return;
+  // Said first, so that a campaign knows where it was.
+  const std::string line = fmt::format("fault point {}\n", name);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  ::kill(::getpid(), SIGKILL);
 }
 
 }  // namespace petlab::orchestrator

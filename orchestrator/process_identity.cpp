@@ -11,8 +11,6 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "orchestrator/file_descriptor.h"
@@ -20,10 +18,16 @@
 namespace petlab::orchestrator {
 namespace {
 
-// /proc's files say that their size is 0: they are read to their end.
+// /proc's files say that their size is 0, and reading fails where the process ends meanwhile:
+// what could be read counts.
 std::string read_proc(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  const FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (ssize_t got = 0; fd && (got = ::read(fd.get(), buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
 }
 
 bool wait_gone(const std::vector<FileDescriptor>& handles, int timeout_ms) {
