@@ -32,6 +32,7 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
   nlohmann::ordered_json document = {{"sweep", sweep.name},
                                      {"db", arguments.database_path().string()},
                                      {"runs", arguments.runs_path().string()},
+                                     {"notes", sweep.notes},
                                      {"trials", nlohmann::ordered_json::array()}};
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
@@ -49,6 +50,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
                 const SweepArguments& arguments) {
   out << fmt::format("sweep {}: {} trials\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
                      arguments.database_path().string(), arguments.runs_path().string());
+  for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   std::size_t widest = 7;
   for (std::size_t at = 0; at < plans.size(); ++at) {
