@@ -58,6 +58,7 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
     alive = 0;
     for (std::size_t n = top; n-- > 0;) {
       std::uint64_t* const row = ends + n * words;
+      const std::uint64_t* const shorter = n > 0 ? row - words : nullptr;
       std::uint64_t* const taken = used + n * words;
       std::uint64_t any = 0;
       std::uint64_t carried = 0;
@@ -65,9 +66,9 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
       for (std::size_t w = 0; w < words; ++w) {
         std::uint64_t bits = mask[w];
         if (n > 0) {
-          const std::uint64_t shorter = row[w - words];
-          bits &= shorter << 1 | carried;
-          carried = shorter >> (kBits - 1);
+          const std::uint64_t before = shorter[w];
+          bits &= before << 1 | carried;
+          carried = before >> (kBits - 1);
         }
         row[w] = bits;
         any |= bits;

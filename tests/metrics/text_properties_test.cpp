@@ -203,6 +203,13 @@ TEST_CASE("every fuzz target holds its properties on fixed random inputs", "[met
   }
 }
 
+TEST_CASE("inputs that a fuzzer found to break something are fine now", "[metrics]") {
+  using namespace std::string_literals;
+  // A reference of more than 64 tokens of one character each, against a short line.
+  CHECK_NOTHROW(petlab::fuzz::text_scores("5.5\x01"s + std::string(26, '\0') + "&aMp;-"s +
+                                          std::string(40, '\0') + "5"s));
+}
+
 TEST_CASE("neither threads nor the order of a corpus change a digit", "[metrics]") {
   Corpus corpus = random_corpus(1500, 7);
   Corpus permuted = corpus;
