@@ -13,9 +13,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Every word between backticks or brackets of the README's wish, which the message must have.
-std::vector<std::string> wanted_words(const std::string& must) {
+/// Every word between backticks or brackets of the README's wish up to its first semicolon, which
+/// the message must have.
+std::vector<std::string> wanted_words(std::string must) {
+  must = must.substr(0, must.find(';'));
   std::vector<std::string> words;
+  if (must.find("the global") != std::string::npos) words.push_back("names the global ");
   for (std::size_t at = 0; (at = must.find('`', at)) != std::string::npos;) {
     const std::size_t end = must.find('`', at + 1);
     if (end == std::string::npos) break;
@@ -60,7 +63,8 @@ TEST_CASE("every file of golden/models/bad is refused, its controls load",
       CHECK(message.find(path.string()) != std::string::npos);
       CHECK(message.find('\n') == std::string::npos);
       for (const std::string& word : wanted_words(must)) {
-        CHECK(message.find(word) != std::string::npos);
+        // A tensor of one letter would be found in any message.
+        CHECK(message.find(word.size() == 1 ? "tensor " + word + ":" : word) != std::string::npos);
       }
     }
     if (must.find("reported as unused") != std::string::npos) {

@@ -102,6 +102,10 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
   CHECK(refusal(bytes_of(
             R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0)) ==
         "x: tensor a: shape [4294967296, 4294967296] of F32 has more bytes than 64 bits can count");
+  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                         R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                         12)) ==
+        "x: tensor b: its data begin at byte 4, inside another tensor's, which end at 8");
   CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                          R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
                          8)) ==
