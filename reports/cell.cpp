@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "metrics/metric_table.h"
 #include "metrics/published_backbones.h"
 #include "metrics/seed_statistics.h"
 #include "metrics/storage.h"
@@ -21,23 +22,21 @@ constexpr double kConfidence = 0.95;
 // table. What is shown (value, text, average_over) is one setting.
 struct Settings {
   const CellSpec* shown = nullptr;
-  double scale = 1;
+  std::optional<double> scale;
   std::optional<int> digits;
   std::optional<Better> better;
 };
 
 Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& table) {
   Settings made;
-  std::optional<double> scale;
   for (const CellSpec* spec : {&row, &column, &table}) {
     if (made.shown == nullptr && (spec->value || spec->text || !spec->average_over.empty())) {
       made.shown = spec;
     }
-    if (!scale) scale = spec->scale;
+    if (!made.scale) made.scale = spec->scale;
     if (!made.digits) made.digits = spec->digits;
     if (!made.better) made.better = spec->better;
   }
-  made.scale = scale.value_or(1);
   return made;
 }
 
@@ -108,19 +107,22 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
   Cell made;
   made.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
-    value_cell(made, trials, *settings.shown->value, settings.scale);
+    value_cell(made, trials, *settings.shown->value, settings.scale.value_or(1));
     made.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
     text_cell(made, trials, *settings.shown->text);
   } else {
-    if (!made.digits) made.digits = 4;
-    made.better = settings.better.value_or(Better::higher);
+    // Without a scale, metrics are shown as tables print them: percentages.
+    as_printed_ = !settings.scale;
+    if (!made.digits) made.digits = as_printed_ ? 2 : 4;
+    made.better = Better::higher;
     if (settings.shown != nullptr) {
       average_cell(made, trials, selections, settings.shown->average_over, line);
     } else {
       metric_cell(made, trials, selections, line);
     }
-    summarise(made, settings.scale);
+    if (settings.better) made.better = *settings.better;
+    summarise(made, settings.scale.value_or(1));
   }
   if (made.kind == Cell::Kind::missing) explain_missing(made, trials);
   return made;
@@ -170,7 +172,11 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
       }
     }
     if (scores.empty()) continue;
-    samples.push_back({{trial.id}, trial.seed, scores.front()->value});
+    Sample sample{{trial.id}, trial.seed, scores.front()->value};
+    const metrics::MetricRow* metric = metrics::find_metric(scores.front()->name);
+    if (sample.value && metric != nullptr && as_printed_) *sample.value *= metric->printed_scale;
+    lower_is_better_ = metric != nullptr && !metric->higher_is_better;
+    samples.push_back(std::move(sample));
     used.push_back(index);
   }
   return samples;
@@ -179,7 +185,9 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
 void CellMaker::metric_cell(Cell& cell, const Trials& trials, const Selections& selections,
                             int line) {
   Trials used;
+  lower_is_better_ = false;
   cell.samples = metric_samples(trials, selections, line, used);
+  if (lower_is_better_) cell.better = Better::lower;
   cell.planned = static_cast<std::int64_t>(trials.size());
   describe_trials(cell, used);
 }

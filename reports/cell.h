@@ -45,6 +45,8 @@ class CellMaker {
   const Dataset& data_;
   std::vector<std::vector<const Score*>> scores_;       // by trial: all
   std::vector<std::vector<const Score*>> last_scores_;  // by trial: the last step of each series
+  bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
+  bool lower_is_better_ = false;  // of the metric that it found last
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
 };

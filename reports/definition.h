@@ -35,7 +35,7 @@ struct CellSpec {
   std::optional<std::string> text;
   /// The value of a seed is the mean over these selections, all of which it must have.
   std::vector<Selection> average_over;
-  std::optional<double> scale;  // the value is shown times this
+  std::optional<double> scale;  // shown times this; metrics: as tables print them
   std::optional<int> digits;    // decimals shown, 0 to 12
   std::optional<Better> better;
   int line = 0;

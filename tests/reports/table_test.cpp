@@ -100,6 +100,28 @@ TEST_CASE("The best of a column is chosen among cells that have all their seeds"
   CHECK(best("none") == "...");
 }
 
+TEST_CASE("Without a scale metrics are shown as tables print them", "[reports]") {
+  DataMaker make;
+  const std::size_t a = make.trial("a", 1, "x");
+  make.score(a, "accuracy", 0.5);
+  make.score(a, "bleu", 32.63);
+  make.score(a, "ter", 60.0);
+  make.score(a, "my_own", 0.25);
+  const Table table = make_table(definition("table: {rows: [{each: variant}], columns: [{each: "
+                                            "name}, {key: avg, average_over: [{name: accuracy}, "
+                                            "{name: bleu}]}]}\n"),
+                                 make.data, {});
+  const std::vector<Cell>& row = table.cells[0];
+  CHECK(*row[0].mean == Approx(50));
+  CHECK(row[0].digits == 2);
+  CHECK(*row[1].mean == Approx(32.63));
+  CHECK(row[1].better == Better::higher);
+  CHECK(*row[2].mean == Approx(0.25));
+  CHECK(*row[3].mean == Approx(60));
+  CHECK(row[3].better == Better::lower);
+  CHECK(*row[4].mean == Approx(41.315));
+}
+
 TEST_CASE("The best can be marked by row instead of by column", "[reports]") {
   DataMaker make;
   for (const std::string variant : {"a", "b"}) {

@@ -1,0 +1,151 @@
+#include <sstream>
+
+#include "cli/subcommand.h"
+#include "tests/reports/make_database.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::cli {
+namespace {
+
+using testing::TempDir;
+
+struct Ran {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Ran petlab(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"petlab", "report"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run(static_cast<int>(argv.size()), argv.data(), {in, out, err});
+  return {code, out.str(), err.str()};
+}
+
+// One of two trials done.
+std::string database(const TempDir& folder) {
+  const auto file = folder.path() / "p.db";
+  testing::make_database(
+      file, "small",
+      {{.id = "t1", .variant = "a", .scores = {{"f1", 0.5}}}, {.id = "t2", .variant = "b"}});
+  return file.string();
+}
+
+TEST_CASE("The sweep report makes a table of any sweep without a definition", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const Ran ran = petlab({"sweep", "--db", db, "--sweep", "small"});
+  CHECK(ran.err.empty());
+  CHECK(ran.code == 0);
+  CHECK(ran.out == R"(sweep: Every variant of a sweep on every task and metric of its test split
+sweep small: 1 of 2 trials done (1 new)
+
+   storage
+    (bits)    cola f1
+─────────────────────
+a    6,400  50.00 (1)
+b    3,200      —
+
+mean ± sample deviation (n seeds)
+— no value yet
+scores that are fractions are times 100
+)");
+  CHECK(petlab({"sweep", "--db", db}).out == ran.out);
+}
+
+TEST_CASE("With --out the table is printed and every format written", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const std::string out = (folder.path() / "out").string();
+  const Ran ran = petlab({"sweep", "--db", db, "--out", out});
+  CHECK(ran.code == 0);
+  const std::string table = petlab({"sweep", "--db", db}).out;
+  CHECK(ran.out == table + "\nwrote " + out + "/sweep.md\nwrote " + out + "/sweep.csv\nwrote " +
+                       out + "/sweep.long.csv\nwrote " + out + "/sweep.html\nwrote " + out +
+                       "/sweep.json\n");
+  CHECK(testing::read_file(out + "/sweep.csv") ==
+        petlab({"sweep", "--db", db, "--format", "csv"}).out);
+  CHECK(petlab({"sweep", "--db", db, "--out", out, "--format", "json,csv"}).out ==
+        "wrote " + out + "/sweep.json\nwrote " + out + "/sweep.csv\n");
+}
+
+TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const auto message = [](const std::vector<std::string>& arguments) {
+    const Ran ran = petlab(arguments);
+    CHECK(ran.code == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(message({"swep", "--db", db}) ==
+        "petlab: there is no report 'swep'; did you mean sweep? (known: quickstart, sweep, table1, "
+        "table12, table13, table4, table5, table8; or the path of a definition, with a slash or "
+        "ending in .yaml)\n");
+  CHECK(message({"--db", db}) ==
+        "petlab: which report? name one of quickstart, sweep, table1, table12, table13, table4, "
+        "table5, table8, or the file of a definition\n");
+  CHECK(message({"sweep", "--db", db, "--format", "htm"}) ==
+        "petlab: --format is 'htm', must be one of terminal, markdown, csv, csv-long, html, json; "
+        "did you mean html?\n");
+  CHECK(message({"sweep", "--db", db, "--format", "html,csv"}) ==
+        "petlab: --format names 2 formats, of which one can be printed; write them to files with "
+        "--out\n");
+  CHECK(message({"sweep", "--db", db, "--format", "terminal", "--out", "x"}) ==
+        "petlab: --out writes files, --format terminal is none: name another format too, or leave "
+        "--out away\n");
+  CHECK(message({"quickstart", "--db", db}) ==
+        "petlab: report quickstart is about sweep 'quickstart', which " + db +
+            " does not have (it has: small); run that sweep first, or name another with "
+            "--sweep\n");
+  CHECK(message({(folder.path() / "no.yaml").string(), "--db", db}) ==
+        "petlab: " + (folder.path() / "no.yaml").string() +
+            ": cannot read it, must be a report's definition (petlab report --list shows those "
+            "that need no file)\n");
+  const std::string wrong =
+      folder
+          .write("r.yaml",
+                 "report: r\nwhere: {splt: test}\ntable:\n  rows: [{key: a}]\n  columns:\n    - "
+                 "{key: c, where: {nam: f1}}\n")
+          .string();
+  CHECK(message({wrong, "--db", db}) ==
+        "petlab: " + wrong +
+            ":2: 'splt' is no field of the results; did you mean split? (petlab query \"SELECT * "
+            "FROM sweep_results LIMIT 1\" shows all)\n" +
+            wrong +
+            ":6: 'nam' is no field of the results; did you mean name? (petlab query \"SELECT * "
+            "FROM sweep_results LIMIT 1\" shows all)\n");
+}
+
+TEST_CASE("Files and databases that fail end with exit code 1", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  CHECK(petlab({"sweep", "--db", (folder.path() / "no.db").string()}).code == 1);
+  const std::string file = folder.write("file", "").string();
+  const Ran ran = petlab({"sweep", "--db", db, "--out", file});
+  CHECK(ran.code == 1);
+  CHECK(ran.err == "petlab: " + file +
+                       ": cannot make the folder: there is a file of that name; name another with "
+                       "--out\n");
+}
+
+TEST_CASE("A user's own definition is read from its file", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const std::string file =
+      folder
+          .write("own.yaml",
+                 "report: own\ntable:\n  rows: [{each: variant}]\n  columns:\n    - {key: F1, "
+                 "where: {split: test, name: f1}}\n")
+          .string();
+  const Ran ran = petlab({file, "--db", db, "--format", "csv"});
+  CHECK(ran.err.empty());
+  CHECK(ran.out == "row,F1,F1 sd,F1 n\r\na,50,,1\r\nb,,,0\r\n");
+}
+
+}  // namespace
+}  // namespace petlab::cli
