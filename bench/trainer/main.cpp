@@ -1,0 +1,198 @@
+// Times the trainer: one training step on given lengths (for train_step_peers.py --also), and
+// getting a checkpoint ready (for startup_peers.py --also).
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "trainer/backbones/encoder.h"
+#include "trainer/modules/head.h"
+#include "trainer/modules/module.h"
+#include "trainer/training/optimizer.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+double seconds_since(clock_type::time_point began) {
+  return std::chrono::duration<double>(clock_type::now() - began).count();
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// RoBERTa-base's shape with random weights.
+Encoder random_encoder() {
+  EncoderConfig config;
+  config.kind = EncoderKind::roberta;
+  config.vocab_size = 50265;
+  config.d_model = 768;
+  config.num_layers = 12;
+  config.num_heads = 12;
+  config.d_ff = 3072;
+  config.max_positions = 514;
+  config.token_types = 1;
+  config.pad_token_id = 1;
+  config.layer_norm_eps = 1e-5;
+  Encoder::Weights weights;
+  std::uint64_t number = 0;
+  for (const WantedTensor& wanted : encoder_tensors(config)) {
+    Tensor made = at::empty(wanted.shape, at::kFloat);
+    fill_normal(1, ++number, 0.02,
+                {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+    if (wanted.name.ends_with("LayerNorm.weight")) made.fill_(1);
+    weights.emplace(wanted.name, made);
+  }
+  return Encoder(config, std::move(weights));
+}
+
+std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(file + ": cannot be opened");
+  std::vector<std::vector<std::int64_t>> batches;
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream numbers(line);
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t length = 0; numbers >> length;) lengths.push_back(length);
+    if (!lengths.empty()) batches.push_back(std::move(lengths));
+  }
+  return batches;
+}
+
+PackedBatch batch_of(std::vector<std::int64_t> lengths) {
+  std::sort(lengths.begin(), lengths.end());
+  PackedBatch batch;
+  batch.offsets.push_back(0);
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      batch.ids.push_back(100 + (batch.tokens() * 7919) % 50000);
+      batch.type_ids.push_back(0);
+      batch.position_ids.push_back(2 + i);
+    }
+    batch.offsets.push_back(batch.tokens());
+    batch.classes.push_back(batch.size() % 2);
+    batch.examples.push_back(batch.size());
+  }
+  return batch;
+}
+
+int time_steps(const std::string& file, int threads, int warm, const std::string& kind) {
+  at::set_num_threads(threads);
+  const Encoder encoder = random_encoder();
+  ModuleRequest request;
+  request.config.kind = kind;
+  request.config.share = kind != "full_finetuning";
+  request.config.mask =
+      kind == "full_finetuning" ? metrics::MaskKind::none : metrics::MaskKind::learned;
+  request.d_model = encoder.config().d_model;
+  request.layers = encoder.config().num_layers;
+  request.seeds = {42};
+  const auto module = make_module(request, encoder);
+  Head head(request.d_model, 2, request.seeds, 0, at::kFloat);
+  std::vector<Parameter> parameters = module->parameters();
+  for (Parameter& parameter : head.parameters()) parameters.push_back(parameter);
+  AdamW optimizer(std::move(parameters), {});
+  Dropout dropout;
+  dropout.hidden = dropout.attention = 0.1;
+  dropout.seeds = {42};
+
+  const auto batches = read_lengths(file);
+  std::vector<double> seconds;
+  double processor = 0;
+  std::int64_t examples = 0;
+  std::int64_t tokens = 0;
+  double loss_value = 0;
+  const auto run = [&](const std::vector<std::int64_t>& lengths, bool counted) {
+    const auto began = clock_type::now();
+    const double began_processor = processor_seconds();
+    const PackedBatch batch = batch_of(lengths);
+    const EncoderInput input = encoder_input(batch);
+    ++dropout.step;
+    optimizer.zero_gradients();
+    module->merge();
+    const Tensor first =
+        module->backbone(encoder).forward(input, *module, LastLayer::first_tokens, &dropout);
+    const Tensor loss =
+        summed_loss(head.forward(first, input, &dropout), at::tensor(batch.classes, at::kLong)) /
+        batch.size();
+    loss.backward();
+    module->gather();
+    optimizer.clip(1.0);
+    optimizer.step(1e-4, 3e-3);
+    loss_value = loss.item<double>();
+    if (!counted) return;
+    seconds.push_back(seconds_since(began));
+    processor += processor_seconds() - began_processor;
+    examples += batch.size();
+    tokens += batch.tokens();
+  };
+  for (int i = 0; i < warm; ++i) run(batches[static_cast<std::size_t>(i) % batches.size()], false);
+  for (const auto& lengths : batches) run(lengths, true);
+  const double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  std::cout
+      << nlohmann::ordered_json{{"examples_per_second", static_cast<double>(examples) / total},
+                                {"tokens_per_second", static_cast<double>(tokens) / total},
+                                {"examples_per_cpu_second",
+                                 static_cast<double>(examples) / processor},
+                                {"tokens_per_cpu_second", static_cast<double>(tokens) / processor},
+                                {"steps", seconds.size()},
+                                {"threads", threads},
+                                {"module", kind},
+                                {"loss", loss_value}}
+      << std::endl;
+  return 0;
+}
+
+std::int64_t anonymous_kib() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(rollup, line);) {
+    if (line.starts_with("Anonymous:")) return std::stoll(line.substr(10));
+  }
+  return 0;
+}
+
+int time_load(const std::string& folder) {
+  const std::int64_t before = anonymous_kib();
+  const auto began = clock_type::now();
+  const Encoder encoder = Encoder::load(folder);
+  const double ready = seconds_since(began);
+  double sum = 0;
+  for (const auto& [name, weight] : encoder.weights()) sum += weight.sum().item<double>();
+  std::cout << nlohmann::ordered_json{{"ready_ms", ready * 1e3},
+                                      {"read_ms", seconds_since(began) * 1e3},
+                                      {"anonymous_mib_before", before / 1024},
+                                      {"anonymous_mib_after", anonymous_kib() / 1024},
+                                      {"sum", sum}}
+            << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Times the trainer."};
+  app.require_subcommand(1);
+  std::string lengths, folder, module = "adapter";
+  int threads = 1;
+  int warm = 2;
+  CLI::App* const step = app.add_subcommand("step", "Training steps of RoBERTa-base's shape");
+  step->add_option("--lengths", lengths, "A batch a line, a token length an example")->required();
+  step->add_option("--threads", threads, "Threads");
+  step->add_option("--warm", warm, "Steps before the clock starts");
+  step->add_option("--module", module, "adapter, lora, prefix, full_finetuning");
+  CLI::App* const load = app.add_subcommand("load", "Get a checkpoint ready and read it once");
+  load->add_option("FOLDER", folder, "With config.json and model.safetensors")->required();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return *step ? time_steps(lengths, threads, warm, module) : time_load(folder);
+  } catch (const std::exception& e) {
+    std::cerr << "trainer_bench: " << e.what() << "\n";
+    return 1;
+  }
+}
