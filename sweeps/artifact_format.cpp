@@ -314,6 +314,9 @@ ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name
     storage.trial_id = header.at("trial").get<std::string>();
     storage.config = header.at("config").dump();
     if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
+  } catch (const nlohmann::json::parse_error& error) {
+    // The library's text may end inside a character, which no message may.
+    refuse(name, fmt::format("its header is no JSON: error at byte {}", error.byte));
   } catch (const nlohmann::json::exception& error) {
     refuse(name, fmt::format("its header is not as docs/artifact.md says: {}", error.what()));
   } catch (const Error& error) {

@@ -53,7 +53,10 @@ struct Sections {
 };
 
 void append_floats(std::span<const float> values, std::string& bytes) {
-  bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  // An empty tensor has no address.
+  if (!values.empty()) {
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
 }
 
 /// Checks what the caller gave for a tensor.
@@ -91,7 +94,7 @@ class SectionReader {
   std::vector<float> floats(std::uint64_t n) {
     const std::uint64_t begin = take(n, kValueBits);
     std::vector<float> values(n);
-    std::memcpy(values.data(), section_.bytes.data() + begin / 8, n * sizeof(float));
+    if (n > 0) std::memcpy(values.data(), section_.bytes.data() + begin / 8, n * sizeof(float));
     return values;
   }
 

@@ -119,7 +119,7 @@ TEST_CASE("numbers that are no numbers keep their bits", "[trainer][files]") {
   const testing::TempDir dir;
   Artifact artifact;
   const std::uint32_t bits = 0x7fc12345;
-  artifact.values = {{"x", {1}, {std::bit_cast<float>(bits)}}};
+  artifact.values = {{"x", {1}, {std::bit_cast<float>(bits)}}, {"empty", {0, 3}, {}}};
   write_artifact(dir.path() / "a.petl", artifact);
   const Artifact read = read_artifact(dir.path() / "a.petl");
   CHECK(std::bit_cast<std::uint32_t>(read.values[0].values[0]) == bits);
@@ -200,6 +200,12 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
       R"([{"name":"v","section":"values","shape":[2]},{"name":"m","section":"masks","shape":[2,2]}])";
   CHECK(with_tensors(good) == "no error");
   CHECK(with_tensors(good, 2) == "a.petl: is damaged: section masks has bits after its end");
+  try {
+    sweeps::artifact_storage(sweeps::make_artifact_container("{\"\u00e9\"\u00e9", {}), "a.petl");
+    CHECK(false);
+  } catch (const sweeps::Error& error) {
+    CHECK(std::string(error.what()) == "a.petl: its header is no JSON: error at byte 6");
+  }
   CHECK(with_tensors("[]") == "a.petl: section values holds 64 bits, its tensors take 0");
   CHECK(with_tensors(R"([{"name":"v","section":"values","shape":[3]}])") ==
         "a.petl: section values of 64 bits ends inside its tensors");
