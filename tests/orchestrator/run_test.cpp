@@ -1,0 +1,193 @@
+#include "orchestrator/run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "results/query.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab;
+using testing::TempDir;
+
+namespace {
+
+// A sweep of the scripted worker: one trial a line of `users`.
+struct Scripted {
+  explicit Scripted(const std::string& users) {
+    folder.write("backbone/config.json",
+                 R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
+ "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
+ "max_position_embeddings": 64, "type_vocab_size": 2})");
+    folder.write("backbone/model.safetensors", "weights\n");
+    folder.write("backbone/vocab.txt", "[PAD]\n");
+    folder.write("sweep.yaml",
+                 "sweep: scripted\nbase:\n  backbone: ./backbone\n  task: cola\n"
+                 "  module.kind: adapter\nvariants:\n" +
+                     users);
+  }
+  testing::CommandResult petlab(const std::string& words, const std::string& prefix = "") const {
+    return testing::run_command(fmt::format("cd {} && PETLAB_SLOTS={}/slots {} {} {}",
+                                            folder.path().string(), folder.path().string(), prefix,
+                                            testing::program("petlab").string(), words));
+  }
+  testing::CommandResult run(const std::string& words = "", const std::string& prefix = "") const {
+    return petlab(fmt::format("run sweep.yaml --slots 2 --retry-delay 10ms --grace 300ms "
+                              "--worker {} {}",
+                              testing::program("scripted-worker").string(), words),
+                  prefix);
+  }
+  std::int64_t number(const std::string& sql) const {
+    return std::get<std::int64_t>(results::query(folder.path() / "sweep.db", sql).rows.at(0).at(0));
+  }
+  TempDir folder;
+};
+
+}  // namespace
+
+TEST_CASE("A sweep is trained once, and the second run trains nothing", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n");
+  const auto first = sweep.run("--json");
+  CHECK(first.exit_code == 0);
+  CHECK(first.out.find("\"trained\":3") != std::string::npos);
+  const auto second = sweep.run("--json");
+  CHECK(second.exit_code == 0);
+  CHECK(second.out.find("\"trained\":0") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);
+  const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+  REQUIRE(plan["trials"].size() == 3);
+  CHECK(plan["trials"][0]["state"] == "done");
+  CHECK(plan["trials"][0]["why"] == "finished in attempt 1");
+}
+
+TEST_CASE("A process for each trial records the same as one that stays", "[orchestrator]") {
+  const std::string users = "  a: {seed: 1}\n  b: {seed: 2}\n  c: {seed: 3}\n  d: {seed: 4}\n";
+  const Scripted stays(users);
+  const Scripted fresh(users);
+  CHECK(stays.run().exit_code == 0);
+  CHECK(fresh.run("--fresh-workers").exit_code == 0);
+  const std::string sql = "SELECT trial_id, step, name, value FROM results ORDER BY 1, 2, 3";
+  CHECK(results::query(stays.folder.path() / "sweep.db", sql).rows ==
+        results::query(fresh.folder.path() / "sweep.db", sql).rows);
+}
+
+TEST_CASE("A trial that always crashes fails after the retries, alone", "[orchestrator]") {
+  const Scripted sweep(
+      "  good: {seed: 1}\n  bad: {seed: 2, user: {behaviour: crash, attempts: 99}}\n");
+  const auto result = sweep.run("--retries 2");
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("the worker ended with signal 6 (Aborted): about to crash in training (3 "
+                        "attempts of 3)") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") == 3);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
+  // Failed stays failed, and the exit code says so again.
+  CHECK(sweep.run().exit_code == 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 4);
+}
+
+TEST_CASE("Three workers in a row that die before a trial stop the slot", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n");
+  const auto result = sweep.run();
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("three workers in a row ended before they began a trial: the worker ended "
+                        "with signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
+}
+
+TEST_CASE("A worker that breaks the protocol is killed and its trial has failed",
+          "[orchestrator]") {
+  const Scripted sweep(
+      "  rubbish: {seed: 1, user: {behaviour: rubbish}}\n  liar: {seed: 2, user: {behaviour: "
+      "lie}}\n  good: {seed: 3}\n");
+  const auto result = sweep.run();
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("found 'this is no event' at byte 0, wanted a JSON object") !=
+        std::string::npos);
+  CHECK(result.err.find("seq is 8, must be 5") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
+}
+
+TEST_CASE("A worker that hangs is killed and retried, one over its time has failed",
+          "[orchestrator]") {
+  const Scripted hangs("  a: {seed: 1, user: {behaviour: ignore_sigterm}}\n");
+  const auto retried = hangs.run("--no-progress-limit 500ms");
+  CHECK(retried.exit_code == 0);
+  CHECK(retried.err.find("stalled: reported nothing for 0.5 s (--no-progress-limit)") !=
+        std::string::npos);
+  const Scripted slow("  a: {seed: 1, user: {behaviour: ignore_sigterm, attempts: 99}}\n");
+  const auto timed_out = slow.run("--time-limit 500ms");
+  CHECK(timed_out.exit_code == 1);
+  CHECK(timed_out.err.find("timed out: ran longer than 0.5 s (--time-limit)") != std::string::npos);
+}
+
+TEST_CASE("What a worker forks ends with it, and a flooded log stays bounded", "[orchestrator]") {
+  const Scripted sweep(
+      "  forks: {seed: 1, user: {behaviour: fork}}\n  floods: {seed: 2, user: {behaviour: "
+      "flood_log}}\n");
+  CHECK(sweep.run().exit_code == 0);
+  const auto left = testing::run_command(
+      fmt::format("grep -lz '^PETLAB_WORKER={}' /proc/[0-9]*/environ 2>/dev/null",
+                  sweep.folder.path().string()));
+  CHECK(left.out.empty());
+}
+
+TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes on from it",
+          "[orchestrator]") {
+  const std::string users =
+      "  a: {seed: 1, user: {steps: 60, step_ms: 20, checkpoint_every: 10}}\n";
+  const Scripted stopped(users);
+  const auto result = stopped.run("", "timeout --signal=TERM --preserve-status 1");
+  CHECK(result.exit_code == 3);
+  CHECK(stopped.number("SELECT count(*) FROM attempts WHERE outcome = 'stopped'") == 1);
+  CHECK(stopped.run().exit_code == 0);
+  CHECK(stopped.number("SELECT count(*) FROM attempts") == 2);
+  const Scripted whole(users);
+  CHECK(whole.run().exit_code == 0);
+  const std::string sql = "SELECT trial_id, step, name, value FROM results ORDER BY 1, 2, 3";
+  CHECK(results::query(stopped.folder.path() / "sweep.db", sql).rows ==
+        results::query(whole.folder.path() / "sweep.db", sql).rows);
+}
+
+TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrator]") {
+  std::mt19937 random(20240611);
+  const std::vector<std::string> behaviours = {"finish", "crash",   "kill",          "exit",
+                                               "error",  "rubbish", "fork_and_crash"};
+  const std::vector<std::string> phases = {"begin", "loading", "training", "checkpointing", "end"};
+  for (int round = 0; round < 4; ++round) {
+    std::string users;
+    for (int trial = 0; trial < 6; ++trial) {
+      users += fmt::format(
+          "  v{}: {{seed: {}, user: {{checkpoint_every: 2, behaviour: {}, phase: {}, attempts: "
+          "{}}}}}\n",
+          trial, trial, behaviours[random() % behaviours.size()], phases[random() % phases.size()],
+          random() % 4);
+    }
+    const Scripted sweep(users);
+    const auto result = sweep.run(fmt::format("--retries {}", random() % 3));
+    const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+    const bool all_done = std::all_of(plan["trials"].begin(), plan["trials"].end(),
+                                      [](const auto& trial) { return trial["state"] == "done"; });
+    INFO(users << result.err);
+    CHECK((result.exit_code == 0) == all_done);
+  }
+}
+
+TEST_CASE("The exit code follows from what is left", "[orchestrator]") {
+  orchestrator::RunResult result;
+  result.status.total = 3;
+  result.status.done = 3;
+  CHECK(orchestrator::exit_code(result) == 0);
+  result.interrupted = true;  // too late to leave anything
+  CHECK(orchestrator::exit_code(result) == 0);
+  result.status.done = 2;
+  CHECK(orchestrator::exit_code(result) == 3);
+  result.interrupted = false;
+  CHECK(orchestrator::exit_code(result) == 1);
+  result.status.failed = 1;
+  CHECK(orchestrator::exit_code(result) == 1);
+  result.status.failed = 0;
+  result.status.cancelled = 1;
+  CHECK(orchestrator::exit_code(result) == 0);
+}
