@@ -339,8 +339,10 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch,
   const results::AttemptRef* attempt = std::get_if<results::AttemptRef>(&claim);
   if (attempt == nullptr) {
     // Somebody else was first; what came of it is looked up with the others.
+    // Perhaps it was over before the last look, and nothing will be written any more.
     trial.standing = Standing::elsewhere;
     elsewhere_.insert(index);
+    seen_version_ = -1;
     return;
   }
   live_.emplace_front(sweeps::TrialDirectory(options_.runs, id, attempt->number));
