@@ -30,7 +30,7 @@ struct Scripted {
                      users);
   }
   testing::CommandResult petlab(const std::string& words, const std::string& prefix = "") const {
-    return testing::run_command(fmt::format("cd {} && PETLAB_SLOTS={}/slots {} {} {}",
+    return testing::run_command(fmt::format("cd {} && export PETLAB_SLOTS={}/slots; {} {} {}",
                                             folder.path().string(), folder.path().string(), prefix,
                                             testing::program("petlab").string(), words));
   }
@@ -172,6 +172,26 @@ TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrato
     INFO(users << result.err);
     CHECK((result.exit_code == 0) == all_done);
   }
+}
+
+TEST_CASE("Many runs at once on one database train each trial once, and all of them end",
+          "[orchestrator]") {
+  std::string users;
+  for (int trial = 0; trial < 12; ++trial) {
+    users += fmt::format("  v{}: {{seed: {}, user: {{steps: 2, step_ms: 2}}}}\n", trial, trial);
+  }
+  const Scripted sweep(users);
+  const auto result = sweep.petlab(
+      "--version",
+      fmt::format("for run in 1 2 3 4 5 6 7 8; do timeout 60 {} run sweep.yaml --quiet "
+                  "--slots 3 --worker {} & runs=\"$runs $!\"; done; "
+                  "for run in $runs; do wait $run || echo ended with $?; done;",
+                  testing::program("petlab").string(),
+                  testing::program("scripted-worker").string()));
+  CHECK(result.out.find("ended with") == std::string::npos);
+  CHECK(result.err.empty());
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 12);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 12);
 }
 
 TEST_CASE("The exit code follows from what is left", "[orchestrator]") {
