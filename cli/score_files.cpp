@@ -4,22 +4,20 @@
 #include <vector>
 
 namespace petlab::cli {
-namespace {
 
-metrics::LineReader open(const std::string& file, Streams streams) {
+metrics::LineReader open_lines(const std::string& file, Streams streams) {
   if (file == "-") return metrics::LineReader(streams.in, shown_name(file));
   return metrics::LineReader(file);
 }
-
-}  // namespace
 
 std::string shown_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
 std::unique_ptr<metrics::FileCorpus> open_corpus(const ScoreOptions& options,
                                                  const std::string& hypotheses, Streams streams) {
-  metrics::LineReader first = open(hypotheses, streams);
+  metrics::LineReader first = open_lines(hypotheses, streams);
   std::vector<metrics::LineReader> references;
-  for (const std::string& file : options.references) references.push_back(open(file, streams));
+  for (const std::string& file : options.references)
+    references.push_back(open_lines(file, streams));
   metrics::FileCorpus::Options corpus_options;
   corpus_options.empty_is_missing = options.empty_is_missing;
   return std::make_unique<metrics::FileCorpus>(std::move(first), std::move(references),

@@ -13,6 +13,9 @@ namespace petlab::cli {
 std::unique_ptr<metrics::FileCorpus> open_corpus(const ScoreOptions& options,
                                                  const std::string& hypotheses, Streams streams);
 
+/// A file, or standard input for "-". Throws metrics::InputError where it cannot be opened.
+metrics::LineReader open_lines(const std::string& file, Streams streams);
+
 /// A file's name in messages: "standard input" for "-".
 std::string shown_name(const std::string& file);
 

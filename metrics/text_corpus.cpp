@@ -145,6 +145,49 @@ std::optional<std::string_view> LineReader::next() {
   return line;
 }
 
+std::string_view LineReader::ahead() {
+  std::size_t searched = 0;  // bytes behind begin_ known to hold no line end
+  while (true) {
+    const char* const from = buffer_.data() + begin_;
+    const std::size_t size = end_ - begin_;
+    const char* const last =
+        size == searched
+            ? nullptr
+            : static_cast<const char*>(::memrchr(from + searched, '\n', size - searched));
+    if (last != nullptr) return {from, static_cast<std::size_t>(last - from) + 1};
+    searched = size;
+    if (!refill()) {
+      if (size == 0) return {};
+      // refill() left room.
+      buffer_[end_++] = '\n';
+    }
+  }
+}
+
+void LineReader::skip(std::size_t bytes, std::int64_t lines) {
+  begin_ += bytes;
+  lines_ += lines;
+}
+
+void refuse_line_counts(LineReader& hypotheses, std::span<LineReader> references) {
+  std::string message = "the files have different numbers of lines: ";
+  const auto count = [&message](LineReader& file) {
+    while (file.next()) {
+    }
+    message += fmt::format("{} has {}", file.name(), file.lines());
+  };
+  count(hypotheses);
+  for (LineReader& file : references) {
+    message += ", ";
+    count(file);
+  }
+  throw InputError(message);
+}
+
+void refuse_empty(const LineReader& file) {
+  throw InputError(file.name() + ": the corpus is empty; at least one line was wanted");
+}
+
 FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references, Options options)
     : hypotheses_(std::move(hypotheses)), references_(std::move(references)), options_(options) {
   if (references_.empty()) {
@@ -163,38 +206,22 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) {
     std::size_t present = 0;
     for (LineReader& file : references_) {
       const auto reference = file.next();
-      if (reference.has_value() != hypothesis.has_value()) refuse_lengths();
+      if (reference.has_value() != hypothesis.has_value()) {
+        refuse_line_counts(hypotheses_, references_);
+      }
       if (!reference || (options_.empty_is_missing && reference->empty())) continue;
       batch.add_reference(*reference);
       ++present;
     }
     if (!hypothesis) {
       ended_ = true;
-      if (hypotheses_.lines() == 0) {
-        throw InputError(hypotheses_.name() +
-                         ": the corpus is empty; at least one line was wanted");
-      }
+      if (hypotheses_.lines() == 0) refuse_empty(hypotheses_);
     } else if (present == 0) {
       throw InputError(fmt::format("{}:{}: this segment has no reference in any file",
                                    references_.front().name(), references_.front().lines()));
     }
   }
   batch.finish();
-}
-
-void FileCorpus::refuse_lengths() {
-  std::string message = "the files have different numbers of lines: ";
-  const auto count = [&message](LineReader& file) {
-    while (file.next()) {
-    }
-    message += fmt::format("{} has {}", file.name(), file.lines());
-  };
-  count(hypotheses_);
-  for (LineReader& file : references_) {
-    message += ", ";
-    count(file);
-  }
-  throw InputError(message);
 }
 
 MemoryCorpus::MemoryCorpus(std::vector<std::string> hypotheses, std::vector<Stream> references)

@@ -69,7 +69,14 @@ class LineReader {
   /// call. Throws InputError "NAME:LINE: invalid UTF-8 at byte B of the line (0xFF)", bytes counted
   /// from 1, and for a failing read.
   std::optional<std::string_view> next();
-  /// Lines given out so far.
+  /// The whole lines that are in memory, each with its "\n" (a last line without one gets it), at
+  /// least one unless the file is at its end; for callers that parse lines as they find their ends.
+  /// The bytes are not checked. The view holds until the next call of next() or ahead(); neither
+  /// steps over it without skip().
+  std::string_view ahead();
+  /// Steps over the first `bytes` bytes of ahead(): `lines` whole lines.
+  void skip(std::size_t bytes, std::int64_t lines);
+  /// Lines given out or skipped so far.
   std::int64_t lines() const { return lines_; }
   const std::string& name() const { return name_; }
 
@@ -84,6 +91,11 @@ class LineReader {
   std::size_t begin_ = 0;  // of what is not given out yet
   std::size_t end_ = 0;    // of what was read
 };
+
+/// Throws InputError that says how many lines each of the files has; reads them to their ends.
+[[noreturn]] void refuse_line_counts(LineReader& hypotheses, std::span<LineReader> references);
+/// Throws InputError for a file without any line.
+[[noreturn]] void refuse_empty(const LineReader& file);
 
 /// Line files side by side: hypotheses and one or more files of references. Streams of unknown
 /// length cost constant memory.
@@ -104,8 +116,6 @@ class FileCorpus : public SegmentSource {
   void read(SegmentBatch& batch, std::size_t limit) override;
 
  private:
-  [[noreturn]] void refuse_lengths();
-
   LineReader hypotheses_;
   std::vector<LineReader> references_;
   Options options_;

@@ -59,6 +59,34 @@ struct Files {
 
 }  // namespace
 
+TEST_CASE("whole lines in memory may be skipped, by turns with single lines", "[metrics]") {
+  std::istringstream in("one\ntwo\n\nfour");
+  LineReader reader(in, "in");
+  CHECK(reader.ahead() == "one\ntwo\n\n");
+  reader.skip(4, 1);
+  CHECK(reader.lines() == 1);
+  CHECK(*reader.next() == "two");
+  CHECK(reader.ahead() == "\n");
+  CHECK(*reader.next() == "");
+  CHECK(reader.ahead() == "four\n");
+  CHECK(*reader.next() == "four");
+  CHECK(reader.lines() == 4);
+  CHECK(reader.ahead().empty());
+  CHECK(!reader.next());
+
+  // Longer than what is read at once.
+  const std::string line(3'000'000, 'x');
+  std::istringstream long_in(line + "\n" + line);
+  LineReader long_reader(long_in, "in");
+  for (int i = 0; i < 2; ++i) {
+    const std::string_view block = long_reader.ahead();
+    REQUIRE(block.size() == line.size() + 1);
+    CHECK(block.back() == '\n');
+    long_reader.skip(block.size(), 1);
+  }
+  CHECK(long_reader.ahead().empty());
+}
+
 TEST_CASE("lines end at a line feed only, and the last one may lack it", "[metrics]") {
   using Lines = std::vector<std::string>;
   CHECK(lines_of("").empty());
