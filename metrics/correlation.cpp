@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
+#include <vector>
+
+#include "metrics/ranker.h"
 
 namespace petlab::metrics {
 namespace {
@@ -85,73 +87,6 @@ double clamped(long double correlation) {
   return static_cast<double>(std::clamp(correlation, -1.0L, 1.0L));
 }
 
-struct Keyed {
-  std::uint64_t key = 0;
-  std::uint32_t payload = 0;
-};
-
-// Doubles as integers of the same order, -0.0 as 0.0.
-std::uint64_t sort_key(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
-  return (bits >> 63) != 0 ? ~bits : bits | (std::uint64_t{1} << 63);
-}
-
-// Sorts by key, least significant digit first: a pass over digits that all keys share is skipped.
-void sort_by_key(std::vector<Keyed>& items) {
-  constexpr int kDigitBits = 11;
-  constexpr int kPasses = 6;
-  constexpr std::size_t kBuckets = std::size_t{1} << kDigitBits;
-  if (items.size() < 2048) {
-    std::sort(items.begin(), items.end(),
-              [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
-    return;
-  }
-  std::vector<std::uint32_t> counts(kBuckets * kPasses, 0);
-  for (const Keyed& item : items) {
-    for (int pass = 0; pass < kPasses; ++pass) {
-      counts[static_cast<std::size_t>(pass) * kBuckets +
-             ((item.key >> (pass * kDigitBits)) & (kBuckets - 1))]++;
-    }
-  }
-  std::vector<Keyed> other(items.size());
-  for (int pass = 0; pass < kPasses; ++pass) {
-    std::uint32_t* count = counts.data() + static_cast<std::size_t>(pass) * kBuckets;
-    const int shift = pass * kDigitBits;
-    if (count[(items.front().key >> shift) & (kBuckets - 1)] == items.size()) continue;
-    std::uint32_t start = 0;
-    for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-      start += std::exchange(count[bucket], start);
-    }
-    for (const Keyed& item : items) other[count[(item.key >> shift) & (kBuckets - 1)]++] = item;
-    items.swap(other);
-  }
-}
-
-// Calls group(first, last, twice_rank) for each run of equal keys of sorted items.
-template <class Group>
-void for_each_tie(const std::vector<Keyed>& items, Group group) {
-  for (std::size_t first = 0; first < items.size();) {
-    std::size_t last = first + 1;
-    while (last < items.size() && items[last].key == items[first].key) last++;
-    group(first, last, static_cast<std::uint32_t>(first + last + 1));
-    first = last;
-  }
-}
-
-// Twice the average rank of each value: whole numbers from 2 to 2n.
-std::vector<std::uint32_t> twice_ranks(std::span<const double> values) {
-  std::vector<Keyed> items(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    items[i] = {sort_key(values[i]), static_cast<std::uint32_t>(i)};
-  }
-  sort_by_key(items);
-  std::vector<std::uint32_t> ranks(values.size());
-  for_each_tie(items, [&](std::size_t first, std::size_t last, std::uint32_t rank) {
-    for (std::size_t i = first; i < last; ++i) ranks[items[i].payload] = rank;
-  });
-  return ranks;
-}
-
 }  // namespace
 
 std::optional<double> pearson(std::span<const double> x, std::span<const double> y) {
@@ -191,25 +126,19 @@ std::optional<double> spearman(std::span<const double> x, std::span<const double
   const auto centred = [n](std::uint32_t twice_rank) {
     return static_cast<std::int64_t>(twice_rank) - (n + 1);
   };
+  Ranker ranker;
+  const std::vector<std::uint32_t> x_ranks = ranker.twice_ranks(x);
+  const std::vector<std::uint32_t> y_ranks = ranker.twice_ranks(y);
   Wide xx = 0;
   Wide yy = 0;
   Wide xy = 0;
-  std::vector<Keyed> items(y.size());
-  {
-    const std::vector<std::uint32_t> x_ranks = twice_ranks(x);
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      items[i] = {sort_key(y[i]), x_ranks[i]};
-      xx += static_cast<Wide>(centred(x_ranks[i])) * centred(x_ranks[i]);
-    }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int64_t u = centred(x_ranks[i]);
+    const std::int64_t v = centred(y_ranks[i]);
+    xx += static_cast<Wide>(u) * u;
+    yy += static_cast<Wide>(v) * v;
+    xy += static_cast<Wide>(u) * v;
   }
-  sort_by_key(items);
-  for_each_tie(items, [&](std::size_t first, std::size_t last, std::uint32_t rank) {
-    const std::int64_t v = centred(rank);
-    Wide sum = 0;
-    for (std::size_t i = first; i < last; ++i) sum += centred(items[i].payload);
-    xy += sum * v;
-    yy += static_cast<Wide>(v) * v * static_cast<std::int64_t>(last - first);
-  });
   if (xx == 0 || yy == 0) return std::nullopt;
   return clamped(static_cast<long double>(xy) / (std::sqrt(static_cast<long double>(xx)) *
                                                  std::sqrt(static_cast<long double>(yy))));
@@ -217,7 +146,7 @@ std::optional<double> spearman(std::span<const double> x, std::span<const double
 
 std::vector<double> average_ranks(std::span<const double> values) {
   require_finite(values, "the");
-  const std::vector<std::uint32_t> twice = twice_ranks(values);
+  const std::vector<std::uint32_t> twice = Ranker().twice_ranks(values);
   std::vector<double> ranks(twice.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<double>(twice[i]) / 2;
   return ranks;

@@ -193,11 +193,7 @@ TEST_CASE("ties share their average rank, 0.0 and -0.0 among them", "[metrics]")
 
 TEST_CASE("ranks of many numbers equal those of a plain sort", "[metrics]") {
   std::mt19937 random(8);
-  for (const double step : {1e-7, 1.0, 1e9}) {
-    Numbers values(5000);
-    for (double& value : values) {
-      value = step * (static_cast<double>(random() % 3000) - 1500.0);
-    }
+  const auto check = [](const Numbers& values) {
     Numbers sorted = values;
     std::sort(sorted.begin(), sorted.end());
     const Numbers ranks = average_ranks(values);
@@ -207,5 +203,25 @@ TEST_CASE("ranks of many numbers equal those of a plain sort", "[metrics]") {
       const auto last = static_cast<double>(high - sorted.begin());
       REQUIRE(ranks[i] == (first + last + 1) / 2);
     }
+  };
+  // Few different values and many, in columns short and long.
+  for (const std::size_t n : {100u, 5000u, 200000u}) {
+    for (const unsigned different : {1u, 20u, 3000u, 150000u}) {
+      for (const double step : {1e-7, 1.0, 1e9}) {
+        Numbers values(n);
+        for (double& value : values) {
+          value = step * (static_cast<double>(random() % different) - different / 2);
+        }
+        check(values);
+      }
+    }
+  }
+  // Values that differ in their lowest bits only, beside ones that are far away.
+  for (const double far : {1.0, -1e300, 1e300}) {
+    Numbers values(30000, far);
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      values[i] = 1.0 + static_cast<double>(random() % 20000) * 0x1p-52;
+    }
+    check(values);
   }
 }
