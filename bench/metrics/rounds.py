@@ -53,7 +53,11 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pairs", type=int, default=1000000)
+    parser.add_argument("--only", default="", help="rows to run, with commas between; all without it")
     a = parser.parse_args()
+    only = [name for name in a.only.split(",") if name]
+    if unknown := set(only) - {row[0] for row in ROWS}:
+        sys.exit(f"--only: unknown {', '.join(sorted(unknown))}; there are {', '.join(row[0] for row in ROWS)}")
     run([sys.executable, "-c", WRITE_LABELS, str(a.peers), str(a.work), str(a.pairs)])
     files = {
         "text": (a.work / "corpus.hyp", a.work / "corpus.ref"),
@@ -62,9 +66,12 @@ def main():
     }
     hyp, ref = files["text"]
     missed = []
+    print(f"load average at the start: {os.getloadavg()[0]:.1f}, processors: {os.cpu_count()}")
     print(f"{'metric':15} {'peer s':>9} {'petlab s':>9} {'ratio':>8} {'range':>15} {'cpu ratio':>9} "
           f"{'peer MiB':>9} {'petlab MiB':>10}  wanted")
     for name, arguments, kind, wanted in ROWS:
+        if only and name not in only:
+            continue
         walls, cpus, theirs, ours, their_memory, our_memory = [], [], [], [], [], []
         for _ in range(a.rounds):
             out, _, _, memory = run([sys.executable, str(a.peers / "metrics_peers.py"), "--hyp", str(hyp), "--ref", str(ref),
@@ -87,6 +94,7 @@ def main():
               f"{max(our_memory):10.0f}  {'>= ' + str(wanted) if wanted else '-'}", flush=True)
         if ratio < wanted or max(our_memory) >= min(their_memory):
             missed.append(name)
+    print(f"load average at the end: {os.getloadavg()[0]:.1f}")
     if missed:
         sys.exit("below what is wanted: " + ", ".join(missed))
 
