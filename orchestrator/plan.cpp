@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
@@ -15,17 +14,9 @@ using results::AttemptFacts;
 using results::Outcome;
 using sweeps::TrialState;
 
-// The version in the object that `started` carries; an empty text where there is none.
-std::string numerics_version(const std::string& numerics) {
-  const nlohmann::json object = nlohmann::json::parse(numerics, nullptr, false);
-  if (!object.is_object() || !object.contains("version")) return {};
-  const nlohmann::json& version = object["version"];
-  return version.is_string() ? version.get<std::string>() : version.dump();
-}
-
 // What has changed since an attempt; empty: nothing that is known.
 std::string difference(const AttemptFacts& attempt, const PlanContext& context) {
-  const std::string then = numerics_version(attempt.numerics);
+  const std::string then = results::numerics_version(attempt.numerics);
   if (!context.numerics.empty() && !then.empty() && then != context.numerics) {
     return fmt::format("numerics version was {}, is {} now", then, context.numerics);
   }

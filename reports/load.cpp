@@ -61,24 +61,20 @@ std::string state_of(const results::TrialFacts& facts) {
   return last == Outcome::failed || last == Outcome::timed_out ? "failed" : "interrupted";
 }
 
-std::string numerics_version(const std::string& numerics) {
-  const Json json = Json::parse(numerics, nullptr, false);
-  if (!json.is_object() || !json.contains("version")) return {};
-  return json.at("version").dump();
-}
-
 // What the latest attempts ran with: per worker its numerics version, per task its data.
 class Latest {
  public:
   void add(const AttemptFacts& attempt) {
     if (!attempt.started_at) return;
-    note(versions_[attempt.worker], *attempt.started_at, numerics_version(attempt.numerics));
+    note(versions_[attempt.worker], *attempt.started_at,
+         results::numerics_version(attempt.numerics));
     for (const auto& [task, digest] : attempt.data_digests) {
       note(digests_[task], *attempt.started_at, digest);
     }
   }
   bool is_stale(const AttemptFacts& attempt) const {
-    if (differs(versions_, attempt.worker, numerics_version(attempt.numerics))) return true;
+    if (differs(versions_, attempt.worker, results::numerics_version(attempt.numerics)))
+      return true;
     return std::any_of(
         attempt.data_digests.begin(), attempt.data_digests.end(),
         [&](const auto& entry) { return differs(digests_, entry.first, entry.second); });

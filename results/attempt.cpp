@@ -1,6 +1,7 @@
 #include "results/attempt.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace petlab::results {
@@ -33,6 +34,13 @@ std::optional<Outcome> outcome_from(std::string_view text) {
     if (name == text) return value;
   }
   return std::nullopt;
+}
+
+std::string numerics_version(const std::string& numerics) {
+  const nlohmann::json object = nlohmann::json::parse(numerics, nullptr, false);
+  if (!object.is_object() || !object.contains("version")) return {};
+  const nlohmann::json& version = object["version"];
+  return version.is_string() ? version.get<std::string>() : version.dump();
 }
 
 }  // namespace petlab::results

@@ -126,6 +126,10 @@ struct TrialFacts {
   std::vector<AttemptFacts> attempts;
 };
 
+/// The version in the object that a worker's `started` carries ({"version": "1", …}); empty where
+/// there is none. Trials whose versions differ have numbers that cannot be compared.
+std::string numerics_version(const std::string& numerics);
+
 /// The last `progress` of an attempt.
 struct ProgressFacts {
   AttemptRef attempt;

@@ -27,7 +27,7 @@ using nlohmann::ordered_json;
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
 std::string numerics_of(const sweeps::TrialFile& trial) {
-  return ordered_json{{"trainer", kNumerics},
+  return ordered_json{{"version", kNumerics},
                       {"device", trial.device},
                       {"threads", trial.threads},
                       {"layout", "packed"},

@@ -1,6 +1,7 @@
 #include "trainer/training/worker.h"
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/programs.h"
 #include "tests/trainer/core/tiny_world.h"
@@ -83,7 +84,10 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   CHECK(whole.losses.size() == 12);  // 3 epochs of 4 batches, the last of them smaller
   const auto finished = events_of<sweeps::Finished>(whole.events);
   REQUIRE(finished.size() == 1);
-  CHECK(std::holds_alternative<sweeps::Started>(whole.events.front().body));
+  const auto& started = std::get<sweeps::Started>(whole.events.front().body);
+  // The key that decides what is stale.
+  CHECK(nlohmann::json::parse(started.numerics).at("version") ==
+        nlohmann::json::parse(describe_worker()).at("numerics"));
   CHECK(std::holds_alternative<sweeps::Finished>(whole.events.back().body));
   if (finished[0].bls_bits) {
     CHECK(static_cast<double>(*finished[0].stored_bits) == *finished[0].bls_bits);

@@ -1,0 +1,40 @@
+#include "orchestrator/plan.h"
+
+#include "tests/support/catch.h"
+
+using namespace petlab;
+using namespace petlab::orchestrator;
+
+TEST_CASE("A finished trial is stale for a worker of another numerics version, and only for it",
+          "[orchestrator]") {
+  // As petlab-trainer and docs/worker.md write it.
+  const std::string numerics =
+      R"({"version":"1","device":"cpu","threads":1,"layout":"packed","gang":1})";
+  CHECK(results::numerics_version(numerics) == "1");
+  CHECK(results::numerics_version(R"({"version":2})") == "2");
+  CHECK(results::numerics_version(R"({"device":"cpu"})").empty());
+  CHECK(results::numerics_version("").empty());
+  CHECK(results::numerics_version("[1]").empty());
+
+  results::AttemptFacts attempt;
+  attempt.attempt = {1, "0123456789abcdef", 1};
+  attempt.outcome = results::Outcome::finished;
+  attempt.started_at = 1;
+  attempt.ended_at = 2;
+  attempt.numerics = numerics;
+  results::TrialFacts facts;
+  facts.trial_id = attempt.attempt.trial_id;
+  facts.known = true;
+  facts.attempts = {attempt};
+  PlanContext context;
+  context.runs = "/nowhere";
+  const sweeps::TrialConfig config;
+  context.numerics = "1";
+  CHECK(plan_trial(config, facts, context).state == sweeps::TrialState::done);
+  context.numerics = "";
+  CHECK(plan_trial(config, facts, context).state == sweeps::TrialState::done);
+  context.numerics = "2";
+  const TrialPlan plan = plan_trial(config, facts, context);
+  CHECK(plan.state == sweeps::TrialState::stale);
+  CHECK(plan.why.find("numerics version was 1, is 2 now") != std::string::npos);
+}
