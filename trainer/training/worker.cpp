@@ -23,7 +23,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// At most this often a progress event.
+/// A trial of no more steps reports each of them, so that two runs can be compared step by step.
+constexpr std::int64_t kStepsAllReported = 2000;
+/// At most this often a progress event of a longer trial, and a line of the log.
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
 std::string numerics_of(const sweeps::TrialFile& trial) {
@@ -98,11 +100,12 @@ class TrialRun {
   void progress(std::int64_t step, std::int64_t of, double loss) {
     loss_sum_ += loss;
     ++loss_steps_;
+    if (of <= kStepsAllReported) events_.write(sweeps::Progress{step, of, loss});
     const auto now = std::chrono::steady_clock::now();
     if (now - last_progress_ < kProgressEvery && step != of) return;
     last_progress_ = now;
     const double mean = loss_sum_ / static_cast<double>(loss_steps_);
-    events_.write(sweeps::Progress{step, of, mean});
+    if (of > kStepsAllReported) events_.write(sweeps::Progress{step, of, mean});
     log_ << "step " << step << " of " << of << ", loss " << mean << std::endl;
     loss_sum_ = 0;
     loss_steps_ = 0;
