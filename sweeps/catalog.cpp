@@ -2,36 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
 #include <stdexcept>
+#include <vector>
 
+#include "metrics/nearest_word.h"
 #include "sweeps/fields.h"
 
 namespace petlab::sweeps {
-namespace {
-
-// Changes, insertions, deletions and swaps of neighbours.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
-  std::vector<std::size_t> last(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::swap(before, last);
-    std::swap(last, row);
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
-      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) {
-        row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
-      }
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 std::span<const ModuleRow> modules() {
   static const std::vector<ModuleRow> rows = {
@@ -89,18 +66,8 @@ TrialConfig default_config(std::string_view kind) {
 }
 
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
-  // A word that nobody could have meant is not worth the time that long inputs would cost.
-  if (word.empty() || word.size() > 100) return "";
-  const std::string* best = nullptr;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = &candidate;
-    }
-  }
-  return best == nullptr ? "" : *best;
+  const std::vector<std::string_view> known(candidates.begin(), candidates.end());
+  return std::string(metrics::nearest_word(word, known));
 }
 
 }  // namespace petlab::sweeps

@@ -48,8 +48,7 @@ const TaskDeclaration* find_task(std::string_view name);
 /// Throws std::invalid_argument for an unknown kind.
 TrialConfig default_config(std::string_view kind);
 
-/// The word of `candidates` nearest to `word` by edit distance, where it is near enough to be meant
-/// (at most a third of its length, at least one edit); else empty.
+/// metrics::nearest_word for candidates that are strings.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace petlab::sweeps

@@ -251,7 +251,7 @@ exclude:
            "sweep.yaml:11: sweep file: found 'gird', wanted a section: sweep, about, base, "
            "variants, zip, grid, when, exclude (nearest: grid)",
            "sweep.yaml:13: zip: found 1 values of training.batch_size, wanted 2 as of seed",
-           "sweep.yaml:15: exclude.variant: found 'c', wanted the name of a variant (nearest: a)",
+           "sweep.yaml:15: exclude.variant: found 'c', wanted the name of a variant",
        });
 }
 
