@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Backbones and data that cannot be used: what `petlab run` says, and that the rest of the sweep goes
+on. usage: bad_inputs.py FOLDER_OF_PROGRAMS; trains with petlab-trainer.
+"""
+import tiny_world
+from tiny_world import CONFIG, SWEEP, TASK, TinyWorld, bert_shapes, write_safetensors
+
+
+class BadInputs(TinyWorld):
+    def setUp(self):
+        super().setUp()
+        # One trial that is good whatever the case spoils, one that uses what it spoils.
+        self.write("good/config.json", (self.root / "tiny/config.json").read_bytes())
+        self.write("good/vocab.txt", (self.root / "tiny/vocab.txt").read_bytes())
+        self.write("good/model.safetensors", (self.root / "tiny/model.safetensors").read_bytes())
+        for part in ("train", "dev", "test"):
+            self.write(f"good-{part}.tsv", (self.root / f"films-{part}.tsv").read_bytes())
+        self.write("good.yaml", TASK.replace("films", "good"))
+        self.use_task("films.yaml")
+
+    def use_task(self, task):
+        self.write("sweep.yaml", SWEEP.replace("mask_learning_rate: 5e-2", "warmup_ratio: 0.1") +
+                   "variants:\n  good: {backbone: ./good, task: good.yaml}\n"
+                   f"  spoilt: {{task: {task}}}\n")
+
+    def check(self, reason, mend):
+        """The spoilt trial has failed for `reason`; after `mend` it is trained, the good one is not
+        trained again."""
+        done = self.run_sweep(slots=1)
+        spoilt, = self.query("SELECT trial_id, reason FROM attempts JOIN trials ON "
+                             "trials.key = attempts.trial WHERE outcome = 'failed'")
+        self.assertEqual(spoilt["reason"].replace(str(self.root), "ROOT"), reason)
+        self.assertEqual(done.code, 1, done)
+        self.assertEqual(done.out, "")
+        self.assertIn(f"\n{spoilt['trial_id']} failed: attempt 1 failed: {reason}\n", done.err)
+        self.assertTrue(done.err.endswith("1 failed\n") or "1 failed, " in done.err, done)
+        states = "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1"
+        self.assertEqual(self.query(states), [{"outcome": "failed", "n": 1},
+                                              {"outcome": "finished", "n": 1}])
+        # It stays failed until the user says otherwise, and never with exit code 0.
+        self.assertEqual(self.run_sweep(slots=1).code, 1)
+        self.assertEqual(sum(row["n"] for row in self.query(states)), 2)
+        mend()
+        done = self.run_sweep("--rerun", "failed", slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(states)[-1], {"outcome": "finished", "n": 2})
+
+    def mend_file(self, name):
+        content = (self.root / name).read_bytes()
+        return lambda: self.write(name, content)
+
+    def test_a_data_file_that_is_empty(self):
+        mend = self.mend_file("films-train.tsv")
+        self.write("films-train.tsv", "")
+        self.check("ROOT/films-train.tsv: is empty, wanted examples", mend)
+
+    def test_a_label_that_is_not_known(self):
+        mend = self.mend_file("films-dev.tsv")
+        self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
+        self.check("ROOT/films-dev.tsv:3: label 'super' is not known, wanted one of poor, fine",
+                   mend)
+
+    def test_a_score_that_is_no_number(self):
+        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
+                                                                         "score: grade")
+                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1", "pearson")
+                   .replace("[accuracy]", "[pearson]"))
+        for part in ("train", "dev", "test"):
+            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
+                f"{i * 0.5}\tthe film is {'very ' * (i % 4)}good\n" for i in range(12)))
+        mend = self.mend_file("grades-test.tsv")
+        self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
+        self.use_task("grades.yaml")
+        self.check("ROOT/grades-test.tsv:3: score '1,5' is no finite number", mend)
+
+    def test_text_that_is_not_utf8(self):
+        mend = self.mend_file("films-train.tsv")
+        self.write("films-train.tsv", b"label\tsentence\nfine\tthe film\npoor\tthe \xff film\n")
+        self.check("ROOT/films-train.tsv:3: byte 10 of the line is not UTF-8 (0xFF)", mend)
+
+    def test_a_glue_file_that_is_missing_is_named_with_its_source(self):
+        rows = "".join(f"{i}\tis it good\tthe film is {'good' if i % 3 else 'bad'}\t"
+                       f"{'entailment' if i % 3 else 'not_entailment'}\n" for i in range(12))
+        header = "index\tquestion\tsentence\tlabel\n"
+        self.write("data/glue/QNLI/dev.tsv", header + rows)
+        self.use_task("qnli")
+        self.check("task qnli: glue/QNLI/train.tsv is in none of the folders ROOT/data, "
+                   "ROOT/home/data; it comes from the official GLUE files, "
+                   "gluebenchmark.com/tasks, unpacked to a data folder as glue/QNLI (PETLAB_DATA "
+                   "names another folder)",
+                   lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
+
+    # A backbone with other weights is another trial: it is new, and nothing is rerun.
+    def check_backbone(self, reason):
+        done = self.run_sweep(slots=1)
+        self.assertEqual(done.code, 1, done)
+        self.assertIn(f" failed: attempt 1 failed: {reason}\n", done.err)
+        write_safetensors(self.root / "tiny/model.safetensors", bert_shapes(CONFIG))
+        done = self.run_sweep(slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1"),
+                         [{"outcome": "failed", "n": 1}, {"outcome": "finished", "n": 2}])
+
+    def test_weights_that_are_cut_off(self):
+        file = self.root / "tiny/model.safetensors"
+        file.write_bytes(file.read_bytes()[:-100])
+        self.check_backbone("ROOT/tiny/model.safetensors: tensor "
+                            "encoder.layer.1.output.LayerNorm.bias: its data end at byte 17856, "
+                            "beyond the file, which holds 17756 bytes of data")
+
+    def test_a_weight_of_a_wrong_shape(self):
+        shapes = bert_shapes(CONFIG) | {"encoder.layer.1.output.dense.weight": (16, 20)}
+        write_safetensors(self.root / "tiny/model.safetensors", shapes)
+        self.check_backbone("ROOT/tiny/model.safetensors: tensor "
+                            "encoder.layer.1.output.dense.weight: found [16, 20], wanted [16, 24]")
+
+
+if __name__ == "__main__":
+    tiny_world.main()

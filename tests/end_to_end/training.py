@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Sweeps trained by petlab-trainer under `petlab run`: artifacts, repetition, kills, exit codes.
+
+usage: training.py FOLDER_OF_PROGRAMS
+"""
+import json
+import os
+import signal
+import struct
+import time
+
+import tiny_world
+from tiny_world import SWEEP, TASK, TRAINER, VARIANTS, WORDS, TinyWorld
+
+METRICS = ("SELECT trial_id, step, split, task, name, value FROM results "
+           "ORDER BY 1, 2, 3, 4, 5")
+# A regression task too: its metrics have digits that could differ.
+TRIALS = """  module: {share: true, mask: learned, sparsity_ratio: 0.5}
+grid:
+  task: [films.yaml, grades.yaml]
+  seed: [1, 2]
+"""
+
+
+class Training(TinyWorld):
+    def setUp(self):
+        super().setUp()
+        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
+                                                                         "score: grade")
+                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1",
+                                                                  "pearson, spearman")
+                   .replace("[accuracy]", "[pearson]"))
+        for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
+            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
+                f"{(i * 7 + rows) % 11 / 4}\tthe film is " + " ".join(
+                    ["good"] * ((i * 7 + rows) % 11) + [WORDS[i % 9]]) + "\n" for i in range(rows)))
+        self.write("sweep.yaml", SWEEP.replace("  task: films.yaml\n", "") + TRIALS)
+
+    def train(self, where):
+        done = self.run_sweep("--db", f"{where}.db", "--runs", where)
+        self.assertEqual(done.code, 0, done)
+        return done
+
+    def losses(self, runs):
+        """(trial, step) -> loss over all attempts of each trial; a step that was done again after a
+        kill has the same."""
+        found = {}
+        for folder in self.attempt_folders(runs):
+            for event in self.events(folder):
+                if event["type"] == "progress":
+                    key = folder.parent.name, event["step"]
+                    self.assertEqual(found.setdefault(key, event["loss"]), event["loss"], key)
+        return found
+
+    def test_an_artifact_has_the_bits_of_the_formula_and_gives_its_trials_metrics(self):
+        self.train("runs")
+        d, bottleneck, layers = 16, 4, 2
+        # bit-level storage of a shared adapter with a mask a layer: 32 bits a weight or bias of the
+        # prototype, one bit an element of each mask (biases have none).
+        weights = 2 * d * bottleneck
+        values, masks = 32 * (weights + d + bottleneck), weights * layers
+        folders = self.attempt_folders("runs")
+        self.assertEqual(len(folders), 4)
+        for folder in folders:
+            file = folder / "artifact.petl"
+            storage = self.petlab("storage", file, "--json")
+            self.assertEqual(storage.code, 0, storage)
+            said = json.loads(storage.out)
+            self.assertEqual(said["bls_bits"], values + masks)
+            self.assertEqual(said["stored_bits"], values + masks)
+            for parts in ("bls_parts", "stored_parts"):
+                self.assertEqual(said[parts], {"values": values, "masks": masks})
+            self.assertEqual(said["file_bytes"], file.stat().st_size)
+            # The file itself, read here by docs/artifact.md.
+            data = file.read_bytes()
+            count, header = struct.unpack_from("<IQ", data, 12)
+            sections = {}
+            end = 32 + 24 * count + header
+            for row in range(count):
+                kind, _, offset, bits = struct.unpack_from("<IIQQ", data, 32 + 24 * row)
+                sections[kind] = bits
+                self.assertEqual(offset, (end + 7) // 8 * 8)
+                end = offset + (bits + 7) // 8
+            self.assertEqual(end, len(data))
+            self.assertEqual((sections[1], sections[2]), (values, masks))
+            self.assertEqual(sections[3], said["not_counted"]["head"])
+            self.assertEqual(set(sections), {1, 2, 3})
+            # A fresh process gives what the database has, to the last digit.
+            task = json.loads((folder / "trial.json").read_text())["tasks"][0]["name"]
+            for split in ("test", "validation"):
+                predicted = self.petlab("predict", "--artifact", file, "--task", f"{task}.yaml",
+                                        "--split", split, "--threads", "1", program=TRAINER)
+                self.assertEqual(predicted.code, 0, predicted)
+                result = json.loads(predicted.out)
+                recorded = {row["name"]: row["value"] for row in self.query(
+                    f"SELECT name, value FROM results WHERE trial_id = '{folder.parent.name}' AND "
+                    f"split = '{split}' AND step = {result['step']} AND name != 'loss'", "runs.db")}
+                self.assertEqual(len(recorded), 2)
+                self.assertEqual(result["metrics"], recorded)
+
+    def test_the_same_trials_again_have_the_same_losses_and_metrics(self):
+        self.train("one")
+        self.train("two")
+        losses = self.losses("one")
+        # 4 trials of 3 epochs of 4 steps, each step with its loss.
+        self.assertEqual(len(losses), 4 * 12)
+        self.assertEqual(losses, self.losses("two"))
+        metrics = self.query(METRICS, "one.db")
+        self.assertEqual(len(metrics), 4 * (3 * 3 + 2))
+        self.assertEqual(metrics, self.query(METRICS, "two.db"))
+
+    def test_killed_workers_and_orchestrators_change_no_digit(self):
+        text = (self.root / "sweep.yaml").read_text().replace(
+            "epochs: 3", "epochs: 40, checkpoint_every: 7")
+        self.write("sweep.yaml", text)
+        self.train("whole")
+        whole = self.losses("whole")
+        self.assertEqual(len(whole), 4 * 160)
+        words = ["run", "sweep.yaml", "--slots", "2", "--retry-delay", "10ms", "--retries", "99",
+                 "--db", "killed.db", "--runs", "killed"]
+        kills = 0
+        for victims in ("worker", "orchestrator", "both"):
+            process = self.start(*words)
+            found = self.await_steps(process)
+            if found is None:
+                break
+            if victims != "orchestrator":
+                os.kill(found, signal.SIGKILL)
+            if victims != "worker":
+                process.kill()
+                self.assertEqual(self.end(process).code, -signal.SIGKILL)
+            else:
+                # It goes on by itself; enough of it for the next kill to meet work.
+                self.await_steps(process, new=True)
+                process.send_signal(signal.SIGTERM)
+                self.assertIn(self.end(process).code, (0, 3))
+            kills += 1
+        done = self.petlab(*words)
+        self.assertEqual(done.code, 0, done)
+        self.assertGreaterEqual(kills, 2)
+        outcomes = {row["outcome"]: row["n"] for row in self.query(
+            "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1", "killed.db")}
+        self.assertEqual(outcomes["finished"], 4)
+        self.assertGreaterEqual(sum(outcomes.values()), 6)
+        self.assertGreaterEqual(len(self.query(
+            "SELECT 1 AS one FROM attempts WHERE resume_step > 0", "killed.db")), 1)
+        self.assertEqual(self.query(METRICS, "killed.db"), self.query(METRICS, "whole.db"))
+        self.assertEqual(self.losses("killed"), whole)
+
+    def await_steps(self, process, new=False, runs="killed"):
+        """Waits until an open attempt reported a checkpoint and its worker's pid is known: that pid.
+        None where the run is over first."""
+        known = set(self.attempt_folders(runs)) if new else set()
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit:
+            if process.poll() is not None:
+                return None
+            for folder in self.attempt_folders(runs):
+                lines = [] if folder in known else self.events(folder)
+                types = {line["type"] for line in lines}
+                alive = lines and os.path.exists(f"/proc/{lines[0]['pid']}")
+                if "checkpoint" in types and not types & {"finished", "failed"} and alive:
+                    return lines[0]["pid"]
+            time.sleep(0.005)
+        self.fail("no attempt came to a checkpoint within a minute")
+
+    def test_a_disk_that_is_full_at_a_checkpoint_fails_trials_that_can_be_trained_again(self):
+        self.train("whole")
+        disk = self.small_disk("1m")
+        ballast = self.fill(disk, 24)
+        done = self.run_sweep("--db", "full.db", "--runs", disk / "runs")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn(": cannot write: No space left on device\n", done.err)
+        ballast.unlink()
+        done = self.run_sweep("--db", "full.db", "--runs", disk / "runs", "--rerun", "failed")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(METRICS, "full.db"), self.query(METRICS, "whole.db"))
+
+    def test_a_second_run_trains_nothing_and_its_report_is_the_same(self):
+        self.write("sweep.yaml", SWEEP + VARIANTS)
+        first = self.run_sweep("--json")
+        self.assertEqual(first.code, 0, first)
+        self.assertEqual(json.loads(first.out.splitlines()[-1])["trained"], 4)
+        report = ["report", "sweep", "--sweep", "tiny", "--db", "sweep.db"]
+        before = {name: self.petlab(*report, "--format", name)
+                  for name in ("terminal", "markdown", "csv", "html")}
+        for name, done in before.items():
+            self.assertEqual(done.code, 0, (name, done))
+        self.assertIn("4 of 4 trials done", before["terminal"].out)
+        attempts = self.attempt_folders()
+        second = self.run_sweep("--json")
+        self.assertEqual(second.code, 0, second)
+        self.assertEqual(json.loads(second.out.splitlines()[-1])["trained"], 0)
+        self.assertEqual(self.attempt_folders(), attempts)
+        for name, done in before.items():
+            self.assertEqual(self.petlab(*report, "--format", name).out, done.out, name)
+
+    def test_a_failing_trial_ends_the_run_with_1_and_ctrl_c_twice_with_3(self):
+        self.write("sweep.yaml", SWEEP.replace("mask_learning_rate: 5e-2", "max_grad_norm: 0") +
+                   "variants:\n  good: {}\n"
+                   "  explodes: {module.kind: full_finetuning, training.learning_rate: 1e30}\n")
+        done = self.run_sweep()
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("1 failed", done.err.splitlines()[-1])
+
+        self.write("long.yaml", SWEEP.replace("epochs: 3", "epochs: 100000")
+                   .replace("mask_learning_rate: 5e-2", "checkpoint_every: 5"))
+        process = self.start("run", "long.yaml", "--slots", "1")
+        self.assertIsNotNone(self.await_steps(process, runs="long.runs"))
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        # Once: what runs is finished, which this trial will not be for an hour.
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        stopped = self.end(process)
+        self.assertEqual(stopped.code, 3, stopped)
+        self.assertIn("interrupted: the same command goes on where this stopped\n", stopped.err)
+        last, = self.query("SELECT outcome, checkpoint_step FROM attempts", "long.db")
+        self.assertEqual(last["outcome"], "stopped")
+        self.assertGreater(last["checkpoint_step"], 0)
+        plan = self.petlab("plan", "long.yaml")
+        self.assertIn(f"goes on from step {last['checkpoint_step']} of attempt 1", plan.out)
+
+
+if __name__ == "__main__":
+    tiny_world.main()
