@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Backbones and data that cannot be used: what `petlab run` says, and that the rest of the sweep goes
-on. usage: bad_inputs.py FOLDER_OF_PROGRAMS; trains with petlab-trainer.
+"""Backbones and data that cannot be used: what `petlab run` says, and that the rest goes on.
+
+usage: bad_inputs.py FOLDER_OF_PROGRAMS; trains with petlab-trainer.
 """
 import tiny_world
 from tiny_world import CONFIG, SWEEP, TASK, TinyWorld, bert_shapes, write_safetensors

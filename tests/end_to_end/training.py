@@ -195,6 +195,21 @@ class Training(TinyWorld):
         for name, done in before.items():
             self.assertEqual(self.petlab(*report, "--format", name).out, done.out, name)
 
+    def test_a_trial_of_another_numerics_version_is_stale(self):
+        self.write("sweep.yaml", SWEEP)
+        self.assertEqual(self.run_sweep().code, 0)
+        described = json.loads(self.petlab("--describe", program=TRAINER).out)
+        self.assertIn("\n      1 done\n", self.petlab("plan", "sweep.yaml").out)
+        version = described["numerics"]
+        described["numerics"] = f"{version}-next"
+        worker = self.write("next-trainer", f"#!/bin/sh\necho '{json.dumps(described)}'\n")
+        worker.chmod(0o755)
+        plan = self.petlab("plan", "sweep.yaml", "--worker", worker)
+        self.assertEqual(plan.code, 0, plan)
+        self.assertIn("\n      1 stale\n", plan.out)
+        self.assertIn(f" numerics version was {version}, is {version}-next now (--rerun stale trains "
+                      "it again)\n", plan.out)
+
     def test_a_failing_trial_ends_the_run_with_1_and_ctrl_c_twice_with_3(self):
         self.write("sweep.yaml", SWEEP.replace("mask_learning_rate: 5e-2", "max_grad_norm: 0") +
                    "variants:\n  good: {}\n"
