@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <future>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -153,12 +154,17 @@ void for_each(const ScoreOptions& options, Streams streams, const Parser& parser
   }
   metrics::LineReader hypotheses = open_lines(options.hypotheses, streams);
   metrics::LineReader references = open_lines(options.references.front(), streams);
-  constexpr std::size_t kRun = 4096;
+  // Long enough for a thread to be worth its start, and one length for any number of threads, so
+  // that of two wrong lines the same one is told.
+  constexpr std::size_t kRun = 16384;
+  const auto read_at_once = options.threads > 1 ? std::launch::async : std::launch::deferred;
   std::vector<typename Parser::Value> predicted(kRun);
   std::vector<typename Parser::Value> gold(kRun);
   for (;;) {
+    auto gold_read =
+        std::async(read_at_once, [&] { return read(references, parser, std::span(gold)); });
     const std::size_t n = read(hypotheses, parser, std::span(predicted));
-    if (read(references, parser, std::span(gold)) != n) {
+    if (gold_read.get() != n) {
       metrics::refuse_line_counts(hypotheses, std::span(&references, 1));
     }
     if (n == 0) break;

@@ -14,10 +14,11 @@ using ColumnsVisitor =
     std::function<void(std::span<const Value> predicted, std::span<const Value> gold)>;
 
 /// Reads the hypotheses' file and the references' side by side in constant memory, a class a line,
-/// and gives runs of labels to `visit`. White space around a label does not count. Throws
-/// metrics::InputError for a file that cannot be read, is empty or not UTF-8, for files of
-/// different lengths and for a line that is no label below `num_labels` (<= metrics::kMaxLabels),
-/// with its number; std::invalid_argument unless there is one file of references.
+/// and gives runs of labels to `visit` on this thread; with options.threads > 1 both files are read
+/// at once. White space around a label does not count. Throws metrics::InputError for a file that
+/// cannot be read, is empty or not UTF-8, for files of different lengths and for a line that is no
+/// label below `num_labels` (<= metrics::kMaxLabels), with its number; std::invalid_argument unless
+/// there is one file of references.
 void for_each_labels(const ScoreOptions& options, Streams streams, std::int64_t num_labels,
                      const ColumnsVisitor<std::int32_t>& visit);
 
