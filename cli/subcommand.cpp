@@ -6,12 +6,18 @@
 #include <stdexcept>
 #include <string>
 
+#include "cli/cancel.h"
+#include "cli/explain.h"
 #include "cli/ingest.h"
+#include "cli/logs.h"
 #include "cli/plan.h"
 #include "cli/query.h"
 #include "cli/report.h"
+#include "cli/retry.h"
 #include "cli/run.h"
 #include "cli/score.h"
+#include "cli/status.h"
+#include "cli/stop.h"
 #include "cli/storage.h"
 #include "cli/version.h"
 
@@ -22,6 +28,12 @@ std::span<const Subcommand> subcommands() {
   static const std::vector<Subcommand> table = {
       {"plan", "say how many trials a sweep has, the state of each and why", make_plan},
       {"run", "train what a sweep has left", make_run},
+      {"status", "say where sweeps are and what runs now", make_status},
+      {"explain", "say why a trial is where it is, with its attempts", make_explain},
+      {"logs", "print what a trial's worker printed", make_logs},
+      {"cancel", "take trials out of their sweeps, also while they run", make_cancel},
+      {"retry", "let trials be tried again that have failed or were cancelled", make_retry},
+      {"stop", "ask the runs that go on to finish", make_stop},
       {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},

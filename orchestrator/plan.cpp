@@ -90,15 +90,12 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   }
   // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
   const AttemptFacts* finished = nullptr;
-  bool to_renew = false;
   for (const AttemptFacts& attempt : facts.attempts) {
-    if (attempt.outcome != Outcome::finished) continue;
-    to_renew =
-        attempt.attempt.number <= facts.retried_after && !difference(attempt, context).empty();
-    if (to_renew) continue;
-    finished = &attempt;
-    break;
+    if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
   }
+  const bool to_renew = finished != nullptr && finished->attempt.number <= facts.retried_after &&
+                        !difference(*finished, context).empty();
+  if (to_renew) finished = nullptr;
   if (last.outcome == Outcome::open) {
     const Liveness alive = context.liveness(last);
     if (alive != Liveness::dead) {

@@ -47,6 +47,7 @@ Run::Run(boost::asio::io_context& loop, results::Store& store, Launcher& launche
 Run::~Run() = default;
 RunResult Run::execute() { return impl_->execute(); }
 void Run::interrupt() { impl_->interrupt(1); }
+void Run::finish() { impl_->finish(); }
 void Run::terminate() { impl_->interrupt(2); }
 
 Run::Impl::Impl(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
@@ -117,6 +118,10 @@ void Run::Impl::interrupt(int at_least) {
   }
 }
 
+void Run::Impl::finish() {
+  if (phase_ == Phase::running) interrupt(1);
+}
+
 void Run::Impl::start() {
   data_digests_ = known_data_digests(sweep_.tasks, locations_.data_folders, locations_.cache());
   const Recovered recovered =
@@ -130,6 +135,7 @@ void Run::Impl::start() {
     trials_[trial].what = &sweep_.trials[trial];
     by_id_[sweep_.trials[trial].id.value] = trial;
   }
+  decisions_version_ = store_.read().data_version();
   plan_all();
   tick();
 }
@@ -185,6 +191,9 @@ void Run::Impl::plan_all() {
   estimate_durations(facts);
   // From the last to the first: adding the best last is what the schedule does fastest.
   for (std::size_t trial = all.size(); trial-- > 0;) {
+    trials_[trial].cancelled = facts[trial].cancelled;
+    if (facts[trial].cancelled) cancelled_.insert(trial);
+    trials_[trial].retried_after = facts[trial].retried_after;
     settle_plan(trial, plan_trial(trials_[trial].what->config, facts[trial], how));
   }
 }
@@ -266,6 +275,64 @@ void Run::Impl::look_elsewhere() {
   }
 }
 
+// What `petlab cancel` and `petlab retry` have stored since.
+void Run::Impl::look_at_decisions() {
+  const std::int64_t version = store_.read().data_version();
+  if (version == decisions_version_) return;
+  decisions_version_ = version;
+  std::set<std::size_t> cancelled;
+  for (const results::Decided& decision : store_.read().decided()) {
+    const auto found = by_id_.find(decision.trial_id);
+    if (found == by_id_.end()) continue;
+    if (decision.cancelled) cancelled.insert(found->second);
+    decided(found->second, decision.cancelled, decision.retried_after);
+  }
+  for (const std::size_t trial : std::set<std::size_t>(cancelled_)) {
+    if (!cancelled.contains(trial)) decided(trial, false, trials_[trial].retried_after);
+  }
+  cancelled_ = std::move(cancelled);
+}
+
+void Run::Impl::decided(std::size_t trial, bool cancelled, std::int64_t retried_after) {
+  Trial& entry = trials_[trial];
+  if (entry.cancelled == cancelled && entry.retried_after == retried_after) return;
+  entry.cancelled = cancelled;
+  entry.retried_after = retried_after;
+  const std::string& id = entry.what->id.value;
+  if (entry.standing == Standing::elsewhere) return;  // planned with the others
+  if (entry.standing == Standing::taken) {
+    if (cancelled) cancel_taken(trial);
+    return;
+  }
+  if (entry.standing == Standing::waiting) schedule_.remove(trial);
+  if (entry.standing == Standing::settled) {
+    --state_counts_[static_cast<std::size_t>(entry.plan.state)];
+  }
+  const TrialState before = entry.plan.state;
+  settle_plan(trial, plan_trial(entry.what->config, facts_of({trial}).front(), context()));
+  if (entry.plan.state == before) return;
+  if (entry.standing == Standing::waiting) {
+    observer_.note(fmt::format("{} waits again: {}", id, entry.plan.why));
+  } else {
+    observer_.trial_over(id, entry.plan.state, entry.plan.why);
+  }
+}
+
+// Of a worker that has several trials the whole is stopped: the others go on from their
+// checkpoints.
+void Run::Impl::cancel_taken(std::size_t trial) {
+  for (Live& live : live_) {
+    if (live.trial != trial || live.over) continue;
+    live.verdict = Verdict::cancelled;
+    SlotState& slot = slots_.at(live.slot);
+    if (!live.launched || !slot.worker || slot.end || slot.asked_to_stop) continue;
+    slot.asked_to_stop = true;
+    slot.asked_at = Clock::now();
+    slot.worker->stop();
+    slot.worker->close();
+  }
+}
+
 void Run::Impl::tick() {
   tick_timer_.expires_after(kTick);
   tick_timer_.async_wait([this](const boost::system::error_code& error) {
@@ -275,6 +342,7 @@ void Run::Impl::tick() {
       if (live.launched) dirty_.insert(&live);
     }
     check_limits();
+    if (phase_ == Phase::running || phase_ == Phase::finishing) look_at_decisions();
     report(false);
     tick();
   });

@@ -108,6 +108,8 @@ class Run {
   /// From the loop. The first call: no new trials, the running ones are finished. The second: they
   /// write a checkpoint and stop. The third: they are killed.
   void interrupt();
+  /// As the first interrupt, however often it is called (`petlab stop`).
+  void finish();
   /// At least as hard as the second interrupt (SIGTERM, SIGHUP).
   void terminate();
 

@@ -27,6 +27,7 @@ class Run::Impl {
 
   RunResult execute();
   void interrupt(int at_least);
+  void finish();
 
  private:
   enum class Phase { running, finishing, stopping, killing };
@@ -36,10 +37,12 @@ class Run::Impl {
     const sweeps::SweepTrial* what = nullptr;
     TrialPlan plan;
     Standing standing = Standing::settled;
+    bool cancelled = false;  // as the user had decided when this run looked last
+    std::int64_t retried_after = 0;
   };
 
   // Why this run ends a worker itself.
-  enum class Verdict { none, timed_out, stalled, protocol };
+  enum class Verdict { none, timed_out, stalled, protocol, cancelled };
 
   // An attempt that this run has claimed and that is not over.
   struct Live {
@@ -87,6 +90,9 @@ class Run::Impl {
   void settle_plan(std::size_t trial, TrialPlan plan);
   void estimate_durations(const std::vector<results::TrialFacts>& facts);
   void look_elsewhere();
+  void look_at_decisions();
+  void decided(std::size_t trial, bool cancelled, std::int64_t retried_after);
+  void cancel_taken(std::size_t trial);
   void tick();
   void check_limits();
   bool finished() const;
@@ -105,7 +111,7 @@ class Run::Impl {
   void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
   void conclude_worker(SlotState& slot, results::Batch& batch);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
-  void give_ready_back(SlotState& slot, results::Batch& batch);
+  void give_ready_back(SlotState& slot, bool all, results::Batch& batch);
   void settle_over(std::size_t trial, TrialPlan plan);
   void take_out(Live& live, SlotState& slot);
   void front_changed(SlotState& slot);
@@ -142,9 +148,11 @@ class Run::Impl {
   std::map<std::string, SlotState> slots_;
   std::vector<Live*> launched_;                          // whose launch is not in the database yet
   std::vector<std::pair<std::size_t, TrialPlan>> over_;  // settled when the batch is committed
+  std::set<std::size_t> cancelled_;                      // as of the last look
   std::set<std::size_t> elsewhere_;
   std::size_t unknown_elsewhere_ = 0;  // of these, on other hosts
   std::int64_t seen_version_ = 0;
+  std::int64_t decisions_version_ = -1;
   std::int64_t finished_here_ = 0;
   std::vector<std::int64_t> state_counts_ = std::vector<std::int64_t>(8, 0);
   Clock::time_point reported_;

@@ -109,11 +109,14 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   options.owner = to_string(new_owner());
   options.slots = request.slots > 0 ? request.slots : usable_cores();
   options.worker_numerics = describe_worker(request.worker, kDescribeTimeout).numerics;
+  asio::io_context loop;
+  // Before others can find this process by its lock: from here on signals wait for the loop.
+  asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
+  signals.add(SIGUSR1);
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
   results::Store store(request.database);
   record(store, request.runs, sweep);
 
-  asio::io_context loop;
   LocalOptions local;
   local.worker = request.worker;
   local.one_process_a_trial = request.one_process_a_trial;
@@ -125,12 +128,13 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   local.grace = options.grace;
   const std::unique_ptr<Launcher> launcher = make_local_launcher(loop, std::move(local));
   Run run(loop, store, *launcher, sweep, locations, options, observer);
-  asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
       if (signal == SIGINT) {
         run.interrupt();
+      } else if (signal == SIGUSR1) {
+        run.finish();
       } else {
         run.terminate();
       }

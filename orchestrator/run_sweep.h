@@ -24,8 +24,8 @@ struct RunRequest {
 
 /// Runs a sweep on this machine until it is over: makes the folders, takes this orchestrator's
 /// lock, records the sweep, clears up after the dead, runs. SIGINT counts as Run::interrupt(),
-/// SIGTERM and SIGHUP as Run::terminate(). SIGPIPE is ignored from here on. Throws what its parts
-/// throw.
+/// SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(). SIGPIPE is ignored from here
+/// on. Throws what its parts throw.
 RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);

@@ -23,6 +23,7 @@ namespace {
 constexpr double kAheadSeconds = 0.05;
 constexpr double kMostAhead = 64;
 constexpr int kLaunchFailuresThatStop = 3;
+constexpr const char* kCancelled = "petlab cancel";
 // Of one attempt in one turn, so that one that floods its events does not keep the others waiting.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
@@ -52,8 +53,11 @@ void Run::Impl::turn() {
   if (claiming) acquire_slots();
   std::vector<std::pair<SlotState*, std::size_t>> chosen;
   if (claiming) choose(chosen);
-  const bool drop_ready = !claiming && std::any_of(slots_.begin(), slots_.end(), [](const auto& e) {
-    return !e.second.ready.empty();
+  const bool drop_ready = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+    const auto& ready = entry.second.ready;
+    return std::any_of(ready.begin(), ready.end(), [&](const Live* live) {
+      return !claiming || live->verdict == Verdict::cancelled;
+    });
   });
   if (has_turn() || !chosen.empty() || drop_ready) {
     std::vector<Live*> claimed;
@@ -62,7 +66,7 @@ void Run::Impl::turn() {
     read_events(batch);
     for (auto& [name, slot] : slots_) {
       if (slot.end) conclude_worker(slot, batch);
-      if (!claiming) give_ready_back(slot, batch);
+      give_ready_back(slot, !claiming, batch);
     }
     for (const auto& [slot, trial] : chosen) claim(*slot, trial, batch, claimed);
     fault_point("before_commit");
@@ -181,6 +185,9 @@ void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
       its.outcome = Outcome::stalled;
       its.reason = fmt::format("reported nothing for {:.6g} s (--no-progress-limit)",
                                std::chrono::duration<double>(*options_.no_progress_limit).count());
+    } else if (live->verdict == Verdict::cancelled) {
+      its.outcome = Outcome::cancelled;
+      its.reason = kCancelled;
     } else if (slot.asked_to_stop) {
       its.outcome = Outcome::stopped;
       its.reason = "asked to stop";
@@ -201,7 +208,10 @@ void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
     results::Ending its = ending;
     its.outcome = Outcome::never_started;
     its.reason += " before this trial began";
-    if (live->verdict == Verdict::timed_out || live->verdict == Verdict::stalled) {
+    if (live->verdict == Verdict::cancelled) {
+      its.outcome = Outcome::cancelled;
+      its.reason = kCancelled;
+    } else if (live->verdict == Verdict::timed_out || live->verdict == Verdict::stalled) {
       its.outcome = live->verdict == Verdict::stalled ? Outcome::stalled : Outcome::timed_out;
       its.reason = "the worker never began it";
     }
@@ -230,12 +240,15 @@ void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const st
   if (!any_left) problem_ = message;
 }
 
-// Claims that were not given to a worker yet, when no more trials are to begin.
-void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
-  for (Live* live : std::exchange(slot.ready, {})) {
+// Claims that were not given to a worker yet: all when no more trials are to begin, else those that
+// the user took out.
+void Run::Impl::give_ready_back(SlotState& slot, bool all, results::Batch& batch) {
+  for (Live* live : std::deque<Live*>(slot.ready)) {
+    const bool cancelled = live->verdict == Verdict::cancelled;
+    if (!all && !cancelled) continue;
     results::Ending ending;
-    ending.outcome = Outcome::never_started;
-    ending.reason = "the run was stopped before it began";
+    ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
+    ending.reason = cancelled ? kCancelled : "the run was stopped before it began";
     ending.time = wall_clock_seconds();
     conclude_attempt(*live, ending, batch);
     take_out(*live, slot);

@@ -123,12 +123,21 @@ struct TrialFacts {
   bool cancelled = false;
   /// Attempts up to this number do not count against the limit of failures (`petlab retry`).
   std::int64_t retried_after = 0;
+  /// The finished attempt that the views follow; absent: none finished.
+  std::optional<std::int64_t> result_attempt;
   std::vector<AttemptFacts> attempts;
 };
 
 /// The version in the object that a worker's `started` carries ({"version": "1", …}); empty where
 /// there is none. Trials whose versions differ have numbers that cannot be compared.
 std::string numerics_version(const std::string& numerics);
+
+/// What the user decided on a trial: only trials that are cancelled or were allowed a retry.
+struct Decided {
+  std::string trial_id;
+  bool cancelled = false;
+  std::int64_t retried_after = 0;
+};
 
 /// The last `progress` of an attempt.
 struct ProgressFacts {

@@ -134,7 +134,8 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
     Query trial(*connection_,
-                "SELECT key, cancelled, retried_after FROM trials WHERE trial_id = ?1");
+                "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = "
+                "result_attempt) FROM trials WHERE trial_id = ?1");
     Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.trial = ?1 ORDER BY a.number");
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
@@ -143,6 +144,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
         facts.known = true;
         facts.cancelled = trial.integer(1) != 0;
         facts.retried_after = trial.integer(2);
+        facts.result_attempt = trial.maybe_integer(3);
         attempts.with(trial.integer(0));
         while (attempts.step()) facts.attempts.push_back(attempt_from(attempts));
         attempts.again();
@@ -168,6 +170,17 @@ std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
     Query attempt(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE t.trial_id = ?1 AND a.number = ?2");
     if (!attempt.with(trial_id).with(number).step()) return std::nullopt;
     return attempt_from(attempt);
+  });
+}
+
+std::vector<Decided> Reader::decided() const {
+  return reading(*connection_, [&] {
+    std::vector<Decided> all;
+    Query rows(*connection_,
+               "SELECT trial_id, cancelled, retried_after FROM trials WHERE cancelled != 0 OR "
+               "retried_after != 0");
+    while (rows.step()) all.push_back({rows.text(0), rows.integer(1) != 0, rows.integer(2)});
+    return all;
   });
 }
 

@@ -70,6 +70,15 @@ CREATE TABLE metric_values (
   PRIMARY KEY (attempt, seq)) WITHOUT ROWID;
 )sql";
 
+// Also for a database of an earlier state of this version.
+constexpr const char* kDecisions = R"sql(
+CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
+  WHERE cancelled != 0 OR retried_after != 0;
+CREATE TABLE IF NOT EXISTS retries (
+  trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
+  PRIMARY KEY (trial, after_attempt)) WITHOUT ROWID;
+)sql";
+
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
 
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
@@ -180,6 +189,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                               kApplicationId, kSchemaVersion));
     database.exec(kTables);
+    database.exec(kDecisions);
     for (const Field& field : fields()) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
@@ -261,6 +271,7 @@ void add_missing_columns(Connection& connection) {
     return absent;
   };
   connection.guard("add columns for new fields", [&] {
+    connection.exec(kDecisions);
     if (missing().empty()) return;
     connection.exec("BEGIN IMMEDIATE");
     try {

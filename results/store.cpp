@@ -117,13 +117,16 @@ std::int64_t trial_key(Connection& connection, const std::string& trial_id) {
 }
 
 /// Decides which attempts of a trial make its results: the finished one with the lowest number, and
-/// its parents up to the checkpoints that were resumed from.
+/// its parents up to the checkpoints that were resumed from. A decision to retry puts what finished
+/// later in the place of what was there. Follows from the rows alone, in whatever order they came.
 void recount(Connection& connection, std::int64_t trial) {
   Query clear(connection, "UPDATE attempts SET counts_to = NULL WHERE trial = ?1");
   clear.with(trial).run();
   Query finished(connection,
                  "SELECT key, number, parent, resume_seq FROM attempts WHERE trial = ?1 AND "
-                 "event_outcome = 'finished' ORDER BY number LIMIT 1");
+                 "event_outcome = 'finished' AND number > coalesce((SELECT max(after_attempt) FROM "
+                 "retries WHERE trial = ?1 AND after_attempt < (SELECT max(number) FROM attempts "
+                 "WHERE trial = ?1 AND event_outcome = 'finished')), 0) ORDER BY number LIMIT 1");
   if (!finished.with(trial).step()) return;
   std::int64_t key = finished.integer(0);
   std::int64_t number = finished.integer(1);
@@ -383,10 +386,16 @@ void Batch::set_cancelled(const std::string& trial_id, bool cancelled) {
 
 void Batch::allow_retry(const std::string& trial_id, std::int64_t after_attempt) {
   write("record a decision", [&] {
+    const std::int64_t trial = trial_key(*connection_, trial_id);
     Query(*connection_, "UPDATE trials SET retried_after = max(retried_after, ?2) WHERE key = ?1")
-        .with(trial_key(*connection_, trial_id))
+        .with(trial)
         .with(after_attempt)
         .run();
+    Query(*connection_, "INSERT OR IGNORE INTO retries (trial, after_attempt) VALUES (?1, ?2)")
+        .with(trial)
+        .with(after_attempt)
+        .run();
+    recount(*connection_, trial);
   });
 }
 

@@ -110,6 +110,8 @@ class Reader {
   std::vector<AttemptFacts> open_attempts() const;
   /// std::nullopt where there is none.
   std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
+  /// Trials that are cancelled or were allowed a retry.
+  std::vector<Decided> decided() const;
   /// The last progress of every open attempt.
   std::vector<ProgressFacts> progress() const;
   /// The sweep of that name; std::nullopt where there is none.
@@ -187,7 +189,8 @@ class Batch {
   void record_ending(const AttemptRef& attempt, const Ending& ending);
   /// Throws std::invalid_argument for a trial that was not recorded, as does allow_retry.
   void set_cancelled(const std::string& trial_id, bool cancelled);
-  /// Attempts so far no longer count against the limit of failures.
+  /// Attempts up to this one no longer count against the limit of failures, and a later finished
+  /// attempt takes their place in the views.
   void allow_retry(const std::string& trial_id, std::int64_t after_attempt);
 
   // For the ingest (orchestrator/ingest.h), which is the only caller.

@@ -26,6 +26,7 @@ TEST_CASE("A finished trial is stale for a worker of another numerics version, a
   facts.trial_id = attempt.attempt.trial_id;
   facts.known = true;
   facts.attempts = {attempt};
+  facts.result_attempt = 1;
   PlanContext context;
   context.runs = "/nowhere";
   const sweeps::TrialConfig config;

@@ -5,46 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "results/query.h"
+#include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
-#include "tests/support/programs.h"
-#include "tests/support/temp_dir.h"
 
 using namespace petlab;
-using testing::TempDir;
 
 namespace {
 
-// A sweep of the scripted worker: one trial a line of `users`.
-struct Scripted {
-  explicit Scripted(const std::string& users) {
-    folder.write("backbone/config.json",
-                 R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
- "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
- "max_position_embeddings": 64, "type_vocab_size": 2})");
-    folder.write("backbone/model.safetensors", "weights\n");
-    folder.write("backbone/vocab.txt", "[PAD]\n");
-    folder.write("sweep.yaml",
-                 "sweep: scripted\nbase:\n  backbone: ./backbone\n  task: cola\n"
-                 "  module.kind: adapter\nvariants:\n" +
-                     users);
-  }
-  testing::CommandResult petlab(const std::string& words, const std::string& prefix = "") const {
-    return testing::run_command(fmt::format("cd {} && export PETLAB_SLOTS={}/slots; {} {} {}",
-                                            folder.path().string(), folder.path().string(), prefix,
-                                            testing::program("petlab").string(), words));
-  }
-  testing::CommandResult run(const std::string& words = "", const std::string& prefix = "") const {
-    return petlab(fmt::format("run sweep.yaml --slots 2 --retry-delay 10ms --grace 300ms "
-                              "--worker {} {}",
-                              testing::program("scripted-worker").string(), words),
-                  prefix);
-  }
-  std::int64_t number(const std::string& sql) const {
-    return std::get<std::int64_t>(results::query(folder.path() / "sweep.db", sql).rows.at(0).at(0));
-  }
-  TempDir folder;
-};
+using Scripted = testing::ScriptedSweep;
 
 }  // namespace
 

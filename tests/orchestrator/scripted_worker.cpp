@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -145,6 +146,12 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   if (script.misbehaves("error")) throw std::runtime_error("the script says so");
 }
 
+// SCRIPTED_NUMERICS makes it another program.
+std::string numerics() {
+  const char* value = std::getenv("SCRIPTED_NUMERICS");
+  return value == nullptr ? "1" : value;
+}
+
 void named(const char* phase) { ::prctl(PR_SET_NAME, phase); }
 
 void write_checkpoint(const TrialDirectory& directory, EventFile& events, const Script& script,
@@ -176,7 +183,7 @@ void train(const TrialDirectory& directory) {
   started.pid = ::getpid();
   started.worker = "scripted-worker";
   started.version = "1";
-  started.numerics = R"({"version":"1"})";
+  started.numerics = nlohmann::json({{"version", numerics()}}).dump();
   started.data_digests = trial.data_digests;
   events.write(started);
   misbehave(script, "loading", events);
@@ -227,7 +234,10 @@ void train(const TrialDirectory& directory) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--describe") {
-    std::cout << R"({"name": "scripted-worker", "version": "1", "protocol": 1, "numerics": "1"})"
+    std::cout << nlohmann::json({{"name", "scripted-worker"},
+                                 {"version", "1"},
+                                 {"protocol", 1},
+                                 {"numerics", numerics()}})
               << std::endl;
     return 0;
   }

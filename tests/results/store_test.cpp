@@ -201,6 +201,39 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   CHECK_FALSE(f.store.read().attempt_facts("t1", 9));
 }
 
+TEST_CASE("a renewed result takes the place of the old one when it is finished", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const auto finish = [&](std::int64_t number, double value) {
+    const AttemptRef attempt = f.begin(request("t1", number - 1));
+    f.write([&](Batch& b) {
+      const MetricRow row{1, 1, b.series("test", "cola", "accuracy"), value};
+      b.append_metrics(attempt, {&row, 1});
+      b.record_finished(attempt, {}, 1);
+    });
+  };
+  const auto seen = [&] {
+    const auto rows = query(f.file, "SELECT attempt FROM results").rows;
+    REQUIRE(rows.size() == 1);
+    CHECK(f.facts("t1").result_attempt == std::get<std::int64_t>(rows[0][0]));
+    return std::get<std::int64_t>(rows[0][0]);
+  };
+  finish(1, 0.25);
+  finish(2, 0.5);  // a late one: the first counts
+  CHECK(seen() == 1);
+  f.write([&](Batch& b) { b.allow_retry("t1", 2); });
+  CHECK(seen() == 1);
+  finish(3, 0.75);
+  CHECK(seen() == 3);
+  // A second renewal that has not finished does not bring the first result back.
+  f.write([&](Batch& b) { b.allow_retry("t1", 3); });
+  CHECK(seen() == 3);
+  finish(4, 1);
+  CHECK(seen() == 4);
+  REQUIRE(f.store.read().decided().size() == 1);
+  CHECK(f.store.read().decided()[0].retried_after == 3);
+}
+
 TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[results]") {
   Fixture f;
   f.write([](Batch& b) {

@@ -1,0 +1,108 @@
+#include "cli/explain.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <ctime>
+#include <memory>
+#include <ostream>
+#include <sstream>
+
+#include "cli/trial_arguments.h"
+#include "orchestrator/control.h"
+#include "orchestrator/plan.h"
+#include "orchestrator/progress_line.h"
+
+namespace petlab::cli {
+namespace {
+
+struct Arguments : StoredArguments {
+  std::string trial;
+  std::int64_t retries = 2;
+};
+
+std::string time_text(double seconds) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+void print_attempt(std::ostream& out, const results::TrialFacts& facts,
+                   const results::AttemptFacts& attempt) {
+  out << fmt::format("attempt {}: {}", attempt.attempt.number, to_string(attempt.outcome));
+  if (attempt.ended_at) {
+    out << " after " << orchestrator::duration_text(*attempt.ended_at - attempt.begun.time);
+  }
+  if (facts.result_attempt == attempt.attempt.number) out << " (the result)";
+  out << "\n";
+  if (!attempt.reason.empty()) out << "    why: " << attempt.reason << "\n";
+  if (!attempt.kind.empty()) out << "    kind: " << attempt.kind << "\n";
+  out << fmt::format("    begun {} on {} ({}) for sweep {}\n", time_text(attempt.begun.time),
+                     attempt.begun.host, attempt.begun.device, attempt.begun.sweep);
+  if (const auto& resume = attempt.begun.resume) {
+    out << fmt::format("    went on from step {} of attempt {}\n", resume->step, resume->attempt);
+  }
+  if (attempt.checkpoint) {
+    out << fmt::format("    last checkpoint: step {}, {}\n", attempt.checkpoint->step,
+                       attempt.checkpoint->path);
+  }
+  if (!attempt.note.empty()) out << "    note: " << attempt.note << "\n";
+  if (!attempt.log_tail.empty()) {
+    out << "    last lines of its log:\n";
+    std::istringstream lines(attempt.log_tail);
+    for (std::string line; std::getline(lines, line);) out << "      " << line << "\n";
+  }
+}
+
+int explain(const Arguments& arguments, Streams streams) {
+  const std::filesystem::path database = arguments.database_path();
+  const std::filesystem::path runs = arguments.runs_path();
+  const results::Reader reader(database);
+  const std::string id = orchestrator::find_trial(reader, database, arguments.trial);
+  const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
+  const orchestrator::HostIdentity here = orchestrator::this_host();
+  orchestrator::PlanContext context;
+  context.runs = runs;
+  context.retries = arguments.retries;
+  context.liveness = [&](const results::AttemptFacts& attempt) {
+    return orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs), here);
+  };
+  streams.out << "trial " << id << "\n";
+  std::string members;
+  for (const std::string& name : reader.sweep_names()) {
+    const std::optional<results::SweepRow> sweep = reader.sweep(name);
+    if (!sweep) continue;
+    for (const auto& member : sweep->members) {
+      if (member.trial_id != id) continue;
+      // What is done for its own sweep is cached for others: the first is told.
+      if (context.sweep.empty()) context.sweep = name;
+      members += fmt::format("{}{}{}{}", members.empty() ? "" : ", ", name,
+                             member.variant.empty() ? "" : " as ", member.variant);
+    }
+  }
+  if (!members.empty()) streams.out << "sweep: " << members << "\n";
+  const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context);
+  streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), plan.why);
+  if (facts.retried_after > 0) {
+    streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);
+  }
+  streams.out << "folder: " << sweeps::trial_folder(runs, id).string() << "\n";
+  if (const auto row = reader.trial(id)) streams.out << "configuration: " << row->config << "\n";
+  for (const results::AttemptFacts& attempt : facts.attempts) {
+    print_attempt(streams.out, facts, attempt);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_explain(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
+  add_stored_arguments(app, *arguments);
+  app.add_option("--retries", arguments->retries, "as for petlab run")
+      ->check(CLI::NonNegativeNumber);
+  return [arguments, streams] { return explain(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,90 @@
+#include "cli/logs.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "cli/trial_arguments.h"
+#include "orchestrator/control.h"
+
+namespace petlab::cli {
+namespace {
+
+// The log may lie on a network file system, where no watch tells of changes.
+constexpr auto kLookAgain = std::chrono::milliseconds(200);
+
+struct Arguments : StoredArguments {
+  std::string trial;
+  std::int64_t attempt = 0;  // 0: the last
+  bool follow = false;
+};
+
+// Prints what is behind `offset`, and moves it.
+void print_from(const std::filesystem::path& log, std::streamoff& offset, std::ostream& out) {
+  std::ifstream in(log, std::ios::binary);
+  if (!in || !in.seekg(offset)) return;
+  char buffer[65536];
+  while (in.read(buffer, sizeof buffer), in.gcount() > 0) {
+    out.write(buffer, in.gcount());
+    offset += in.gcount();
+  }
+  out.flush();
+}
+
+int logs(const Arguments& arguments, Streams streams) {
+  const std::filesystem::path database = arguments.database_path();
+  const std::filesystem::path runs = arguments.runs_path();
+  const results::Reader reader(database);
+  const std::string id = orchestrator::find_trial(reader, database, arguments.trial);
+  const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
+  if (facts.attempts.empty()) {
+    throw std::invalid_argument(fmt::format("trial {} has no attempt yet", id));
+  }
+  const std::int64_t number =
+      arguments.attempt > 0 ? arguments.attempt : facts.attempts.back().attempt.number;
+  if (!reader.attempt_facts(id, number)) {
+    throw std::invalid_argument(fmt::format("trial {} has no attempt {}, the last is {}", id,
+                                            number, facts.attempts.back().attempt.number));
+  }
+  const std::filesystem::path log = sweeps::TrialDirectory(runs, id, number).log();
+  const orchestrator::HostIdentity here = orchestrator::this_host();
+  const auto goes_on = [&] {
+    const auto attempt = reader.attempt_facts(id, number);
+    return attempt && attempt->outcome == results::Outcome::open &&
+           orchestrator::liveness(attempt->begun, orchestrator::locks_folder(runs), here) !=
+               orchestrator::Liveness::dead;
+  };
+  std::streamoff offset = 0;
+  // Looked at before the log is read: what is printed last is read after the end.
+  bool more = arguments.follow && goes_on();
+  print_from(log, offset, streams.out);
+  while (more && streams.out) {
+    std::this_thread::sleep_for(kLookAgain);
+    more = goes_on();
+    print_from(log, offset, streams.out);
+  }
+  if (offset == 0) {
+    streams.err << fmt::format("trial {}, attempt {}: the worker has printed nothing\n", id,
+                               number);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_logs(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
+  app.add_flag("-f,--follow", arguments->follow, "go on until the attempt is over");
+  app.add_option("--attempt", arguments->attempt, "number of the attempt (default: the last)")
+      ->check(CLI::PositiveNumber);
+  add_stored_arguments(app, *arguments);
+  return [arguments, streams] { return logs(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

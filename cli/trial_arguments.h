@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace petlab::cli {
+
+/// The options of commands on what a database has already.
+struct StoredArguments {
+  std::string database;
+  std::string runs;
+  std::string file;  // a sweep file beside which both are; only where the command takes one
+
+  /// What the user named, else beside the sweep file, else petlab.db in this folder. Throws
+  /// std::invalid_argument where there is none.
+  std::filesystem::path database_path() const;
+  /// Absolute: what the user named, else beside the database, with its name.
+  std::filesystem::path runs_path() const;
+};
+
+/// --db and --runs.
+void add_stored_arguments(CLI::App& app, StoredArguments& arguments);
+
+/// The one command line word for a sweep file, optional.
+void add_file_argument(CLI::App& app, StoredArguments& arguments);
+
+}  // namespace petlab::cli

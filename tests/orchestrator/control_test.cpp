@@ -1,0 +1,210 @@
+// What a user does from another terminal, with the program, while a sweep runs.
+#include "orchestrator/control.h"
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/attempt_log.h"
+#include "tests/orchestrator/scripted_sweep.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+using testing::Background;
+using testing::ScriptedSweep;
+
+namespace {
+
+std::string id_of(const ScriptedSweep& sweep, int seed) {
+  return sweep.text(fmt::format("SELECT trial_id FROM trials WHERE seed = {}", seed));
+}
+const char* const kDb = "--db sweep.db";
+
+}  // namespace
+
+TEST_CASE("A trial that runs is cancelled within two seconds, and retried later",
+          "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  long: {seed: 1, user: {steps: 2000, step_ms: 20, checkpoint_every: 10}}\n"
+      "  short: {seed: 2}\n");
+  Background run([&] { return sweep.run(); });
+  REQUIRE(
+      sweep.until("SELECT count(*) FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                  "t.seed = 1 AND a.checkpoint_step > 0"));
+  const std::string id = id_of(sweep, 1);
+  const auto began = std::chrono::steady_clock::now();
+  const auto cancel = sweep.petlab(fmt::format("cancel {} {}", id.substr(0, 8), kDb));
+  CHECK(cancel.exit_code == 0);
+  CHECK(cancel.out.find(id + " cancelled; attempt 1, which runs on") == 0);
+  const auto& result = run.wait();
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find(id + " cancelled: cancelled after attempt 1") != std::string::npos);
+  CHECK(sweep.text("SELECT outcome FROM attempts a JOIN trials t ON t.key = a.trial WHERE t.seed "
+                   "= 1") == "cancelled");
+
+  const auto explained = sweep.petlab(fmt::format("explain {} {}", id, kDb));
+  CHECK(explained.out.find("state: cancelled\nwhy: cancelled after attempt 1\n") !=
+        std::string::npos);
+  CHECK(explained.out.find("attempt 1: cancelled after") != std::string::npos);
+  const auto done = sweep.petlab(fmt::format("cancel {} {}", id_of(sweep, 2), kDb));
+  CHECK(done.exit_code == 1);
+  CHECK(done.err.find("finished in attempt 1: its result stays") != std::string::npos);
+
+  CHECK(sweep.petlab(fmt::format("retry {} {}", id, kDb)).out == id + " is tried again\n");
+  const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+  CHECK(plan["trials"][0]["state"] == "interrupted");
+  CHECK(plan["trials"][0]["why"].get<std::string>().find("goes on from step") != std::string::npos);
+}
+
+TEST_CASE("Trials that wait are cancelled, and come back while the run goes on", "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  first: {seed: 1, user: {steps: 150, step_ms: 20}}\n"
+      "  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n"
+      "  waits: {seed: 3}\n");
+  Background run([&] { return sweep.run("--slots 1 --retries 0"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM progress"));
+  CHECK(sweep.petlab(fmt::format("cancel {} {} {}", id_of(sweep, 2), id_of(sweep, 3), kDb))
+            .exit_code == 0);
+  CHECK(sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb)).exit_code == 0);
+  const auto& result = run.wait();
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find(id_of(sweep, 3) + " cancelled: cancelled before any attempt") !=
+        std::string::npos);
+  CHECK(result.err.find(id_of(sweep, 2) + " failed: attempt 1 failed: the script says so") !=
+        std::string::npos);
+}
+
+TEST_CASE("A failed trial is tried again by a run that goes on", "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n"
+      "  long: {seed: 1, user: {steps: 200, step_ms: 20}}\n");
+  Background run([&] { return sweep.run("--slots 2 --retries 0"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE outcome = 'failed'"));
+  CHECK(sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb)).exit_code == 0);
+  const auto& result = run.wait();
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find(id_of(sweep, 2) + " waits again: attempt 1 failed") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
+  const auto again = sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb));
+  CHECK(again.exit_code == 1);
+  CHECK(again.err.find("finished in attempt 2: nothing to try again") != std::string::npos);
+}
+
+TEST_CASE("An attempt of another host is retried only when it is declared dead", "[orchestrator]") {
+  const ScriptedSweep sweep("  a: {seed: 1}\n");
+  CHECK(sweep.run().exit_code == 0);
+  const std::string id = id_of(sweep, 1);
+  CHECK(testing::run_command(fmt::format("rm -r {0}/sweep.db* {0}/sweep.runs/{1}/1/events.jsonl; "
+                                         "sed -i 's/\"host\":\"[^\"]*\"/\"host\":\"far\"/; "
+                                         "s/\"boot_id\":\"[^\"]*\"/\"boot_id\":\"other\"/' "
+                                         "{0}/sweep.runs/{1}/1/attempt.jsonl",
+                                         sweep.folder.path().string(), id))
+            .exit_code == 0);
+  CHECK(sweep.petlab("ingest --rebuild --db sweep.db").exit_code == 0);
+  const auto refused = sweep.petlab(fmt::format("retry {} {}", id, kDb));
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err == id + " attempt 1 runs on far, as far as is known from here; where that is "
+                            "over, --declare-dead says so\n");
+  const auto run = sweep.run();
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("`petlab retry --declare-dead` says so") != std::string::npos);
+  const auto declared = sweep.petlab(fmt::format("retry --declare-dead {} {}", id, kDb));
+  CHECK(declared.out == id + " is tried again; attempt 1 is recorded as lost\n");
+  CHECK(sweep.run().exit_code == 0);
+  CHECK(sweep.number("SELECT attempt FROM results LIMIT 1") == 2);
+}
+
+TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a checkpoint",
+          "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  a: {seed: 1, user: {steps: 60, step_ms: 20, checkpoint_every: 5}}\n"
+      "  b: {seed: 2, user: {steps: 600, step_ms: 20, checkpoint_every: 5}}\n");
+  CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run goes on in") == 0);
+  Background first([&] { return sweep.run("--slots 1"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM progress"));
+  const auto stop = sweep.petlab("stop sweep.yaml");
+  CHECK(stop.out.find("petlab run of sweep scripted (process ") == 0);
+  CHECK(sweep.petlab("stop sweep.yaml").exit_code == 0);  // again: nothing harder
+  CHECK(first.wait().exit_code == 3);
+  CHECK(sweep.text("SELECT outcome FROM attempts") == "finished");
+  Background second([&] { return sweep.run("--slots 1"); });
+  REQUIRE(
+      sweep.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0 AND number = 1 AND "
+                  "outcome = 'open'"));
+  CHECK(sweep.petlab("stop --now --runs sweep.runs").exit_code == 0);
+  CHECK(second.wait().exit_code == 3);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'stopped'") == 1);
+}
+
+TEST_CASE("status, explain and logs tell of a sweep while it runs", "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  a: {seed: 1, user: {steps: 100, step_ms: 20}}\n"
+      "  b: {seed: 2, user: {behaviour: crash, attempts: 99}}\n");
+  Background run([&] { return sweep.run("--retries 0"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE outcome = 'crashed'"));
+  REQUIRE(
+      sweep.until("SELECT count(*) FROM progress p JOIN attempts a ON a.key = p.attempt JOIN "
+                  "trials t ON t.key = a.trial WHERE t.seed = 1"));
+  const auto status =
+      nlohmann::json::parse(sweep.petlab("status sweep.yaml --json --retries 0").out);
+  CHECK(status["sweeps"][0]["states"] == nlohmann::json({{"running", 1}, {"failed", 1}}));
+  CHECK(status["orchestrators"].size() == 1);
+  REQUIRE(status["running"].size() == 1);
+  CHECK(status["running"][0]["of"] == 100);
+  const auto text = sweep.petlab("status sweep.yaml --retries 0");
+  CHECK(text.out.find("sweep scripted: 2 trials: 1 running, 1 failed\n") != std::string::npos);
+  CHECK(
+      sweep.petlab(fmt::format("explain {} {}", id_of(sweep, 1), kDb)).out.find("state: running") !=
+      std::string::npos);
+  const auto logs = sweep.petlab(fmt::format("logs {} {}", id_of(sweep, 2), kDb));
+  CHECK(logs.out == "about to crash in training\n");
+  // Ends with the attempt.
+  const auto followed = sweep.petlab(fmt::format("logs -f {} {}", id_of(sweep, 1), kDb));
+  CHECK(followed.exit_code == 0);
+  CHECK(followed.err.find("the worker has printed nothing") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
+  CHECK(run.wait().exit_code == 1);
+  const auto explained =
+      sweep.petlab(fmt::format("explain --retries 0 {} {}", id_of(sweep, 2), kDb));
+  CHECK(
+      explained.out.find("state: failed\nwhy: attempt 1 crashed: the worker ended with signal 6") !=
+      std::string::npos);
+  CHECK(explained.out.find("last lines of its log:\n      about to crash in training\n") !=
+        std::string::npos);
+  const auto nobody = sweep.petlab(fmt::format("explain xyz {}", kDb));
+  CHECK(nobody.exit_code == 2);
+  CHECK(nobody.err.find("there is no trial xyz in sweep.db") != std::string::npos);
+}
+
+TEST_CASE("--rerun stale renews what the views show, and a rebuilt database agrees",
+          "[orchestrator]") {
+  const ScriptedSweep sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
+  CHECK(sweep.run().exit_code == 0);
+  const std::string newer = "SCRIPTED_NUMERICS=2";
+  const auto stays = sweep.run("--json", newer);
+  CHECK(stays.exit_code == 0);
+  CHECK(stays.out.find("\"stale\":2,\"failed\":0,\"cancelled\":0,\"trained\":0") !=
+        std::string::npos);
+  const auto again = sweep.run("--rerun stale --json", newer);
+  CHECK(again.exit_code == 0);
+  CHECK(again.out.find("\"stale\":0,\"failed\":0,\"cancelled\":0,\"trained\":2") !=
+        std::string::npos);
+  const std::string sql = "SELECT count(*) FROM results WHERE attempt = 2 AND numerics LIKE '%2%'";
+  const std::int64_t rows = sweep.number("SELECT count(*) FROM results");
+  CHECK(sweep.number(sql) == rows);
+  CHECK(sweep.run("--rerun stale --json", newer).out.find("\"trained\":0") != std::string::npos);
+  CHECK(sweep.petlab("ingest --rebuild --db rebuilt.db --runs sweep.runs").exit_code == 0);
+  const std::string all = "SELECT trial_id, attempt, seq, value FROM results ORDER BY 1, 2, 3";
+  CHECK(results::query(sweep.folder.path() / "rebuilt.db", all).rows ==
+        results::query(sweep.database(), all).rows);
+}
+
+TEST_CASE("--rerun failed tries again what has failed, and only that", "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  good: {seed: 1}\n  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n");
+  CHECK(sweep.run().exit_code == 1);
+  CHECK(sweep.run().exit_code == 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 2);
+  CHECK(sweep.run("--rerun failed").exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);
+}
