@@ -15,6 +15,7 @@
 
 #include "orchestrator/error.h"
 #include "sweeps/files.h"
+#include "sweeps/trial_file_text.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -37,6 +38,17 @@ void append_line(const std::filesystem::path& file, const Json& line, bool synce
       written == static_cast<ssize_t>(text.size()) && (!synced || fdatasync(descriptor) == 0);
   close(descriptor);
   if (good) return;
+  errno = error;
+  fail(file, "cannot be written");
+}
+
+void write_new(const std::filesystem::path& file, const std::string& text) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(file, "cannot be written");
+  const ssize_t written = write(descriptor, text.data(), text.size());
+  const int error = written < 0 ? errno : ENOSPC;
+  close(descriptor);
+  if (written == static_cast<ssize_t>(text.size())) return;
   errno = error;
   fail(file, "cannot be written");
 }
@@ -197,7 +209,10 @@ void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweep
   std::filesystem::remove_all(made, ignored);
   if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
   try {
-    sweeps::write_trial_file(made / directory.trial_json().filename(), trial);
+    // Not synced: what a power cut takes with it is an attempt that had not got far, and its trial
+    // gets another.
+    write_new(made / directory.trial_json().filename(),
+              sweeps::trial_file_text(directory.trial_json(), trial));
     append_line(made / directory.attempt_log().filename(), to_json(begun), false);
     // rename() replaces only an empty directory, and no attempt's is empty.
     if (rename(made.c_str(), directory.folder().c_str()) != 0) {

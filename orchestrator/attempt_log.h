@@ -18,8 +18,9 @@ namespace petlab::orchestrator {
 // throw std::runtime_error naming the file or folder.
 
 /// Makes the attempt's directory with `trial.json` and `attempt.jsonl` (its line `begun`) in it,
-/// all or nothing. Throws also where the directory exists. An open attempt in the database that has
-/// no directory was claimed by an orchestrator that died right then: Batch::forget_attempt.
+/// all or nothing for a killed process; not synced. Throws also where the directory exists. An open
+/// attempt in the database that has no directory was claimed by an orchestrator that died right
+/// then: Batch::forget_attempt.
 void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
                             const results::NewAttempt& begun);
 

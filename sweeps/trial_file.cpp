@@ -8,6 +8,7 @@
 #include "sweeps/fields.h"
 #include "sweeps/files.h"
 #include "sweeps/trial_directory.h"
+#include "sweeps/trial_file_text.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -126,7 +127,7 @@ TrialFile parse(const json& input) {
 
 }  // namespace
 
-void write_trial_file(const std::filesystem::path& file, const TrialFile& content) {
+std::string trial_file_text(const std::filesystem::path& file, const TrialFile& content) {
   ordered_json out = {{"v", kVersion}, {"trial", content.trial_id}, {"attempt", content.attempt}};
   out["config"] = to_json(content.config);
   out["tasks"] = ordered_json::array();
@@ -149,10 +150,14 @@ void write_trial_file(const std::filesystem::path& file, const TrialFile& conten
                      {"checkpoint", content.resume->checkpoint}};
   }
   try {
-    write_file_atomically(file, out.dump(1) + "\n");
+    return out.dump(1) + "\n";
   } catch (const json::exception& error) {  // a path or text that is no UTF-8
     throw Error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));
   }
+}
+
+void write_trial_file(const std::filesystem::path& file, const TrialFile& content) {
+  write_file_atomically(file, trial_file_text(file, content));
 }
 
 TrialFile read_trial_file(const std::filesystem::path& file) {
