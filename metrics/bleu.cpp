@@ -7,9 +7,9 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "metrics/nearest_word.h"
 #include "metrics/ngram_matcher.h"
 #include "metrics/token_index.h"
-#include "metrics/nearest_word.h"
 
 namespace petlab::metrics {
 namespace {

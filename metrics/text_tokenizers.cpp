@@ -4,9 +4,9 @@
 #include <array>
 #include <stdexcept>
 
+#include "metrics/nearest_word.h"
 #include "metrics/spm_tokenizer.h"
 #include "metrics/unicode.h"
-#include "metrics/nearest_word.h"
 
 namespace petlab::metrics {
 namespace {
