@@ -36,7 +36,8 @@ class BadPlaces(TinyWorld):
         before = (self.root / "sweep.db").read_bytes()
         message = (f"petlab: sweep.db: the database has version 99, this petlab knows up to {known}"
                    "; use a newer petlab, or name another file with --db\n")
-        for words in (["run", "sweep.yaml"], ["plan", "sweep.yaml"],
+        worker = ["--worker", str(PROGRAMS / "scripted-worker")]
+        for words in (["run", "sweep.yaml", *worker], ["plan", "sweep.yaml"],
                       ["report", "sweep", "--sweep", "tiny", "--db", "sweep.db"],
                       ["query", "SELECT 1", "--db", "sweep.db"]):
             with self.subTest(words[0]):

@@ -175,7 +175,7 @@ TEST_CASE("status, explain and logs tell of a sweep while it runs", "[orchestrat
   CHECK(nobody.err.find("there is no trial xyz in sweep.db") != std::string::npos);
 }
 
-TEST_CASE("--rerun stale renews what the views show, and a rebuilt database agrees",
+TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt database agrees",
           "[orchestrator]") {
   const ScriptedSweep sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
   CHECK(sweep.run().exit_code == 0);
@@ -198,7 +198,7 @@ TEST_CASE("--rerun stale renews what the views show, and a rebuilt database agre
         results::query(sweep.database(), all).rows);
 }
 
-TEST_CASE("--rerun failed tries again what has failed, and only that", "[orchestrator]") {
+TEST_CASE("Run with --rerun failed tries again what has failed, and only that", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  good: {seed: 1}\n  bad: {seed: 2, user: {behaviour: error, attempts: 1}}\n");
   CHECK(sweep.run().exit_code == 1);
