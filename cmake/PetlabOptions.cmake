@@ -18,6 +18,8 @@ endif()
 if(PETLAB_SANITIZE)
   # Before any target is made, so that third-party code compiled by us is instrumented too.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # GCC warns falsely of uninitialised standard library objects in instrumented code.
+  add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(PETLAB_FUZZ)
