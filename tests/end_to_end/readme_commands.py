@@ -35,8 +35,9 @@ for command in commands:
     done = subprocess.run(command, shell=True, cwd=source, env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
     print(f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    if done.returncode != 0 or not done.stdout.strip():
+    printed = (done.stdout + done.stderr).strip()
+    if done.returncode != 0 or not printed:
         print(f"FAILED with exit code {done.returncode}"
-              f"{'' if done.stdout.strip() else ', and printed nothing'}: {shlex.quote(command)}")
+              f"{'' if printed else ', and printed nothing'}: {shlex.quote(command)}")
         failures += 1
 sys.exit(1 if failures else 0)
