@@ -120,8 +120,9 @@ AttemptFacts attempt_from(const Query& row) {
 
 }  // namespace
 
-Reader::Reader(const std::filesystem::path& database)
-    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions{})) {
+Reader::Reader(const std::filesystem::path& database, std::chrono::milliseconds busy_timeout)
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read,
+                                               OpenOptions{.busy_timeout = busy_timeout})) {
   internal::check_version(*connection_);
 }
 Reader::Reader(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}

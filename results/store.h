@@ -98,8 +98,10 @@ class HostLock;
 /// one thread at a time. Throws results::Error.
 class Reader {
  public:
-  /// Throws Error for a file that is missing, no petlab database, or of another version.
-  explicit Reader(const std::filesystem::path& database);
+  /// Throws Error for a file that is missing, no petlab database, or of another version. Whoever
+  /// opens or closes a database last killed holds it alone for a moment: a read waits that long.
+  explicit Reader(const std::filesystem::path& database,
+                  std::chrono::milliseconds busy_timeout = OpenOptions().busy_timeout);
   ~Reader();
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;

@@ -337,14 +337,16 @@ grid:
   void note_phases(const fs::path& database, const fs::path& runs, pid_t orchestrator) {
     std::vector<results::AttemptFacts> open;
     try {
-      const results::Reader reader(database);
+      // Who is stopped may hold the database alone: nobody would ever give it free.
+      const results::Reader reader(database, std::chrono::milliseconds(5));
       for (const results::AttemptFacts& facts : reader.open_attempts()) {
         const auto owner = orchestrator::owner_name_from(facts.begun.owner);
         if (!owner || owner->pid != orchestrator) continue;
         note_phase(facts, reader.cursor(facts.attempt).offset, runs);
       }
     } catch (const results::Error&) {
-      ++tally_.phases["before the database was there"];
+      ++tally_.phases[fs::exists(database) ? "opening the database"
+                                           : "before the database was there"];
     }
   }
 
