@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <stdexcept>
 
 #include "cli/sweep_arguments.h"
@@ -24,6 +25,33 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+
+// What tells a trial from the others of its variants: "cola, seed 42".
+std::vector<std::string> points(const sweeps::Sweep& sweep) {
+  std::vector<nlohmann::json> flat;
+  std::map<std::string, std::map<std::string, nlohmann::json>> first;  // by variant, by field
+  std::set<std::string> varying;
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    const nlohmann::json& fields =
+        flat.emplace_back(nlohmann::json(sweeps::to_json(trial.config)).flatten());
+    auto& known = first[joined(trial.variants)];
+    for (const auto& [field, value] : fields.items()) {
+      if (known.try_emplace(field, value).first->second != value) varying.insert(field);
+    }
+  }
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at < flat.size(); ++at) {
+    std::string text = joined(sweep.trials[at].config.tasks);
+    for (const std::string& field : varying) {
+      if (field.starts_with("/task") || !flat[at].contains(field)) continue;
+      const nlohmann::json& value = flat[at].at(field);
+      text += fmt::format(", {} {}", field.substr(field.rfind('/') + 1),
+                          value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 void print_json(std::ostream& out, const sweeps::Sweep& sweep,
@@ -53,18 +81,21 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   std::size_t widest = 7;
+  std::size_t widest_point = 0;
+  const std::vector<std::string> points_of = points(sweep);
   for (std::size_t at = 0; at < plans.size(); ++at) {
     ++counts[plans[at].state];
     widest = std::max(widest, joined(sweep.trials[at].variants).size());
+    widest_point = std::max(widest_point, points_of[at].size());
   }
   for (const auto& [state, count] : counts) {
     out << fmt::format("{:>7} {}\n", count, to_string(state));
   }
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
-    out << fmt::format("{}  {:<{}}  seed {:<6}  {:<11}  {}\n", trial.id.value,
-                       joined(trial.variants), widest, trial.config.seed.value,
-                       to_string(plans[at].state), plans[at].why);
+    out << fmt::format("{}  {:<{}}  {:<{}}  {:<11}  {}\n", trial.id.value, joined(trial.variants),
+                       widest, points_of[at], widest_point, to_string(plans[at].state),
+                       plans[at].why);
     if (!trial.storage_note.empty()) out << "    " << trial.storage_note << "\n";
   }
 }

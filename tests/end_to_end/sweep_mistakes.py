@@ -48,6 +48,7 @@ when, exclude (nearest: grid)
         done = self.petlab("plan", "sweep.yaml")
         self.assertEqual(done.code, 0, done)
         self.assertIn("sweep tiny: 4 trials\n", done.out)
+        self.assertRegex(done.out, r"\n[0-9a-f]{16}  \S+ +\S+, seed \d+  new +never tried\n")
         made = [path for path in sorted(self.root.rglob("*")) if path not in before]
         # Digests of files are remembered.
         self.assertTrue(all(self.root / "home/cache" in (path, *path.parents) for path in made),
