@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Fuzzes every reader and tokenizer, or the targets that are named, for so many processor seconds
+# each, under AddressSanitizer and UBSan (docs/fuzzing.md).
+#
+#   scripts/fuzz.sh SECONDS [TARGET...]     TARGET as in tests/fuzz/CMakeLists.txt: tokenizer_13a
+#
+# Inputs that were found are kept in build/fuzz/corpus and are where the next run begins. Stops at
+# the first finding; the input that shows it is in build/fuzz/findings.
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+[[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || die "the first argument is '${1:-}', must be seconds a target"
+seconds=$1
+shift
+command -v clang++ >/dev/null || die "there is no clang++; scripts/setup.sh --dev installs it"
+cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DPETLAB_FUZZ=ON -DPETLAB_SANITIZE=ON -DPETLAB_WITH_TORCH=OFF -DPETLAB_BENCH=OFF \
+  -DPETLAB_TESTS=ON >build/fuzz-configure.log 2>&1 ||
+  { cat build/fuzz-configure.log >&2 && die "cmake could not configure build/fuzz"; }
+mapfile -t known < <(ninja -C build/fuzz -t targets all | sed -n 's/^fuzz_\([a-z0-9_]*\): phony$/\1/p' |
+  grep -v _inputs | sort)
+targets=("${known[@]}")
+if [ $# -gt 0 ]; then
+  targets=("$@")
+  for target in "${targets[@]}"; do
+    [[ " ${known[*]} " == *" $target "* ]] || die "there is no target '$target'; known: ${known[*]}"
+  done
+fi
+cmake --build build/fuzz -j "$(jobs_for_build)" --target "${targets[@]/#/fuzz_}"
+
+for target in "${targets[@]}"; do
+  corpus=build/fuzz/corpus/$target
+  findings=build/fuzz/findings/$target
+  log=build/fuzz/$target.log
+  mkdir -p "$corpus" "$findings"
+  build/fuzz/bin/fuzz_"$target" -max_len=512 -print_final_stats=1 -artifact_prefix="$findings/" \
+    "$corpus" >"$log" 2>&1 &
+  fuzzer=$!
+  # Processor seconds and not the clock's: on a busy machine that is what was tried.
+  while kill -0 "$fuzzer" 2>/dev/null; do
+    sleep 1
+    used=$(ps -o cputimes= -p "$fuzzer" || echo 0)
+    if [ "$used" -ge "$seconds" ]; then
+      kill -INT "$fuzzer" || true
+      break
+    fi
+  done
+  status=0
+  wait "$fuzzer" || status=$?
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  if ! grep -q 'run interrupted' "$log"; then
+    tail -n 40 "$log" >&2
+    die "$target: a finding (exit code $status) in $findings; the whole output: $log"
+  fi
+  say "$target: no finding in $used processor seconds, $runs inputs"
+done
