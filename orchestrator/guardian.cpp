@@ -105,7 +105,7 @@ void Guardian::watch_self(int pipe_fd) {
 }
 
 void Guardian::watch(pid_t group) { send(group); }
-void Guardian::release(pid_t group) { send(-group); }
+void Guardian::release(pid_t group) const { send(-group); }
 
 void Guardian::send(pid_t message) const {
   [[maybe_unused]] const ssize_t sent = ::write(pipe_.get(), &message, sizeof message);

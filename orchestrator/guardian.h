@@ -33,7 +33,7 @@ class Guardian {
   /// From the orchestrator, where a new guardian takes over from a dead one.
   void watch(pid_t group);
   /// The group is over: it is not ended any more.
-  void release(pid_t group);
+  void release(pid_t group) const;
   /// True when the guardian has died; it is reaped then.
   bool reap_if_dead();
 

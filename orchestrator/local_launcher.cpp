@@ -3,20 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
-#include <boost/process/v2/stdio.hpp>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,6 +22,7 @@
 #include "orchestrator/guardian.h"
 #include "orchestrator/process_identity.h"
 #include "orchestrator/slots.h"
+#include "orchestrator/start_process.h"
 #include "orchestrator/worker_log.h"
 
 namespace petlab::orchestrator {
@@ -32,6 +31,7 @@ namespace {
 namespace asio = boost::asio;
 namespace process = boost::process::v2;
 using Stream = asio::posix::stream_descriptor;
+using Process = process::basic_process<asio::io_context::executor_type>;
 
 // A slot that this orchestrator has, with what lives as long as the slot.
 struct LocalSlot {
@@ -40,35 +40,6 @@ struct LocalSlot {
   std::unique_ptr<Guardian> guardian;
   Stream guardian_death;
   pid_t group = 0;  // of the worker; 0: none
-};
-
-// Runs in the child between fork and exec: only async-signal-safe calls.
-struct ChildSetup {
-  int lock_fd;
-  int slot_fd;
-  int guardian_fd;
-
-  template <typename ChildLauncher>
-  process::error_code on_exec_setup(ChildLauncher& launcher, const process::filesystem::path&,
-                                    const char* const*&) const {
-    ::setpgid(0, 0);
-    Guardian::watch_self(guardian_fd);
-    // Where orchestrator and guardian are killed at once, this is what is left.
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    for (const int fd : {lock_fd, slot_fd}) {
-      ::fcntl(fd, F_SETFD, 0);
-      launcher.fd_whitelist.push_back(fd);
-    }
-    return {};
-  }
-  // Boost 1.81 would run the parent's exit handlers in the child.
-  template <typename... Any>
-  void on_exec_error(Any&&...) const {
-    ::_exit(127);
-  }
 };
 
 std::vector<std::string> worker_environment(const LockFile& lock, int threads) {
@@ -106,27 +77,18 @@ class LocalWorker final : public Worker {
         process_(loop) {
     auto [input_read, input_write] = make_pipe();
     auto [output_read, output_write] = make_pipe();
-    const std::vector<std::string> environment =
-        worker_environment(slot.worker_lock, options.threads);
-    std::vector<const char*> pointers;
-    for (const std::string& entry : environment) pointers.push_back(entry.c_str());
-    pointers.push_back(nullptr);
-    process::posix::default_launcher launcher;
-    launcher.env = pointers.data();
-    const std::vector<std::string> arguments = {options.one_process_a_trial ? first.string() : "-"};
-    process::error_code error;
-    process_ = launcher(
-        loop.get_executor(), error, process::filesystem::path(options.worker.string()), arguments,
-        ChildSetup{slot.worker_lock.fd(), slot.slot.lock.fd(), slot.guardian->pipe_fd()},
-        process::process_stdio{input_read.get(), output_write.get(), output_write.get()});
-    if (error) {
-      if (launcher.pid > 0) {
-        // Boost 1.81 leaves the child whose exec failed to us.
-        ::waitpid(launcher.pid, nullptr, 0);
-        slot.guardian->release(launcher.pid);
-      }
-      throw Error(fmt::format("{}: the worker cannot be started: {}", options.worker.string(),
-                              error.message()));
+    ProcessStart start;
+    start.program = options.worker.string();
+    start.arguments = {options.one_process_a_trial ? first.string() : "-"};
+    start.environment = worker_environment(slot.worker_lock, options.threads);
+    start.input = input_read.get();
+    start.output = output_write.get();
+    start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
+    try {
+      process_ = Process(loop.get_executor(), start_process(start, *slot.guardian));
+    } catch (const std::system_error& error) {
+      throw Error(fmt::format("{}: the worker cannot be started: {}", start.program,
+                              error.code().message()));
     }
     slot_.group = process_.id();
     launch_.pid = process_.id();
@@ -270,7 +232,7 @@ class LocalWorker final : public Worker {
   WorkerLog log_;
   Stream input_;
   Stream output_;
-  process::basic_process<asio::io_context::executor_type> process_;
+  Process process_;
   results::Launch launch_;
   std::string pending_;
   bool waiting_to_write_ = false;
