@@ -202,12 +202,15 @@ void make_folders(const std::filesystem::path& folder) {
 void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
                             const results::NewAttempt& begun) {
   const std::filesystem::path parent = directory.folder().parent_path();
-  make_folders(parent);
   const std::filesystem::path made =
       parent / fmt::format(".{}.new-{}", directory.attempt(), getpid());
   std::error_code ignored;
-  std::filesystem::remove_all(made, ignored);
-  if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
+  // Nearly always neither is there: nothing is asked for that the calls say themselves.
+  if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) make_folders(parent);
+  if (mkdir(made.c_str(), 0777) != 0) {
+    std::filesystem::remove_all(made, ignored);
+    if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
+  }
   try {
     // Not synced: what a power cut takes with it is an attempt that had not got far, and its trial
     // gets another.

@@ -197,7 +197,7 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
   results::Cursor cursor = store_.read().cursor(attempt);
   if (buffer_.empty()) buffer_.resize(kChunk);
   if (cursor.closed) {
-    note_what_follows(batch, attempt, file, cursor, update);
+    note_what_follows(batch, attempt, file, size, cursor, update);
     return update;
   }
   Lines lines(batch, attempt, cursor, rows_, update);
@@ -211,8 +211,11 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
   const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
   bool all_read = false;
   while (!cursor.closed && !all_read && !update.more) {
-    const std::size_t got = file.read(buffer_.data(), buffer_.size(), cursor.offset);
-    all_read = got < buffer_.size();
+    // What was written after the file's size was asked is left for the next call.
+    const auto left = static_cast<std::size_t>(std::max<std::int64_t>(0, size - cursor.offset));
+    const std::size_t wanted = std::min(left, buffer_.size());
+    const std::size_t got = file.read(buffer_.data(), wanted, cursor.offset);
+    all_read = got < wanted || left <= buffer_.size();
     const std::string_view read(buffer_.data(), got);
     std::size_t begin = 0;
     while (!cursor.closed) {
@@ -232,14 +235,14 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
     }
   }
   if (cursor.closed || update.lines > 0) lines.end();
-  if (cursor.closed) note_what_follows(batch, attempt, file, cursor, update);
+  if (cursor.closed) note_what_follows(batch, attempt, file, size, cursor, update);
   return update;
 }
 
 void Ingest::note_what_follows(results::Batch& batch, const results::AttemptRef& attempt,
-                               const File& file, const results::Cursor& cursor,
+                               const File& file, std::int64_t size, const results::Cursor& cursor,
                                IngestUpdate& update) {
-  if (cursor.broken) return;
+  if (cursor.broken || size <= cursor.offset) return;
   const std::size_t bytes = file.read(buffer_.data(), buffer_.size(), cursor.offset);
   if (std::string_view(buffer_.data(), bytes).find('\n') == std::string_view::npos) return;
   update.note = fmt::format(

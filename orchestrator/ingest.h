@@ -60,7 +60,8 @@ class Ingest {
   };
   /// A complete line after the end is ignored, and noted with the attempt.
   void note_what_follows(results::Batch& batch, const results::AttemptRef& attempt,
-                         const File& file, const results::Cursor& cursor, IngestUpdate& update);
+                         const File& file, std::int64_t size, const results::Cursor& cursor,
+                         IngestUpdate& update);
 
   results::Store& store_;
   std::filesystem::path runs_;

@@ -7,11 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <sstream>
+#include <string_view>
 
 #include "orchestrator/file_descriptor.h"
 
@@ -64,13 +65,19 @@ std::optional<std::int64_t> process_start(pid_t pid) {
   // The name in parentheses may hold anything, parentheses too: fields count from the last one.
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string state;
-  fields >> state;
-  if (state == "Z" || state == "X") return std::nullopt;
-  std::int64_t value = 0;
-  for (int field = 4; field <= 22; ++field) fields >> value;
-  return fields ? std::optional(value) : std::nullopt;
+  // " S 1 2 …": the state is field 3.
+  std::string_view fields = std::string_view(stat).substr(name_end + 1);
+  for (int field = 3; field <= 22; ++field) {
+    fields.remove_prefix(std::min(fields.find_first_not_of(' '), fields.size()));
+    const std::string_view word = fields.substr(0, fields.find(' '));
+    fields.remove_prefix(word.size());
+    if (field == 3 && (word == "Z" || word == "X")) return std::nullopt;
+    if (field < 22) continue;
+    std::int64_t start = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), start);
+    if (parsed.ec == std::errc()) return start;
+  }
+  return std::nullopt;
 }
 
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value) {

@@ -28,6 +28,7 @@ void Schedule::add(std::size_t trial, Time ready_at) {
       waiting_.begin(), waiting_.end(), trial,
       [this](const Waiting& waiting, std::size_t added) { return before(added, waiting.trial); });
   waiting_.insert(place, {trial, ready_at});
+  ready_.insert(ready_at);
 }
 
 std::optional<std::size_t> Schedule::take(const std::string& group, bool with_others, Time now) {
@@ -43,22 +44,20 @@ std::optional<std::size_t> Schedule::take(const std::string& group, bool with_ot
   }
   if (best == waiting_.rend()) return std::nullopt;
   const std::size_t trial = best->trial;
+  ready_.erase(ready_.find(best->ready_at));
   waiting_.erase(std::next(best).base());
   return trial;
 }
 
 std::optional<Schedule::Time> Schedule::next_ready() const {
-  if (waiting_.empty()) return std::nullopt;
-  return std::min_element(
-             waiting_.begin(), waiting_.end(),
-             [](const Waiting& a, const Waiting& b) { return a.ready_at < b.ready_at; })
-      ->ready_at;
+  return ready_.empty() ? std::nullopt : std::optional(*ready_.begin());
 }
 
 bool Schedule::remove(std::size_t trial) {
   const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                   [trial](const Waiting& entry) { return entry.trial == trial; });
   if (found == waiting_.end()) return false;
+  ready_.erase(ready_.find(found->ready_at));
   waiting_.erase(found);
   return true;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Schedule {
   bool before(std::size_t a, std::size_t b) const;
   std::vector<Task> tasks_;
   std::vector<Waiting> waiting_;  // the best last
+  std::multiset<Time> ready_;     // their times
 };
 
 /// How long a retry waits: `first` for the first failure, doubled with each, at most 64 times.
