@@ -235,6 +235,7 @@ void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
         plan.failures > 0 ? Clock::now() + backoff(options_.retry_delay, plan.failures)
                           : Clock::time_point();
     schedule_.add(trial, ready);
+    fruitless_ = false;
   } else if (plan.state == TrialState::running) {
     entry.standing = Standing::elsewhere;
     elsewhere_.insert(trial);
@@ -342,6 +343,7 @@ void Run::Impl::tick() {
       if (live.launched) dirty_.insert(&live);
     }
     check_limits();
+    fruitless_ = false;
     if (phase_ == Phase::running || phase_ == Phase::finishing) look_at_decisions();
     report(false);
     tick();
@@ -381,12 +383,14 @@ bool Run::Impl::finished() const {
 }
 
 void Run::Impl::wait_for_work() {
-  if (has_turn()) {
+  const Clock::time_point now = Clock::now();
+  const bool any_end = std::any_of(slots_.begin(), slots_.end(),
+                                   [](const auto& entry) { return entry.second.end.has_value(); });
+  if (any_end || transaction_due(now) || prepare_one()) {
     loop_.poll();
     return;
   }
   // Timers only for what tells nobody when it happens.
-  const Clock::time_point now = Clock::now();
   std::optional<Clock::time_point> wake;
   const auto earliest = [&wake](Clock::time_point time) {
     if (!wake || time < *wake) wake = time;
@@ -404,9 +408,13 @@ void Run::Impl::wait_for_work() {
       }
     }
   }
-  if (wake) {
+  if (has_news() || can_claim(now)) earliest(committed_ + kGroup);
+  if (wake && (!armed_ || *wake < *armed_)) {
+    armed_ = *wake;
     retry_timer_.expires_at(*wake);
-    retry_timer_.async_wait([](const boost::system::error_code&) {});
+    retry_timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) armed_.reset();
+    });
   }
   loop_.run_one();
   loop_.poll();

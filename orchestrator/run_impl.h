@@ -20,6 +20,8 @@ namespace petlab::orchestrator {
 class Run::Impl {
  public:
   using Clock = std::chrono::steady_clock;
+  // What is known is committed no later than this after the commit before (docs/orchestrator.md).
+  static constexpr std::chrono::milliseconds kGroup{10};
 
   Impl(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
        const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
@@ -55,7 +57,9 @@ class Run::Impl {
     std::string slot;
     std::list<Live>::iterator place;
     int watch = -1;
+    bool prepared = false;  // its directory is made
     bool launched = false;  // given to a worker
+    bool gone = false;      // and that has ended
     bool started = false;
     bool checkpointed = false;
     bool over = false;
@@ -65,21 +69,32 @@ class Run::Impl {
     std::optional<sweeps::Progress> progress;
   };
 
+  // A worker that has ended, with what it had not finished as far as was read by then.
+  struct Gone {
+    std::deque<Live*> given;
+    WorkerEnd end;
+    bool any_started = false;
+    bool asked_to_stop = false;
+    bool clean() const;
+  };
+
   struct SlotState {
     std::string name;
     std::unique_ptr<Worker> worker;
     std::deque<Live*> given;  // the worker has them, in this order
-    std::deque<Live*> ready;  // claimed and prepared, for a worker that takes one at a time
+    std::deque<Live*> ready;  // claimed, for a worker that takes one at a time
     std::optional<WorkerEnd> end;
-    std::string group;  // of the last trial given
+    std::vector<Gone> gone;  // ended before, to be concluded in the next transaction
+    std::string group;       // of the last trial given
     bool any_started = false;
     bool closing = false;
     bool asked_to_stop = false;
-    Clock::time_point asked_at;    // closing or stopping since
-    int launch_failures = 0;       // in a row
-    Clock::time_point not_before;  // of the next launch
-    bool broken = false;           // stopped after three of them
-    double mean_seconds = 1;       // of a trial, with its overhead; starts high: no claims ahead
+    Clock::time_point asked_at;          // closing or stopping since
+    int launch_failures = 0;             // in a row
+    Clock::time_point not_before;        // of the next launch
+    bool broken = false;                 // stopped after three of them
+    std::optional<double> mean_seconds;  // of a trial, with its overhead; absent: none is over yet
+    int overs = 0;                       // trials that were over since last_over
     Clock::time_point last_over;
   };
 
@@ -103,24 +118,35 @@ class Run::Impl {
   PlanContext context() const;
 
   // --- run_turn.cpp
-  bool has_turn() const;
+  bool claiming() const;
+  bool has_news() const;
+  bool can_claim(Clock::time_point now) const;
+  bool takes_claims(const SlotState& slot, Clock::time_point now) const;
+  bool runs_dry(const SlotState& slot) const;
+  bool to_give_back(const SlotState& slot, const Live& live) const;
+  bool transaction_due(Clock::time_point now) const;
   void turn();
+  void transact(Clock::time_point now);
+  void set_ended_aside(SlotState& slot);
   void record_launches(results::Batch& batch);
   void read_events(results::Batch& batch);
   void read_events(Live& live, results::Batch& batch);
   void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
-  void conclude_worker(SlotState& slot, results::Batch& batch);
+  void conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
-  void give_ready_back(SlotState& slot, bool all, results::Batch& batch);
+  void give_ready_back(SlotState& slot, results::Batch& batch);
+  void learn_pace(SlotState& slot, Clock::time_point now);
+  std::string last_lines_of(const Live& live, SlotState& slot) const;
+  std::vector<Gone>::iterator gone_with(const Live& live, SlotState& slot) const;
   void settle_over(std::size_t trial, TrialPlan plan);
   void take_out(Live& live, SlotState& slot);
   void front_changed(SlotState& slot);
   void acquire_slots();
   std::size_t line_length(const SlotState& slot) const;
-  void choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen);
-  void claim(SlotState& slot, std::size_t index, results::Batch& batch,
-             std::vector<Live*>& claimed);
+  void choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen, Clock::time_point now);
+  void claim(SlotState& slot, std::size_t index, results::Batch& batch);
   void prepare(Live& live);
+  bool prepare_one();
   void give(SlotState& slot);
   void close_idle_workers();
 
@@ -155,6 +181,9 @@ class Run::Impl {
   std::int64_t decisions_version_ = -1;
   std::int64_t finished_here_ = 0;
   std::vector<std::int64_t> state_counts_ = std::vector<std::int64_t>(8, 0);
+  Clock::time_point committed_;
+  bool fruitless_ = false;  // nothing could be chosen, and nothing has changed since
+  std::optional<Clock::time_point> armed_;  // retry_timer_
   Clock::time_point reported_;
   Clock::time_point looked_elsewhere_;
   Clock::time_point looked_for_slots_;

@@ -1,5 +1,6 @@
 // One turn of Run's loop: all that workers wrote and all that ended goes into one transaction with
-// the next claims; only when that is committed do directories and workers follow.
+// the next claims; only when that is committed do directories and workers follow. What short trials
+// do within kGroup goes into one transaction, while workers go on with what was claimed before.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,46 +38,114 @@ std::string one_line(std::string_view text) {
 
 }  // namespace
 
-bool Run::Impl::has_turn() const {
-  return !dirty_.empty() || std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
-    return entry.second.end.has_value();
+// The next trial can begin before this end is concluded: nothing in it can change what is to run.
+bool Run::Impl::Gone::clean() const {
+  const Exited* exited = std::get_if<Exited>(&end.how);
+  return exited != nullptr && exited->code == 0 && !asked_to_stop && given.size() <= 1;
+}
+
+bool Run::Impl::claiming() const { return phase_ == Phase::running && problem_.empty(); }
+
+bool Run::Impl::has_news() const {
+  return !dirty_.empty() || std::any_of(slots_.begin(), slots_.end(), [this](const auto& entry) {
+    const SlotState& slot = entry.second;
+    return slot.end || !slot.gone.empty() ||
+           std::any_of(slot.ready.begin(), slot.ready.end(),
+                       [&](const Live* live) { return to_give_back(slot, *live); });
   });
+}
+
+bool Run::Impl::takes_claims(const SlotState& slot, Clock::time_point now) const {
+  return !slot.broken && !slot.closing && !slot.asked_to_stop && !slot.end &&
+         slot.not_before <= now &&
+         std::all_of(slot.gone.begin(), slot.gone.end(),
+                     [](const Gone& gone) { return gone.clean(); }) &&
+         std::none_of(slot.given.begin(), slot.given.end(),
+                      [this](const Live* live) { return schedule_.task(live->trial).alone; });
+}
+
+bool Run::Impl::can_claim(Clock::time_point now) const {
+  if (fruitless_ && !has_news()) return false;
+  const auto ready = schedule_.next_ready();
+  return claiming() && ready && *ready <= now &&
+         std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+           const SlotState& slot = entry.second;
+           return takes_claims(slot, now) &&
+                  slot.given.size() + slot.ready.size() < line_length(slot);
+         });
+}
+
+// Of what its worker was given, what has news may be over already.
+bool Run::Impl::runs_dry(const SlotState& slot) const {
+  const auto silent = std::count_if(slot.given.begin(), slot.given.end(),
+                                    [this](Live* live) { return !dirty_.contains(live); });
+  return 4 * (static_cast<std::size_t>(silent) + slot.ready.size()) <= line_length(slot);
+}
+
+bool Run::Impl::transaction_due(Clock::time_point now) const {
+  const bool claims = can_claim(now);
+  if (!claims && !has_news()) return false;
+  if (!claiming() || now - committed_ >= kGroup) return true;
+  return claims && std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+           return takes_claims(entry.second, now) && runs_dry(entry.second);
+         });
 }
 
 void Run::Impl::turn() {
   const Clock::time_point now = Clock::now();
-  const bool claiming = phase_ == Phase::running && problem_.empty();
-  if (claiming && !elsewhere_.empty() &&
+  if (claiming() && !elsewhere_.empty() &&
       now - looked_elsewhere_ >= std::chrono::milliseconds(200)) {
     look_elsewhere();
   }
-  if (claiming) acquire_slots();
+  if (claiming()) acquire_slots();
+  for (auto& [name, slot] : slots_) {
+    set_ended_aside(slot);
+    give(slot);
+  }
+  if (transaction_due(now)) {
+    transact(now);
+    for (auto& [name, slot] : slots_) give(slot);
+  }
+  close_idle_workers();
+}
+
+void Run::Impl::transact(Clock::time_point now) {
   std::vector<std::pair<SlotState*, std::size_t>> chosen;
-  if (claiming) choose(chosen);
-  const bool drop_ready = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-    const auto& ready = entry.second.ready;
-    return std::any_of(ready.begin(), ready.end(), [&](const Live* live) {
-      return !claiming || live->verdict == Verdict::cancelled;
-    });
-  });
-  if (has_turn() || !chosen.empty() || drop_ready) {
-    std::vector<Live*> claimed;
-    results::Batch batch = store_.begin();
-    record_launches(batch);
+  const bool news = has_news();
+  if (!news) choose(chosen, now);
+  fruitless_ = !news && chosen.empty();
+  if (fruitless_) return;
+  results::Batch batch = store_.begin();
+  record_launches(batch);
+  if (news) {
     read_events(batch);
     for (auto& [name, slot] : slots_) {
-      if (slot.end) conclude_worker(slot, batch);
-      give_ready_back(slot, !claiming, batch);
+      for (const Gone& gone : slot.gone) conclude_worker(slot, gone, batch);
+      slot.gone.clear();
+      give_ready_back(slot, batch);
+      learn_pace(slot, now);
     }
-    for (const auto& [slot, trial] : chosen) claim(*slot, trial, batch, claimed);
-    fault_point("before_commit");
-    batch.commit();
-    fault_point("committed");
-    for (auto& [trial, plan] : std::exchange(over_, {})) settle_over(trial, std::move(plan));
-    for (Live* live : claimed) prepare(*live);
+    choose(chosen, now);
   }
-  for (auto& [name, slot] : slots_) give(slot);
-  close_idle_workers();
+  for (const auto& [slot, trial] : chosen) claim(*slot, trial, batch);
+  fault_point("before_commit");
+  batch.commit();
+  fault_point("committed");
+  committed_ = Clock::now();
+  for (auto& [trial, plan] : std::exchange(over_, {})) settle_over(trial, std::move(plan));
+}
+
+void Run::Impl::set_ended_aside(SlotState& slot) {
+  if (!slot.end) return;
+  for (Live* live : slot.given) live->gone = true;
+  if (!slot.given.empty()) {
+    slot.gone.push_back({std::exchange(slot.given, {}), std::move(*slot.end), slot.any_started,
+                         slot.asked_to_stop});
+  }
+  slot.worker.reset();
+  slot.end.reset();
+  slot.any_started = slot.closing = slot.asked_to_stop = false;
+  slot.group.clear();
 }
 
 void Run::Impl::record_launches(results::Batch& batch) {
@@ -101,7 +170,7 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   if (update.lines > 0) live.heard = Clock::now();
   if (update.started) {
     live.started = true;
-    slot.any_started = true;
+    (live.gone ? gone_with(live, slot)->any_started : slot.any_started) = true;
     slot.launch_failures = 0;
   }
   if (update.progress) live.progress = update.progress;
@@ -111,10 +180,7 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   live.over = true;
   dirty_.erase(&live);
   Trial& trial = trials_[live.trial];
-  const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - slot.last_over).count();
-  slot.last_over = now;
-  slot.mean_seconds += 0.3 * (seconds - slot.mean_seconds);
+  ++slot.overs;
   if (std::holds_alternative<sweeps::Finished>(*update.over)) {
     TrialPlan plan = trial.plan;
     plan.state = TrialState::done;
@@ -129,16 +195,41 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   ending.outcome = Outcome::failed;
   ending.reason = failed.reason;
   ending.time = wall_clock_seconds();
-  if (slot.worker && !slot.given.empty() && slot.given.front() == &live) {
-    ending.log_tail = slot.worker->last_lines();
-  }
+  ending.log_tail = last_lines_of(live, slot);
   conclude_attempt(live, ending, batch);
   // It does not know where it is any more: what it would write next cannot be believed either.
-  if (failed.kind == "protocol" && slot.worker && !slot.end) {
+  if (failed.kind == "protocol" && !live.gone && slot.worker && !slot.end) {
     slot.asked_to_stop = true;
-    slot.asked_at = now;
+    slot.asked_at = Clock::now();
     slot.worker->kill();
   }
+}
+
+// What the worker printed while it was at this trial, where that is known.
+std::string Run::Impl::last_lines_of(const Live& live, SlotState& slot) const {
+  if (live.gone) {
+    const Gone& gone = *gone_with(live, slot);
+    return gone.given.front() == &live ? gone.end.last_lines : std::string();
+  }
+  const bool is_front = !slot.given.empty() && slot.given.front() == &live;
+  return is_front && slot.worker ? slot.worker->last_lines() : std::string();
+}
+
+std::vector<Run::Impl::Gone>::iterator Run::Impl::gone_with(const Live& live,
+                                                            SlotState& slot) const {
+  return std::find_if(slot.gone.begin(), slot.gone.end(), [&](const Gone& gone) {
+    return std::find(gone.given.begin(), gone.given.end(), &live) != gone.given.end();
+  });
+}
+
+// Claims follow how fast a slot's trials are over.
+void Run::Impl::learn_pace(SlotState& slot, Clock::time_point now) {
+  if (slot.overs == 0) return;
+  const double seconds = std::chrono::duration<double>(now - slot.last_over).count() / slot.overs;
+  const double weight = slot.mean_seconds ? 1 - std::pow(0.7, slot.overs) : 1;
+  slot.mean_seconds = (1 - weight) * slot.mean_seconds.value_or(0) + weight * seconds;
+  slot.overs = 0;
+  slot.last_over = now;
 }
 
 void Run::Impl::conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch) {
@@ -153,9 +244,9 @@ void Run::Impl::conclude_attempt(Live& live, const results::Ending& ending, resu
 }
 
 // The worker is gone: what its attempts have written is all that they will.
-void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
-  const WorkerEnd end = *slot.end;
-  std::vector<Live*> given(slot.given.begin(), slot.given.end());
+void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch) {
+  const WorkerEnd& end = gone.end;
+  const std::deque<Live*> given = gone.given;
   std::vector<Live*> suspects;
   std::vector<Live*> unstarted;
   for (Live* live : given) {
@@ -171,7 +262,7 @@ void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
   if (const Exited* exited = std::get_if<Exited>(&end.how)) ending.exit_code = exited->code;
   if (const Killed* killed = std::get_if<Killed>(&end.how)) ending.signal = killed->signal;
   const bool own_doing =
-      slot.asked_to_stop || std::any_of(given.begin(), given.end(), [](const Live* live) {
+      gone.asked_to_stop || std::any_of(given.begin(), given.end(), [](const Live* live) {
         return live->verdict != Verdict::none;
       });
   for (Live* live : suspects) {
@@ -188,7 +279,7 @@ void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
     } else if (live->verdict == Verdict::cancelled) {
       its.outcome = Outcome::cancelled;
       its.reason = kCancelled;
-    } else if (slot.asked_to_stop) {
+    } else if (gone.asked_to_stop) {
       its.outcome = Outcome::stopped;
       its.reason = "asked to stop";
     } else if (ending.exit_code == 3 && live->checkpointed) {
@@ -218,12 +309,8 @@ void Run::Impl::conclude_worker(SlotState& slot, results::Batch& batch) {
     conclude_attempt(*live, its, batch);
   }
   for (Live* live : given) take_out(*live, slot);
-  slot.worker.reset();
-  slot.end.reset();
-  const bool counts = !own_doing && !slot.any_started && !unstarted.empty();
-  slot.any_started = slot.closing = slot.asked_to_stop = false;
-  slot.group.clear();
-  if (counts) launch_failed(slot, "the worker ended with " + to_string(end), end.last_lines);
+  if (!own_doing && !gone.any_started && !unstarted.empty())
+    launch_failed(slot, "the worker ended with " + to_string(end), end.last_lines);
 }
 
 void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const std::string& lines) {
@@ -240,16 +327,21 @@ void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const st
   if (!any_left) problem_ = message;
 }
 
-// Claims that were not given to a worker yet: all when no more trials are to begin, else those that
-// the user took out.
-void Run::Impl::give_ready_back(SlotState& slot, bool all, results::Batch& batch) {
+// Claims that no worker will get: all when no more trials are to begin, or none in this slot, and
+// those that the user took out.
+bool Run::Impl::to_give_back(const SlotState& slot, const Live& live) const {
+  return !claiming() || slot.broken || live.verdict == Verdict::cancelled;
+}
+
+void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
   for (Live* live : std::deque<Live*>(slot.ready)) {
+    if (!to_give_back(slot, *live)) continue;
     const bool cancelled = live->verdict == Verdict::cancelled;
-    if (!all && !cancelled) continue;
     results::Ending ending;
     ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
     ending.reason = cancelled ? kCancelled : "the run was stopped before it began";
     ending.time = wall_clock_seconds();
+    if (!live->prepared) prepare(*live);
     conclude_attempt(*live, ending, batch);
     take_out(*live, slot);
   }
@@ -274,6 +366,7 @@ void Run::Impl::take_out(Live& live, SlotState& slot) {
   const bool was_front = !slot.given.empty() && slot.given.front() == &live;
   std::erase(slot.given, &live);
   std::erase(slot.ready, &live);
+  for (Gone& gone : slot.gone) std::erase(gone.given, &live);
   if (was_front) front_changed(slot);
   live_.erase(live.place);
 }
@@ -304,19 +397,17 @@ void Run::Impl::acquire_slots() {
 }
 
 std::size_t Run::Impl::line_length(const SlotState& slot) const {
-  const double ahead = std::ceil(kAheadSeconds / std::max(slot.mean_seconds, 1e-6));
+  if (!slot.mean_seconds) return 1;
+  const double ahead = std::ceil(kAheadSeconds / std::max(*slot.mean_seconds, 1e-6));
   const double fair = static_cast<double>(schedule_.waiting()) / static_cast<double>(slots_.size());
   return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
 }
 
-void Run::Impl::choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen) {
-  const Clock::time_point now = Clock::now();
+void Run::Impl::choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen,
+                       Clock::time_point now) {
+  if (!claiming()) return;
   for (auto& [name, slot] : slots_) {
-    if (slot.broken || slot.closing || slot.asked_to_stop || slot.end || slot.not_before > now) {
-      continue;
-    }
-    const auto is_alone = [this](const Live* live) { return schedule_.task(live->trial).alone; };
-    if (std::any_of(slot.given.begin(), slot.given.end(), is_alone)) continue;
+    if (!takes_claims(slot, now)) continue;
     std::size_t line = slot.given.size() + slot.ready.size();
     const std::size_t most = line_length(slot);
     while (line < most) {
@@ -330,8 +421,7 @@ void Run::Impl::choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen) 
   }
 }
 
-void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch,
-                      std::vector<Live*>& claimed) {
+void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch) {
   Trial& trial = trials_[index];
   const std::string& id = trial.what->id.value;
   results::NewAttempt begun;
@@ -367,7 +457,6 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch,
   live.slot = slot.name;
   trial.standing = Standing::taken;
   slot.ready.push_back(&live);
-  claimed.push_back(&live);
 }
 
 void Run::Impl::prepare(Live& live) {
@@ -389,18 +478,38 @@ void Run::Impl::prepare(Live& live) {
   file.device = launcher_.device(live.slot);
   file.resume = live.begun.resume;
   make_attempt_directory(live.directory, file, live.begun);
+  live.prepared = true;
   fault_point("directory_made");
   live.watch = watch_.add(live.directory.folder());
   if (live.watch >= 0) by_watch_[live.watch] = &live;
 }
 
+// False where all that is claimed is prepared.
+bool Run::Impl::prepare_one() {
+  if (!claiming()) return false;
+  for (auto& [name, slot] : slots_) {
+    for (Live* live : slot.ready) {
+      if (live->prepared) continue;
+      prepare(*live);
+      return true;
+    }
+  }
+  return false;
+}
+
 // Hands what is ready to the slot's worker, starting one where there is none.
 void Run::Impl::give(SlotState& slot) {
-  if (slot.closing || slot.asked_to_stop || slot.end) return;
+  const bool all_clean = std::all_of(slot.gone.begin(), slot.gone.end(),
+                                     [](const Gone& gone) { return gone.clean(); });
+  if (slot.closing || slot.asked_to_stop || slot.end || !all_clean) return;
   while (!slot.ready.empty() && (!slot.worker || launcher_.workers_stay())) {
     Live& live = *slot.ready.front();
+    if (to_give_back(slot, live)) return;
+    // For a busy worker they are prepared one by one, between looks at what else has happened.
+    if (!live.prepared && !slot.given.empty()) return;
+    if (!live.prepared) prepare(live);
     if (!slot.worker) {
-      if (slot.not_before > Clock::now() || slot.broken) return;
+      if (slot.not_before > Clock::now()) return;
       try {
         slot.worker = launcher_.start(slot.name, live.directory.folder(),
                                       [&slot](WorkerEnd end) { slot.end = std::move(end); });
@@ -430,7 +539,7 @@ void Run::Impl::close_idle_workers() {
   const bool no_more = phase_ != Phase::running || !problem_.empty() || schedule_.waiting() == 0;
   for (auto entry = slots_.begin(); entry != slots_.end();) {
     SlotState& slot = entry->second;
-    const bool idle = slot.given.empty() && slot.ready.empty() && no_more;
+    const bool idle = slot.given.empty() && slot.ready.empty() && slot.gone.empty() && no_more;
     if (idle && slot.worker && !slot.closing && !slot.end) {
       slot.closing = true;
       slot.asked_at = Clock::now();
