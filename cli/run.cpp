@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <stdexcept>
 
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
@@ -33,6 +34,9 @@ struct Arguments : SweepArguments {
   bool fresh_workers = false;
   bool quiet = false;
   bool json = false;
+  std::string launcher = "local";
+  orchestrator::SlurmOptions slurm;
+  double slurm_poll = 5;
 };
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -77,6 +81,11 @@ int run(const Arguments& arguments, Streams streams) {
   request.runs = arguments.runs_path();
   request.worker = worker_program(arguments, environment);
   request.slots = arguments.slots;
+  if (arguments.launcher == "slurm") {
+    request.slurm = arguments.slurm;
+    request.slurm->poll = milliseconds(arguments.slurm_poll);
+    orchestrator::check_slurm_options(*request.slurm);
+  }
   request.one_process_a_trial = arguments.fresh_workers;
   request.options.threads = arguments.threads;
   request.options.retries = arguments.retries;
@@ -120,12 +129,30 @@ int run(const Arguments& arguments, Streams streams) {
   return code;
 }
 
+void add_slurm_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition");
+  app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account");
+  app.add_option("--slurm-gpus", arguments.slurm.gpus,
+                 "GPUs of each trial, N or TYPE:N (default: none)");
+  app.add_option("--slurm-time", arguments.slurm.time,
+                 "time limit of each job, as sbatch --time; one that reached it goes on from its "
+                 "checkpoint, in another job");
+  app.add_option("--slurm-arg", arguments.slurm.arguments,
+                 "one more word for sbatch, such as --slurm-arg=--mem=8G; may be repeated")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  add_duration(app, "--slurm-poll", arguments.slurm_poll,
+               "between two looks at all jobs (one squeue); default 5s");
+}
+
 }  // namespace
 
 std::function<int()> make_run(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<Arguments>();
   add_sweep_arguments(app, *arguments);
-  app.add_option("--slots", arguments->slots, "workers at once (default: one a usable CPU core)")
+  app.add_option("--slots", arguments->slots,
+                 "workers at once (default: one a usable CPU core); with --launcher slurm jobs "
+                 "in Slurm at once (default: 1000)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
       ->check(CLI::Range(1, 1024));
@@ -145,10 +172,27 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       ->check(CLI::IsMember({"stale", "failed"}));
   app.add_flag("--fresh-workers", arguments->fresh_workers,
                "a new worker process for each trial, instead of one that keeps its backbone");
+  app.add_option("--launcher", arguments->launcher,
+                 "local: on this machine; slurm: a job of Slurm for each trial (default: local)")
+      ->check(CLI::IsMember({"local", "slurm"}));
+  add_slurm_options(app, *arguments);
   app.add_flag("--quiet", arguments->quiet, "print failures only");
   app.add_flag("--json", arguments->json,
                "print a JSON object a line: trials that are over, the end");
-  return [arguments, streams] { return run(*arguments, streams); };
+  return [arguments, streams, &app] {
+    if (arguments->launcher != "slurm") {
+      for (const CLI::Option* option : app.get_options()) {
+        if (option->count() > 0 && option->get_name().starts_with("--slurm-")) {
+          throw std::invalid_argument(option->get_name() + " needs --launcher slurm");
+        }
+      }
+    } else if (arguments->fresh_workers) {
+      throw std::invalid_argument(
+          "--fresh-workers has no meaning with --launcher slurm, where each "
+          "trial is a job");
+    }
+    return run(*arguments, streams);
+  };
 }
 
 }  // namespace petlab::cli

@@ -56,8 +56,8 @@ Decree cancel_trial(results::Store& store, const std::filesystem::path& runs,
   decide(store, runs, trial_id, {Decision::What::cancel, 0, time});
   const results::AttemptFacts* open = open_attempt(facts);
   if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {
-    return {true, fmt::format("cancelled; attempt {}, which runs on {} ({}), is asked to stop",
-                              open->attempt.number, open->begun.host, open->begun.device)};
+    return {true, fmt::format("cancelled; attempt {}, which runs {} ({}), is asked to stop",
+                              open->attempt.number, where_it_runs(*open), open->begun.device)};
   }
   return {true, "cancelled"};
 }
@@ -76,14 +76,14 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
   if (const results::AttemptFacts* open = open_attempt(facts)) {
     const Liveness alive = liveness(open->begun, locks_folder(runs), here);
     if (alive == Liveness::alive) {
-      return {false, fmt::format("attempt {} runs on {} ({}): its lock is held; petlab cancel ends "
+      return {false, fmt::format("attempt {} runs {} ({}): its lock is held; petlab cancel ends "
                                  "it",
-                                 latest, open->begun.host, open->begun.device)};
+                                 latest, where_it_runs(*open), open->begun.device)};
     }
     if (alive == Liveness::unknown && !declare_dead) {
-      return {false, fmt::format("attempt {} runs on {}, as far as is known from here; where that "
+      return {false, fmt::format("attempt {} runs {}, as far as is known from here; where that "
                                  "is over, --declare-dead says so",
-                                 latest, open->begun.host)};
+                                 latest, where_it_runs(*open))};
     }
     if (declare_dead) {
       results::Ending ending;
@@ -113,7 +113,8 @@ std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::pa
     if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry.path())) continue;
     std::ifstream in(entry.path());
     const nlohmann::json about = nlohmann::json::parse(in, nullptr, false);
-    if (!about.is_object()) continue;  // it has its lock, and has not written yet what it is
+    // It has not written yet what it is, or is dead and held by who has its jobs.
+    if (!about.is_object() || about.contains("adopted_by")) continue;
     RunningOrchestrator& one = found.emplace_back();
     one.owner = owner;
     one.pid = name->pid;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -61,8 +63,31 @@ std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::
   return locks / (owner + ".lock");
 }
 
+std::optional<HostIdentity> lock_host(const std::filesystem::path& lock) {
+  std::ifstream in(lock);
+  const nlohmann::json about = nlohmann::json::parse(in, nullptr, false);
+  if (!about.is_object()) return std::nullopt;
+  const HostIdentity host{about.value("host", ""), about.value("boot_id", ""),
+                          about.value("pid_namespace", "")};
+  if (host.host.empty() && host.boot_id.empty()) return std::nullopt;
+  return host;
+}
+
+bool in_queue(const results::NewAttempt& begun) { return begun.launcher == "slurm"; }
+
+std::string where_it_runs(const results::AttemptFacts& attempt) {
+  if (!in_queue(attempt.begun)) return "on " + attempt.begun.host;
+  if (!attempt.launch || attempt.launch->job.empty()) return "in Slurm, as a job not known yet";
+  const std::string host = attempt.launch->host.empty() ? "" : " on " + attempt.launch->host;
+  return "as Slurm job " + attempt.launch->job + host;
+}
+
 Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
                   const HostIdentity& here) {
+  if (in_queue(begun)) {
+    const bool watched = LockFile::is_held(owner_lock(locks, begun.owner));
+    return watched ? Liveness::alive : Liveness::unknown;
+  }
   if (!comparable(begun, here)) return Liveness::unknown;
   if (LockFile::is_held(owner_lock(locks, begun.owner))) return Liveness::alive;
   for (const std::filesystem::path& lock : worker_locks(locks, begun.owner)) {

@@ -24,11 +24,20 @@ std::optional<OwnerName> owner_name_from(const std::string& text);
 std::filesystem::path locks_folder(const std::filesystem::path& runs);
 std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::string& owner);
 
+/// The host that an orchestrator's lock file names; std::nullopt where it names none.
+std::optional<HostIdentity> lock_host(const std::filesystem::path& lock);
+
+/// True: its worker is a job of a queue (Slurm), which no lock and no pid tell of.
+bool in_queue(const results::NewAttempt& begun);
+
+/// "on host-3", "as Slurm job 12_3 on n1".
+std::string where_it_runs(const results::AttemptFacts& attempt);
+
 /// What is known of the process that an open attempt belongs to.
 enum class Liveness {
   alive,    ///< its orchestrator lives, or a worker of that still does
   dead,     ///< all locks are free, or pid and start time say so
-  unknown,  ///< it ran on another host: only Slurm or the user can tell
+  unknown,  ///< it ran on another host, or in a queue: only Slurm or the user can tell
 };
 
 /// Looks, and touches nothing. A free lock is evidence on the machine and boot that took it, and

@@ -18,12 +18,25 @@ struct Exited {
 struct Killed {
   int signal = 0;
 };
+/// Taken away from outside: cancelled or preempted in Slurm, its node lost, forgotten. Says nothing
+/// about its trial.
+struct TakenAway {
+  std::string why;
+};
+/// The time that the queue gives a job was over.
+struct OutOfTime {
+  std::string why;
+};
+/// The queue will not take it, however often it is asked.
+struct Refused {
+  std::string why;
+};
 struct WorkerEnd {
-  std::variant<Exited, Killed> how;
+  std::variant<Exited, Killed, TakenAway, OutOfTime, Refused> how;
   /// The last lines of its output, valid UTF-8; empty where it said nothing.
   std::string last_lines;
 };
-/// "exit code 3", "signal 9 (Killed)".
+/// "exit code 3", "signal 9 (Killed)", or why.
 std::string to_string(const WorkerEnd& end);
 
 /// A running worker. Destroying it ends and reaps its whole process group at once.
@@ -45,6 +58,8 @@ class Worker {
   virtual void kill() = 0;
   /// pid, pid_start and host of the process, for the record.
   virtual const results::Launch& launch() const = 0;
+  /// True while it waits in a queue, or is suspended: no time of its trial runs.
+  virtual bool waits() const { return false; }
 };
 
 /// Where workers run. All calls and callbacks happen on the thread of the run's event loop.
@@ -66,6 +81,25 @@ class Launcher {
                                         std::function<void(WorkerEnd)> on_end) = 0;
   /// True: a worker takes further attempts by submit().
   virtual bool workers_stay() const = 0;
+
+  /// What attempts.launcher says.
+  virtual std::string kind() const { return "local"; }
+  /// True: workers are jobs of a queue that outlives this process. start() only notes them, flush()
+  /// hands them in; they may wait; launch() is complete when on_launch says so; a destroyed Worker
+  /// leaves its job as it is, for the next orchestrator to adopt.
+  virtual bool queues() const { return false; }
+  /// Called at the end of each turn.
+  virtual void flush() {}
+  /// Called from the loop with the slot of a worker whose launch() has changed.
+  virtual void on_launch(std::function<void(const std::string& slot)>) {}
+  /// What the job of an attempt noted of itself: job and host, where it has begun.
+  virtual std::optional<results::Launch> noted(const std::filesystem::path& attempt_folder) const;
+  /// As start(), for an attempt that a dead orchestrator had claimed: its job goes on. Where nobody
+  /// noted a job it is looked for, and handed in where there is none.
+  virtual std::unique_ptr<Worker> adopt(const std::string& slot,
+                                        const std::filesystem::path& attempt_folder,
+                                        const results::AttemptFacts& facts,
+                                        std::function<void(WorkerEnd)> on_end);
 };
 
 }  // namespace petlab::orchestrator

@@ -306,13 +306,6 @@ class LocalLauncher final : public Launcher {
 
 }  // namespace
 
-std::string to_string(const WorkerEnd& end) {
-  if (const Killed* killed = std::get_if<Killed>(&end.how)) {
-    return fmt::format("signal {} ({})", killed->signal, ::strsignal(killed->signal));
-  }
-  return fmt::format("exit code {}", std::get<Exited>(end.how).code);
-}
-
 std::unique_ptr<Launcher> make_local_launcher(asio::io_context& loop, LocalOptions options) {
   return std::make_unique<LocalLauncher>(loop, std::move(options));
 }

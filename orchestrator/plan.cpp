@@ -100,7 +100,7 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
     const Liveness alive = context.liveness(last);
     if (alive != Liveness::dead) {
       plan.state = TrialState::running;
-      plan.why = fmt::format("attempt {} runs on {}{}", last.attempt.number, last.begun.host,
+      plan.why = fmt::format("attempt {} runs {}{}", last.attempt.number, where_it_runs(last),
                              alive == Liveness::unknown ? " as far as is known from here" : "");
       return plan;
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "orchestrator/attempt_log.h"
@@ -10,10 +11,9 @@
 #include "sweeps/trial_directory.h"
 
 namespace petlab::orchestrator {
-namespace {
 
-void conclude(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
-              const results::AttemptFacts& facts, double time) {
+void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
+                     const results::AttemptFacts& facts, const std::string& why, double time) {
   const sweeps::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
   if (!std::filesystem::exists(directory.folder())) {
     results::Batch batch = store.begin();
@@ -30,7 +30,7 @@ void conclude(results::Store& store, Ingest& ingest, const std::filesystem::path
   // Nobody saw how the worker ended, so its trial is not blamed.
   results::Ending ending;
   ending.outcome = started ? results::Outcome::stopped : results::Outcome::never_started;
-  ending.reason = fmt::format("its orchestrator ({}) died", facts.begun.owner);
+  ending.reason = why;
   ending.time = time;
   log_ending(directory, ending);
   fault_point("recover_logged");
@@ -40,21 +40,29 @@ void conclude(results::Store& store, Ingest& ingest, const std::filesystem::path
   fault_point("recover_recorded");
 }
 
-}  // namespace
-
 Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                   const HostIdentity& here, std::chrono::milliseconds grace, double time) {
   Recovered recovered;
   const std::filesystem::path locks = locks_folder(runs);
   std::map<std::string, std::vector<results::AttemptFacts>> owners;
+  std::set<std::string> in_queues;  // their jobs go on: orchestrator/adoption.h
   for (results::AttemptFacts& open : store.read().open_attempts()) {
-    owners[open.begun.owner].push_back(std::move(open));
+    if (in_queue(open.begun)) {
+      in_queues.insert(open.begun.owner);
+    } else {
+      owners[open.begun.owner].push_back(std::move(open));
+    }
   }
   // Locks whose orchestrator died with no attempt open: before its first, or while clearing up.
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(locks, error)) {
     const std::string name = entry.path().stem().string();
-    if (owner_name_from(name) && name.find('.') == std::string::npos) owners.try_emplace(name);
+    const std::optional<HostIdentity> host = lock_host(entry.path());
+    const bool foreign = host && host->host != here.host && host->boot_id != here.boot_id;
+    if (owner_name_from(name) && name.find('.') == std::string::npos && !foreign &&
+        !in_queues.contains(name)) {
+      owners.try_emplace(name);
+    }
   }
   for (const auto& [owner, attempts] : owners) {
     results::NewAttempt begun;
@@ -72,7 +80,8 @@ Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::
     // Between the look above and the lock another may have cleared up, or the owner made more.
     for (const results::AttemptFacts& open : store.read().open_attempts()) {
       if (open.begun.owner != owner) continue;
-      conclude(store, ingest, runs, open, time);
+      conclude_orphan(store, ingest, runs, open, fmt::format("its orchestrator ({}) died", owner),
+                      time);
       ++recovered.attempts;
     }
     fault_point("recover_done");

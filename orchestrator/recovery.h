@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "orchestrator/evidence.h"
 #include "orchestrator/ingest.h"
@@ -17,10 +18,15 @@ struct Recovered {
 };
 
 /// Ends the workers that dead orchestrators of this machine left behind, reads what their workers
-/// had written, and records the end of every attempt that was open. Attempts of the living and of
-/// other hosts are left alone. Safe to call from several orchestrators at once: each dead one is
-/// cleared up by one of them. Throws results::Error and Error.
+/// had written, and records the end of every attempt that was open. Attempts of the living, of
+/// other hosts and in queues (Slurm) are left alone. Safe to call from several orchestrators at
+/// once: each dead one is cleared up by one of them. Throws results::Error and Error.
 Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                   const HostIdentity& here, std::chrono::milliseconds grace, double time);
+
+/// Reads what an attempt's worker had written and, where that was not its end, records that nobody
+/// saw it: stopped, or never started. A claim without a directory is forgotten.
+void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
+                     const results::AttemptFacts& facts, const std::string& why, double time);
 
 }  // namespace petlab::orchestrator

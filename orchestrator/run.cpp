@@ -86,6 +86,7 @@ RunResult Run::Impl::execute() {
   tick_timer_.cancel();
   for (auto& [name, slot] : slots_) launcher_.release_slot(name);
   slots_.clear();
+  release_orphans();
   report(true);
   RunResult result;
   result.status = status();
@@ -137,6 +138,10 @@ void Run::Impl::start() {
   }
   decisions_version_ = store_.read().data_version();
   plan_all();
+  if (launcher_.queues()) {
+    launcher_.on_launch([this](const std::string& slot) { launches_.insert(slot); });
+    adopt_orphans();
+  }
   tick();
 }
 
@@ -251,10 +256,12 @@ void Run::Impl::look_elsewhere() {
   // Nothing was written by others: then only a death can have changed anything.
   const Recovered recovered =
       recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
+  if (launcher_.queues()) adopt_orphans();
   const std::int64_t version = store_.read().data_version();
   if (version != seen_version_ || recovered.attempts > 0) {
     seen_version_ = version;
     unknown_elsewhere_ = 0;
+    bool any_in_queue = false;
     const std::vector<std::size_t> trials(elsewhere_.begin(), elsewhere_.end());
     const std::vector<results::TrialFacts> facts = facts_of(trials);
     const PlanContext how = context();
@@ -264,15 +271,17 @@ void Run::Impl::look_elsewhere() {
         settle_plan(trials[at], std::move(plan));
       } else if (how.liveness(facts[at].attempts.back()) == Liveness::unknown) {
         ++unknown_elsewhere_;
+        any_in_queue = any_in_queue || in_queue(facts[at].attempts.back().begun);
       }
     }
+    unknown_hint_ = any_in_queue && !launcher_.queues()
+                        ? "run as jobs of Slurm; `petlab run --launcher slurm` goes on with them"
+                        : "run on another host, as far as is known from here; where that is over, "
+                          "`petlab retry --declare-dead` says so";
   }
   if (unknown_elsewhere_ > 0 && unknown_elsewhere_ == elsewhere_.size() &&
       schedule_.waiting() == 0 && live_.empty()) {
-    problem_ = fmt::format(
-        "{} trial(s) run on another host, as far as is known from here; where that is over, "
-        "`petlab retry --declare-dead` says so",
-        unknown_elsewhere_);
+    problem_ = fmt::format("{} trial(s) {}", unknown_elsewhere_, unknown_hint_);
   }
 }
 
@@ -340,7 +349,8 @@ void Run::Impl::tick() {
     if (error) return;
     // Also where no watch told anything: a limit of the kernel, a network file system.
     for (Live& live : live_) {
-      if (live.launched) dirty_.insert(&live);
+      const SlotState& slot = slots_.at(live.slot);
+      if (live.launched && slot.worker && !slot.worker->waits()) dirty_.insert(&live);
     }
     check_limits();
     fruitless_ = false;
@@ -352,8 +362,13 @@ void Run::Impl::tick() {
 
 void Run::Impl::check_limits() {
   const Clock::time_point now = Clock::now();
+  const Clock::duration passed = now - std::exchange(checked_limits_, now);
   for (auto& [name, slot] : slots_) {
     if (!slot.worker || slot.end) continue;
+    if (slot.worker->waits() && !slot.given.empty()) {
+      slot.given.front()->began += passed;
+      slot.given.front()->heard += passed;
+    }
     if (slot.asked_to_stop || (slot.closing && slot.given.empty())) {
       if (now - slot.asked_at > options_.grace) slot.worker->kill();
       continue;
@@ -374,7 +389,7 @@ void Run::Impl::check_limits() {
 }
 
 bool Run::Impl::finished() const {
-  if (!live_.empty()) return false;
+  if (!live_.empty() || !strays_.empty()) return false;
   for (const auto& [name, slot] : slots_) {
     if (slot.worker) return false;
   }
@@ -423,6 +438,16 @@ void Run::Impl::wait_for_work() {
 
 void Run::Impl::end_workers_after_error() noexcept {
   try {
+    if (launcher_.queues()) {
+      // Their files hold what comes; the next run adopts them.
+      const bool any = std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+        return entry.second.worker != nullptr;
+      });
+      if (any) observer_.note("jobs that were handed in go on; the same command adopts them");
+      slots_.clear();
+      strays_.clear();
+      return;
+    }
     const auto any_alive = [this] {
       return std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
         return entry.second.worker && !entry.second.end;
@@ -456,7 +481,7 @@ RunStatus Run::Impl::status() const {
   status.elsewhere = static_cast<std::int64_t>(elsewhere_.size());
   status.finished_here = finished_here_;
   for (const auto& [name, slot] : slots_) {
-    if (slot.given.empty()) continue;
+    if (slot.given.empty() || (slot.worker && slot.worker->waits())) continue;
     const Live& front = *slot.given.front();
     RunningTrial running;
     running.trial_id = front.attempt.trial_id;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "orchestrator/adoption.h"
 #include "orchestrator/event_watch.h"
 #include "orchestrator/ingest.h"
 #include "orchestrator/plan.h"
@@ -91,11 +92,20 @@ class Run::Impl {
     bool asked_to_stop = false;
     Clock::time_point asked_at;          // closing or stopping since
     int launch_failures = 0;             // in a row
+    int taken_away = 0;                  // in a row, before it began a trial
     Clock::time_point not_before;        // of the next launch
     bool broken = false;                 // stopped after three of them
     std::optional<double> mean_seconds;  // of a trial, with its overhead; absent: none is over yet
     int overs = 0;                       // trials that were over since last_over
     Clock::time_point last_over;
+  };
+
+  // An attempt of a dead orchestrator whose trial the sweep no longer has.
+  struct Stray {
+    results::AttemptFacts facts;
+    std::string slot;
+    std::unique_ptr<Worker> worker;
+    std::optional<WorkerEnd> end;
   };
 
   // --- run.cpp
@@ -116,6 +126,18 @@ class Run::Impl {
   RunStatus status() const;
   void report(bool now);
   PlanContext context() const;
+
+  // --- run_queue.cpp
+  void log_launches();
+  void record_noted(Live& live, results::Batch& batch);
+  void withdraw_waiting();
+  void adopt_orphans();
+  bool settle_without_worker(const results::AttemptFacts& attempt);
+  void replan(std::size_t trial);
+  void adopt(const results::AttemptFacts& facts, std::size_t trial);
+  void adopt_stray(const results::AttemptFacts& facts);
+  void conclude_strays();
+  void release_orphans();
 
   // --- run_turn.cpp
   bool claiming() const;
@@ -172,11 +194,15 @@ class Run::Impl {
   std::map<int, Live*> by_watch_;
   std::set<Live*> dirty_;
   std::map<std::string, SlotState> slots_;
+  std::list<Orphans> orphans_;  // held until the end
+  std::list<Stray> strays_;
   std::vector<Live*> launched_;                          // whose launch is not in the database yet
+  std::set<std::string> launches_;                       // slots whose launch() has changed
   std::vector<std::pair<std::size_t, TrialPlan>> over_;  // settled when the batch is committed
   std::set<std::size_t> cancelled_;                      // as of the last look
   std::set<std::size_t> elsewhere_;
-  std::size_t unknown_elsewhere_ = 0;  // of these, on other hosts
+  std::size_t unknown_elsewhere_ = 0;  // of these, on other hosts or in a queue
+  std::string unknown_hint_;
   std::int64_t seen_version_ = 0;
   std::int64_t decisions_version_ = -1;
   std::int64_t finished_here_ = 0;
@@ -186,6 +212,8 @@ class Run::Impl {
   std::optional<Clock::time_point> armed_;  // retry_timer_
   Clock::time_point reported_;
   Clock::time_point looked_elsewhere_;
+  Clock::time_point checked_limits_ = Clock::now();
+  int launch_failures_ = 0;  // of all slots, in a row: a queue's jobs have one cause
   Clock::time_point looked_for_slots_;
   std::string problem_;
 };

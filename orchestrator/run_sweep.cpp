@@ -95,6 +95,33 @@ class OwnLock {
   std::optional<LockFile> lock_;
 };
 
+std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
+                                        const sweeps::Sweep& sweep,
+                                        const sweeps::Environment& environment,
+                                        RunObserver& observer) {
+  const RunOptions& options = request.options;
+  if (request.slurm) {
+    SlurmOptions slurm = *request.slurm;
+    slurm.worker = request.worker;
+    slurm.runs = request.runs;
+    slurm.owner = options.owner;
+    slurm.sweep = sweep.name;
+    slurm.threads = static_cast<int>(options.threads);
+    slurm.note = [&observer](const std::string& line) { observer.note(line); };
+    return make_slurm_launcher(loop, std::move(slurm));
+  }
+  LocalOptions local;
+  local.worker = request.worker;
+  local.one_process_a_trial = request.one_process_a_trial;
+  local.slots = static_cast<int>(options.slots);
+  local.threads = static_cast<int>(options.threads);
+  local.slots_folder = slots_folder(environment);
+  local.locks_folder = locks_folder(request.runs);
+  local.owner = options.owner;
+  local.grace = options.grace;
+  return make_local_launcher(loop, std::move(local));
+}
+
 }  // namespace
 
 RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
@@ -107,7 +134,9 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   RunOptions& options = request.options;
   options.runs = request.runs;
   options.owner = to_string(new_owner());
-  options.slots = request.slots > 0 ? request.slots : usable_cores();
+  options.slots = request.slots > 0 ? request.slots
+                  : request.slurm   ? kJobsInFlight
+                                    : usable_cores();
   options.worker_numerics = describe_worker(request.worker, kDescribeTimeout).numerics;
   asio::io_context loop;
   // Before others can find this process by its lock: from here on signals wait for the loop.
@@ -117,16 +146,8 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   results::Store store(request.database);
   record(store, request.runs, sweep);
 
-  LocalOptions local;
-  local.worker = request.worker;
-  local.one_process_a_trial = request.one_process_a_trial;
-  local.slots = static_cast<int>(options.slots);
-  local.threads = static_cast<int>(options.threads);
-  local.slots_folder = slots_folder(environment);
-  local.locks_folder = locks_folder(request.runs);
-  local.owner = options.owner;
-  local.grace = options.grace;
-  const std::unique_ptr<Launcher> launcher = make_local_launcher(loop, std::move(local));
+  const std::unique_ptr<Launcher> launcher =
+      make_launcher(loop, request, sweep, environment, observer);
   Run run(loop, store, *launcher, sweep, locations, options, observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {

@@ -1,31 +1,37 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orchestrator/plan.h"
 #include "orchestrator/run.h"
+#include "orchestrator/slurm_launcher.h"
 #include "sweeps/locations.h"
 #include "sweeps/sweep_file.h"
 
 namespace petlab::orchestrator {
 
+/// Jobs that wait or run in Slurm at once, where nothing else is asked for.
+inline constexpr std::int64_t kJobsInFlight = 1000;
+
 /// What `petlab run` is asked for.
 struct RunRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
-  std::filesystem::path worker;      // the program, absolute
-  std::int64_t slots = 0;            // 0: as many as usable cores
-  bool one_process_a_trial = false;  // a fresh worker for each trial
+  std::filesystem::path worker;       // the program, absolute
+  std::int64_t slots = 0;             // 0: as many as usable cores; in Slurm kJobsInFlight
+  bool one_process_a_trial = false;   // a fresh worker for each trial
+  std::optional<SlurmOptions> slurm;  // workers as jobs of Slurm
   /// runs, owner, slots and worker_numerics are filled in.
   RunOptions options;
 };
 
-/// Runs a sweep on this machine until it is over: makes the folders, takes this orchestrator's
-/// lock, records the sweep, clears up after the dead, runs. SIGINT counts as Run::interrupt(),
-/// SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(). SIGPIPE is ignored from here
-/// on. Throws what its parts throw.
+/// Runs a sweep, on this machine or in Slurm, until it is over: makes the folders, takes this
+/// orchestrator's lock, records the sweep, clears up after the dead, runs. SIGINT counts as
+/// Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(). SIGPIPE is
+/// ignored from here on. Throws what its parts throw.
 RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);

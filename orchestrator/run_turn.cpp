@@ -47,7 +47,8 @@ bool Run::Impl::Gone::clean() const {
 bool Run::Impl::claiming() const { return phase_ == Phase::running && problem_.empty(); }
 
 bool Run::Impl::has_news() const {
-  return !dirty_.empty() || std::any_of(slots_.begin(), slots_.end(), [this](const auto& entry) {
+  if (!dirty_.empty() || (launcher_.queues() && !launched_.empty())) return true;
+  return std::any_of(slots_.begin(), slots_.end(), [this](const auto& entry) {
     const SlotState& slot = entry.second;
     return slot.end || !slot.gone.empty() ||
            std::any_of(slot.ready.begin(), slot.ready.end(),
@@ -93,6 +94,9 @@ bool Run::Impl::transaction_due(Clock::time_point now) const {
 
 void Run::Impl::turn() {
   const Clock::time_point now = Clock::now();
+  conclude_strays();
+  log_launches();
+  if (!claiming()) withdraw_waiting();
   if (claiming() && !elsewhere_.empty() &&
       now - looked_elsewhere_ >= std::chrono::milliseconds(200)) {
     look_elsewhere();
@@ -106,6 +110,7 @@ void Run::Impl::turn() {
     transact(now);
     for (auto& [name, slot] : slots_) give(slot);
   }
+  launcher_.flush();
   close_idle_workers();
 }
 
@@ -171,7 +176,8 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   if (update.started) {
     live.started = true;
     (live.gone ? gone_with(live, slot)->any_started : slot.any_started) = true;
-    slot.launch_failures = 0;
+    slot.launch_failures = slot.taken_away = launch_failures_ = 0;
+    if (launcher_.queues() && live.launch.host.empty()) record_noted(live, batch);
   }
   if (update.progress) live.progress = update.progress;
   if (update.checkpoint) live.checkpointed = true;
@@ -258,7 +264,11 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
   }
   results::Ending ending;
   ending.time = wall_clock_seconds();
-  ending.reason = "the worker ended with " + to_string(end);
+  const bool taken = std::holds_alternative<TakenAway>(end.how);
+  const bool out_of_time = std::holds_alternative<OutOfTime>(end.how);
+  const bool refused = std::holds_alternative<Refused>(end.how);
+  ending.reason =
+      (taken || out_of_time || refused ? "" : "the worker ended with ") + to_string(end);
   if (const Exited* exited = std::get_if<Exited>(&end.how)) ending.exit_code = exited->code;
   if (const Killed* killed = std::get_if<Killed>(&end.how)) ending.signal = killed->signal;
   const bool own_doing =
@@ -282,6 +292,11 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
     } else if (gone.asked_to_stop) {
       its.outcome = Outcome::stopped;
       its.reason = "asked to stop";
+    } else if (taken || (out_of_time && live->checkpointed)) {
+      its.outcome = Outcome::stopped;
+    } else if (out_of_time) {
+      its.outcome = Outcome::timed_out;
+      its.reason += " before a checkpoint";
     } else if (ending.exit_code == 3 && live->checkpointed) {
       its.outcome = Outcome::stopped;
       its.reason = "the worker was stopped by a signal";
@@ -305,17 +320,34 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
     } else if (live->verdict == Verdict::timed_out || live->verdict == Verdict::stalled) {
       its.outcome = live->verdict == Verdict::stalled ? Outcome::stalled : Outcome::timed_out;
       its.reason = "the worker never began it";
+    } else if (out_of_time) {
+      its.outcome = Outcome::timed_out;
     }
     conclude_attempt(*live, its, batch);
   }
   for (Live* live : given) take_out(*live, slot);
-  if (!own_doing && !gone.any_started && !unstarted.empty())
+  if (own_doing || gone.any_started || unstarted.empty() || out_of_time) return;
+  if (refused) {
+    problem_ = to_string(end);
+  } else if (taken) {
+    slot.not_before = Clock::now() + backoff(options_.retry_delay, ++slot.taken_away);
+  } else {
     launch_failed(slot, "the worker ended with " + to_string(end), end.last_lines);
+  }
 }
 
 void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const std::string& lines) {
   ++slot.launch_failures;
   slot.not_before = Clock::now() + backoff(options_.retry_delay, slot.launch_failures);
+  if (launcher_.queues()) {
+    const bool any_runs = std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+      return entry.second.worker && entry.second.any_started;
+    });
+    if (++launch_failures_ < kLaunchFailuresThatStop || any_runs || !problem_.empty()) return;
+    problem_ = fmt::format("three jobs in a row ended before they began a trial: {}{}{}", what,
+                           lines.empty() ? "" : "\n", lines);
+    return;
+  }
   if (slot.launch_failures < kLaunchFailuresThatStop) return;
   slot.broken = true;
   const std::string message = fmt::format(
@@ -397,7 +429,7 @@ void Run::Impl::acquire_slots() {
 }
 
 std::size_t Run::Impl::line_length(const SlotState& slot) const {
-  if (!slot.mean_seconds) return 1;
+  if (!slot.mean_seconds || launcher_.queues()) return 1;
   const double ahead = std::ceil(kAheadSeconds / std::max(*slot.mean_seconds, 1e-6));
   const double fair = static_cast<double>(schedule_.waiting()) / static_cast<double>(slots_.size());
   return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
@@ -431,11 +463,13 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
   begun.resume = trial.plan.resume;
   begun.sweep = sweep_.name;
   begun.owner = options_.owner;
-  begun.host = here_.host;
-  begun.boot_id = here_.boot_id;
-  begun.pid_namespace = here_.pid_namespace;
+  if (!launcher_.queues()) {
+    begun.host = here_.host;
+    begun.boot_id = here_.boot_id;
+    begun.pid_namespace = here_.pid_namespace;
+  }
   begun.device = slot.name;
-  begun.launcher = "local";
+  begun.launcher = launcher_.kind();
   begun.commit = options_.petlab_version;
   begun.time = wall_clock_seconds();
   const results::Claim claim = batch.begin_attempt(begun);
@@ -524,13 +558,15 @@ void Run::Impl::give(SlotState& slot) {
     slot.ready.pop_front();
     slot.given.push_back(&live);
     live.launched = true;
-    live.launch = slot.worker->launch();
-    live.launch.host = here_.host;
-    live.launch.boot_id = here_.boot_id;
-    live.launch.pid_namespace = here_.pid_namespace;
-    live.launch.time = wall_clock_seconds();
-    log_launch(live.directory, live.launch);
-    launched_.push_back(&live);
+    if (!launcher_.queues()) {
+      live.launch = slot.worker->launch();
+      live.launch.host = here_.host;
+      live.launch.boot_id = here_.boot_id;
+      live.launch.pid_namespace = here_.pid_namespace;
+      live.launch.time = wall_clock_seconds();
+      log_launch(live.directory, live.launch);
+      launched_.push_back(&live);
+    }
     if (slot.given.size() == 1) front_changed(slot);
   }
 }

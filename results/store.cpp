@@ -201,6 +201,7 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
 const std::filesystem::path& Store::file() const { return connection_->file(); }
+bool Store::alone() const { return lock_ != nullptr; }
 const Reader& Store::read() const { return reader_; }
 std::int64_t Store::last_committed() const { return connection_->last_committed; }
 

@@ -147,6 +147,8 @@ class Store {
   Store& operator=(Store&&) noexcept;
 
   const std::filesystem::path& file() const;
+  /// True where nobody else can have the database open to write: it is on a network file system.
+  bool alone() const;
   /// The same connection: also sees what the running batch has written.
   const Reader& read() const;
   /// Starts a transaction; waits for other writers.

@@ -32,6 +32,8 @@ class TrialDirectory {
   std::filesystem::path artifact() const { return folder_ / "artifact.petl"; }
   /// What petlab notes of the attempt: begun, launched, ended.
   std::filesystem::path attempt_log() const { return folder_ / "attempt.jsonl"; }
+  /// What the Slurm job that runs the attempt notes: began, ended.
+  std::filesystem::path job_log() const { return folder_ / "job.jsonl"; }
 
  private:
   std::filesystem::path folder_;

@@ -1,0 +1,103 @@
+#include "orchestrator/slurm_submission.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab::orchestrator;
+using petlab::sweeps::TrialDirectory;
+using petlab::testing::run_command;
+using petlab::testing::TempDir;
+
+namespace {
+
+// A runs folder whose name a shell must not take apart, two attempts, and a worker that exits with
+// the number of its attempt.
+struct Jobs {
+  Jobs() {
+    folder.write("it's $a/worker", "#!/bin/sh\necho \"$1\" $OMP_NUM_THREADS\nexit ${1##*/}\n");
+    ::chmod((runs / "worker").c_str(), 0755);
+    for (const char* attempt : {"t1/1", "t1/3"}) {
+      std::filesystem::create_directories(runs / attempt);
+      submission.attempts.push_back(runs / attempt);
+    }
+    write_submission(runs, submission, runs / "worker", 2);
+  }
+  petlab::testing::CommandResult task(int number, int array_job = 12, const char* more = "") const {
+    return run_command(fmt::format(
+        "env -u OMP_NUM_THREADS SLURM_JOB_ID=99 SLURM_ARRAY_JOB_ID={} SLURM_ARRAY_TASK_ID={} "
+        "SLURMD_NODENAME=n1 {} sh {}/.slurm/petlab.o.1/job.sh",
+        array_job, number, more, "\"" + folder.path().string() + "/it's \\$a\""));
+  }
+  TempDir folder;
+  std::filesystem::path runs = folder.path() / "it's $a";
+  Submission submission{"petlab.o.1", {}};
+};
+
+}  // namespace
+
+TEST_CASE("a job runs the worker of its task's attempt and notes its end", "[orchestrator]") {
+  const Jobs jobs;
+  CHECK(jobs.task(1).exit_code == 3);
+  const TrialDirectory directory(jobs.submission.attempts[1]);
+  const std::optional<JobLog> log = read_job_log(directory);
+  REQUIRE(log);
+  CHECK(log->job == "12_1");
+  CHECK(log->host == "n1");
+  CHECK(log->exit_code == 3);
+  CHECK_FALSE(log->withdrawn);
+  CHECK(job_last_lines(directory, jobs.runs, "petlab.o.1", 1) ==
+        directory.folder().string() + " 2");
+  CHECK_FALSE(read_job_log(TrialDirectory(jobs.submission.attempts[0])));
+}
+
+TEST_CASE("an attempt is run by one job, once", "[orchestrator]") {
+  const Jobs jobs;
+  CHECK(jobs.task(1).exit_code == 3);
+  // Started again by Slurm, and a double of its submission.
+  CHECK(jobs.task(1, 12, "SLURM_RESTART_COUNT=1").exit_code == 0);
+  CHECK(jobs.task(1, 13).exit_code == 0);
+  const TrialDirectory directory(jobs.submission.attempts[1]);
+  CHECK(read_job_log(directory)->job == "12_1");
+  CHECK(job_last_lines(directory, jobs.runs, "", 1) == directory.folder().string() + " 2");
+  CHECK_FALSE(withdraw(directory, 1));
+}
+
+TEST_CASE("an attempt that was withdrawn is run by no job", "[orchestrator]") {
+  const Jobs jobs;
+  const TrialDirectory directory(jobs.submission.attempts[1]);
+  CHECK(withdraw(directory, 1));
+  CHECK(withdraw(directory, 2));
+  CHECK(jobs.task(1).exit_code == 0);
+  CHECK(read_job_log(directory)->withdrawn);
+  CHECK_FALSE(std::filesystem::exists(directory.log()));
+}
+
+TEST_CASE("a job that sees no attempt says so", "[orchestrator]") {
+  const Jobs jobs;
+  std::filesystem::remove_all(jobs.submission.attempts[0]);
+  const auto result = jobs.task(0);
+  CHECK(result.exit_code == 1);
+  const auto none = jobs.task(7);
+  CHECK(none.exit_code == 1);
+  CHECK(none.err.find("petlab: line 8 of ") != std::string::npos);
+}
+
+TEST_CASE("a submission is found by its owner, the last of an attempt's", "[orchestrator]") {
+  const Jobs jobs;
+  Submission later{submission_id("o", 10), {jobs.submission.attempts[1]}};
+  write_submission(jobs.runs, later, jobs.runs / "worker", 1);
+  write_submission(jobs.runs, {submission_id("other", 1), {"/x"}}, jobs.runs / "worker", 1);
+  const auto found = submissions_of(jobs.runs, "o");
+  REQUIRE(found.size() == 2);
+  CHECK(found.at(jobs.submission.attempts[0]).id == "petlab.o.1");
+  CHECK(found.at(jobs.submission.attempts[1]).id == "petlab.o.10");
+  CHECK(found.at(jobs.submission.attempts[1]).task == 0);
+  remove_submission(jobs.runs, "petlab.o.1");
+  CHECK(submissions_of(jobs.runs, "o").size() == 1);
+}

@@ -1,0 +1,177 @@
+#include "orchestrator/slurm_text.h"
+
+#include <signal.h>
+
+#include "orchestrator/error.h"
+#include "orchestrator/slurm_launcher.h"
+#include "tests/support/catch.h"
+
+using namespace petlab::orchestrator;
+
+namespace {
+
+template <typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("squeue's lines are read, tasks that share a line one by one", "[orchestrator]") {
+  // Printed by Slurm 22.05, but for the line with brackets, which --array takes apart.
+  const std::vector<JobRow> rows = parse_squeue(
+      "1_9|RUNNING|n2|None|petlab.12-34-ab.1\n"
+      "67|CANCELLED||JobHeldUser|petlab.12-34-ab.2\n"
+      "\n"
+      "12_[4-6,9%2]|PENDING||ReqNodeNotAvail, UnavailableNodes:n[1-3]|a|b\n");
+  REQUIRE(rows.size() == 6);
+  CHECK(rows[0] == JobRow{"1_9", "RUNNING", "n2", "None", "petlab.12-34-ab.1"});
+  CHECK(rows[1] == JobRow{"67", "CANCELLED", "", "JobHeldUser", "petlab.12-34-ab.2"});
+  CHECK(rows[2].job == "12_4");
+  CHECK(rows[4].job == "12_6");
+  CHECK(rows[5] ==
+        JobRow{"12_9", "PENDING", "", "ReqNodeNotAvail, UnavailableNodes:n[1-3]", "a|b"});
+  CHECK(parse_squeue("").empty());
+}
+
+TEST_CASE("what squeue does not print is refused with the line", "[orchestrator]") {
+  for (const char* line :
+       {"1_9|RUNNING|n2|None", "|RUNNING|n2|None|x", "1_|RUNNING|n2|None|x", "a_1|RUNNING|||x",
+        "1_[2|RUNNING|||x", "1_[a-b]|PENDING|||x", "slurm_load_jobs error: Unexpected message"}) {
+    INFO(line);
+    CHECK(message_of([&] { parse_squeue(line); }) ==
+          "squeue printed '" + std::string(line) + "', wanted %i|%T|%N|%r|%j");
+  }
+}
+
+TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "[orchestrator]") {
+  CHECK(parse_submission("1234\n") == "1234");
+  CHECK(parse_submission("1234;cluster\n") == "1234");
+  CHECK(parse_submission("Welcome to the cluster\n\n1234\n") == "1234");
+  CHECK(message_of([] { parse_submission(""); }) ==
+        "sbatch --parsable printed '', wanted the number of a job");
+  CHECK(message_of([] { parse_submission("Submitted batch job 12\n"); }) ==
+        "sbatch --parsable printed 'Submitted batch job 12', wanted the number of a job");
+}
+
+TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[orchestrator]") {
+  CHECK(refusal_from("sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission "
+                     "failed: Job violates accounting/QOS policy (job submit limit, user's size "
+                     "and/or time limits)") == Refusal::limit);
+  CHECK(refusal_from("sbatch: error: Slurm temporarily unable to accept job, sleeping and "
+                     "retrying\nsbatch: error: Batch job submission failed: Resource temporarily "
+                     "unavailable") == Refusal::limit);
+  CHECK(
+      refusal_from("slurm_load_jobs error: Unable to contact slurm controller (connect failure)") ==
+      Refusal::silence);
+  CHECK(refusal_from("sbatch: error: Batch job submission failed: Socket timed out on send/recv "
+                     "operation") == Refusal::silence);
+  // What it said first may be a limit, but whether the last try arrived is not known.
+  CHECK(refusal_from("sbatch: error: Slurm temporarily unable to accept job, sleeping and "
+                     "retrying\nsbatch: error: Batch job submission failed: Zero Bytes were "
+                     "transmitted or received") == Refusal::silence);
+  CHECK(refusal_from("sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job "
+                     "submission failed: Invalid partition name specified") == Refusal::refused);
+  CHECK(refusal_from("sbatch: error: Batch job submission failed: Invalid job array "
+                     "specification") == Refusal::refused);
+  CHECK(refusal_from("") == Refusal::refused);
+}
+
+TEST_CASE("the limits of scontrol show config are read", "[orchestrator]") {
+  const SlurmLimits limits = parse_config(
+      "Configuration data as of 2024-01-01T00:00:00\n"
+      "AccountingStorageType   = accounting_storage/none\n"
+      "MaxArraySize            = 100\n"
+      "MaxJobCount             = 5000\n"
+      "SLURM_VERSION           = 22.05.8\n");
+  CHECK(limits == SlurmLimits{100, 5000, "22.05.8"});
+  CHECK(parse_config("") == SlurmLimits{1001, 10000, ""});
+  CHECK(message_of([] { parse_config("MaxArraySize = many\n"); }) ==
+        "scontrol show config: MaxArraySize is 'many', must be a number");
+}
+
+TEST_CASE("the end of one job is read from scontrol and from sacct", "[orchestrator]") {
+  const char* shown =
+      "JobId=5 ArrayJobId=1 ArrayTaskId=3 JobName=JobState=x Requeue=0 JobState=FAILED "
+      "Reason=RaisedSignal:9(Killed) Dependency=(null) Restarts=0 DerivedExitCode=0:0 ExitCode=0:9 "
+      "RunTime=00:00:02\n";
+  CHECK(parse_show_job(shown) == JobRecord{"FAILED", 0, 9});
+  CHECK(parse_show_job("") == std::nullopt);
+  CHECK(parse_sacct("1_2|COMPLETED|0:0\n1_3|CANCELLED by 1000|0:15\n", "1_3") ==
+        JobRecord{"CANCELLED", 0, 15});
+  CHECK(parse_sacct("1_2|COMPLETED|0:0\n", "1_3") == std::nullopt);
+  CHECK(parse_sacct("Slurm accounting storage is disabled\n", "1_3") == std::nullopt);
+  CHECK(message_of([] { parse_sacct("1_3|FAILED|nine\n", "1_3"); }) ==
+        "Slurm says that a job's exit code is 'nine', wanted CODE:SIGNAL");
+  CHECK(is_unknown_job("slurm_load_jobs error: Invalid job id specified\n"));
+  CHECK(is_unknown_job("Job 68_3 not found\n"));
+  CHECK_FALSE(is_unknown_job("slurm_load_jobs error: Unable to contact slurm controller\n"));
+}
+
+TEST_CASE("each state is a phase; one that is not known still runs", "[orchestrator]") {
+  CHECK(job_phase("PENDING") == JobPhase::waiting);
+  CHECK(job_phase("REQUEUE_HOLD") == JobPhase::waiting);
+  CHECK(job_phase("RUNNING") == JobPhase::running);
+  CHECK(job_phase("COMPLETING") == JobPhase::running);
+  CHECK(job_phase("SUSPENDED") == JobPhase::paused);
+  CHECK(job_phase("CANCELLED by 0") == JobPhase::ended);
+  CHECK(job_phase("CANCELLED+") == JobPhase::ended);
+  CHECK(job_phase("NODE_FAIL") == JobPhase::ended);
+  CHECK(job_phase("INVENTED_LATER") == JobPhase::running);
+}
+
+TEST_CASE("only what a trial does itself is its worker's end", "[orchestrator]") {
+  const auto told = [](const char* state, int code = 0, int signal = 0) {
+    return worker_end("7_1", {state, code, signal});
+  };
+  CHECK(std::get<Exited>(told("COMPLETED").how).code == 0);
+  CHECK(std::get<Exited>(told("FAILED", 3).how).code == 3);
+  CHECK(std::get<Killed>(told("FAILED", 0, 9).how).signal == 9);
+  CHECK(std::get<Killed>(told("OUT_OF_MEMORY").how).signal == SIGKILL);
+  CHECK(told("OUT_OF_MEMORY").last_lines == "Slurm job 7_1: out of memory");
+  CHECK(to_string(told("CANCELLED by 0")) == "Slurm job 7_1 was cancelled");
+  CHECK(to_string(told("PREEMPTED")) == "Slurm job 7_1 was preempted");
+  CHECK(to_string(told("NODE_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(told("TIMEOUT")) == "Slurm job 7_1 reached its time limit (--slurm-time)");
+  CHECK(std::holds_alternative<TakenAway>(told("NODE_FAIL").how));
+  CHECK(std::holds_alternative<OutOfTime>(told("TIMEOUT").how));
+}
+
+TEST_CASE("a time limit is what sbatch takes", "[orchestrator]") {
+  for (const char* good : {"30", "30:00", "2:30:00", "1-12", "1-12:30", "1-12:30:00"}) {
+    CHECK(is_slurm_time(good));
+  }
+  for (const char* bad : {"", "2h", "1-", "-12", "1:2:3:4", "90m", "1-2-3", ":30", "30:"}) {
+    INFO(bad);
+    CHECK_FALSE(is_slurm_time(bad));
+  }
+}
+
+TEST_CASE("what petlab decides itself is no word for sbatch", "[orchestrator]") {
+  SlurmOptions options;
+  options.arguments = {"--mem=8G", "-x", "--requeue", "--exclude=n1"};
+  options.time = "1-0";
+  CHECK_NOTHROW(check_slurm_options(options));
+  options.arguments = {"--array=0-3"};
+  CHECK(message_of([&] { check_slurm_options(options); }) ==
+        "--slurm-arg is '--array=0-3', which petlab itself decides");
+  options.arguments = {"-Jname"};
+  CHECK(message_of([&] { check_slurm_options(options); }) ==
+        "--slurm-arg is '-Jname', which petlab itself decides");
+  options.arguments = {"8G"};
+  CHECK(message_of([&] { check_slurm_options(options); }) ==
+        "--slurm-arg is '8G', must be one word that begins with -, such as --mem=8G");
+  options.arguments = {};
+  options.poll = std::chrono::milliseconds(99);
+  CHECK(message_of([&] { check_slurm_options(options); }) == "--slurm-poll must be at least 100ms");
+  options.poll = std::chrono::seconds(5);
+  options.time = "2h";
+  CHECK(message_of([&] { check_slurm_options(options); }) ==
+        "--slurm-time is '2h', must be as sbatch takes it: minutes, hours:minutes:seconds or "
+        "days-hours");
+}
