@@ -66,6 +66,24 @@ else
     apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 
+# ---- A Slurm for its test, which is left out where it cannot be had
+if $dev; then
+  slurm=(slurmctld slurmd slurm-client munge)
+  if dpkg-query -W -f '${db:Status-Status}\n' "${slurm[@]}" 2>/dev/null |
+    grep -c '^installed$' | grep -q "^${#slurm[@]}$"; then
+    say "Slurm for its test: it is there"
+  elif command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }; then
+    as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    say "Slurm for its test: installing ${slurm[*]}"
+    { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "${slurm[@]}"; } >>"$log" 2>&1 ||
+      say "Slurm for its test: cannot be had here; the test will be skipped"
+  else
+    say "Slurm for its test: not there; the test will be skipped"
+  fi
+fi
+
 # ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
 torch_folder() {
   find "$PETLAB_HOME/venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null |

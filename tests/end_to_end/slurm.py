@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""petlab run --launcher slurm on a real Slurm, which the test starts and stops.
+
+usage: slurm.py FOLDER_OF_PROGRAMS [CASE...]; trains with the scripted worker of tests/orchestrator.
+Exit code 77 (skipped) where Slurm's programs are missing.
+"""
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import slurm_cluster
+import tiny_world
+from tiny_world import PROGRAMS, TinyWorld
+
+SWEEP = """sweep: queued
+base:
+  backbone: ./tiny
+  task: films.yaml
+  module.kind: adapter
+"""
+FINISHED = "SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'"
+RESULTS = ("SELECT trial_id, attempt, seq, step, split, task, name, value FROM results "
+           "ORDER BY trial_id, attempt, seq")
+ATTEMPTS = ("SELECT trial_id, number, outcome, reason, owner, launcher, host, device, job, "
+            "parent, resume_step FROM attempts a JOIN trials t ON t.key = a.trial "
+            "ORDER BY trial_id, number")
+
+
+class Slurm(TinyWorld):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = slurm_cluster.Cluster()
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def tearDown(self):
+        self.cluster.run("scancel", "-u", str(os.getuid()), check=False)
+
+    def environment(self):
+        return super().environment() | self.cluster.environment()
+
+    def sweep(self, seeds, user, more=""):
+        self.write("sweep.yaml", SWEEP + f"  user: {user}\n" + more +
+                   f"grid:\n  seed: {list(range(1, seeds + 1))}\n")
+
+    def words(self, *more):
+        return ["run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "500ms",
+                "--retry-delay", "10ms", "--worker", str(PROGRAMS / "scripted-worker"), *more]
+
+    def begin(self, *more, **options):
+        return self.start(*self.words(*more), **options)
+
+    def number(self, sql):
+        done = self.petlab("query", sql, "--db", "sweep.db", "--format", "csv")
+        return int(done.out.split()[-1]) if done.code == 0 else 0
+
+    def until(self, sql, wanted, timeout=60):
+        deadline = time.monotonic() + timeout
+        while self.number(sql) < wanted:
+            self.assertLess(time.monotonic(), deadline, f"{sql} stays below {wanted}")
+            time.sleep(0.1)
+
+    def kill(self, process):
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def finished_files(self):
+        """How often each trial was trained to its end, by what workers wrote."""
+        times = {}
+        for folder in self.attempt_folders():
+            over = any(event["type"] == "finished" for event in self.events(folder))
+            times[folder.parent.name] = times.get(folder.parent.name, 0) + over
+        return times
+
+    def check_complete(self, done, trials):
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.finished_files(), dict.fromkeys(self.finished_files(), 1))
+        self.assertEqual(len(self.finished_files()), trials)
+        self.check_nothing_left()
+
+    def check_nothing_left(self):
+        self.cluster.wait_for("an empty queue", lambda: not self.cluster.jobs(), timeout=15)
+        self.assertEqual(list((self.root / "sweep.runs/.slurm").glob("*")), [])
+        self.assertEqual(list((self.root / "sweep.runs/.locks").glob("*")), [])
+
+    def other_program(self, name, text):
+        """Puts a shell script before Slurm's program of that name; $REAL is the real one."""
+        real = self.cluster.run("which", name).stdout.strip()
+        file = self.write(f"bin/{name}", f"#!/bin/sh\nREAL={real}\n{text}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        path = f"{self.root}/bin:{slurm_cluster.SEARCHED}"
+        before = self.environment()
+        self.environment = lambda: before | {"PATH": path}
+
+    def test_250_trials_outlive_two_kills_a_scancel_and_a_drained_node(self):
+        # One trial takes long, so that it is surely there to be cancelled.
+        self.sweep(250, "{steps: 4, step_ms: 250, checkpoint_every: 2}",
+                   "when:\n  - {if: {seed: 7}, set: {user.steps: 60}}\n"
+                   "  - {if: {seed: 8}, set: {user.steps: 60}}\n")
+        # Options that are no part of what is tested, but must arrive.
+        options = ["--slurm-partition", "main", "--slurm-arg=--nice=1", "--slurm-time", "30"]
+        first = self.begin(*options)
+        self.until(FINISHED, 20)
+        self.kill(first)
+        # It goes on without an orchestrator.
+        before = sum(self.finished_files().values())
+        time.sleep(2)
+        self.assertGreater(sum(self.finished_files().values()), before)
+        second = self.begin(*options)
+        self.until(FINISHED, before + 20)
+        job = self.query("SELECT job FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                         "seed = 7 AND outcome = 'open'")[0]["job"]
+        self.until("SELECT count(*) FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                   "seed = 7 AND checkpoint_step > 0", 1)
+        self.cluster.run("scancel", job)
+        self.cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+        self.until("SELECT count(*) FROM attempts a JOIN trials t ON t.key = a.trial WHERE "
+                   "seed = 7 AND outcome = 'stopped'", 1)
+        self.kill(second)
+        third = self.begin(*options)
+        time.sleep(1)
+        self.cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+        self.check_complete(self.end(third), 250)
+        attempts = self.query(ATTEMPTS)
+        # Adopted, not repeated: the only second attempt is that of the job that was cancelled.
+        self.assertEqual([row["outcome"] for row in attempts if row["number"] > 1], ["finished"])
+        stopped = [row for row in attempts if row["outcome"] != "finished"]
+        self.assertEqual([(row["outcome"], row["reason"]) for row in stopped],
+                         [("stopped", f"Slurm job {job} was cancelled")])
+        again = next(row for row in attempts if row["number"] == 2)
+        self.assertEqual((again["trial_id"], again["parent"]), (stopped[0]["trial_id"], 1))
+        self.assertGreater(again["resume_step"], 0)
+        self.assertEqual({row["launcher"] for row in attempts}, {"slurm"})
+        self.assertEqual([row for row in attempts if row["host"] not in self.cluster.nodes], [])
+        # No submission had more tasks than Slurm takes.
+        tasks = [int(row["job"].split("_")[1]) for row in attempts]
+        self.assertLess(max(tasks), 100)
+        # The files say the same as the database.
+        results = self.query(RESULTS)
+        (self.root / "sweep.db").rename(self.root / "first.db")
+        rebuilt = self.petlab("ingest", "--rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
+        self.assertEqual(rebuilt.code, 0, rebuilt)
+        self.assertEqual(self.query(RESULTS), results)
+        self.assertEqual(self.query(ATTEMPTS), attempts)
+
+    def test_a_silent_slurmctld_is_waited_for(self):
+        # More than can run at once, so that some wait in Slurm's queue meanwhile.
+        self.sweep(40, "{steps: 4, step_ms: 250}")
+        run = self.begin()
+        self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 4)
+        self.cluster.stop_daemon("slurmctld")
+        time.sleep(6)
+        self.cluster.start_controller()
+        done = self.end(run)
+        self.check_complete(done, 40)
+        self.assertIn("Slurm does not answer (", done.err)
+        self.assertIn("Slurm answers again", done.err)
+        self.assertEqual(len(self.attempt_folders()), 40)
+
+    def test_two_interrupts_leave_checkpoints_and_an_empty_queue(self):
+        self.sweep(40, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
+        run = self.begin()
+        self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0", 10)
+        run.send_signal(signal.SIGTERM)
+        done = self.end(run)
+        self.assertEqual(done.code, 3, done)
+        self.check_nothing_left()
+        outcomes = {row["outcome"]: row["n"] for row in self.query(
+            "SELECT outcome, count(*) AS n FROM attempts GROUP BY 1")}
+        self.assertEqual(set(outcomes), {"stopped", "never_started"})
+        self.assertGreaterEqual(outcomes["stopped"], 10)
+
+    def test_a_refused_submission_ends_the_run_with_the_words_of_sbatch(self):
+        self.sweep(3, "{steps: 1}")
+        done = self.end(self.begin("--slurm-partition", "nowhere"))
+        self.assertEqual(done.code, 1)
+        self.assertIn("sbatch: sbatch: error: invalid partition specified: nowhere", done.err)
+        self.check_nothing_left()
+
+    def test_a_requeued_job_becomes_a_new_attempt(self):
+        self.sweep(1, "{steps: 24, step_ms: 250, checkpoint_every: 2}")
+        run = self.begin("--slurm-arg=--requeue")
+        self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0", 1)
+        job = self.query("SELECT job FROM attempts")[0]["job"]
+        self.cluster.run("scontrol", "requeue", job)
+        done = self.end(run)
+        self.check_complete(done, 1)
+        attempts = self.query(ATTEMPTS)
+        self.assertEqual([(row["outcome"], row["reason"]) for row in attempts],
+                         [("stopped", f"Slurm requeued job {job}"), ("finished", None)])
+        self.assertGreater(attempts[1]["resume_step"], 0)
+
+    def test_a_lost_answer_doubles_nothing(self):
+        self.other_program("sbatch", f"""
+"$REAL" "$@" >{self.root}/answer || exit $?
+[ -e {self.root}/lost ] && exec cat {self.root}/answer
+touch {self.root}/lost
+echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+exit 1""")
+        self.sweep(6, "{steps: 2, step_ms: 100}")
+        done = self.end(self.begin())
+        self.check_complete(done, 6)
+        self.assertEqual(len(self.attempt_folders()), 6)
+        # One array, found by its name.
+        jobs = {row["job"].split("_")[0] for row in self.query("SELECT job FROM attempts")}
+        self.assertEqual(len(jobs), 1)
+
+    def test_an_orchestrator_that_dies_around_sbatch_leaves_no_double(self):
+        for point in ("submission_written", "submitted", "launch_logged"):
+            with self.subTest(point):
+                for name in ("sweep.db", "sweep.db-wal", "sweep.db-shm"):
+                    (self.root / name).unlink(missing_ok=True)
+                subprocess.run(["rm", "-rf", str(self.root / "sweep.runs")], check=True)
+                self.sweep(5, "{steps: 2, step_ms: 100}")
+                before = self.environment()
+                self.environment = lambda: before | {"PETLAB_FAULT_POINT": f"{point}:1"}
+                self.assertEqual(self.end(self.begin()).code, -signal.SIGKILL)
+                self.environment = lambda: before
+                self.check_complete(self.end(self.begin()), 5)
+                self.assertEqual(len(self.attempt_folders()), 5)
+
+    def test_a_limit_on_jobs_is_met_with_fewer(self):
+        self.other_program("sbatch", """
+case "$*" in
+  *--array=0-[0-2]\\ *) exec "$REAL" "$@";;
+esac
+echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2
+echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit' \\
+  "limit, user's size and/or time limits)" >&2
+exit 1""")
+        self.sweep(10, "{steps: 1}")
+        done = self.end(self.begin())
+        self.check_complete(done, 10)
+        self.assertIn("sbatch takes no more jobs for now (sbatch: error: AssocMaxSubmitJobLimit",
+                      done.err)
+
+    def test_a_run_on_this_machine_leaves_jobs_of_a_dead_one_alone(self):
+        self.sweep(2, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
+        run = self.begin()
+        self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 2)
+        self.kill(run)
+        here = self.run_sweep("--worker", str(PROGRAMS / "scripted-worker"))
+        self.assertEqual(here.code, 1, here)
+        self.assertIn("2 trial(s) run as jobs of Slurm; `petlab run --launcher slurm` goes on with "
+                      "them", here.err)
+        # A trial that the sweep no longer has is not trained on.
+        self.sweep(1, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
+        self.assertEqual(self.end(self.begin()).code, 0)
+        self.check_nothing_left()
+        outcomes = [row["outcome"] for row in self.query("SELECT outcome FROM attempts ORDER BY 1")]
+        self.assertEqual(outcomes, ["finished", "stopped"])
+
+
+if __name__ == "__main__":
+    if slurm_cluster.missing_programs():
+        print("skipped: not installed:", ", ".join(slurm_cluster.missing_programs()),
+              "(scripts/setup.sh --dev)")
+        sys.exit(77)
+    tiny_world.main()
