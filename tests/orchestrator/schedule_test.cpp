@@ -34,6 +34,7 @@ TEST_CASE("A retry waits for its time and does not hold up others", "[orchestrat
   CHECK_FALSE(schedule.take("", false, kNow));
   CHECK(schedule.next_ready() == kNow + 5s);
   CHECK(schedule.take("", false, kNow + 5s) == 0u);
+  CHECK_FALSE(schedule.next_ready());
 }
 
 TEST_CASE("A suspect is never given together with others", "[orchestrator]") {

@@ -1,0 +1,67 @@
+// Trials that are over within milliseconds: claimed ahead, and committed in groups.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/orchestrator/scripted_sweep.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+
+namespace {
+
+std::string short_trials(int count, int crashing = -1) {
+  std::string variants;
+  for (int trial = 0; trial < count; ++trial) {
+    variants += fmt::format("  t{0}: {{seed: {0}, user: {{steps: 1{1}}}}}\n", trial,
+                            trial == crashing ? ", behaviour: kill" : "");
+  }
+  return variants;
+}
+
+}  // namespace
+
+TEST_CASE("Of many short trials each is recorded once, also where a worker dies",
+          "[orchestrator]") {
+  for (const char* mode : {"--fresh-workers", ""}) {
+    const testing::ScriptedSweep sweep(short_trials(60, 40));
+    const auto result = sweep.run(mode);
+    INFO(mode << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 60);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'open'") == 0);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") == 1);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE launched_at IS NULL AND outcome = "
+                       "'finished'") == 0);
+    CHECK(sweep.number("SELECT count(*) FROM results WHERE name = 'score'") == 60);
+  }
+}
+
+// The worker of one slot begins to fail when that slot has trials claimed ahead.
+TEST_CASE("A slot that is stopped gives back what it had claimed ahead", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(short_trials(200));
+  const std::string folder = sweep.folder.path().string();
+  sweep.folder.write("calls", "0\n");
+  sweep.folder.write("worker", fmt::format(R"(#!/bin/sh
+[ "$1" = --describe ] && exit 1
+case "$PETLAB_WORKER" in *.cpu-1.lock)
+  read calls <{0}/calls
+  echo $((calls + 1)) >{0}/calls
+  [ $calls -lt 40 ] || {{ echo no more; exit 1; }}
+esac
+echo '{{"v": 1, "seq": 0, "time": 1.0, "type": "started", "pid": 1}}' >>"$1/events.jsonl"
+echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/events.jsonl"
+)",
+                                           folder));
+  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
+  const auto result = sweep.petlab(
+      "run sweep.yaml --fresh-workers --slots 2 --retry-delay 10ms --grace 300ms --worker ./worker",
+      "timeout 60");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 200);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome NOT IN ('finished', "
+                     "'never_started')") == 0);
+}
