@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -39,14 +40,39 @@ std::vector<std::string> gang_of(const std::string& line) {
   return folders;
 }
 
+/// A task as far as a prediction for the user's own texts needs it: the labels that the artifact
+/// has.
+sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& artifact) {
+  sweeps::TaskDeclaration task;
+  task.name = name;
+  const auto labels = artifact.labels.find(name);
+  if (labels != artifact.labels.end()) task.classes = labels->second;
+  if (task.classes.empty()) task.kind = sweeps::TaskKind::regression;
+  return task;
+}
+
 std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
-                                              const std::filesystem::path& task_file) {
+                                              const PredictOptions& options,
+                                              const Artifact& artifact) {
+  std::map<std::string, sweeps::TaskDeclaration> declared;
+  for (const std::filesystem::path& file : options.task_files) {
+    sweeps::TaskDeclaration task = sweeps::load_task(file);
+    if (std::find(config.tasks.begin(), config.tasks.end(), task.name) == config.tasks.end()) {
+      std::string wanted;
+      for (const std::string& name : config.tasks) wanted += (wanted.empty() ? "" : ", ") + name;
+      throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
+                                  ", must be a task of the artifact: " + wanted);
+    }
+    declared[task.name] = std::move(task);
+  }
   std::vector<sweeps::TaskDeclaration> tasks;
   for (const std::string& name : config.tasks) {
-    if (const sweeps::TaskDeclaration* const found = sweeps::find_task(name)) {
-      tasks.push_back(*found);
-    } else if (!task_file.empty()) {
-      tasks.push_back(sweeps::load_task(task_file));
+    if (const auto found = declared.find(name); found != declared.end()) {
+      tasks.push_back(found->second);
+    } else if (const sweeps::TaskDeclaration* const known = sweeps::find_task(name)) {
+      tasks.push_back(*known);
+    } else if (!options.input.empty()) {
+      tasks.push_back(labelled_task(name, artifact));
     } else {
       throw std::invalid_argument("task " + name +
                                   " is not built in: name its declaration with --task");
@@ -72,11 +98,17 @@ TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBac
 }
 
 void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& predictions) {
-  for (const std::int64_t predicted : predictions.classes) {
-    std::cout << ordered_json{{"label", task.classes[static_cast<std::size_t>(predicted)]}} << "\n";
-  }
-  for (const double predicted : predictions.scores) {
-    std::cout << ordered_json{{"score", predicted}} << "\n";
+  const std::size_t outputs = static_cast<std::size_t>(predictions.outputs);
+  for (std::size_t i = 0; i < predictions.logits.size() / outputs; ++i) {
+    const float* const own = predictions.logits.data() + i * outputs;
+    if (!predictions.scores.empty()) {
+      std::cout << ordered_json{{"score", predictions.scores[i]}} << "\n";
+    } else {
+      const auto predicted = static_cast<std::size_t>(predictions.classes[i]);
+      std::cout << ordered_json{{"label", task.classes[predicted]},
+                                {"logits", std::vector<float>(own, own + outputs)}}
+                << "\n";
+    }
   }
 }
 
@@ -118,7 +150,7 @@ int run_predict(const PredictOptions& options) {
   at::set_num_threads(options.threads);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
-  const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options.task_file);
+  const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options, artifact);
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   if (!artifact.backbone_digest.empty()) {

@@ -20,13 +20,34 @@ struct PredictOptions {
   std::filesystem::path artifact;
   std::string backbone;                             // empty: as the artifact's configuration says
   std::vector<std::filesystem::path> data_folders;  // empty: those of the environment
-  std::filesystem::path task_file;                  // empty: a built-in task
+  std::vector<std::filesystem::path> task_files;    // declarations of tasks that are not built in
   std::string split = "test";
   std::filesystem::path input;  // empty: the task's data
   int threads = 1;
 };
-/// Prints a JSON object of metrics for each task, or one a line of `input`.
+/// Prints a JSON object of metrics for each task, or one a line of `input` with what is predicted
+/// and the head's outputs.
 int run_predict(const PredictOptions& options);
+
+struct ExportOptions {
+  std::filesystem::path artifact;
+  std::string format;    // a name of module_formats()
+  std::string backbone;  // empty: as the artifact's configuration says
+  std::string task;      // empty: the artifact's only one
+  std::filesystem::path out;
+};
+/// Writes the artifact's module, masks merged, as another library keeps it.
+int run_export(const ExportOptions& options);
+
+struct ImportOptions {
+  std::string format;  // a name of module_formats()
+  std::filesystem::path from;
+  std::string backbone;
+  std::string task;  // built-in, or the file of a declaration; empty: one called "imported"
+  std::filesystem::path out;
+};
+/// The opposite: an artifact that shares and masks nothing.
+int run_import(const ImportOptions& options);
 
 struct TokenizeOptions {
   std::string backbone;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/artifact/module_formats.h"
 #include "trainer/commands.h"
 
 int main(int argc, char** argv) {
@@ -25,8 +26,8 @@ int main(int argc, char** argv) {
                          "Folder or name of the backbone (default: as the trial says)");
   predicting->add_option("--data", predict.data_folders,
                          "Data folders (default: PETLAB_DATA, then PETLAB_HOME/data)");
-  predicting->add_option("--task", predict.task_file,
-                         "The task's declaration, where it is a user's");
+  predicting->add_option("--task", predict.task_files,
+                         "The file of a task's declaration, for each task that is not built in");
   predicting->add_option("--split", predict.split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->capture_default_str();
@@ -35,6 +36,32 @@ int main(int argc, char** argv) {
   predicting->add_option("--threads", predict.threads, "Threads to compute with")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+
+  std::string formats;
+  for (const ModuleFormat& format : module_formats()) {
+    formats +=
+        (formats.empty() ? "" : "; ") + std::string(format.name) + ": " + std::string(format.help);
+  }
+  ExportOptions exported;
+  CLI::App* const exporting =
+      app.add_subcommand("export", "Write an artifact's module in another library's format");
+  exporting->add_option("--artifact", exported.artifact, "artifact.petl of a trial")->required();
+  exporting->add_option("--format", exported.format, formats)->required();
+  exporting->add_option("--out", exported.out, "Folder to write")->required();
+  exporting->add_option("--task", exported.task, "Whose masks and head, where there are several");
+  exporting->add_option("--backbone", exported.backbone,
+                        "Folder or name of the backbone (default: as the trial says)");
+
+  ImportOptions imported;
+  CLI::App* const importing =
+      app.add_subcommand("import", "Make an artifact of another library's module");
+  importing->add_option("--format", imported.format, formats)->required();
+  importing->add_option("--from", imported.from, "Folder to read")->required();
+  importing->add_option("--backbone", imported.backbone, "Folder or name of the backbone")
+      ->required();
+  importing->add_option("--out", imported.out, "Artifact to write")->required();
+  importing->add_option("--task", imported.task,
+                        "What its head answers: a built-in task, or the file of a declaration");
 
   TokenizeOptions tokenize;
   CLI::App* const tokenizing = app.add_subcommand(
@@ -64,6 +91,8 @@ int main(int argc, char** argv) {
   }
   try {
     if (*predicting) return run_predict(predict);
+    if (*exporting) return run_export(exported);
+    if (*importing) return run_import(imported);
     if (*tokenizing) return run_tokenize(tokenize);
     if (*computing) return run_forward(forward);
     if (describe) return run_describe();

@@ -24,7 +24,9 @@ Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& s
                     const std::atomic<bool>& stop) {
   const at::NoGradGuard no_grad;
   Predictions predictions;
-  const bool regression = model.head(task).outputs() == 1;
+  predictions.outputs = model.head(task).outputs();
+  const bool regression = predictions.outputs == 1;
+  predictions.logits.resize(static_cast<std::size_t>(split.size() * predictions.outputs));
   (regression ? predictions.scores.resize(static_cast<std::size_t>(split.size()))
               : predictions.classes.resize(static_cast<std::size_t>(split.size())));
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size()));
@@ -45,9 +47,13 @@ Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& s
     if (!at::isfinite(logits).all().item<bool>()) {
       throw NotFinite("a prediction is not finite");
     }
+    const Tensor outputs = logits.to(at::kFloat).contiguous();
     const Tensor answers = regression ? logits.squeeze(1).to(at::kDouble) : logits.argmax(1);
     for (std::size_t i = from; i < to; ++i) {
       const auto example = static_cast<std::size_t>(order[i]);
+      std::copy_n(outputs.const_data_ptr<float>() +
+                      static_cast<std::int64_t>(i - from) * predictions.outputs,
+                  predictions.outputs, predictions.logits.begin() + order[i] * predictions.outputs);
       if (regression) {
         predictions.scores[example] = answers.const_data_ptr<double>()[i - from];
       } else {

@@ -29,6 +29,8 @@ class NotFinite : public std::runtime_error {
 struct Predictions {
   std::vector<std::int64_t> classes;  // (examples); empty for regression
   std::vector<double> scores;         // (examples); empty for classification
+  std::vector<float> logits;          // (examples, outputs) of the head
+  std::int64_t outputs = 0;
 };
 
 /// Runs the model, merged for `task`, without dropout and gradients. Throws Interrupted as soon as

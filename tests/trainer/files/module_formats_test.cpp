@@ -1,0 +1,116 @@
+#include "trainer/artifact/module_formats.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sweeps/catalog.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "trainer/error.h"
+
+using namespace petlab::trainer;
+using petlab::metrics::MaskKind;
+using petlab::metrics::ModuleFamily;
+using petlab::metrics::ModuleStorage;
+
+namespace {
+
+/// A shared adapter of 2 layers, d_model 2, bottleneck 1, with masks of layers and, for two tasks,
+/// of tasks. Weights count from 1.
+Artifact hybrid_artifact() {
+  Artifact artifact;
+  artifact.module = ModuleStorage{ModuleFamily::adapter, 2, 2, 1, true, MaskKind::learned, 0.5, 2};
+  artifact.values = {{"down.weight", {1, 2}, {1, 2}},
+                     {"down.bias", {1}, {3}},
+                     {"up.weight", {2, 1}, {4, 5}},
+                     {"up.bias", {2}, {6, 7}}};
+  artifact.masks = {{"down.weight.mask", {2, 1, 2}, {1, 0, 0, 1}},
+                    {"down.weight.task_mask", {2, 1, 2}, {1, 0, 0, 1}},
+                    {"up.weight.mask", {2, 2, 1}, {1, 0, 0, 1}},
+                    {"up.weight.task_mask", {2, 2, 1}, {0, 1, 1, 0}}};
+  for (const std::string task : {"films", "plots"}) {
+    artifact.labels[task] = {"no", "yes"};
+    artifact.head.push_back({task + ".dense.weight", {2, 2}, {1, 2, 3, 4}});
+    artifact.head.push_back({task + ".dense.bias", {2}, {5, 6}});
+    artifact.head.push_back({task + ".out_proj.weight", {2, 2}, {7, 8, 9, 10}});
+    artifact.head.push_back({task + ".out_proj.bias", {2}, {11, 12}});
+  }
+  return artifact;
+}
+
+petlab::sweeps::TrialConfig hybrid_config() {
+  petlab::sweeps::TrialConfig config = petlab::sweeps::default_config("adapter");
+  config.tasks = {"films", "plots"};
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("A layer's weights are the prototype where its mask or the task's is 1", "[trainer]") {
+  const Artifact artifact = hybrid_artifact();
+  const LayeredModule films = layered_module(artifact, hybrid_config(), "films");
+  CHECK(films.weights.at("down.weight").values == std::vector<float>{1, 0, 1, 2});
+  CHECK(films.weights.at("up.weight").values == std::vector<float>{4, 5, 0, 5});
+  CHECK(films.weights.at("down.bias").values == std::vector<float>{3, 3});
+  CHECK(films.weights.at("up.bias").values == std::vector<float>{6, 7, 6, 7});
+  const LayeredModule plots = layered_module(artifact, hybrid_config(), "plots");
+  CHECK(plots.weights.at("down.weight").values == std::vector<float>{1, 2, 0, 2});
+  CHECK(plots.weights.at("up.weight").values == std::vector<float>{4, 0, 4, 5});
+  CHECK(plots.head.task == "plots");
+  CHECK_THROWS_WITH(layered_module(artifact, hybrid_config(), ""),
+                    "the artifact has 2 tasks: name one of films, plots with --task");
+}
+
+TEST_CASE("A mask or weight of another shape than the module's is refused", "[trainer]") {
+  Artifact artifact = hybrid_artifact();
+  artifact.masks[1].shape = {1, 2, 2};
+  CHECK_THROWS_WITH(layered_module(artifact, hybrid_config(), "films"),
+                    "the artifact's tensor down.weight.task_mask has the shape [1, 2, 2], must be "
+                    "[2, 1, 2]");
+  artifact = hybrid_artifact();
+  artifact.values.erase(artifact.values.begin() + 2);
+  CHECK_THROWS_WITH(layered_module(artifact, hybrid_config(), "films"),
+                    "the artifact has no tensor up.weight");
+}
+
+TEST_CASE("What the libraries saved is read, becomes an artifact and is written alike",
+          "[trainer]") {
+  const auto found_golden = petlab::testing::golden("petl");
+  if (!found_golden) return;
+  const std::filesystem::path& golden = *found_golden;
+  const ModuleBackbone backbone = open_module_backbone(golden / "backbone_roberta");
+  for (const auto& [format, folder] : {std::pair{"peft", "lib_lora_roberta_a8/peft_checkpoint"},
+                                       {"peft", "lib_lora_roberta_a12/peft_checkpoint"},
+                                       {"adapterhub", "lib_adapter_roberta/library_checkpoint"}}) {
+    INFO(folder);
+    LayeredModule module = module_format(format).read(golden / folder, backbone);
+    CHECK(module.size == 8);
+    CHECK(module.head.outputs() == 3);
+    module.head.task = "films";
+    const Artifact artifact = unshared_artifact(module, "tiny", 40);
+    const Artifact again = parse_artifact(artifact_bytes(artifact), "again");
+    const auto config = petlab::sweeps::trial_config_from_json(nlohmann::json::parse(again.config));
+    const LayeredModule same = layered_module(again, config, "");
+    CHECK(same.alpha == (std::string(format) == "peft" ? module.alpha : config.module.alpha));
+    for (const auto& [name, weight] : module.weights) {
+      CHECK(same.weights.at(name).values == weight.values);
+    }
+    // The library's own tensors, by its own names.
+    const auto files = module_files(module_format(format), same, backbone.config, "tiny");
+    Checkpoint saved = open_checkpoint_file(
+        golden / folder /
+        (std::string(format) == "peft" ? "adapter_model.safetensors" : "adapter.safetensors"));
+    for (const auto& [name, entry] : saved.tensors) {
+      INFO(name);
+      // An adapter's name is its task's here, the golden one's there.
+      std::string ours = name;
+      const auto at = ours.find("adapters.petl.");
+      if (at != std::string::npos) ours.replace(at, 13, "adapters.films");
+      const auto found = std::find_if(files[0].tensors.begin(), files[0].tensors.end(),
+                                      [&](const auto& tensor) { return tensor.name == ours; });
+      REQUIRE(found != files[0].tensors.end());
+      CHECK(found->shape == entry.tensor.shape);
+      CHECK(found->values == to_floats(entry.tensor));
+    }
+  }
+}

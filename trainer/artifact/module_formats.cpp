@@ -1,0 +1,71 @@
+#include "trainer/artifact/module_formats.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "trainer/artifact/foreign_module.h"
+#include "trainer/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::array kFormats{
+    ModuleFormat{"peft", "LoRA as Hugging Face's PEFT keeps it", metrics::ModuleFamily::lora,
+                 peft_files, read_peft},
+    ModuleFormat{"adapterhub", "Pfeiffer adapters as AdapterHub's library adapters keeps them",
+                 metrics::ModuleFamily::adapter, adapterhub_files, read_adapterhub},
+};
+
+std::string_view name_of(metrics::ModuleFamily family) {
+  switch (family) {
+    case metrics::ModuleFamily::adapter:
+      return "adapter";
+    case metrics::ModuleFamily::lora:
+      return "lora";
+    case metrics::ModuleFamily::prefix:
+      return "prefix";
+  }
+  throw std::logic_error("a family without a name");
+}
+
+}  // namespace
+
+ModuleBackbone open_module_backbone(const std::filesystem::path& folder) {
+  ModuleBackbone backbone;
+  backbone.folder = folder;
+  backbone.config = read_encoder_config(folder);
+  backbone.checkpoint = open_checkpoint(folder);
+  const ForeignConfig config = ForeignConfig::read(folder / "config.json");
+  backbone.labels = labels_of_id2label(config.all());
+  return backbone;
+}
+
+std::span<const ModuleFormat> module_formats() { return kFormats; }
+
+const ModuleFormat& module_format(std::string_view name) {
+  std::string known;
+  for (const ModuleFormat& format : kFormats) {
+    if (format.name == name) return format;
+    known += (known.empty() ? "" : ", ") + std::string(format.name);
+  }
+  throw std::invalid_argument(fmt::format("--format is {}, must be one of {}", name, known));
+}
+
+std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
+                                     const EncoderConfig& config, const std::string& backbone) {
+  if (module.family != format.family) {
+    throw std::invalid_argument(
+        fmt::format("the artifact's module.kind is {}, must be {}: {} is {}",
+                    name_of(module.family), name_of(format.family), format.name, format.help));
+  }
+  if (module.d_model != config.d_model || module.layers != config.num_layers) {
+    throw Error(fmt::format("{}: the backbone has {} layers of {}, must have the module's {} of {}",
+                            backbone, config.num_layers, config.d_model, module.layers,
+                            module.d_model));
+  }
+  return format.files(module, config, backbone);
+}
+
+}  // namespace petlab::trainer

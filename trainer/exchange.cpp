@@ -1,0 +1,179 @@
+// `petlab-trainer export` and `import`: trained modules in the formats of other libraries.
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+
+#include "sweeps/catalog.h"
+#include "sweeps/identity.h"
+#include "sweeps/locations.h"
+#include "trainer/artifact/layered_module.h"
+#include "trainer/artifact/module_formats.h"
+#include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/safetensors.h"
+#include "trainer/commands.h"
+#include "trainer/error.h"
+#include "trainer/torch.h"
+
+namespace petlab::trainer {
+namespace {
+
+using nlohmann::json;
+
+std::filesystem::path folder_of(const sweeps::Locations& locations, const std::string& backbone) {
+  return sweeps::backbone_folder(locations, backbone, std::filesystem::current_path());
+}
+
+void write_bytes(const std::filesystem::path& file, std::span<const char> bytes) {
+  const std::span<const std::byte> part = std::as_bytes(bytes);
+  write_file_atomically(file, {&part, 1});
+}
+
+/// What torch.save writes of a dict of tensors. torch::pickle_save tags the dict with a type, which
+/// torch.load refuses unless it is told to trust the file.
+std::vector<char> torch_pickle(const std::vector<ArtifactTensor>& tensors) {
+  c10::Dict<std::string, Tensor> dict;
+  for (const ArtifactTensor& tensor : tensors) {
+    dict.insert(tensor.name, at::tensor(tensor.values, at::kFloat).view(tensor.shape));
+  }
+  std::vector<char> pickled;
+  torch::jit::Pickler pickler(
+      [&](const char* bytes, std::size_t n) { pickled.insert(pickled.end(), bytes, bytes + n); },
+      nullptr, nullptr, nullptr, nullptr, /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(dict);
+  pickler.stop();
+  std::vector<char> archive;
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* bytes, std::size_t n) {
+    const auto* const begin = static_cast<const char*>(bytes);
+    archive.insert(archive.end(), begin, begin + n);
+    return n;
+  });
+  writer.writeRecord("data.pkl", pickled.data(), pickled.size());
+  std::size_t number = 0;
+  for (const Tensor& tensor : pickler.tensorData()) {
+    writer.writeRecord("data/" + std::to_string(number++), tensor.const_data_ptr(),
+                       tensor.nbytes());
+  }
+  writer.writeEndOfFile();
+  return archive;
+}
+
+void write_module_file(const std::filesystem::path& file, const ModuleFile& content) {
+  switch (content.kind) {
+    case ModuleFile::Kind::json:
+      return write_bytes(file, content.json);
+    case ModuleFile::Kind::safetensors: {
+      std::vector<std::pair<std::string, TensorView>> tensors;
+      for (const ArtifactTensor& tensor : content.tensors) {
+        const std::span<const float> values(tensor.values);
+        tensors.emplace_back(tensor.name,
+                             TensorView{DType::f32, tensor.shape, std::as_bytes(values), nullptr});
+      }
+      // Hugging Face's readers want to know which library's tensors they are.
+      return write_safetensors(file, tensors, {{"format", "pt"}});
+    }
+    case ModuleFile::Kind::torch_pickle:
+      return write_bytes(file, torch_pickle(content.tensors));
+  }
+  throw std::logic_error("a kind of file without a writer");
+}
+
+std::string counted(std::size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+std::string summary(const LayeredModule& module) {
+  const LayeredHead& head = module.head;
+  std::string text = counted(static_cast<std::size_t>(module.layers), "layer") + " of size " +
+                     std::to_string(module.size) + ", head of " + head.task + ": ";
+  if (head.labels.empty()) return text + "a score";
+  for (std::size_t i = 0; i < head.labels.size(); ++i) text += (i > 0 ? ", " : "") + head.labels[i];
+  return text;
+}
+
+/// The name that an imported module's task gets where the user names none.
+constexpr const char* kImportedTask = "imported";
+
+/// The task that a user names: built-in, or in a file.
+sweeps::TaskDeclaration named_task(const std::string& name) {
+  if (const sweeps::TaskDeclaration* const found = sweeps::find_task(name)) return *found;
+  if (name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml")) {
+    return sweeps::load_task(name);
+  }
+  throw std::invalid_argument("--task is " + name +
+                              ", must be a built-in task or the file of a declaration");
+}
+
+bool has_generic_labels(const std::vector<std::string>& labels) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string number = std::to_string(i);
+    if (labels[i] != number && labels[i] != "LABEL_" + number) return false;
+  }
+  return true;
+}
+
+std::string joined(const std::vector<std::string>& labels) {
+  std::string all;
+  for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
+  return all.empty() ? "a score" : all;
+}
+
+/// Makes the head that of the task, whose classes must be the head's outputs in their order.
+void assign_task(LayeredHead& head, const std::string& name) {
+  if (name.empty()) {
+    head.task = kImportedTask;
+    return;
+  }
+  const sweeps::TaskDeclaration task = named_task(name);
+  const bool fits = task.classes.size() == head.labels.size() &&
+                    (task.classes == head.labels || has_generic_labels(head.labels));
+  if (!fits) {
+    throw Error("the module's head has the outputs " + joined(head.labels) + ", task " + task.name +
+                " wants " + joined(task.classes));
+  }
+  head.task = task.name;
+  head.labels = task.classes;
+}
+
+}  // namespace
+
+int run_export(const ExportOptions& options) {
+  const ModuleFormat& format = module_format(options.format);
+  const Artifact artifact = read_artifact(options.artifact);
+  const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
+  const LayeredModule module = layered_module(artifact, config, options.task);
+  const std::string backbone = options.backbone.empty() ? config.backbone : options.backbone;
+  const auto folder = folder_of(sweeps::find_locations(sweeps::process_environment()), backbone);
+  const std::vector<ModuleFile> files =
+      module_files(format, module, read_encoder_config(folder), folder.string());
+  std::error_code failed;
+  std::filesystem::create_directories(options.out, failed);
+  if (failed) throw Error(options.out.string() + ": cannot be made: " + failed.message());
+  for (const ModuleFile& file : files) write_module_file(options.out / file.name, file);
+  std::cout << options.out.string() << ": " << format.name << ", " << summary(module) << std::endl;
+  return 0;
+}
+
+int run_import(const ImportOptions& options) {
+  const ModuleFormat& format = module_format(options.format);
+  const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
+  const auto folder = folder_of(locations, options.backbone);
+  LayeredModule module = format.read(options.from, open_module_backbone(folder));
+  assign_task(module.head, options.task);
+  const bool is_path = options.backbone.find('/') != std::string::npos;
+  Artifact artifact = unshared_artifact(
+      module, is_path ? std::filesystem::canonical(folder).string() : options.backbone,
+      read_encoder_config(folder).max_tokens());
+  sweeps::FileDigests digests(locations.cache());
+  artifact.backbone_digest = sweeps::backbone_digest(folder, digests);
+  write_artifact(options.out, artifact);
+  std::cout << options.out.string() << ": " << format.name << ", " << summary(module) << std::endl;
+  return 0;
+}
+
+}  // namespace petlab::trainer
