@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""petlab-trainer predict and forward, and trials of several tasks from sweep to prediction.
+
+usage: predicting.py FOLDER_OF_PROGRAMS
+"""
+import json
+import os
+import pathlib
+import struct
+
+import tiny_world
+from tiny_world import CONFIG, TASK, TRAINER, WORDS, TinyWorld
+
+GOLDEN = pathlib.Path(os.environ.get(
+    "PETLAB_GOLDEN_DIR", pathlib.Path(__file__).resolve().parents[3] / "shared/golden"))
+FORMATS = {"F32": "f", "I64": "q"}
+SWEEP = """sweep: tiny
+base:
+  backbone: ./tiny
+  tasks: [films.yaml, grades.yaml]
+  module: {kind: adapter, share: true, mask: learned, bottleneck: 4, sparsity_ratio: 0.3}
+  training: {epochs: 3, batch_size: 12, learning_rate: 5e-3, mask_learning_rate: 5e-2}
+grid:
+  seed: [1, 2]
+"""
+
+
+def read_safetensors(file):
+    """Name -> shape, flat values."""
+    data = file.read_bytes()
+    size, = struct.unpack_from("<Q", data)
+    found = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            kind = FORMATS[entry["dtype"]]
+            count = (end - begin) // struct.calcsize(kind)
+            found[name] = (entry["shape"],
+                           struct.unpack_from(f"<{count}{kind}", data, 8 + size + begin))
+    return found
+
+
+def write_safetensors(file, tensors):
+    """(dtype, shape, flat values) by name."""
+    header, data = {}, b""
+    for name, (dtype, shape, values) in tensors.items():
+        begin = len(data)
+        data += struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+class Predicting(TinyWorld):
+    def setUp(self):
+        super().setUp()
+        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
+                                                                         "score: grade")
+                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1",
+                                                                  "pearson, spearman")
+                   .replace("[accuracy]", "[pearson]"))
+        for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
+            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
+                f"{(i * 7 + rows) % 11 / 4}\tthe film is " + " ".join(
+                    ["good"] * ((i * 7 + rows) % 11) + [WORDS[i % 9]]) + "\n" for i in range(rows)))
+
+    def train(self, text):
+        """The folder of each trial's attempt."""
+        self.write("sweep.yaml", text)
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        return self.attempt_folders()
+
+    def trainer(self, *words, code=0):
+        done = self.petlab(*words, program=TRAINER)
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def lines(self, *words):
+        return [json.loads(line) for line in self.trainer(*words).out.splitlines()]
+
+    def test_a_trial_of_two_tasks_predicts_what_the_database_has_of_both(self):
+        d, bottleneck, layers, tasks = CONFIG["hidden_size"], 4, CONFIG["num_hidden_layers"], 2
+        folders = self.train(SWEEP)
+        self.assertEqual(len(folders), 2)
+        for folder in folders:
+            artifact = folder / "artifact.petl"
+            # A mask for each layer and one for each task: bit-level storage with L + T.
+            weights = 2 * d * bottleneck
+            said = json.loads(self.petlab("storage", artifact, "--json").out)
+            self.assertEqual(said["bls_bits"], 32 * (weights + d + bottleneck)
+                             + weights * (layers + tasks))
+            self.assertEqual(said["stored_bits"], said["bls_bits"])
+            # Both tasks' validation metrics decide on the step, so both are of one step.
+            for split in ("validation", "test"):
+                results = self.lines("predict", "--artifact", artifact, "--task", "grades.yaml",
+                                     "--task", "films.yaml", "--split", split)
+                self.assertEqual([row["task"] for row in results], ["films", "grades"])
+                self.assertEqual(len({row["step"] for row in results}), 1)
+                for row in results:
+                    recorded = {r["name"]: r["value"] for r in self.query(
+                        f"SELECT name, value FROM results WHERE trial_id = "
+                        f"'{folder.parent.name}' AND split = '{split}' AND task = "
+                        f"'{row['task']}' AND step = {row['step']} AND name != 'loss'")}
+                    self.assertEqual(len(recorded), 2)
+                    self.assertEqual(row["metrics"], recorded)
+        # Both tasks were trained: batches come from each.
+        losses = {event["loss"] for event in self.events(folders[0])
+                  if event["type"] == "progress"}
+        self.assertEqual(len(losses), 3 * (80 // 12 + 1))
+        refused = self.trainer("predict", "--artifact", artifact, "--input", "texts.txt", code=2)
+        self.assertEqual(refused.err, "petlab-trainer: --input needs an artifact of one task, "
+                                      "found 2\n")
+
+    def test_predictions_for_a_file_are_those_of_the_tasks_own_texts(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        artifact = folder / "artifact.petl"
+        rows = [line.split("\t") for line in
+                (self.root / "films-test.tsv").read_text().splitlines()[1:]]
+        self.write("texts.txt", "".join(text + "\r\n" for _, text in rows))
+        # The artifact knows its labels: no declaration is needed.
+        for words in ((), ("--task", "films.yaml")):
+            found = self.lines("predict", "--artifact", artifact, "--input", "texts.txt", *words)
+            self.assertEqual(len(found), len(rows))
+            for row in found:
+                best = max((0, 1), key=row["logits"].__getitem__)
+                self.assertEqual(row["label"], ["poor", "fine"][best])
+        right = sum(row["label"] == label for row, (label, _) in zip(found, rows))
+        own, = self.lines("predict", "--artifact", artifact, "--task", "films.yaml")
+        self.assertAlmostEqual(own["metrics"]["accuracy"], right / len(rows), places=12)
+        # A tab makes a pair.
+        self.write("pairs.txt", "the film\tis good\nthe film is good\n")
+        pair, whole = self.lines("predict", "--artifact", artifact, "--input", "pairs.txt")
+        self.assertNotEqual(pair["logits"], whole["logits"])
+
+    def test_a_score_is_predicted_for_each_line(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: grades.yaml")
+                             .replace("[1, 2]", "[1]"))
+        self.write("texts.txt", "the film is good good\nthe film is bad\n")
+        found = self.lines("predict", "--artifact", folder / "artifact.petl", "--input",
+                           "texts.txt")
+        self.assertEqual([set(row) for row in found], [{"score"}, {"score"}])
+        self.assertNotEqual(found[0], found[1])
+
+    def test_a_task_that_is_not_the_artifacts_is_refused(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        words = ("predict", "--artifact", folder / "artifact.petl")
+        self.assertEqual(self.trainer(*words, code=2).err,
+                         "petlab-trainer: task films is not built in: name its declaration with "
+                         "--task\n")
+        self.assertEqual(self.trainer(*words, "--task", "grades.yaml", code=2).err,
+                         "petlab-trainer: --task grades.yaml declares grades, must be a task of "
+                         "the artifact: films\n")
+
+    def test_forward_writes_every_hidden_state_of_a_golden_model(self):
+        models = [folder for folder in sorted((GOLDEN / "models").glob("*"))
+                  if (folder / "expected.safetensors").exists()
+                  and not folder.name.startswith("t5")]
+        if not models:
+            self.skipTest(f"no golden models in {GOLDEN}")
+        for model in models:
+            self.trainer("forward", "--backbone", model, "--inputs",
+                         model / "expected.safetensors", "--out", "out.safetensors")
+            found = read_safetensors(self.root / "out.safetensors")
+            wanted = read_safetensors(model / "expected.safetensors")
+            told = json.loads((model / "expected.json").read_text())["tensors"]
+            layers = json.loads((model / "config.json").read_text())["num_hidden_layers"]
+            self.assertEqual(sorted(found), [f"hidden_states.{i}" for i in range(layers + 1)])
+            mask = wanted["attention_mask"][1]
+            for name, (shape, values) in found.items():
+                self.assertEqual(shape, wanted[name][0])
+                width = shape[-1]
+                for i, (ours, theirs) in enumerate(zip(values, wanted[name][1])):
+                    if mask[i // width] == 0:
+                        self.assertEqual(ours, 0)
+                    elif abs(ours - theirs) > told[name]["atol"] + told[name]["rtol"] * abs(theirs):
+                        self.fail(f"{model.name} {name} at {i}: {ours}, wanted {theirs}")
+        print(f"{len(models)} golden models", flush=True)
+
+    def test_a_padded_token_changes_no_other_and_bad_inputs_are_refused(self):
+        def inputs(ids, mask, **more):
+            rows = len(ids)
+            tensors = {"input_ids": ("I64", [rows, len(ids[0])], sum(ids, [])),
+                       "attention_mask": ("I64", [rows, len(mask[0])], sum(mask, []))}
+            write_safetensors(self.root / "in.safetensors", tensors | more)
+            return ("forward", "--backbone", "./tiny", "--inputs", "in.safetensors", "--out",
+                    "out.safetensors")
+
+        self.trainer(*inputs([[2, 5, 6, 3], [2, 7, 3, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]]))
+        first = read_safetensors(self.root / "out.safetensors")
+        self.trainer(*inputs([[2, 5, 6, 3], [2, 7, 3, 9]], [[1, 1, 1, 1], [1, 1, 1, 0]]))
+        self.assertEqual(read_safetensors(self.root / "out.safetensors"), first)
+        self.trainer(*inputs([[2, 7, 3]], [[1, 1, 1]]))
+        alone = read_safetensors(self.root / "out.safetensors")
+        d = CONFIG["hidden_size"]
+        for name, (_, values) in alone.items():
+            for ours, theirs in zip(values, first[name][1][4 * d:]):
+                self.assertAlmostEqual(ours, theirs, places=5)
+        alike = "input_ids, attention_mask and token_type_ids must be (sequences, length), all alike"
+        for ids, mask, types, wanted in (
+                ([[2, 99, 3]], [[1, 1, 1]], None, "input_ids holds 99, must be from 0 to 13"),
+                ([[2, 5, 3]], [[0, 0, 0]], None, "row 0 of attention_mask has no 1"),
+                ([[2, 5, 3]], [[1, 1]], None, alike),
+                ([[2, 5, 3]], [[1, 1, 1]], [0, 2, 0],
+                 "token_type_ids holds 2, must be from 0 to 1")):
+            more = {} if types is None else {"token_type_ids": ("I64", [1, 3], types)}
+            refused = self.trainer(*inputs(ids, mask, **more), code=2)
+            self.assertEqual(refused.err, f"petlab-trainer: {wanted}\n")
+        write_safetensors(self.root / "in.safetensors", {"input_ids": ("I64", [1, 1], [2])})
+        refused = self.trainer("forward", "--backbone", "./tiny", "--inputs", "in.safetensors",
+                               "--out", "out.safetensors", code=1)
+        self.assertIn("in.safetensors: ", refused.err)
+        self.assertIn("attention_mask", refused.err)
+
+
+if __name__ == "__main__":
+    tiny_world.main()
