@@ -1,7 +1,9 @@
-// Times the trainer: one training step on given lengths (for train_step_peers.py --also), and
-// getting a checkpoint ready (for startup_peers.py --also).
+// Times the trainer: training steps on given lengths (for train_step_peers.py --also), evaluation
+// of examples of given lengths, getting ready to train (for startup_peers.py --also), and the
+// memory of each. bench/trainer.sh runs it beside Python.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -10,9 +12,11 @@
 #include <numeric>
 #include <sstream>
 
+#include "sweeps/catalog.h"
 #include "trainer/backbones/encoder.h"
 #include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
+#include "trainer/training/evaluation.h"
 #include "trainer/training/optimizer.h"
 
 using namespace petlab;
@@ -82,6 +86,17 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths) {
   return batch;
 }
 
+/// A field of /proc/self/FILE, in KiB; 0 where the system has none.
+std::int64_t process_kib(const char* file, const std::string& field) {
+  std::ifstream stream(std::string("/proc/self/") + file);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with(field)) return std::stoll(line.substr(field.size()));
+  }
+  return 0;
+}
+
+std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
+
 int time_steps(const std::string& file, int threads, int warm, const std::string& kind) {
   at::set_num_threads(threads);
   const Encoder encoder = random_encoder();
@@ -103,6 +118,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
   dropout.seeds = {42};
 
   const auto batches = read_lengths(file);
+  const std::int64_t before_kib = process_kib("status", "VmRSS:");
   std::vector<double> seconds;
   double processor = 0;
   std::int64_t examples = 0;
@@ -144,16 +160,70 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
                                 {"steps", seconds.size()},
                                 {"threads", threads},
                                 {"module", kind},
+                                {"added_mib_peak",
+                                 (process_kib("status", "VmHWM:") - before_kib) / 1024},
                                 {"loss", loss_value}}
       << std::endl;
   return 0;
 }
 
-std::int64_t anonymous_kib() {
-  std::ifstream rollup("/proc/self/smaps_rollup");
-  for (std::string line; std::getline(rollup, line);) {
-    if (line.starts_with("Anonymous:")) return std::stoll(line.substr(10));
+/// A trial's model as a worker has it: a ProPETL adapter and CoLA's head.
+TrialModel trial_model(const Encoder& encoder) {
+  sweeps::TrialConfig config = sweeps::default_config("adapter");
+  config.module.share = true;
+  config.module.mask = metrics::MaskKind::learned;
+  return TrialModel(config, {*sweeps::find_task("cola")}, encoder);
+}
+
+int time_evaluation(const std::string& file, int threads) {
+  at::set_num_threads(threads);
+  const Encoder encoder = random_encoder();
+  TrialModel model = trial_model(encoder);
+  TokenisedSplit split;
+  split.offsets.push_back(0);
+  for (const auto& line : read_lengths(file)) {
+    for (const std::int64_t length : line) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        split.ids.push_back(static_cast<std::int32_t>(100 + (split.ids.size() * 7919) % 50000));
+      }
+      split.offsets.push_back(static_cast<std::int64_t>(split.ids.size()));
+      split.classes.push_back(0);
+    }
   }
+  split.type_ids.assign(split.ids.size(), 0);
+  const std::atomic<bool> stop = false;
+  TokenisedSplit first = split;  // what is compiled once a process stays out of the time
+  first.offsets.resize(std::min<std::size_t>(first.offsets.size(), 33));
+  first.ids.resize(static_cast<std::size_t>(first.offsets.back()));
+  first.type_ids.resize(first.ids.size());
+  first.classes.resize(first.offsets.size() - 1);
+  model.merge(0);
+  predict(model, 0, first, stop);
+  const auto began = clock_type::now();
+  const double began_processor = processor_seconds();
+  model.merge(0);
+  predict(model, 0, split, stop);
+  const double seconds = seconds_since(began);
+  const double processor = processor_seconds() - began_processor;
+  const auto examples = static_cast<double>(split.size());
+  std::cout << nlohmann::ordered_json{{"examples", split.size()},
+                                      {"seconds", seconds},
+                                      {"examples_per_second", examples / seconds},
+                                      {"examples_per_cpu_second", examples / processor},
+                                      {"threads", threads}}
+            << std::endl;
+  return 0;
+}
+
+/// All that comes before a trial's first step but reading its data.
+int time_ready(const std::string& folder) {
+  const auto began = clock_type::now();
+  const Encoder encoder = Encoder::load(folder);
+  TrialModel model = trial_model(encoder);
+  AdamW optimizer(model.parameters(), {});
+  optimizer.zero_gradients();
+  model.merge(0);
+  std::cout << nlohmann::ordered_json{{"ready_ms", seconds_since(began) * 1e3}} << std::endl;
   return 0;
 }
 
@@ -178,7 +248,7 @@ int time_load(const std::string& folder) {
 int main(int argc, char** argv) {
   CLI::App app{"Times the trainer."};
   app.require_subcommand(1);
-  std::string lengths, folder, module = "adapter";
+  std::string lengths, folder, ready_folder, module = "adapter";
   int threads = 1;
   int warm = 2;
   CLI::App* const step = app.add_subcommand("step", "Training steps of RoBERTa-base's shape");
@@ -186,11 +256,19 @@ int main(int argc, char** argv) {
   step->add_option("--threads", threads, "Threads");
   step->add_option("--warm", warm, "Steps before the clock starts");
   step->add_option("--module", module, "adapter, lora, prefix, full_finetuning");
+  CLI::App* const evaluate = app.add_subcommand("evaluate", "Predictions of a trained trial");
+  evaluate->add_option("--lengths", lengths, "Token lengths of the examples")->required();
+  evaluate->add_option("--threads", threads, "Threads");
+  CLI::App* const ready = app.add_subcommand("ready", "Get ready for a trial's first step, exit");
+  ready->add_option("FOLDER", ready_folder, "With config.json and model.safetensors")->required();
   CLI::App* const load = app.add_subcommand("load", "Get a checkpoint ready and read it once");
   load->add_option("FOLDER", folder, "With config.json and model.safetensors")->required();
   CLI11_PARSE(app, argc, argv);
   try {
-    return *step ? time_steps(lengths, threads, warm, module) : time_load(folder);
+    if (*step) return time_steps(lengths, threads, warm, module);
+    if (*evaluate) return time_evaluation(lengths, threads);
+    if (*ready) return time_ready(ready_folder);
+    return time_load(folder);
   } catch (const std::exception& e) {
     std::cerr << "trainer_bench: " << e.what() << "\n";
     return 1;

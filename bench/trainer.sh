@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Times training, evaluation and start-up beside what a user of Python would run, in alternating
+# rounds of one run, and measures memory.
+#
+#   bench/trainer.sh [--bench PROGRAM] [--rounds N] [--threads N] [--steps N] [--tasks NAME,NAME…]
+#                    [--arms NAME,NAME…] [--parts train,evaluate,start,memory]
+#
+# PETLAB_PEERS   folder with train_step_peers.py, eval_peers.py and startup_peers.py (default
+#                ../shared/peers); its data lie beside it
+# PETLAB_HOME    where the Python packages go (default ~/.local/share/petlab)
+#
+# Only ratios within one run mean anything. On a busy machine read those per processor second.
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+arguments=(--bench build/release/bin/trainer_bench)
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --bench | --rounds | --threads | --steps | --tasks | --arms | --parts)
+      arguments+=("$1" "${2:?}")
+      ;;
+    *) die "unknown argument '$1'; the first comment of this file has all there are" ;;
+  esac
+  shift 2
+done
+peers=${PETLAB_PEERS:-../shared/peers}
+[ -f "$peers/train_step_peers.py" ] ||
+  die "there is no $peers/train_step_peers.py; PETLAB_PEERS names its folder"
+python=$(scripts/library_venv.sh) || die "no Python libraries: nothing to compare with"
+scratch=${TMPDIR:-/tmp}/petlab-trainer-bench
+mkdir -p "$scratch"
+"$python" bench/trainer/rounds.py --peers "$peers" --scratch "$scratch" "${arguments[@]}"
