@@ -162,6 +162,7 @@ class SlurmLauncher final : public Launcher {
   void find_lost(const std::map<std::string_view, std::string_view>& by_name,
                  Clock::time_point began);
   void seen(SlurmWorker& worker, const JobRow& row);
+  static bool has_written(SlurmWorker& worker);
   void not_seen(SlurmWorker& worker);
 
   // `whole`: the record has the exit code too.

@@ -155,17 +155,21 @@ void SlurmLauncher::seen(SlurmWorker& worker, const JobRow& row) {
   }
 }
 
+// Whatever Slurm says: who writes is alive.
+bool SlurmLauncher::has_written(SlurmWorker& worker) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(worker.directory.events(), error);
+  const std::int64_t events = error ? -1 : static_cast<std::int64_t>(size);
+  return std::exchange(worker.events_size, events) != events;
+}
+
 void SlurmLauncher::not_seen(SlurmWorker& worker) {
   if (worker.told && !worker.ran) {
     // A task that is cancelled before it began leaves no line.
     ended(worker, {"CANCELLED", 0, 0}, false);
     return;
   }
-  // Whatever Slurm says: who writes is alive.
-  std::error_code error;
-  const auto size = std::filesystem::file_size(worker.directory.events(), error);
-  const std::int64_t events = error ? -1 : static_cast<std::int64_t>(size);
-  if (std::exchange(worker.events_size, events) != events) worker.missing = 0;
+  if (has_written(worker)) worker.missing = 0;
   if (++worker.missing >= kLooks) ask(worker);
 }
 
@@ -180,6 +184,12 @@ void SlurmLauncher::ended(SlurmWorker& worker, const JobRecord& record, bool who
   WorkerEnd end = worker_end(worker.launched.job, record);
   if (worker.requeued) {
     end.how = TakenAway{fmt::format("Slurm requeued job {}", worker.launched.job)};
+  }
+  const bool began = log && log->job == worker.launched.job;
+  if (std::holds_alternative<TakenAway>(end.how) && began && !log->exit_code) {
+    // A node that is lost to Slurm may still train, and write checkpoints over those before.
+    if (has_written(worker)) worker.unsettled = 0;
+    if (++worker.unsettled <= kLooks) return;
   }
   if (std::holds_alternative<Exited>(end.how)) {
     if (log && log->exit_code) {

@@ -5,6 +5,7 @@ usage: slurm.py FOLDER_OF_PROGRAMS [CASE...]; trains with the scripted worker of
 Exit code 77 (skipped) where Slurm's programs are missing.
 """
 import os
+import pathlib
 import signal
 import stat
 import subprocess
@@ -59,7 +60,9 @@ class Slurm(TinyWorld):
     def until(self, sql, wanted, timeout=60):
         deadline = time.monotonic() + timeout
         while self.number(sql) < wanted:
-            self.assertLess(time.monotonic(), deadline, f"{sql} stays below {wanted}")
+            self.assertLess(time.monotonic(), deadline,
+                            f"{sql} stays below {wanted}: {self.petlab('query', ATTEMPTS, '--db', 'sweep.db')}"
+                            f"{self.cluster.run('squeue', '-r', '-t', 'all').stdout}")
             time.sleep(0.1)
 
     def kill(self, process):
@@ -191,6 +194,71 @@ class Slurm(TinyWorld):
         self.assertEqual([(row["outcome"], row["reason"]) for row in attempts],
                          [("stopped", f"Slurm requeued job {job}"), ("finished", None)])
         self.assertGreater(attempts[1]["resume_step"], 0)
+
+    def test_a_preempted_job_and_one_that_lost_its_node_go_on_from_their_checkpoints(self):
+        self.sweep(1, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
+        run = self.begin("--slurm-partition", "low")
+        reasons = []
+
+        def wait_for_checkpoint(number):
+            self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0 AND host IS NOT "
+                       f"NULL AND number = {number}", 1)
+            return self.query(f"SELECT job, host FROM attempts WHERE number = {number}")[0]
+
+        preempted = wait_for_checkpoint(1)
+        self.cluster.run("sbatch", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap",
+                         "sleep 1")
+        reasons.append(f"Slurm job {preempted['job']} was preempted")
+        lost = wait_for_checkpoint(2)
+        self.cluster.run("scontrol", "update", f"NodeName={lost['host']}", "State=DOWN",
+                         "Reason=test")
+        reasons.append(f"Slurm job {lost['job']} lost its node")
+        wait_for_checkpoint(3)
+        self.check_complete(self.end(run), 1)
+        attempts = self.query(ATTEMPTS)
+        self.assertEqual([row["reason"] for row in attempts], [*reasons, None])
+        self.assertEqual([row["outcome"] for row in attempts], ["stopped", "stopped", "finished"])
+        self.assertLess(attempts[1]["resume_step"], attempts[2]["resume_step"])
+
+    def test_jobs_that_slurm_forgets_are_judged_by_their_files(self):
+        # As where MinJobAge is over and there is no accounting.
+        self.other_program("squeue", """
+out=$("$REAL" "$@") || exit $?
+printf '%s\\n' "$out" | grep -v -e '|COMPLETED|' -e '|FAILED|' -e '|CANCELLED|' || true""")
+        self.other_program("scontrol", """
+case "$*" in
+  *"show job"*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;;
+esac
+exec "$REAL" "$@"
+""")
+        self.sweep(3, "{steps: 2, step_ms: 200}",
+                   "when:\n  - {if: {seed: 2}, set: {user.behaviour: crash}}\n"
+                   "  - {if: {seed: 3}, set: {user.steps: 40, user.checkpoint_every: 2}}\n")
+        run = self.begin()
+        self.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0", 1)
+        killed = self.query("SELECT job, worker_pid FROM attempts WHERE checkpoint_step > 0")[0]
+        process = pathlib.Path("/proc") / str(killed["worker_pid"])
+        script = int((process / "stat").read_text().split()[3])
+        os.kill(script, signal.SIGKILL)
+        os.kill(killed["worker_pid"], signal.SIGKILL)
+        self.check_complete(self.end(run), 3)
+        ends = {row["outcome"]: row["reason"] for row in self.query(ATTEMPTS)}
+        self.assertEqual(set(ends), {"finished", "crashed", "stopped"})
+        self.assertIn("signal 6", ends["crashed"])
+        self.assertEqual(ends["stopped"],
+                         f"Slurm has forgotten job {killed['job']}, which noted no end")
+
+    def test_an_error_leaves_the_jobs_to_the_next_run(self):
+        self.sweep(3, "{steps: 12, step_ms: 250}")
+        run = self.begin()
+        self.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL", 3)
+        (self.root / "sweep.db").rename(self.root / "away.db")
+        done = self.end(run)
+        (self.root / "away.db").rename(self.root / "sweep.db")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("jobs that were handed in go on; the same command adopts them", done.err)
+        self.check_complete(self.end(self.begin()), 3)
+        self.assertEqual(len(self.attempt_folders()), 3)
 
     def test_a_lost_answer_doubles_nothing(self):
         self.other_program("sbatch", f"""

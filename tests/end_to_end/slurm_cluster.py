@@ -79,7 +79,10 @@ MessageTimeout=4
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 {node_lines}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=main Nodes=ALL Default=YES PriorityTier=5 MaxTime=INFINITE State=UP
+PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
 """)
         try:
             self.start("munged", "--foreground", "--force", f"--socket={at}/munge.socket",
@@ -117,7 +120,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             process.wait()
 
     def idle(self):
-        found = self.run("sinfo", "-h", "-N", "-o", "%T", check=False)
+        found = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%T", check=False)
         return found.stdout.split().count("idle")
 
     def wait_for(self, what, condition, timeout=40):
