@@ -1,11 +1,13 @@
 #include "orchestrator/adoption.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "orchestrator/evidence.h"
+#include "orchestrator/slurm_submission.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -50,6 +52,19 @@ std::vector<Orphans> take_orphans(results::Store& store, const std::filesystem::
     taken.push_back({owner, std::move(*lock), std::move(queued_attempts(store)[owner])});
   }
   return taken;
+}
+
+void remove_left_submissions(const results::Store& store, const std::filesystem::path& runs,
+                             const HostIdentity& here) {
+  const auto open = queued_attempts(store);
+  for (const auto& [id, owner] : submission_owners(runs)) {
+    const std::filesystem::path lock = owner_lock(locks_folder(runs), owner);
+    if (open.contains(owner) || LockFile::is_held(lock) ||
+        !may_be_dead(lock, owner, here, store.alone())) {
+      continue;
+    }
+    remove_submission(runs, id);
+  }
 }
 
 }  // namespace petlab::orchestrator

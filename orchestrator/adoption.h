@@ -26,4 +26,8 @@ std::vector<Orphans> take_orphans(results::Store& store, const std::filesystem::
                                   const HostIdentity& here, const std::string& self,
                                   const std::function<bool(const results::AttemptFacts&)>& wanted);
 
+/// Removes the submissions of orchestrators that are dead and have no attempt open in `store`.
+void remove_left_submissions(const results::Store& store, const std::filesystem::path& runs,
+                             const HostIdentity& here);
+
 }  // namespace petlab::orchestrator

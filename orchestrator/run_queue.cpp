@@ -185,6 +185,7 @@ void Run::Impl::release_orphans() {
     std::filesystem::remove(orphans.lock.file(), ignored);
   }
   orphans_.clear();
+  if (launcher_.queues()) remove_left_submissions(store_, options_.runs, here_);
 }
 
 }  // namespace petlab::orchestrator

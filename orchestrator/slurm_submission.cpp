@@ -127,6 +127,18 @@ std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem:
   return found;
 }
 
+std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs) {
+  std::map<std::string, std::string> owners;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(submissions_folder(runs), error)) {
+    const std::string id = entry.path().filename().string();
+    const std::size_t dot = id.rfind('.');
+    if (!id.starts_with(kPrefix) || dot < kPrefix.size()) continue;
+    owners[id] = id.substr(kPrefix.size(), dot - kPrefix.size());
+  }
+  return owners;
+}
+
 void remove_submission(const std::filesystem::path& runs, const std::string& id) noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(submission_folder(runs, id), ignored);

@@ -38,6 +38,8 @@ struct Submitted {
 };
 std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem::path& runs,
                                                           const std::string& owner);
+/// The owner of each submission that there is, by its id.
+std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs);
 /// Never throws; what cannot be removed stays.
 void remove_submission(const std::filesystem::path& runs, const std::string& id) noexcept;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """petlab run --launcher slurm on a real Slurm, which the test starts and stops.
 
-usage: slurm.py FOLDER_OF_PROGRAMS [CASE...]; trains with the scripted worker of tests/orchestrator.
+usage: slurm.py FOLDER_OF_PROGRAMS [CLASS...]; trains with the scripted worker of tests/orchestrator.
 Exit code 77 (skipped) where Slurm's programs are missing.
 """
 import os
@@ -30,7 +30,7 @@ ATTEMPTS = ("SELECT trial_id, number, outcome, reason, owner, launcher, host, de
             "ORDER BY trial_id, number")
 
 
-class Slurm(TinyWorld):
+class SlurmCase(TinyWorld):
     @classmethod
     def setUpClass(cls):
         cls.cluster = slurm_cluster.Cluster()
@@ -97,6 +97,8 @@ class Slurm(TinyWorld):
         before = self.environment()
         self.environment = lambda: before | {"PATH": path}
 
+
+class WholeSweep(SlurmCase):
     def test_250_trials_outlive_two_kills_a_scancel_and_a_drained_node(self):
         # One trial takes long, so that it is surely there to be cancelled.
         self.sweep(250, "{steps: 4, step_ms: 250, checkpoint_every: 2}",
@@ -148,6 +150,8 @@ class Slurm(TinyWorld):
         self.assertEqual(self.query(RESULTS), results)
         self.assertEqual(self.query(ATTEMPTS), attempts)
 
+
+class Faults(SlurmCase):
     def test_a_silent_slurmctld_is_waited_for(self):
         # More than can run at once, so that some wait in Slurm's queue meanwhile.
         self.sweep(40, "{steps: 4, step_ms: 250}")

@@ -98,6 +98,9 @@ TEST_CASE("a submission is found by its owner, the last of an attempt's", "[orch
   CHECK(found.at(jobs.submission.attempts[0]).id == "petlab.o.1");
   CHECK(found.at(jobs.submission.attempts[1]).id == "petlab.o.10");
   CHECK(found.at(jobs.submission.attempts[1]).task == 0);
+  CHECK(submission_owners(jobs.runs) ==
+        std::map<std::string, std::string>{
+            {"petlab.o.1", "o"}, {"petlab.o.10", "o"}, {"petlab.other.1", "other"}});
   remove_submission(jobs.runs, "petlab.o.1");
   CHECK(submissions_of(jobs.runs, "o").size() == 1);
 }
