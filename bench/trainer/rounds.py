@@ -111,7 +111,7 @@ def memory(args):
                      f"{found[0]['anonymous_mib_before']}, {found[0]['anonymous_mib_after']}"])
     for length in (64, 128):
         file = args.scratch / f"32x{length}.lengths"
-        file.write_text("\n".join([" ".join([str(length)] * 32)] * 2) + "\n")
+        file.write_text(" ".join([str(length)] * 32) + "\n")
         row, = json_lines([args.bench, "step", "--lengths", file, "--threads", args.threads,
                            "--warm", 1])
         rows.append([f"a training step of 32 × {length} tokens adds, MiB",
