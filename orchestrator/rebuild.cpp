@@ -205,6 +205,12 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
       results::Store store(made, options);
       summary = ingest_runs(store, runs, progress);
     }
+    // Closing brings the log beside it into the file and removes it, and does not tell where that
+    // fails.
+    if (std::filesystem::exists(made.string() + "-wal")) {
+      throw Error(
+          fmt::format("{}: cannot be made: the disk is full or cannot be read", database.string()));
+    }
     const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
     const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
     if (descriptor >= 0) close(descriptor);

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -151,13 +153,35 @@ bool name_it(const std::filesystem::path& made, const std::filesystem::path& fil
   throw Error(fmt::format("{}: cannot make it: {}", file.string(), system_message()));
 }
 
-struct Removed {
-  std::filesystem::path file;
-  ~Removed() {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
-      unlink((file.string() + suffix).c_str());
+constexpr const char* kBeside[] = {"-wal", "-shm", "-journal"};
+
+/// A database that is being made, locked as long as this lives and removed then.
+struct Made {
+  explicit Made(std::filesystem::path name) : file(std::move(name)) {
+    // Again where another took it for abandoned before it was locked. One that cannot be made at
+    // all is SQLite's to report.
+    for (struct stat status{}; lock < 0 || status.st_nlink == 0; fstat(lock, &status)) {
+      if (lock >= 0) close(lock);
+      lock = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (lock < 0) return;
+      flock(lock, LOCK_EX);
+    }
   }
+  ~Made() {
+    for (const char* suffix : kBeside) unlink((file.string() + suffix).c_str());
+    unlink(file.c_str());
+    if (lock >= 0) close(lock);
+  }
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+  std::filesystem::path file;
+  int lock = -1;
 };
+
+/// What databases that are being made for `file` are called, up to a number.
+std::string made_prefix(const std::filesystem::path& file) {
+  return fmt::format(".{}.new-", file.filename().string());
+}
 
 }  // namespace
 
@@ -179,12 +203,10 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
         file.string(), folder.string(), system_message()));
   }
   std::random_device random;
-  const Removed made{
-      folder / fmt::format(".{}.new-{}-{:08x}", file.filename().string(), getpid(), random())};
+  const Made made(folder / fmt::format("{}{}-{:08x}", made_prefix(file), getpid(), random()));
   try {
     SQLite::Database database(made.file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL");
-    database.exec(rollback_journal ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL");
     database.exec("BEGIN IMMEDIATE");
     database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                               kApplicationId, kSchemaVersion));
@@ -196,6 +218,9 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     }
     for (const std::string& view : views()) database.exec(view);
     database.exec("COMMIT");
+    // Last: all is in the file then. What a log beside it held would be brought in by the closing,
+    // which tells nobody where that fails.
+    if (!rollback_journal) database.exec("PRAGMA journal_mode = WAL");
   } catch (const SQLite::Exception& error) {
     const int code = error.getErrorCode();
     throw Error(fmt::format("{}: cannot make it: {}", file.string(),
@@ -205,6 +230,33 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
                                 : error.what()));
   }
   return name_it(made.file, file);
+}
+
+void remove_abandoned(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::string prefix = made_prefix(file);
+  std::vector<std::filesystem::path> left;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(prefix) &&
+        name.find_first_not_of("0123456789abcdef-", prefix.size()) == std::string::npos) {
+      left.push_back(entry->path());
+    }
+  }
+  for (const std::filesystem::path& made : left) {
+    struct stat status {};
+    if (stat(made.c_str(), &status) != 0) continue;
+    // With a second name it is the database itself, which must not be opened here: closing it would
+    // end the locks that this process has on it.
+    const int lock = status.st_nlink > 1 ? -1 : open(made.c_str(), O_RDONLY | O_CLOEXEC);
+    if (status.st_nlink > 1 || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)) {
+      for (const char* suffix : kBeside) unlink((made.string() + suffix).c_str());
+      unlink(made.c_str());
+    }
+    if (lock >= 0) close(lock);
+  }
 }
 
 void check_version(Connection& connection) {

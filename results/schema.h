@@ -33,6 +33,9 @@ const std::vector<Field>& fields();
 /// where another process was faster. Throws Error.
 bool create_database(const std::filesystem::path& file, bool rollback_journal);
 
+/// Removes what processes that were killed in create_database left beside `file`.
+void remove_abandoned(const std::filesystem::path& file);
+
 /// Throws Error unless the opened database is petlab's and of this version.
 void check_version(Connection& connection);
 

@@ -187,6 +187,7 @@ Store::Store(const std::filesystem::path& database, const OpenOptions& options)
   const bool rollback = options.journal == OpenOptions::Journal::rollback ||
                         (options.journal == OpenOptions::Journal::automatic &&
                          internal::on_network_file_system(database));
+  internal::remove_abandoned(database);
   if (!std::filesystem::exists(database)) internal::create_database(database, rollback);
   if (rollback) lock_ = std::make_unique<internal::HostLock>(database);
   connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
