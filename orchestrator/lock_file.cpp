@@ -44,10 +44,11 @@ bool LockFile::is_held(const std::filesystem::path& file) {
 }
 
 void LockFile::write(std::string_view content) const {
-  if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), content.data(), content.size(), 0) !=
-                                            static_cast<ssize_t>(content.size())) {
+  const bool emptied = ::ftruncate(fd_.get(), 0) == 0;
+  const ssize_t wrote = emptied ? ::pwrite(fd_.get(), content.data(), content.size(), 0) : -1;
+  if (wrote != static_cast<ssize_t>(content.size())) {
     throw Error(fmt::format("{}: the lock file cannot be written: {}", file_.string(),
-                            std::strerror(errno)));
+                            std::strerror(wrote < 0 ? errno : ENOSPC)));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -30,6 +31,20 @@ std::string looks_like(const std::filesystem::path& file) {
   return fmt::format("begins with '{}'", shown);
 }
 
+/// The error of a disk that cannot read the file; 0 where it can. SQLite calls both damaged.
+int read_error(const std::filesystem::path& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  std::vector<char> buffer(1 << 20);
+  ssize_t got = 0;
+  do {
+    got = read(fd, buffer.data(), buffer.size());
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  const int error = got < 0 ? errno : 0;
+  close(fd);
+  return error;
+}
+
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : ".";
 }
@@ -40,6 +55,11 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
   const int system_error = handle == nullptr ? 0 : sqlite3_system_errno(handle);
   const int code = error.getErrorCode() & 0xff;
   const std::string subject = fmt::format("{}: cannot {}", file.string(), doing);
+  const auto unreadable = [&](const char* what) {
+    return fmt::format(
+        "{}: input/output error ({}); look at the disk, then run the same command again", subject,
+        what);
+  };
   const std::string read_only = fmt::format(
       "{}: the file or its folder is read-only; make both writable or name another database with "
       "--db",
@@ -66,6 +86,10 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       return fmt::format("{}: it {}, which is no SQLite database; name another file with --db",
                          subject, looks_like(file));
     case SQLITE_CORRUPT:
+      for (const char* suffix : {"", "-wal"}) {
+        const int failed = read_error(file.string() + suffix);
+        if (failed == EIO) return unreadable(std::strerror(failed));
+      }
       return fmt::format("{}: the database is damaged ({}); {}", subject, error.what(), kRebuild);
     case SQLITE_CONSTRAINT:
       return fmt::format("{}: the database does not agree with the run directories ({}); {}",
@@ -76,9 +100,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       return fmt::format("{}: {}; name another file with --db", subject,
                          system_error != 0 ? std::strerror(system_error) : error.what());
     case SQLITE_IOERR:
-      return fmt::format(
-          "{}: input/output error ({}); look at the disk, then run the same command again", subject,
-          system_error != 0 ? std::strerror(system_error) : error.what());
+      return unreadable(system_error != 0 ? std::strerror(system_error) : error.what());
     default:
       return fmt::format("{}: {}", subject, error.what());
   }
