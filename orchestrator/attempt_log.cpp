@@ -33,11 +33,14 @@ void append_line(const std::filesystem::path& file, const Json& line, bool synce
   // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
   const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const ssize_t written = write(descriptor, text.data(), text.size());
-  const int error = written < 0 ? errno : ENOSPC;
-  const bool good =
-      written == static_cast<ssize_t>(text.size()) && (!synced || fdatasync(descriptor) == 0);
+  int error = 0;
+  if (written != static_cast<ssize_t>(text.size())) {
+    error = written < 0 ? errno : ENOSPC;
+  } else if (synced && fdatasync(descriptor) != 0) {
+    error = errno;
+  }
   close(descriptor);
-  if (good) return;
+  if (error == 0) return;
   errno = error;
   fail(file, "cannot be written");
 }
@@ -185,10 +188,12 @@ void keep_former_trials(const SweepFile& former, std::vector<results::TrialRow>&
 void renew_time(const std::filesystem::path& file, const std::string& text) {
   const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) fail(file, "cannot be written");
-  const bool good = pwrite(descriptor, text.data() + kTimeAt - 1, kTimeWidth, kTimeAt - 1) ==
-                    static_cast<ssize_t>(kTimeWidth);
+  const ssize_t written = pwrite(descriptor, text.data() + kTimeAt - 1, kTimeWidth, kTimeAt - 1);
+  const int error = written < 0 ? errno : ENOSPC;
   close(descriptor);
-  if (!good) fail(file, "cannot be written");
+  if (written == static_cast<ssize_t>(kTimeWidth)) return;
+  errno = error;
+  fail(file, "cannot be written");
 }
 
 void make_folders(const std::filesystem::path& folder) {
@@ -197,13 +202,18 @@ void make_folders(const std::filesystem::path& folder) {
   if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
 }
 
+/// Of the name under which the attempt's directory is made.
+std::string unfinished_prefix(const sweeps::TrialDirectory& directory) {
+  return fmt::format(".{}.new-", directory.attempt());
+}
+
 }  // namespace
 
 void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
                             const results::NewAttempt& begun) {
   const std::filesystem::path parent = directory.folder().parent_path();
   const std::filesystem::path made =
-      parent / fmt::format(".{}.new-{}", directory.attempt(), getpid());
+      parent / fmt::format("{}{}", unfinished_prefix(directory), getpid());
   std::error_code ignored;
   // Nearly always neither is there: nothing is asked for that the calls say themselves.
   if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) make_folders(parent);
@@ -225,6 +235,17 @@ void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweep
     std::filesystem::remove_all(made, ignored);
     throw;
   }
+}
+
+void remove_unfinished_directories(const sweeps::TrialDirectory& directory) {
+  const std::string prefix = unfinished_prefix(directory);
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory.folder().parent_path(), error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  }
+  for (const std::filesystem::path& folder : found) std::filesystem::remove_all(folder, error);
 }
 
 void log_launch(const sweeps::TrialDirectory& directory, const results::Launch& launch) {
@@ -354,6 +375,7 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
     same = same_but_for_time(file, text);
   }
   if (same) {
+    sweeps::remove_abandoned_writes(file);
     renew_time(file, text);
   } else {
     sweeps::write_file_atomically(file, text);

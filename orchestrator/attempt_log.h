@@ -24,6 +24,10 @@ namespace petlab::orchestrator {
 void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
                             const results::NewAttempt& begun);
 
+/// Removes what a process that was killed in make_attempt_directory left of this attempt. Whoever
+/// calls it knows that nobody makes the directory now.
+void remove_unfinished_directories(const sweeps::TrialDirectory& directory);
+
 /// Append `launched`, `ended` to attempt.jsonl. Not synced: a power cut that takes them back ends
 /// the attempt as well.
 void log_launch(const sweeps::TrialDirectory& directory, const results::Launch& launch);

@@ -35,10 +35,18 @@ void arm_fault_point(std::string_view text) {
     throw std::invalid_argument(
         fmt::format("{} is '{}', must be NAME:COUNT with COUNT >= 1", kFaultPointVariable, text));
   }
+  const std::string_view name = text.substr(0, colon);
+  if (name != "any" &&
+      std::find(kFaultPoints.begin(), kFaultPoints.end(), name) == kFaultPoints.end()) {
+    throw std::invalid_argument(
+        fmt::format("{} is '{}': there is no fault point {}, must be any or one of {}",
+                    kFaultPointVariable, text, name, fmt::join(kFaultPoints, ", ")));
+  }
   armed = {std::string(text.substr(0, colon)), count};
 }
 
-void fault_point(std::string_view name) {
+void fault_point(FaultPointName point) {
+  const std::string_view name = point.text();
   if (armed.left == 0 || (armed.name != name && armed.name != "any")) return;
   if (--armed.left > 0) return;
   // Said first, so that a campaign knows where it was.

@@ -16,6 +16,9 @@ void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
                      const results::AttemptFacts& facts, const std::string& why, double time) {
   const sweeps::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
   if (!std::filesystem::exists(directory.folder())) {
+    // While the attempt is open in the database nobody else makes its directory.
+    remove_unfinished_directories(directory);
+    fault_point("recover_swept");
     results::Batch batch = store.begin();
     batch.forget_attempt(facts.attempt);
     fault_point("recover_forget");

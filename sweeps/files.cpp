@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "sweeps/error.h"
 
@@ -48,6 +50,40 @@ class Temporary {
   std::string path_;
 };
 
+constexpr std::string_view kRandomEnd = ".XXXXXX";
+
+void remove_abandoned(const std::filesystem::path& folder, const std::string& name) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string found = entry->path().filename().string();
+    if (found.size() == name.size() + kRandomEnd.size() && found.starts_with(name + ".")) {
+      left.push_back(entry->path());
+    }
+  }
+  for (const std::filesystem::path& path : left) {
+    // A writer holds a lock on its temporary file.
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  }
+}
+
+// A new locked file whose name `path` ends with random letters, which are put in.
+int make_temporary(const std::filesystem::path& file, std::string& path) {
+  while (true) {
+    path = file.string() + std::string(kRandomEnd);
+    const int made = ::mkostemp(path.data(), O_CLOEXEC);
+    if (made < 0) refuse(file, "cannot be written", errno);
+    struct stat status {};
+    // Another may have taken it for abandoned before it was locked.
+    if (::flock(made, LOCK_EX) == 0 && ::fstat(made, &status) == 0 && status.st_nlink > 0) {
+      return made;
+    }
+    ::close(made);
+  }
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
@@ -72,11 +108,15 @@ std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
   }
 }
 
+void remove_abandoned_writes(const std::filesystem::path& file) {
+  remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
+}
+
 void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  std::string name = file.string() + ".XXXXXX";
-  Descriptor out(::mkostemp(name.data(), O_CLOEXEC));
-  if (out.get() < 0) refuse(file, "cannot be written", errno);
+  remove_abandoned_writes(file);
+  std::string name;
+  Descriptor out(make_temporary(file, name));
   Temporary temporary(name);
   std::size_t at = 0;
   while (at < content.size()) {
