@@ -13,6 +13,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "cli/patient_output.h"
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
 #include "orchestrator/fault_point.h"
@@ -57,7 +58,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
 class JsonLines : public orchestrator::RunObserver {
  public:
   explicit JsonLines(std::ostream& out) : out_(out) {}
-  void status(const orchestrator::RunStatus&) override {}
+  // A chance for lines that could not be written when they came.
+  void status(const orchestrator::RunStatus&) override { out_.flush(); }
   void trial_over(const std::string& trial_id, sweeps::TrialState state,
                   const std::string& reason) override {
     print({{"trial", trial_id}, {"state", std::string(to_string(state))}, {"why", reason}});
@@ -72,6 +74,9 @@ class JsonLines : public orchestrator::RunObserver {
 };
 
 int run(const Arguments& arguments, Streams streams) {
+  // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
+  const PatientOutput out(streams.out);
+  const PatientOutput err(streams.err);
   const sweeps::Environment environment = sweeps::process_environment();
   orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
   const sweeps::Locations locations = sweeps::find_locations(environment);

@@ -96,8 +96,13 @@ RunResult Run::Impl::execute() {
 }
 
 void Run::Impl::interrupt(int at_least) {
-  const int next = std::max(static_cast<int>(phase_) + 1, at_least);
-  phase_ = static_cast<Phase>(std::min(next, static_cast<int>(Phase::killing)));
+  // Counted apart from finish(), so that `petlab stop` at the same moment makes it no harder.
+  interrupts_ = std::max(interrupts_ + 1, at_least);
+  go_to(static_cast<Phase>(std::min(interrupts_, static_cast<int>(Phase::killing))));
+}
+
+void Run::Impl::go_to(Phase phase) {
+  phase_ = std::max(phase_, phase);
   for (auto& [name, slot] : slots_) {
     if (!slot.worker || slot.end) continue;
     if (phase_ == Phase::stopping && !slot.asked_to_stop) {
@@ -120,7 +125,7 @@ void Run::Impl::interrupt(int at_least) {
 }
 
 void Run::Impl::finish() {
-  if (phase_ == Phase::running) interrupt(1);
+  if (phase_ == Phase::running) go_to(Phase::finishing);
 }
 
 void Run::Impl::start() {

@@ -118,6 +118,7 @@ class Run::Impl {
   void look_at_decisions();
   void decided(std::size_t trial, bool cancelled, std::int64_t retried_after);
   void cancel_taken(std::size_t trial);
+  void go_to(Phase phase);
   void tick();
   void check_limits();
   bool finished() const;
@@ -187,6 +188,7 @@ class Run::Impl {
   std::map<std::string, std::string> data_digests_;
 
   Phase phase_ = Phase::running;
+  int interrupts_ = 0;  // by signals of the user
   std::vector<Trial> trials_;
   std::map<std::string, std::size_t> by_id_;
   Schedule schedule_{{}};
