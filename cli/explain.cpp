@@ -14,6 +14,7 @@
 #include "orchestrator/control.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/progress_line.h"
+#include "orchestrator/today.h"
 
 namespace petlab::cli {
 namespace {
@@ -81,6 +82,7 @@ int explain(const Arguments& arguments, Streams streams) {
     }
   }
   if (!members.empty()) streams.out << "sweep: " << members << "\n";
+  today(arguments, runs).put_into(context, facts);
   const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context);
   streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), plan.why);
   if (facts.retried_after > 0) {
@@ -100,6 +102,7 @@ std::function<int()> make_explain(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   add_stored_arguments(app, *arguments);
+  add_worker_argument(app, *arguments);
   app.add_option("--retries", arguments->retries, "as for petlab run")
       ->check(CLI::NonNegativeNumber);
   return [arguments, streams] { return explain(*arguments, streams); };

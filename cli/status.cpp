@@ -13,6 +13,7 @@
 #include "orchestrator/control.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/progress_line.h"
+#include "orchestrator/today.h"
 #include "orchestrator/wall_clock.h"
 
 namespace petlab::cli {
@@ -61,6 +62,7 @@ int status(const Arguments& arguments, Streams streams) {
   context.liveness = [&](const results::AttemptFacts& attempt) {
     return orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs), here);
   };
+  orchestrator::Today world = today(arguments, runs);
   nlohmann::ordered_json document = {{"db", database.string()},
                                      {"runs", runs.string()},
                                      {"sweeps", nlohmann::ordered_json::array()},
@@ -76,12 +78,19 @@ int status(const Arguments& arguments, Streams streams) {
     }
     context.sweep = name;
     std::map<sweeps::TrialState, std::int64_t> counts;
+    std::map<std::string, std::int64_t> stale;
     for (const results::TrialFacts& facts : reader.trial_facts(ids)) {
-      ++counts[orchestrator::plan_trial({}, facts, context).state];
+      world.put_into(context, facts);
+      const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context);
+      ++counts[plan.state];
+      if (plan.state == sweeps::TrialState::stale) ++stale[plan.why];
     }
     nlohmann::ordered_json states = nlohmann::ordered_json::object();
     for (const auto& [state, count] : counts) states[std::string(to_string(state))] = count;
-    document["sweeps"].push_back({{"sweep", name}, {"trials", ids.size()}, {"states", states}});
+    nlohmann::ordered_json reasons = nlohmann::ordered_json::object();
+    for (const auto& [why, count] : stale) reasons[why] = count;
+    document["sweeps"].push_back(
+        {{"sweep", name}, {"trials", ids.size()}, {"states", states}, {"stale", reasons}});
   }
   const std::vector<results::ProgressFacts> progress = reader.progress();
   for (const results::AttemptFacts& attempt : reader.open_attempts()) {
@@ -108,6 +117,9 @@ int status(const Arguments& arguments, Streams streams) {
     }
     streams.out << fmt::format("sweep {}: {} trials{}\n", sweep["sweep"].get<std::string>(),
                                sweep["trials"].get<std::int64_t>(), text);
+    for (const auto& [why, count] : sweep["stale"].items()) {
+      streams.out << fmt::format("  {} stale: {}\n", count.get<std::int64_t>(), why);
+    }
   }
   for (const auto& one : document["orchestrators"]) {
     streams.out << fmt::format("petlab run of sweep {}: process {} on {}\n",
@@ -124,6 +136,7 @@ std::function<int()> make_status(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<Arguments>();
   add_file_argument(app, *arguments);
   add_stored_arguments(app, *arguments);
+  add_worker_argument(app, *arguments);
   app.add_option("--retries", arguments->retries, "as for petlab run")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", arguments->json, "print one JSON object");

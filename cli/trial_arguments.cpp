@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/database_option.h"
+#include "cli/sweep_arguments.h"
 #include "orchestrator/plan.h"
 
 namespace petlab::cli {
@@ -23,6 +24,26 @@ void add_stored_arguments(CLI::App& app, StoredArguments& arguments) {
   app.add_option("--db", arguments.database, "the database (default: petlab.db in this folder)");
   app.add_option("--runs", arguments.runs,
                  "the folder of the trials' directories (default: beside the database, .runs)");
+}
+
+void add_worker_argument(CLI::App& app, StoredArguments& arguments) {
+  app.add_option("--worker", arguments.worker,
+                 "whose numerics version tells what is stale (default: petlab-trainer beside this "
+                 "program)");
+}
+
+orchestrator::Today today(const StoredArguments& arguments, const std::filesystem::path& runs) {
+  const sweeps::Environment environment = sweeps::process_environment();
+  SweepArguments named;
+  named.worker = arguments.worker;
+  std::filesystem::path worker;
+  try {
+    worker = worker_program(named, environment);
+  } catch (const std::invalid_argument&) {
+    // Without one only what is stale for its numerics is not known.
+    if (!arguments.worker.empty()) throw;
+  }
+  return {runs, worker, sweeps::find_locations(environment).cache()};
 }
 
 void add_file_argument(CLI::App& app, StoredArguments& arguments) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/today.h"
+
 namespace CLI {
 class App;
 }
@@ -14,7 +16,8 @@ namespace petlab::cli {
 struct StoredArguments {
   std::string database;
   std::string runs;
-  std::string file;  // a sweep file beside which both are; only where the command takes one
+  std::string worker;  // only where the command takes one
+  std::string file;    // a sweep file beside which both are; only where the command takes one
 
   /// What the user named, else beside the sweep file, else petlab.db in this folder. Throws
   /// std::invalid_argument where there is none.
@@ -25,6 +28,13 @@ struct StoredArguments {
 
 /// --db and --runs.
 void add_stored_arguments(CLI::App& app, StoredArguments& arguments);
+
+/// --worker.
+void add_worker_argument(CLI::App& app, StoredArguments& arguments);
+
+/// What tells results that are stale: by the worker that the user named, else petlab-trainer where
+/// it is found. Throws std::invalid_argument where the user named one that is not there.
+orchestrator::Today today(const StoredArguments& arguments, const std::filesystem::path& runs);
 
 /// The one command line word for a sweep file, optional.
 void add_file_argument(CLI::App& app, StoredArguments& arguments);

@@ -184,6 +184,15 @@ TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt data
   CHECK(stays.exit_code == 0);
   CHECK(stays.out.find("\"stale\":2,\"failed\":0,\"cancelled\":0,\"trained\":0") !=
         std::string::npos);
+  const std::string why = "numerics version was 1, is 2 now (--rerun stale trains it again)";
+  const std::string worker = "--worker " + testing::program("scripted-worker").string();
+  CHECK(sweep.petlab("status sweep.yaml " + worker, newer)
+            .out.find("sweep scripted: 2 trials: 2 stale\n  2 stale: " + why + "\n") !=
+        std::string::npos);
+  const std::string explain = fmt::format("explain {} {} {}", id_of(sweep, 1), kDb, worker);
+  CHECK(sweep.petlab(explain, newer).out.find("state: stale\nwhy: " + why + "\n") !=
+        std::string::npos);
+  CHECK(sweep.petlab(explain).out.find("state: done\n") != std::string::npos);
   const auto again = sweep.run("--rerun stale --json", newer);
   CHECK(again.exit_code == 0);
   CHECK(again.out.find("\"stale\":0,\"failed\":0,\"cancelled\":0,\"trained\":2") !=
