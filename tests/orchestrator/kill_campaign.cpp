@@ -1,11 +1,18 @@
 // Kills petlab at random, again and again, and checks that nothing is lost (docs/orchestrator.md).
 //
 // A sweep is run once undisturbed. Then it is run while orchestrator, guardians and workers are
-// killed with SIGKILL, alone or together, at random moments and between any two writes of the
-// orchestrator (PETLAB_FAULT_POINT), and started again, until it is complete; and so on with a
-// fresh database until enough kills are done. Each time the recorded results must equal the
-// undisturbed ones to the last digit, every trial must have finished exactly once, a database made
-// anew from the runs folder must say the same, and no process may be left.
+// killed with SIGKILL, alone or together, and started again, until it is complete; and so on with a
+// fresh database until enough kills are done. At times two orchestrators run at once. A kill comes
+//   - from outside, at a random moment;
+//   - at a fault point (PETLAB_FAULT_POINT);
+//   - at a call that changes something: each write, sync, rename, mkdir, unlink, lock, fork and
+//   kill
+//     of the orchestrator, SQLite's included, also after half of a write (tests/support/
+//     fault_shim.cpp). Which kinds of calls there are is learned from what the runs do.
+// Each time the recorded results must equal the undisturbed ones to the last digit, every trial
+// must have finished exactly once, a database made anew from the runs folder must say the same, and
+// no process and no half-made file may be left. From 1,000 kills on, each fault point and each kind
+// of call must have been hit.
 //
 // Before a kill all processes are stopped (SIGSTOP), so that what each was at is seen for certain.
 #include <fcntl.h>
@@ -25,6 +32,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -37,11 +45,19 @@
 #include "results/query.h"
 #include "results/store.h"
 #include "sweeps/trial_directory.h"
+#include "tests/orchestrator/traced_calls.h"
+#include "tests/orchestrator/watched_processes.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace petlab;
+using testing::Call;
+using testing::call_from;
+using testing::children_of;
+using testing::Process;
+using testing::read_text;
+using testing::stop_and_wait;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
@@ -49,6 +65,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::string petlab;
   std::string worker;
+  std::string faults;  // tests/support/fault_shim.cpp, built
   std::string sweep;   // empty: a sweep for the scripted worker
   std::string folder;  // emptied first
   std::int64_t slots = 3;
@@ -60,66 +77,20 @@ struct Tally {
   std::map<std::string, std::int64_t> targets;  // by who was killed
   std::map<std::string, std::int64_t> phases;  // by what an attempt was at, at the moment of a kill
   std::map<std::string, std::int64_t> points;  // by fault point
+  std::map<std::string, std::int64_t> calls;   // by kind of call
   std::int64_t kills = 0;
   std::int64_t rounds = 0;
   std::int64_t starts = 0;
   std::vector<std::string> problems;
 };
 
-// What can be read: a process's files fail while it ends.
-std::string read_text(const fs::path& file) {
-  std::string text;
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  char buffer[65536];
-  for (ssize_t got = 0; fd >= 0 && (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  if (fd >= 0) ::close(fd);
-  return text;
-}
-
-struct Process {
+// An orchestrator of this campaign.
+struct Run {
   pid_t pid = 0;
-  std::string name;
-  char state = '?';
+  bool armed = false;  // it will kill itself, perhaps
+  fs::path trace;
+  std::optional<int> status;  // of waitpid, when it has ended
 };
-
-// /proc/PID/stat: "pid (name) state ppid …"
-std::vector<Process> children_of(pid_t parent) {
-  std::vector<Process> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string folder = entry.path().filename().string();
-    if (folder.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string stat = read_text(entry.path() / "stat");
-    const std::size_t begin = stat.find('(');
-    const std::size_t end = stat.rfind(')');
-    if (begin == std::string::npos || end == std::string::npos) continue;
-    std::istringstream rest(stat.substr(end + 1));
-    Process process;
-    pid_t its_parent = 0;
-    rest >> process.state >> its_parent;
-    if (its_parent != parent) continue;
-    process.pid = static_cast<pid_t>(std::stol(folder));
-    process.name = stat.substr(begin + 1, end - begin - 1);
-    found.push_back(process);
-  }
-  return found;
-}
-
-char state_of(pid_t pid) {
-  const std::string stat = read_text(fmt::format("/proc/{}/stat", pid));
-  const std::size_t end = stat.rfind(')');
-  return end == std::string::npos || end + 2 >= stat.size() ? 'X' : stat[end + 2];
-}
-
-void stop_and_wait(pid_t pid) {
-  ::kill(pid, SIGSTOP);
-  for (int tries = 0; tries < 2000; ++tries) {
-    const char state = state_of(pid);
-    if (state == 'T' || state == 'Z' || state == 'X') return;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-}
 
 class Campaign {
  public:
@@ -134,6 +105,11 @@ class Campaign {
     }
     ::setenv("PETLAB_SLOTS", (folder_ / "slots").c_str(), 1);
     ::setenv(kMark, folder_.c_str(), 1);
+    // The runtime of a sanitised build wants to be loaded first, unless told otherwise.
+    ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    for (const std::string_view point : orchestrator::kFaultPoints) {
+      tally_.points[std::string(point)] = 0;
+    }
     // Whose parent is killed becomes our child: so it can be seen, and waited for.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -142,7 +118,8 @@ class Campaign {
     undisturbed();
     while (tally_.kills < options_.kills && tally_.problems.empty()) round();
     report();
-    const bool good = tally_.problems.empty() && all_phases_hit();
+    const bool good =
+        tally_.problems.empty() && all_phases_hit() && (options_.kills < 1000 || all_hit());
     if (good && !options_.keep) fs::remove_all(folder_);
     return good ? 0 : 1;
   }
@@ -152,6 +129,7 @@ class Campaign {
 
   void make_sweep() {
     sweep_ = folder_ / "sweep.yaml";
+    ::setenv("PETLAB_HOME", (folder_ / "home").c_str(), 1);
     const fs::path backbone = folder_ / "backbone";
     fs::create_directories(backbone);
     std::ofstream(backbone / "config.json")
@@ -171,32 +149,31 @@ grid:
 )";
   }
 
-  pid_t start(const fs::path& database, const fs::path& runs, const std::string& fault) {
+  pid_t start(const fs::path& database, const fs::path& runs, const std::string& point,
+              const std::string& faults) {
     ++tally_.starts;
     std::cout.flush();
-    const std::vector<std::string> words = {options_.petlab,
-                                            "run",
-                                            sweep_.string(),
-                                            "--db",
-                                            database.string(),
-                                            "--runs",
-                                            runs.string(),
-                                            "--slots",
-                                            std::to_string(options_.slots),
-                                            "--worker",
-                                            options_.worker,
-                                            "--retries",
-                                            "1000000",
-                                            "--retry-delay",
-                                            "1ms",
-                                            "--quiet"};
+    std::vector<std::string> words = {options_.petlab, "run", sweep_.string(), "--quiet"};
+    const auto option = [&](const char* name, const std::string& value) {
+      words.insert(words.end(), {name, value});
+    };
+    option("--db", database.string());
+    option("--runs", runs.string());
+    option("--slots", std::to_string(options_.slots));
+    option("--worker", options_.worker);
+    option("--retries", "1000000");
+    option("--retry-delay", "1ms");
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::setsid();
       const int log = ::open((folder_ / "petlab.log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
       ::dup2(log, 1);
       ::dup2(log, 2);
-      if (!fault.empty()) ::setenv(orchestrator::kFaultPointVariable, fault.c_str(), 1);
+      if (!point.empty()) ::setenv(orchestrator::kFaultPointVariable, point.c_str(), 1);
+      if (!faults.empty()) {
+        ::setenv("LD_PRELOAD", options_.faults.c_str(), 1);
+        ::setenv("PETLAB_TEST_FAULTS", faults.c_str(), 1);
+      }
       std::vector<char*> pointers;
       for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
       pointers.push_back(nullptr);
@@ -206,21 +183,57 @@ grid:
     return pid;
   }
 
-  // The end of the orchestrator, if it has ended; reaps every other child on the way.
-  std::optional<int> reap(pid_t orchestrator) {
-    std::optional<int> its;
+  Run start_disturbed(const fs::path& database, const fs::path& runs, bool disturb) {
+    Run run;
+    run.trace = folder_ / fmt::format("trace-{}", tally_.starts);
+    const std::string program = fs::path(options_.petlab).filename().string();
+    std::string faults = fmt::format("trace program={} file={}", program, run.trace.string());
+    std::string point;
+    const std::size_t choice = disturb ? below(10) : 0;
+    if (choice >= 7) {
+      const std::string name = one_of_the_least(tally_.points);
+      point = fmt::format("{}:{}", name, 1 + below(name.starts_with("recover") ? 2 : 12));
+    } else if (choice >= 4 && !calls_.empty()) {
+      const Call& call = calls_.at(one_of_the_least(tally_.calls));
+      const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
+      const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
+      faults += fmt::format(";kill program={} calls={} path={} at={}{}", program, call.name,
+                            call.path, at, below(2) == 0 ? " torn" : "");  // where it is a write
+    }
+    run.armed = choice >= 4;
+    run.pid = start(database, runs, point, faults);
+    return run;
+  }
+
+  // A key with few hits, mostly; what is rare would else hardly be hit.
+  std::string one_of_the_least(const std::map<std::string, std::int64_t>& hits) {
+    std::int64_t least = INT64_MAX;
+    for (const auto& [name, count] : hits) least = std::min(least, count);
+    if (below(4) == 0) least = INT64_MAX;
+    std::vector<std::string> names;
+    for (const auto& [name, count] : hits) {
+      if (count <= least) names.push_back(name);
+    }
+    return names[below(names.size())];
+  }
+
+  // Takes up what has ended; true when that are all.
+  bool reap(std::vector<Run>& runs) {
     for (;;) {
       int status = 0;
       const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-      if (pid <= 0) return its;
-      if (pid == orchestrator) its = status;
+      if (pid <= 0) break;
+      for (Run& run : runs) {
+        if (run.pid == pid) run.status = status;
+      }
     }
+    return std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.status; });
   }
 
   void undisturbed() {
     const fs::path database = folder_ / "undisturbed.db";
     const auto began = Clock::now();
-    const pid_t pid = start(database, folder_ / "undisturbed.runs", "");
+    const pid_t pid = start(database, folder_ / "undisturbed.runs", "", "");
     int status = 0;
     ::waitpid(pid, &status, 0);
     undisturbed_seconds_ = std::chrono::duration<double>(Clock::now() - began).count();
@@ -247,50 +260,73 @@ grid:
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(database.string() + end);
     const auto deadline =
         Clock::now() + std::chrono::duration<double>(60 + 40 * undisturbed_seconds_);
-    for (bool complete = false; !complete;) {
+    for (bool complete = false; !complete && tally_.problems.empty();) {
       // The last start of a round is not disturbed once there were kills enough.
       const bool disturb = tally_.kills < options_.kills;
-      const bool armed = disturb && below(10) < 3;
-      const pid_t pid = start(database, runs, armed ? fmt::format("any:{}", 1 + below(80)) : "");
-      std::optional<int> status;
-      while (!status) {
-        wait_a_moment(pid, status);
+      std::vector<Run> runs_at_once;
+      for (std::size_t count = disturb && below(4) == 0 ? 2 : 1; count > 0; --count) {
+        runs_at_once.push_back(start_disturbed(database, runs, disturb));
+      }
+      while (!wait_a_moment(runs_at_once)) {
         if (Clock::now() > deadline) {
           tally_.problems.push_back("a round does not end");
-          ::kill(pid, SIGKILL);
+          for (const Run& run : runs_at_once) ::kill(run.pid, SIGKILL);
           return;
         }
-        // One that is about to kill itself is mostly let to.
-        const bool leave = armed && below(8) != 0;
-        if (!status && !leave && tally_.kills < options_.kills) kill_some(pid, database, runs);
-        if (!status) status = reap(pid);
+        if (tally_.kills < options_.kills) kill_some(runs_at_once, database, runs);
       }
-      if (WIFSIGNALED(*status) && armed) note_fault_point();
-      if (WIFEXITED(*status)) {
-        complete = WEXITSTATUS(*status) == 0;
-        if (!complete) {
-          tally_.problems.push_back(fmt::format("petlab ended with exit code {}:\n{}",
-                                                WEXITSTATUS(*status),
-                                                read_text(folder_ / "petlab.log")));
-          return;
+      note_own_kills();
+      for (const Run& run : runs_at_once) {
+        learn_calls(run.trace);
+        if (!WIFEXITED(*run.status)) continue;
+        const int code = WEXITSTATUS(*run.status);
+        complete = complete || code == 0;
+        if (code != 0 && !stopped_slot()) {
+          tally_.problems.push_back(
+              fmt::format("petlab ended with exit code {}:\n{}", code,
+                          log_.substr(log_.size() - std::min<std::size_t>(log_.size(), 2000))));
         }
       }
+    }
+    if (!tally_.problems.empty()) return;
+    // Of two at once one may have died when the other had nothing more to wait for: what it left is
+    // cleared up by the next start, which finds all done.
+    const pid_t last = start(database, runs, "", "");
+    int status = 0;
+    ::waitpid(last, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      tally_.problems.push_back("the start after the complete one did not end with exit code 0");
     }
     check(database, runs);
   }
 
-  // Mostly up to the pace, at times longer, so that trials get on; or to the orchestrator's end.
-  void wait_a_moment(pid_t pid, std::optional<int>& status) {
+  // A slot stops after three workers in a row that died before they began: kills may do that.
+  bool stopped_slot() const {
+    return log_.find("three workers in a row", log_checked_) != std::string::npos;
+  }
+
+  // Mostly up to the pace, at times longer, so that trials get on; or to the end of all.
+  bool wait_a_moment(std::vector<Run>& runs) {
     const double most = below(2) == 0 ? options_.pace : 4 * options_.pace;
     const double seconds = most * static_cast<double>(below(1000)) / 1000;
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-    while (!status && Clock::now() < until) {
+    while (!reap(runs)) {
+      if (Clock::now() >= until) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      status = reap(pid);
     }
+    return true;
   }
 
-  void kill_some(pid_t orchestrator, const fs::path& database, const fs::path& runs) {
+  void kill_some(const std::vector<Run>& all, const fs::path& database, const fs::path& runs) {
+    std::vector<const Run*> alive;
+    for (const Run& run : all) {
+      if (!run.status) alive.push_back(&run);
+    }
+    if (alive.empty()) return;
+    const Run& chosen = *alive[below(alive.size())];
+    // One that is about to kill itself is mostly let to.
+    if (chosen.armed && below(8) != 0) return;
+    const pid_t orchestrator = chosen.pid;
     // All at nearly the same moment; what came into being meanwhile follows below.
     std::vector<Process> first = children_of(orchestrator);
     for (const Process& child : first) ::kill(child.pid, SIGSTOP);
@@ -309,15 +345,25 @@ grid:
     }
     std::vector<pid_t> targets;
     std::string who;
-    const auto add = [&](const char* kind, const std::vector<Process>& all) {
-      if (all.empty()) return;
-      targets.push_back(all[below(all.size())].pid);
-      who += (who.empty() ? "" : " + ") + std::string(kind);
+    const auto named = [&](const std::string& kind) { who += (who.empty() ? "" : " + ") + kind; };
+    // One of them, or all.
+    const auto add = [&](const std::string& kind, const std::vector<Process>& group) {
+      if (group.empty()) return;
+      const bool every = group.size() > 1 && below(3) == 0;
+      const std::size_t only = below(group.size());
+      for (std::size_t at = 0; at < group.size(); ++at) {
+        if (every || at == only) targets.push_back(group[at].pid);
+      }
+      named(every ? "all " + kind + "s" : kind);
     };
     const std::size_t choice = below(10);
     if (choice <= 2 || choice >= 7) {
       targets.push_back(orchestrator);
-      who = "orchestrator";
+      named("orchestrator");
+      if (alive.size() > 1 && below(3) == 0) {
+        targets.push_back(alive[0] == &chosen ? alive[1]->pid : alive[0]->pid);
+        named("another orchestrator");
+      }
     }
     if (choice == 6 || choice == 7 || choice == 9) add("guardian", guardians);
     if (choice == 3 || choice == 4 || choice == 5 || choice >= 8) add("worker", workers);
@@ -380,17 +426,41 @@ grid:
     }
   }
 
-  void note_fault_point() {
-    const std::string log = read_text(folder_ / "petlab.log");
-    const std::string word = "fault point ";
-    const std::size_t at = log.rfind(word);
-    // A kill from outside may have come first.
-    if (at == std::string::npos || at < log_read_) return;
-    const std::size_t begin = at + word.size();
-    ++tally_.points[log.substr(begin, log.find('\n', begin) - begin)];
-    ++tally_.kills;
-    ++tally_.targets["orchestrator at a fault point"];
-    log_read_ = begin;
+  // What orchestrators said before they killed themselves. A kill from outside may have come first.
+  void note_own_kills() {
+    log_checked_ = log_.size();
+    log_ = read_text(folder_ / "petlab.log");
+    std::istringstream lines(log_.substr(log_checked_));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string point = "fault point ";
+      const std::string call = "killed at ";
+      if (line.starts_with(point)) {
+        ++tally_.points[line.substr(point.size())];
+        ++tally_.targets["orchestrator at a fault point"];
+      } else if (line.starts_with(call)) {
+        const std::optional<Call> kind = call_from(line.substr(call.size()), folder_);
+        if (!kind) continue;
+        ++tally_.calls[kind->name + " " + kind->path];
+        ++tally_.targets["orchestrator at a call"];
+      } else {
+        continue;
+      }
+      ++tally_.kills;
+    }
+  }
+
+  void learn_calls(const fs::path& trace) {
+    std::map<std::string, std::int64_t> times;
+    std::istringstream lines(read_text(trace));
+    for (std::string line; std::getline(lines, line);) {
+      const std::optional<Call> kind = call_from(line, folder_);
+      if (!kind) continue;
+      const std::string name = kind->name + " " + kind->path;
+      Call& call = calls_.try_emplace(name, *kind).first->second;
+      call.most = std::max(call.most, ++times[name]);
+      tally_.calls.try_emplace(name, 0);
+    }
+    fs::remove(trace);
   }
 
   void check(const fs::path& database, const fs::path& runs) {
@@ -411,7 +481,8 @@ grid:
     const auto until = Clock::now() + std::chrono::seconds(15);
     std::vector<pid_t> left;
     do {
-      reap(-1);
+      std::vector<Run> none;
+      reap(none);
       left = orchestrator::processes_with_environment(kMark, folder_.string());
       if (left.empty()) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -422,6 +493,14 @@ grid:
     if (::waitpid(-1, nullptr, WNOHANG) >= 0) tally_.problems.push_back("a child is left unreaped");
     for (const auto& entry : fs::directory_iterator(orchestrator::locks_folder(runs))) {
       tally_.problems.push_back("a lock file is left over: " + entry.path().string());
+    }
+    // Half-made files and folders have names of their own.
+    static const std::regex half_made(".*\\.new-.*|.*\\.jsonl?\\.[A-Za-z0-9]{6}");
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      if (!std::regex_match(entry.path().filename().string(), half_made)) continue;
+      // A worker was killed within its checkpoint: its own to use or not.
+      if (entry.path().parent_path().filename() == "checkpoint") continue;
+      tally_.problems.push_back("left half made: " + entry.path().string());
     }
   }
 
@@ -441,6 +520,18 @@ grid:
     return true;
   }
 
+  // Names what was never hit.
+  bool all_hit() {
+    bool all = true;
+    for (const auto* hits : {&tally_.points, &tally_.calls}) {
+      for (const auto& [name, count] : *hits) {
+        if (count == 0) std::cout << "no kill fell on " << name << "\n";
+        all = all && count > 0;
+      }
+    }
+    return all;
+  }
+
   void report() {
     const auto print = [](const char* title, const std::map<std::string, std::int64_t>& counts) {
       std::cout << title << "\n";
@@ -451,6 +542,7 @@ grid:
     print("killed:", tally_.targets);
     print("what attempts were at when something was killed:", tally_.phases);
     print("fault points:", tally_.points);
+    print("calls:", tally_.calls);
     for (const std::string& problem : tally_.problems) std::cout << "PROBLEM: " << problem << "\n";
     if (tally_.problems.empty()) {
       std::cout << fmt::format(
@@ -473,7 +565,9 @@ grid:
   results::QueryResult wanted_;
   double undisturbed_seconds_ = 0;
   std::map<pid_t, Clock::time_point> zombies_;
-  std::size_t log_read_ = 0;
+  std::map<std::string, Call> calls_;  // by name and path
+  std::string log_;
+  std::size_t log_checked_ = 0;
 };
 
 }  // namespace
@@ -483,12 +577,14 @@ int main(int argc, char** argv) {
   Options options;
   options.petlab = (here / "petlab").string();
   options.worker = (here / "scripted-worker").string();
+  options.faults = (here / "petlab-faults.so").string();
   options.folder = fs::temp_directory_path() / fmt::format("petlab-kill-campaign-{}", ::getpid());
   CLI::App app("Kills petlab at random and checks that nothing is lost");
   app.add_option("--kills", options.kills, "how many kills");
   app.add_option("--seed", options.seed, "of the random choices");
   app.add_option("--petlab", options.petlab, "the program under test");
   app.add_option("--worker", options.worker, "the worker");
+  app.add_option("--faults", options.faults, "the library that kills at calls");
   app.add_option("--sweep", options.sweep, "a sweep file of short trials for that worker");
   app.add_option("--folder", options.folder, "where to work; emptied first");
   app.add_option("--slots", options.slots, "workers at once");

@@ -132,6 +132,10 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
     for (int count = 0; count < 8192; ++count) std::cout << line << '\n';
     std::cout.flush();
   }
+  if (script.misbehaves("flood_for_ever")) {
+    const std::string line(1023, 'x');
+    for (;;) std::cout << line << '\n';
+  }
   if (script.misbehaves("fork")) {
     // A child in the group that holds everything it inherited and does not listen.
     if (::fork() == 0) {
