@@ -133,9 +133,21 @@ class TinyWorld(unittest.TestCase):
                             "PETLAB_SLOTS": str(self.root / "slots"), "LC_ALL": "C.UTF-8"}
 
     def start(self, *words, program=PETLAB, **options):
-        return subprocess.Popen([str(program), *map(str, words)], cwd=self.root,
-                                env=self.environment(), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                   "stderr": subprocess.PIPE} | options
+        process = subprocess.Popen([str(program), *map(str, words)], cwd=self.root,
+                                   env=self.environment(), **options)
+        self.addCleanup(self.put_away, process)
+        return process
+
+    def put_away(self, process):
+        """A case that fails leaves no process, and no open pipe."""
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
 
     def end(self, process, timeout=120):
         out, err = process.communicate(timeout=timeout)

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""Disks, pipes, clocks and workers that fail under `petlab run`: what it says, and that nothing is lost.
+
+usage: injected_faults.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. Calls
+of the C library fail by tests/support/fault_shim.cpp, so no rights and no small disk are needed.
+"""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import tiny_world
+from scripted_world import METRICS, WORKER, ScriptedWorld
+
+FULL = "No space left on device"
+BROKEN = "Input/output error"
+FULL_DATABASE = ("the disk is full; free some space and run the same command again (nothing is lost: what "
+                 "workers reported is in the runs folder)")
+BROKEN_DATABASE = "look at the disk, then run the same command again"
+GONE = ("the file was deleted or replaced while it was open; run the same command again, or, to have "
+        "everything back, make it anew from the run directories: petlab ingest --rebuild")
+TRIAL = "[0-9a-f]{16}"
+OWNER = "[0-9]+-[0-9]+-[0-9a-f]{8}"
+CHECKPOINTS = {"steps": 4, "checkpoint_every": 2}
+
+
+def fail(calls, path, error, program="petlab", **more):
+    words = "".join(f" {name}={value}" for name, value in more.items())
+    return f"fail program={program} calls={calls} path={path} error={error}{words}"
+
+
+class InjectedFaults(ScriptedWorld):
+    def last_line(self, done):
+        return done.err.rstrip("\n").split("\n")[-1]
+
+    def check_all(self, cases):
+        """Each case: rule, what petlab's last line matches. The run ends with exit code 1, and the
+        same command then completes it with the results of an undisturbed one."""
+        self.write_sweep(*[CHECKPOINTS] * 4)
+        wanted = self.wanted()
+        for number, (rule, message) in enumerate(cases):
+            place = ["--db", f"{number}.db", "--runs", f"runs-{number}"]
+            with self.subTest(rule):
+                done = self.run_scripted(*place, faults=rule)
+                self.assertEqual((done.code, done.out), (1, ""), done)
+                self.assertRegex(self.last_line(done), "^petlab: " + message.replace(
+                    "DB", f"{number}\\.db").replace("RUNS", f"ROOT/runs-{number}") + "$")
+                done = self.run_scripted(*place)
+                self.assertEqual(done.code, 0, done)
+                self.assertEqual(self.query(METRICS, f"{number}.db"), wanted)
+                # Nothing half made is left, in the runs folder or beside the database.
+                left = [path for path in self.root.rglob("*") if ".new-" in path.name]
+                self.assertEqual(left, [])
+
+    def test_a_full_disk(self):
+        cannot = f": cannot be written: {FULL}"
+        self.check_all([
+            (fail("pwrite64,write", "*.db-wal", "ENOSPC", after=20),
+             "DB: cannot commit: " + re.escape(FULL_DATABASE)),
+            (fail("pwrite64,write", "*.db.new-*", "ENOSPC"),
+             "DB: cannot make it: the disk is full or cannot be written; free some space and run the same "
+             "command again"),
+            (fail("write", "*/attempt.jsonl", "ENOSPC", after=3), f"RUNS/{TRIAL}/1/attempt.jsonl{cannot}"),
+            (fail("write", "*/trial.json", "ENOSPC", after=1),
+             fr"RUNS/{TRIAL}/\.1\.new-\d+/trial\.json{cannot}"),
+            (fail("mkdir", "*.new-*", "ENOSPC", after=1),
+             fr"RUNS/{TRIAL}/\.1\.new-\d+: cannot be made: {FULL}"),
+            (fail("write", "*/sweeps/*", "ENOSPC"), f"RUNS/sweeps/scripted.jsonl{cannot}"),
+            (fail("open", "*.locks/*", "ENOSPC"),
+             f"RUNS/.locks/{OWNER}.lock: the lock file cannot be opened: {FULL}"),
+            (fail("pwrite", "*.locks/*", "ENOSPC"),
+             f"RUNS/.locks/{OWNER}.lock: the lock file cannot be written: {FULL}"),
+        ])
+
+    def test_a_broken_disk(self):
+        database = rf"input/output error \(.*\); {BROKEN_DATABASE}"
+        self.check_all([
+            (fail("pwrite64,write", "*.db-wal", "EIO", after=20), f"DB: cannot commit: {database}"),
+            (fail("fdatasync,fsync", "*.db-wal", "EIO", after=5), f"DB: cannot commit: {database}"),
+            # Every page from some moment on, the schema's too, which SQLite takes for damage.
+            (fail("pread64,read", "*.db*", "EIO", after=20), f"DB: cannot [a-z ]+: {database}"),
+            (fail("pread", "*/events.jsonl", "EIO", after=3),
+             f"RUNS/{TRIAL}/1/events.jsonl: cannot be read: {BROKEN}"),
+            (fail("open", "*/events.jsonl", "EIO", after=3),
+             f"RUNS/{TRIAL}/1/events.jsonl: cannot be read: {BROKEN}"),
+            (fail("rename", "*/[0-9a-f]*/1", "EIO", after=1), f"RUNS/{TRIAL}/1: cannot be made: {BROKEN}"),
+            (fail("fsync", "*/sweeps/*", "EIO"), f"RUNS/sweeps/scripted.jsonl: cannot be written: {BROKEN}"),
+        ])
+
+    def test_a_database_whose_making_cannot_be_read_back_does_not_appear_half(self):
+        self.write_sweep({})
+        for after in range(0, 40, 3):
+            with self.subTest(after=after):
+                self.run_scripted("--db", f"{after}.db",
+                                  faults=fail("pread64", "*.db*", "EIO", after=after))
+                done = self.run_scripted("--db", f"{after}.db")
+                self.assertEqual(done.code, 0, done)
+
+    def test_a_log_that_cannot_be_written_stops_nothing(self):
+        self.write_sweep({"behaviour": "flood_log", "phase": "loading"})
+        done = self.run_scripted(faults=fail("write", "*/log.txt", "ENOSPC"))
+        self.assertEqual(done.code, 0, done)
+
+    def test_a_decision_that_is_not_on_the_disk_is_not_taken(self):
+        self.write_sweep({"behaviour": "error"})
+        self.assertEqual(self.run_scripted().code, 1)
+        trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
+        self.faults = fail("fdatasync", "*/decisions.jsonl", "EIO")
+        done = self.petlab("cancel", trial, "--db", "sweep.db")
+        self.faults = ""
+        self.assertEqual((done.code, done.err),
+                         (1, f"petlab: ROOT/sweep.runs/{trial}/decisions.jsonl: cannot be written: "
+                             f"{BROKEN}\n"))
+        self.assertEqual(self.query("SELECT cancelled FROM trials"), [{"cancelled": 0}])
+
+    def test_no_more_processes(self):
+        self.write_sweep(CHECKPOINTS)
+        done = self.run_scripted(faults=fail("fork", "*", "EAGAIN", after=1))
+        self.assertEqual((done.code, done.err), (
+            1, "petlab: no process for a guardian: Resource temporarily unavailable\n"))
+        done = self.run_scripted(faults=fail("fork", "*", "EAGAIN", after=2), slots=1)
+        self.assertEqual((done.code, self.last_line(done)), (
+            1, "petlab: slot cpu-0 is stopped: three workers in a row ended before they began a trial: "
+               f"{WORKER}: the worker cannot be started: Resource temporarily unavailable"))
+        self.assertEqual(self.run_scripted().code, 0)
+
+    def test_a_worker_whose_disk_fails(self):
+        self.write_sweep(CHECKPOINTS)
+        for rule, message in (
+                (fail("fdatasync", "*/events.jsonl", "EIO", "scripted-worker"),
+                 "attempt 1 failed: events.jsonl: cannot be synced"),
+                (fail("write", "*/events.jsonl", "EIO", "scripted-worker", after=4),
+                 "attempt 3 crashed: the worker ended with exit code 1: scripted-worker: events.jsonl: "
+                 "cannot be written (3 attempts of 3)")):
+            with self.subTest(rule):
+                subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
+                done = self.run_scripted(faults=rule, slots=1)
+                self.assertEqual(done.code, 1, done)
+                trial, = self.query("SELECT trial_id FROM trials")
+                self.assertIn(f"\n{trial['trial_id']} failed: {message}\n", done.err)
+                self.assertEqual(self.run_scripted("--rerun", "failed").code, 0)
+
+    def test_output_that_nobody_reads_holds_nothing_up(self):
+        self.write_sweep(*[{}] * 150)
+        for words, stream in ((["--json"], "stdout"), ([], "stderr")):
+            with self.subTest(stream):
+                subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
+                reading, writing = os.pipe()
+                # As small as a pipe gets, and full from the start.
+                import fcntl
+                fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+                os.write(writing, b"x" * 4096)
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                process = self.start_scripted(*words, **(quiet | {stream: writing}))
+                os.close(writing)
+                self.until(lambda: (self.root / "sweep.db").exists() and
+                           self.outcomes() == {"finished": 150})
+                text = b""
+                while part := os.read(reading, 65536):
+                    text += part
+                os.close(reading)
+                self.assertEqual(process.wait(30), 0)
+                if stream == "stdout":
+                    self.assertEqual(text[4096:].count(b'"state":"done"'), 150)
+                    self.assertIn(b'"exit_code":0', text)
+                else:
+                    self.assertIn(b"150 of 150 done", text)
+
+    def test_ctrl_c_is_heard_while_nobody_reads(self):
+        self.write_sweep({"steps": 10000, "step_ms": 20, "checkpoint_every": 1})
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        try:
+            while os.write(writing, b"x" * 4096):
+                pass
+        except BlockingIOError:
+            pass
+        os.set_blocking(writing, True)
+        process = self.start_scripted(stdout=subprocess.DEVNULL, stderr=writing)
+        os.close(writing)
+        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
+        self.interrupt(process, times=2)
+        self.until(lambda: self.outcomes() == {"stopped": 1})
+        os.close(reading)  # what was still to be said is for nobody
+        self.assertEqual(process.wait(30), 3)
+
+    def test_a_worker_that_does_not_read_its_full_input_holds_nobody_up(self):
+        # Fast trials, so that many are handed over ahead; then one that hangs with a full pipe.
+        self.write_sweep(*[{}] * 40, {"behaviour": "hang", "attempts": 1}, *[{}] * 60)
+        done = self.run_scripted("--no-progress-limit", "1s", faults="pipe program=petlab size=4096",
+                                 slots=1)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(" interrupted: attempt 1 stalled: reported nothing for 1 s (--no-progress-limit); "
+                      "starts again\n", done.err)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'"),
+                         [{"n": 101}])
+
+    def test_what_workers_do_wrong(self):
+        # behaviour and phase -> what a user reads of the trial, with --retries 0
+        events = f"{TRIAL}/1/events.jsonl"
+        signal_6 = r"the worker ended with signal 6 \(Aborted\): about to crash in "
+        cases = [
+            ({"behaviour": "crash", "phase": "loading"},
+             fr"attempt 1 crashed: {signal_6}loading \(1 attempts of 1\)"),
+            ({"behaviour": "crash", "phase": "checkpointing", "checkpoint_every": 1},
+             fr"attempt 1 crashed: {signal_6}checkpointing \(1 attempts of 1\)"),
+            ({"behaviour": "kill"},
+             r"attempt 1 crashed: the worker ended with signal 9 \(Killed\) \(1 attempts of 1\)"),
+            ({"behaviour": "exit"},
+             r"attempt 1 crashed: the worker ended with exit code 0 \(1 attempts of 1\)"),
+            ({"behaviour": "fork_and_crash"},
+             r"attempt 1 crashed: the worker ended with signal 6 \(Aborted\) \(1 attempts of 1\)"),
+            ({"behaviour": "error"}, "attempt 1 failed: the script says so"),
+            ({"behaviour": "rubbish"},
+             fr"attempt 1 failed: {events}:6: found 'this is no event' at byte 0, wanted a JSON object"),
+            ({"behaviour": "lie"}, fr"attempt 1 failed: {events}:6: seq is 8, must be 5"),
+            ({"behaviour": "hang"},
+             r"attempt 1 stalled: reported nothing for 0\.5 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+            ({"behaviour": "ignore_sigterm"},
+             r"attempt 1 stalled: reported nothing for 0\.5 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+        ]
+        self.write_sweep(*[user for user, _ in cases], {"behaviour": "fork"}, {"behaviour": "flood_log"})
+        done = self.run_scripted("--retries", "0", "--no-progress-limit", "500ms", slots=4)
+        self.assertEqual(done.code, 1, done)
+        for row in self.query("SELECT seed, trial_id FROM trials ORDER BY seed"):
+            with self.subTest(row["seed"]):
+                said = [line for line in done.err.split("\n") if line.startswith(row["trial_id"])]
+                if row["seed"] <= len(cases):
+                    self.assertEqual(len(said), 1, done)
+                    self.assertRegex(said[0], f"^{TRIAL} failed: {cases[row['seed'] - 1][1]}$")
+                else:
+                    self.assertEqual(said, [])  # these two are done
+        # What they forked is gone with them.
+        self.assertEqual(self.processes_left(), [])
+
+    def processes_left(self):
+        mark = f"PETLAB_SLOTS={self.root}/slots".encode()
+        left = []
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    if entry.isdigit() and mark in file.read().split(b"\0"):
+                        left.append(entry)
+            except OSError:
+                pass
+        return left
+
+    def test_a_worker_that_floods_its_log_for_ever(self):
+        self.write_sweep({"behaviour": "flood_for_ever", "attempts": 99}, {}, {})
+        done = self.run_scripted("--time-limit", "2s")
+        self.assertEqual(done.code, 1, done)
+        self.assertRegex(done.err, fr"\n{TRIAL} failed: attempt 1 timed out: ran longer than 2 s "
+                                   r"\(--time-limit\)\n")
+        self.assertEqual(self.outcomes(), {"finished": 2, "timed_out": 1})
+        log, = (self.root / "sweep.runs").glob("*/1/log.txt")
+        self.assertLess(log.stat().st_size, (64 << 20) + 100)
+
+    def test_a_clock_that_jumps(self):
+        user = {"steps": 30, "step_ms": 20, "checkpoint_every": 5}
+        self.write_sweep(user, user, {"behaviour": "crash", "steps": 30, "step_ms": 20}, {})
+        wanted = self.wanted()
+        clock = self.write("clock", "0")
+        process = self.start_scripted("--time-limit", "60s", "--no-progress-limit", "20s",
+                                      faults=f"clock file={clock}")
+        self.until((self.root / "sweep.db").exists)
+        for jump in (86400 * 400, -86400 * 400, 3600, -3600, 0):
+            time.sleep(0.15)
+            self.write("clock", str(jump))
+            status = self.petlab("status", "sweep.yaml")
+            self.assertEqual(status.code, 0, status)
+            self.assertNotRegex(status.out, r"-\d+ (s|min|h|d)\b")
+        done = self.end(process)
+        self.assertEqual(done.code, 0, done)
+        self.assertNotIn("timed out", done.err)
+        self.assertNotIn("stalled", done.err)
+        self.assertNotRegex(done.err, r"about -")
+        self.assertEqual(self.query(METRICS), wanted)
+        # Another run, a year earlier: nothing is done again.
+        self.write("clock", str(-86400 * 365))
+        self.assertEqual(self.run_scripted(faults=f"clock file={clock}").code, 0)
+        self.assertEqual(sum(self.outcomes().values()), 5)
+
+    def test_a_database_that_is_deleted_or_replaced_while_the_run_goes_on(self):
+        user = {"steps": 60, "step_ms": 20, "checkpoint_every": 5}
+        self.write_sweep({}, user, user)
+        wanted = self.wanted()
+        for how in ("deleted", "replaced"):
+            with self.subTest(how):
+                subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
+                process = self.start_scripted()
+                self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+                    "SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'")[0]["n"] == 1)
+                (self.root / "sweep.db").unlink()
+                if how == "replaced":
+                    self.petlab("ingest", "--rebuild", "--db", "other.db", "--runs", "undisturbed")
+                    os.rename(self.root / "other.db", self.root / "sweep.db")
+                done = self.end(process)
+                self.assertEqual(done.code, 1, done)
+                self.assertEqual(self.last_line(done), f"petlab: sweep.db: {GONE}")
+                # All back from the runs folder, then on from the checkpoints.
+                subprocess.run("rm -f sweep.db*", shell=True, cwd=self.root, check=True)
+                done = self.petlab("ingest", "--rebuild", "--db", "sweep.db", "--runs", "sweep.runs")
+                self.assertEqual(done.code, 0, done)
+                done = self.run_scripted("--json")
+                self.assertEqual(done.code, 0, done)
+                self.assertIn('"trained":2', done.out)
+                self.assertEqual(self.query(METRICS), wanted)
+
+
+if __name__ == "__main__":
+    tiny_world.main()

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Ctrl-C once, twice, three times, and `petlab stop`: exit codes, and that the same command goes on.
+
+usage: interrupts.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
+"""
+import os
+import signal
+import subprocess
+
+import tiny_world
+from scripted_world import METRICS, ScriptedWorld
+
+LONG = {"steps": 100, "step_ms": 15, "checkpoint_every": 5}
+WAITS = "interrupted: the same command goes on where this stopped\n"
+
+
+class Interrupts(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write_sweep(LONG, LONG, {}, {})
+
+    def started(self, *words, slots=2, **options):
+        """A run of which two trials have written a checkpoint."""
+        process = self.start_scripted(*words, slots=slots, **options)
+        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"] >= 2)
+        return process
+
+    def goes_on(self, attempts):
+        """The same command completes the sweep, with the results of an undisturbed run."""
+        done = self.run_scripted()
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM attempts")[0]["n"], attempts)
+        self.assertEqual(self.query(METRICS), self.wanted())
+        self.assertEqual(self.run_scripted().code, 0)
+
+    def test_ctrl_c_once_finishes_what_runs(self):
+        process = self.started()
+        self.interrupt(process)
+        done = self.end(process)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("\nfinishing the running trials; again: checkpoint and stop; a third time: "
+                      "kill\n", done.err)
+        self.assertTrue(done.err.endswith(WAITS), done)
+        self.assertEqual(self.outcomes()["finished"], 2)
+        self.assertNotIn("stopped", self.outcomes())
+        self.goes_on(attempts=4)
+
+    def test_ctrl_c_twice_stops_at_checkpoints(self):
+        process = self.started()
+        self.interrupt(process, times=2)
+        done = self.end(process)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("\nstopping at a checkpoint; again: kill\n", done.err)
+        self.assertEqual(self.outcomes(), {"stopped": 2})
+        self.goes_on(attempts=6)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE parent = 1"),
+                         [{"n": 2}])
+
+    def test_ctrl_c_three_times_kills_a_worker_that_does_not_listen(self):
+        hangs = {"behaviour": "ignore_sigterm", "checkpoint_every": 1, "steps": 8}
+        self.write_sweep(hangs, hangs, {}, {})
+        # A grace of days: only the third Ctrl-C ends them.
+        process = self.started("--grace", "2d")
+        self.interrupt(process, times=3)
+        done = self.end(process, timeout=20)
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(self.outcomes(), {"stopped": 2})
+        done = self.run_scripted()
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.outcomes(), {"finished": 4, "stopped": 2})
+
+    def test_ctrl_c_at_a_terminal_does_not_reach_the_workers(self):
+        leader, follower = os.openpty()
+        self.addCleanup(os.close, leader)
+        process = self.started(stdin=follower, start_new_session=True, preexec_fn=lambda: take(0))
+        os.close(follower)
+        os.write(leader, b"\x03")
+        done = self.end(process)
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(self.outcomes(), {"finished": 2})
+
+    def test_petlab_stop_at_once_with_ctrl_c_is_no_harder_than_one_of_them(self):
+        for order in ("stop first", "Ctrl-C first", "both"):
+            with self.subTest(order):
+                for file in self.root.glob("sweep.db*"):
+                    file.unlink()
+                subprocess.run(["rm", "-rf", self.root / "sweep.runs"], check=True)
+                process = self.started()
+                if order == "Ctrl-C first":
+                    self.interrupt(process)
+                stop = self.start("stop", "sweep.yaml")
+                if order == "both":
+                    process.send_signal(signal.SIGINT)
+                stopped = self.end(stop)
+                self.assertEqual(stopped.code, 0, stopped)
+                self.assertIn(": asked to finish the running trials and end\n", stopped.out)
+                if order == "stop first":
+                    self.interrupt(process)
+                done = self.end(process)
+                self.assertEqual(done.code, 3, done)
+                self.assertEqual(self.outcomes(), {"finished": 2})
+        self.goes_on(attempts=4)
+
+    def test_ctrl_c_when_all_is_done_leaves_exit_code_0(self):
+        self.write_sweep({"steps": 40, "step_ms": 20, "checkpoint_every": 1})
+        process = self.start_scripted(slots=1)
+        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
+        self.interrupt(process)
+        done = self.end(process)
+        self.assertEqual(done.code, 0, done)
+
+
+def take(terminal):
+    """Makes a terminal that of this session, so that Ctrl-C reaches its foreground group."""
+    import fcntl
+    import termios
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+if __name__ == "__main__":
+    tiny_world.main()

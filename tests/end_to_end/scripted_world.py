@@ -1,0 +1,73 @@
+"""Sweeps for the scripted worker of tests/orchestrator, which needs no LibTorch, and faults.
+
+`user` of a trial says what the worker does (tests/orchestrator/scripted_worker.cpp); faults are rules
+of tests/support/fault_shim.cpp.
+"""
+import json
+import signal
+import time
+
+from tiny_world import PROGRAMS, SWEEP, TinyWorld
+
+WORKER = PROGRAMS / "scripted-worker"
+METRICS = "SELECT trial_id, step, split, task, name, value FROM results ORDER BY 1, 2, 3, 4, 5"
+
+
+class ScriptedWorld(TinyWorld):
+    faults = ""
+
+    def environment(self):
+        environment = super().environment()
+        if self.faults:
+            environment |= {"LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"),
+                            "PETLAB_TEST_FAULTS": self.faults,
+                            # A sanitised build's runtime wants to be loaded first, unless told.
+                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        return environment
+
+    def write_sweep(self, *users, name="sweep.yaml"):
+        """One trial for each `user`, a dict; seeds 1, 2, …"""
+        rows = [f"  v{seed}: {{seed: {seed}, user: {json.dumps(user)}}}\n"
+                for seed, user in enumerate(users, 1)]
+        self.write(name, SWEEP.replace("sweep: tiny", "sweep: scripted") + "variants:\n" +
+                   "".join(rows))
+
+    def run_words(self, *words, slots=2):
+        grace = [] if "--grace" in words else ["--grace", "500ms"]
+        return ["run", "sweep.yaml", "--slots", slots, "--retry-delay", "10ms", *grace,
+                "--worker", WORKER, *words]
+
+    def run_scripted(self, *words, faults="", slots=2):
+        return self.end(self.start_scripted(*words, faults=faults, slots=slots))
+
+    def start_scripted(self, *words, faults="", slots=2, **options):
+        self.faults = faults
+        try:
+            return self.start(*self.run_words(*words, slots=slots), **options)
+        finally:
+            self.faults = ""
+
+    def until(self, condition, seconds=30):
+        """Waits for the condition's truth, and returns it."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        self.fail("what was waited for did not come")
+
+    def outcomes(self):
+        rows = self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1")
+        return {row["outcome"]: row["n"] for row in rows}
+
+    def wanted(self):
+        """The metrics of an undisturbed run of the same trials."""
+        done = self.run_scripted("--db", "undisturbed.db", "--runs", "undisturbed")
+        self.assertEqual(done.code, 0, done)
+        return self.query(METRICS, "undisturbed.db")
+
+    def interrupt(self, process, times=1, number=signal.SIGINT):
+        for _ in range(times):
+            process.send_signal(number)
+            time.sleep(0.1)

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""The worker that docs/worker.md shows, run as it stands there.
+
+usage: worker_page.py FOLDER_OF_PROGRAMS
+"""
+import pathlib
+import re
+
+import tiny_world
+from scripted_world import METRICS, ScriptedWorld
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/worker.md"
+
+
+class WorkerPage(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        code, = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+        self.write("line.py", code).chmod(0o755)
+
+    def run_line(self, *words):
+        return self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", "./line.py", *words)
+
+    def test_the_worker_of_the_page_trains_a_sweep(self):
+        self.write_sweep({"steps": 40}, {"steps": 40, "rate": 0.2}, {})
+        done = self.run_line()
+        self.assertEqual(done.code, 0, done)
+        rows = self.query("SELECT seed, step, value FROM results WHERE name = 'slope' ORDER BY seed")
+        self.assertEqual([row["step"] for row in rows], [40, 40, 100])
+        for row in rows:
+            self.assertAlmostEqual(row["value"], 2, delta=0.2)
+        self.assertEqual(self.query("SELECT DISTINCT note FROM attempts"), [{"note": None}])
+        done = self.run_line("--json")
+        self.assertIn('"trained":0', done.out)
+
+    def test_it_stops_at_a_checkpoint_and_goes_on_from_there(self):
+        self.write_sweep({"steps": 2500})
+        process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", "./line.py")
+        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
+        self.interrupt(process, times=2)
+        done = self.end(process)
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(self.outcomes(), {"stopped": 1})
+        self.assertEqual(self.run_line().code, 0)
+        again, = self.query("SELECT outcome, resume_step FROM attempts WHERE number = 2")
+        self.assertEqual(again["outcome"], "finished")
+        self.assertGreater(again["resume_step"], 0)
+        self.assertEqual(self.run_line("--db", "whole.db", "--runs", "whole").code, 0)
+        self.assertEqual(self.query(METRICS), self.query(METRICS, "whole.db"))
+
+
+if __name__ == "__main__":
+    tiny_world.main()
