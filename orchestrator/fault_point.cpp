@@ -36,11 +36,10 @@ void arm_fault_point(std::string_view text) {
         fmt::format("{} is '{}', must be NAME:COUNT with COUNT >= 1", kFaultPointVariable, text));
   }
   const std::string_view name = text.substr(0, colon);
-  if (name != "any" &&
-      std::find(kFaultPoints.begin(), kFaultPoints.end(), name) == kFaultPoints.end()) {
-    throw std::invalid_argument(
-        fmt::format("{} is '{}': there is no fault point {}, must be any or one of {}",
-                    kFaultPointVariable, text, name, fmt::join(kFaultPoints, ", ")));
+  if (name != "any" && !is_fault_point(name)) {
+    throw std::invalid_argument(fmt::format(
+        "{} is '{}': there is no fault point {}, must be any or one of {}, {}", kFaultPointVariable,
+        text, name, fmt::join(kFaultPoints, ", "), fmt::join(kSlurmFaultPoints, ", ")));
   }
   armed = {std::string(text.substr(0, colon)), count};
 }
