@@ -119,7 +119,7 @@ class InjectedFaults(ScriptedWorld):
         done = self.run_scripted(faults=fail("fork", "*", "EAGAIN", after=1))
         self.assertEqual((done.code, done.err), (
             1, "petlab: no process for a guardian: Resource temporarily unavailable\n"))
-        done = self.run_scripted(faults=fail("fork", "*", "EAGAIN", after=2), slots=1)
+        done = self.run_scripted(faults=fail("fork,vfork", "*", "EAGAIN", after=2), slots=1)
         self.assertEqual((done.code, self.last_line(done)), (
             1, "petlab: slot cpu-0 is stopped: three workers in a row ended before they began a trial: "
                f"{WORKER}: the worker cannot be started: Resource temporarily unavailable"))

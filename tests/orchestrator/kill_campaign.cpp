@@ -14,6 +14,8 @@
 // no process and no half-made file may be left. From 1,000 kills on, each fault point and each kind
 // of call must have been hit.
 //
+// One experiment from its beginning to its end, so one file.
+//
 // Before a kill all processes are stopped (SIGSTOP), so that what each was at is seen for certain.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -36,6 +38,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/evidence.h"
@@ -116,10 +119,10 @@ class Campaign {
 
   int run() {
     undisturbed();
-    while (tally_.kills < options_.kills && tally_.problems.empty()) round();
+    while (!enough() && tally_.problems.empty()) round();
     report();
     const bool good =
-        tally_.problems.empty() && all_phases_hit() && (options_.kills < 1000 || all_hit());
+        tally_.problems.empty() && all_phases_hit() && (options_.kills < 1000 || name_unhit() == 0);
     if (good && !options_.keep) fs::remove_all(folder_);
     return good ? 0 : 1;
   }
@@ -189,12 +192,13 @@ grid:
     const std::string program = fs::path(options_.petlab).filename().string();
     std::string faults = fmt::format("trace program={} file={}", program, run.trace.string());
     std::string point;
-    const std::size_t choice = disturb ? below(10) : 0;
+    const std::string rare = std::exchange(next_call_, "");
+    const std::size_t choice = !disturb ? 0 : rare.empty() ? below(10) : 4;
     if (choice >= 7) {
       const std::string name = one_of_the_least(tally_.points);
       point = fmt::format("{}:{}", name, 1 + below(name.starts_with("recover") ? 2 : 12));
     } else if (choice >= 4 && !calls_.empty()) {
-      const Call& call = calls_.at(one_of_the_least(tally_.calls));
+      const Call& call = calls_.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
       const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
       faults += fmt::format(";kill program={} calls={} path={} at={}{}", program, call.name,
@@ -262,7 +266,7 @@ grid:
         Clock::now() + std::chrono::duration<double>(60 + 40 * undisturbed_seconds_);
     for (bool complete = false; !complete && tally_.problems.empty();) {
       // The last start of a round is not disturbed once there were kills enough.
-      const bool disturb = tally_.kills < options_.kills;
+      const bool disturb = !enough();
       std::vector<Run> runs_at_once;
       for (std::size_t count = disturb && below(4) == 0 ? 2 : 1; count > 0; --count) {
         runs_at_once.push_back(start_disturbed(database, runs, disturb));
@@ -273,7 +277,7 @@ grid:
           for (const Run& run : runs_at_once) ::kill(run.pid, SIGKILL);
           return;
         }
-        if (tally_.kills < options_.kills) kill_some(runs_at_once, database, runs);
+        if (!enough()) kill_some(runs_at_once, database, runs);
       }
       note_own_kills();
       for (const Run& run : runs_at_once) {
@@ -441,6 +445,9 @@ grid:
         const std::optional<Call> kind = call_from(line.substr(call.size()), folder_);
         if (!kind) continue;
         ++tally_.calls[kind->name + " " + kind->path];
+        // What this left is removed by the next start, or by none: its only chance.
+        const std::string removal = "unlink " + kind->path;
+        if (kind->path.ends_with(".??????") && calls_.contains(removal)) next_call_ = removal;
         ++tally_.targets["orchestrator at a call"];
       } else {
         continue;
@@ -520,16 +527,25 @@ grid:
     return true;
   }
 
-  // Names what was never hit.
-  bool all_hit() {
-    bool all = true;
+  std::int64_t unhit() const {
+    std::int64_t count = 0;
+    for (const auto* hits : {&tally_.points, &tally_.calls}) {
+      for (const auto& entry : *hits) count += entry.second == 0;
+    }
+    return count;
+  }
+  std::int64_t name_unhit() const {
     for (const auto* hits : {&tally_.points, &tally_.calls}) {
       for (const auto& [name, count] : *hits) {
         if (count == 0) std::cout << "no kill fell on " << name << "\n";
-        all = all && count > 0;
       }
     }
-    return all;
+    return unhit();
+  }
+  // A long campaign goes on for a while where something was not hit yet.
+  bool enough() const {
+    if (tally_.kills < options_.kills) return false;
+    return options_.kills < 1000 || unhit() == 0 || tally_.kills >= 2 * options_.kills;
   }
 
   void report() {
@@ -566,6 +582,7 @@ grid:
   double undisturbed_seconds_ = 0;
   std::map<pid_t, Clock::time_point> zombies_;
   std::map<std::string, Call> calls_;  // by name and path
+  std::string next_call_;              // to be killed at
   std::string log_;
   std::size_t log_checked_ = 0;
 };

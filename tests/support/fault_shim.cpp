@@ -280,6 +280,30 @@ FAULTY(int, mkostemp, (char* path, int flags), (path, flags), verdict_path("mkos
 FAULTY(pid_t, fork, (), (), verdict("fork", "", true))
 FAULTY(int, kill, (pid_t pid, int number), (pid, number), verdict("kill", "", number != 0))
 
+#ifdef __x86_64__
+// The child of vfork returns into its caller's frame, so nothing of ours may be left on the stack.
+extern "C" {
+__attribute__((visibility("hidden"))) pid_t (*petlab_real_vfork)() = nullptr;
+}
+extern "C" __attribute__((visibility("hidden"))) int petlab_before_vfork() {
+  real("vfork", petlab_real_vfork);
+  const int error = verdict("vfork", "", true);
+  if (error < 0) die();
+  errno = error;
+  return error;
+}
+extern "C" __attribute__((naked)) pid_t vfork() {
+  asm("subq $8, %rsp\n"
+      "call petlab_before_vfork\n"
+      "addq $8, %rsp\n"
+      "testl %eax, %eax\n"
+      "jne 1f\n"
+      "jmp *petlab_real_vfork(%rip)\n"
+      "1: movl $-1, %eax\n"
+      "ret\n");
+}
+#endif
+
 // Opening counts where it makes or empties a file.
 #define FAULTY_OPEN(NAME, PARAMETERS, ARGUMENTS)                                              \
   extern "C" int NAME PARAMETERS {                                                            \
