@@ -145,10 +145,15 @@ class Lines {
     rows_.push_back({event_.seq, metric.step, batch_.series(metric.split, metric.task, metric.name),
                      metric.value});
     if (rows_.size() == kRowsAtOnce) flush();
+    if (metric.split == "validation") update_.validation.push_back(metric);
     ++update_.metrics;
   }
   void store(const sweeps::Progress& progress) {
+    const std::optional<double> before =
+        update_.progress ? update_.progress->device_memory_mib : std::nullopt;
     update_.progress = progress;
+    // The database keeps the last progress of many, and the most memory.
+    update_.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
     progress_time_ = event_.time;
   }
   void store(const sweeps::Checkpoint& checkpoint) {

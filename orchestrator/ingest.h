@@ -25,6 +25,7 @@ struct IngestUpdate {
   std::optional<std::variant<sweeps::Finished, sweeps::Failed>> over;
   /// A line after finished or failed: it is ignored, and this says so.
   std::string note;
+  std::vector<sweeps::Metric> validation;  // metrics of that split
   std::int64_t lines = 0;
   std::int64_t metrics = 0;
   double last_time = 0;  // `time` of the last line

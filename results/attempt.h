@@ -109,8 +109,9 @@ struct AttemptFacts {
   std::string numerics;  // JSON object as text; empty before `started`
   std::string backbone_digest;
   std::map<std::string, std::string> data_digests;
-  std::optional<CheckpointAt> checkpoint;  // the last one
-  std::optional<double> peak_memory_mib;
+  std::optional<CheckpointAt> checkpoint;   // the last one
+  std::optional<double> peak_memory_mib;    // of the machine's memory
+  std::optional<double> device_memory_mib;  // the most so far, as the worker reported it
   std::optional<double> train_seconds;
   /// Something odd that did not change the outcome (a line after `finished`).
   std::string note;

@@ -46,7 +46,8 @@ auto reading(Connection& connection, Body&& body) {
   "a.pid_namespace, a.device, a.pid, a.pid_start, a.job, a.launched_at, a.outcome, a.event_kind, " \
   "a.reason, a.exit_code, a.signal, a.log_tail, a.started_at, a.ended_at, a.worker, "              \
   "a.worker_version, a.numerics, a.backbone_digest, a.data_digests, a.checkpoint_step, "           \
-  "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.train_seconds, a.note "               \
+  "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.device_memory_mib, a.train_seconds, " \
+  "a.note "                                                                                        \
   "FROM attempts a JOIN trials t ON t.key = a.trial "
 
 /// A row of PETLAB_ATTEMPT_COLUMNS.
@@ -113,6 +114,7 @@ AttemptFacts attempt_from(const Query& row) {
   }
   at += 3;
   facts.peak_memory_mib = row.maybe_real(at++);
+  facts.device_memory_mib = row.maybe_real(at++);
   facts.train_seconds = row.maybe_real(at++);
   facts.note = text();
   return facts;
@@ -124,6 +126,7 @@ Reader::Reader(const std::filesystem::path& database, std::chrono::milliseconds 
     : connection_(std::make_shared<Connection>(database, Connection::Mode::read,
                                                OpenOptions{.busy_timeout = busy_timeout})) {
   internal::check_version(*connection_);
+  internal::check_columns(*connection_);
 }
 Reader::Reader(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 Reader::~Reader() = default;
@@ -198,6 +201,21 @@ std::vector<ProgressFacts> Reader::progress() const {
                      rows.integer(4),
                      rows.maybe_real(5),
                      rows.real(6)});
+    }
+    return all;
+  });
+}
+
+std::vector<sweeps::Metric> Reader::validation_metrics(const AttemptRef& attempt) const {
+  return reading(*connection_, [&] {
+    std::vector<sweeps::Metric> all;
+    Query rows(*connection_,
+               "SELECT v.step, s.task, s.name, v.value FROM metric_values v JOIN series s ON s.key "
+               "= v.series WHERE v.attempt = ?1 AND s.split = 'validation' ORDER BY v.seq");
+    rows.with(attempt.key);
+    while (rows.step()) {
+      all.push_back(
+          {rows.integer(0), "validation", rows.text(1), rows.text(2), rows.maybe_real(3)});
     }
     return all;
   });

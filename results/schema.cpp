@@ -47,7 +47,7 @@ CREATE TABLE attempts (
   backbone_digest TEXT, data_digests TEXT,
   checkpoint_step INTEGER, checkpoint_seq INTEGER, checkpoint_path TEXT,
   event_outcome TEXT, event_kind TEXT, event_reason TEXT, event_at REAL, finished_step INTEGER,
-  peak_memory_mib REAL, train_seconds REAL, note TEXT,
+  peak_memory_mib REAL, device_memory_mib REAL, train_seconds REAL, note TEXT,
   ending_outcome TEXT, ending_reason TEXT, exit_code INTEGER, signal INTEGER, log_tail TEXT,
   ending_at REAL,
   events_offset INTEGER NOT NULL DEFAULT 0, events_next_seq INTEGER NOT NULL DEFAULT 0,
@@ -311,6 +311,20 @@ void use_journal(Connection& connection, bool rollback) {
   });
 }
 
+bool has_device_memory(Connection& connection) {
+  Query column(connection,
+               "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'device_memory_mib'");
+  return column.step();
+}
+
+void check_columns(Connection& connection) {
+  if (connection.guard("read it", [&] { return has_device_memory(connection); })) return;
+  throw Error(fmt::format(
+      "{}: an earlier petlab made the database; petlab ingest --db {} --runs FOLDER, or "
+      "petlab run of its sweep, makes it fit this one",
+      connection.file().string(), connection.file().string()));
+}
+
 void add_missing_columns(Connection& connection) {
   const auto missing = [&] {
     std::set<std::string> there;
@@ -324,9 +338,12 @@ void add_missing_columns(Connection& connection) {
   };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kDecisions);
-    if (missing().empty()) return;
+    if (missing().empty() && has_device_memory(connection)) return;
     connection.exec("BEGIN IMMEDIATE");
     try {
+      if (!has_device_memory(connection)) {
+        connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
+      }
       for (const Field* field : missing()) {  // again: another process may have been faster
         connection.exec(
             fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)

@@ -39,6 +39,9 @@ void remove_abandoned(const std::filesystem::path& file);
 /// Throws Error unless the opened database is petlab's and of this version.
 void check_version(Connection& connection);
 
+/// Throws Error where an earlier petlab of this version made it and none has written to it since.
+void check_columns(Connection& connection);
+
 /// Changes the journal mode of a database that came from another file system.
 void use_journal(Connection& connection, bool rollback);
 

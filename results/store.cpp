@@ -468,6 +468,13 @@ void Batch::record_progress(const AttemptRef& attempt, const sweeps::Progress& p
         .with(progress.loss)
         .with(time)
         .run();
+    if (!progress.device_memory_mib) return;
+    Query(*connection_,
+          "UPDATE attempts SET device_memory_mib = max(coalesce(device_memory_mib, 0), ?2) WHERE "
+          "key = ?1")
+        .with(attempt.key)
+        .with(progress.device_memory_mib)
+        .run();
   });
 }
 
@@ -489,12 +496,14 @@ void Batch::record_finished(const AttemptRef& attempt, const sweeps::Finished& f
   write("record that an attempt finished", [&] {
     Query(*connection_,
           "UPDATE attempts SET event_outcome = 'finished', event_at = ?2, finished_step = ?3, "
-          "peak_memory_mib = ?4, train_seconds = ?5 WHERE key = ?1")
+          "peak_memory_mib = ?4, train_seconds = ?5, device_memory_mib = "
+          "coalesce(max(coalesce(device_memory_mib, 0), ?6), device_memory_mib) WHERE key = ?1")
         .with(attempt.key)
         .with(time)
         .with(finished.step)
         .with(finished.peak_memory_mib)
         .with(finished.train_seconds)
+        .with(finished.device_memory_mib)
         .run();
     if (!finished.artifact.empty() || finished.bls_bits || finished.stored_bits) {
       Query(

@@ -116,6 +116,8 @@ class Reader {
   std::vector<Decided> decided() const;
   /// The last progress of every open attempt.
   std::vector<ProgressFacts> progress() const;
+  /// The metrics of split `validation` that an attempt has reported, in its order.
+  std::vector<sweeps::Metric> validation_metrics(const AttemptRef& attempt) const;
   /// The sweep of that name; std::nullopt where there is none.
   std::optional<SweepRow> sweep(const std::string& name) const;
   /// Names of the sweeps, in the order in which they came first.

@@ -32,6 +32,7 @@ enum Key {
   kStep,
   kOf,
   kLoss,
+  kDeviceMemory,
   kSplit,
   kTask,
   kName,
@@ -58,6 +59,7 @@ constexpr std::array<std::string_view, kKeys> kNames = {"v",
                                                         "step",
                                                         "of",
                                                         "loss",
+                                                        "device_memory_mib",
                                                         "split",
                                                         "task",
                                                         "name",
@@ -148,6 +150,11 @@ class Fields {
     if (!has(key) || tokens_[key].kind == Kind::null) return std::nullopt;
     return whole(key);
   }
+  std::optional<double> memory(Key key) const {
+    const std::optional<double> value = optional_number(key);
+    if (value && *value < 0) refuse(key, "a number >= 0");
+    return value;
+  }
   nlohmann::ordered_json object(Key key) const {
     const JsonToken& token = tokens_[key];
     if (token.kind != Kind::object) refuse(key, "an object");
@@ -216,6 +223,7 @@ Finished read_finished(const Fields& fields) {
   finished.bls_bits = fields.optional_number(kBlsBits);
   finished.stored_bits = fields.optional_whole(kStoredBits);
   finished.peak_memory_mib = fields.optional_number(kPeakMemory);
+  finished.device_memory_mib = fields.memory(kDeviceMemory);
   finished.train_seconds = fields.optional_number(kTrainSeconds);
   return finished;
 }
@@ -296,6 +304,7 @@ void write(Writer& out, const Progress& progress) {
   out.whole(kStep, progress.step);
   out.whole(kOf, progress.of);
   out.number(kLoss, progress.loss);
+  if (progress.device_memory_mib) out.number(kDeviceMemory, progress.device_memory_mib);
 }
 
 void write(Writer& out, const Metric& metric) {
@@ -320,6 +329,7 @@ void write(Writer& out, const Finished& finished) {
   if (finished.bls_bits) out.number(kBlsBits, finished.bls_bits);
   if (finished.stored_bits) out.whole(kStoredBits, *finished.stored_bits);
   if (finished.peak_memory_mib) out.number(kPeakMemory, finished.peak_memory_mib);
+  if (finished.device_memory_mib) out.number(kDeviceMemory, finished.device_memory_mib);
   if (finished.train_seconds) out.number(kTrainSeconds, finished.train_seconds);
 }
 
@@ -365,7 +375,8 @@ Event parse_event(std::string_view line) {
   if (name == "metric") {
     event.body = read_metric(fields);
   } else if (name == "progress") {
-    event.body = Progress{fields.whole(kStep), fields.whole(kOf), fields.number_or_null(kLoss)};
+    event.body = Progress{fields.whole(kStep), fields.whole(kOf), fields.number_or_null(kLoss),
+                          fields.memory(kDeviceMemory)};
   } else if (name == "checkpoint") {
     event.body = Checkpoint{fields.whole(kStep), fields.text(kPath)};
   } else if (name == "started") {

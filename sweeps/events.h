@@ -23,6 +23,8 @@ struct Progress {
   std::int64_t step = 0;
   std::int64_t of = 0;
   std::optional<double> loss;  // absent: not finite
+  /// The most that the process held of its device's memory so far; absent: not told.
+  std::optional<double> device_memory_mib = std::nullopt;
   bool operator==(const Progress&) const = default;
 };
 struct Metric {
@@ -43,8 +45,9 @@ struct Finished {
   std::string artifact;  // empty: none
   std::optional<double> bls_bits;
   std::optional<std::int64_t> stored_bits;
-  std::optional<double> peak_memory_mib;
+  std::optional<double> peak_memory_mib;  // of the machine's memory
   std::optional<double> train_seconds;
+  std::optional<double> device_memory_mib = std::nullopt;  // as of progress
   bool operator==(const Finished&) const = default;
 };
 struct Failed {

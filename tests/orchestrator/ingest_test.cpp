@@ -89,7 +89,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   f.write({next.substr(0, 20)});
   CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no newline yet
   f.write({next.substr(20), f.line(sweeps::Metric{9, "test", "cola", "f1", std::nullopt}),
-           f.line(sweeps::Progress{3, 9, 0.25}), f.line(sweeps::Progress{4, 9, {}}),
+           f.line(sweeps::Progress{3, 9, 0.25, 700.0}), f.line(sweeps::Progress{4, 9, {}}),
            f.line(sweeps::Checkpoint{4, "checkpoint/step-4"})});
   update = f.ingest.read_all(f.attempt);
   CHECK(update.lines == 5);
@@ -98,6 +98,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   CHECK_FALSE(update.over);
   CHECK(f.store.read().progress().at(0).of == 9);
   CHECK(f.store.read().open_attempts().at(0).checkpoint->seq == 6);
+  CHECK(*f.facts().device_memory_mib == 700.0);
 
   f.write({f.line(sweeps::Finished{9, "artifact.petl", 12.5, 13, 100.0, 2.0})});
   update = f.ingest.read_all(f.attempt);
@@ -105,6 +106,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   CHECK(f.facts().outcome == results::Outcome::finished);
   CHECK(f.facts().numerics == R"({"version":"1"})");
   CHECK(*f.facts().peak_memory_mib == 100.0);
+  CHECK(*f.facts().device_memory_mib == 700.0);  // finished told none
   CHECK(f.store.read().open_attempts().empty());
   const auto rows =
       results::query(f.file, "SELECT seq, step, split, name, value FROM results").rows;

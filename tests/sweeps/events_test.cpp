@@ -45,10 +45,12 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
       {1, 0.0, Started{1, "", "", "", "", {}}},
       {2, 1e9 + 0.1, Progress{10, 400, 0.693147}},
       {3, 2, Progress{11, 400, std::nullopt}},
+      {3, 2, Progress{11, 400, 0.5, 1234.5}},
       {4, 3, Metric{200, "validation", "movie-polarity", "accuracy", 0.1 + 0.2}},
       {5, 3, Metric{200, "test", "a \"b\" \\ \n\t\x01 ü 漢 🙂", "f1", std::nullopt}},
       {6, 4, Checkpoint{200, "checkpoint/step-200.ckpt"}},
       {7, 5, Finished{400, "artifact.petl", 1.5e7, 15000000, 812.5, 33.25}},
+      {8, 6, Finished{400, "", std::nullopt, std::nullopt, 1.0, 2.0, 2048.0}},
       {8, 6, Finished{400, "", std::nullopt, std::nullopt, std::nullopt, std::nullopt}},
       {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
   };
