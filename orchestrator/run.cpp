@@ -216,6 +216,7 @@ void Run::Impl::estimate_durations(const std::vector<results::TrialFacts>& facts
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     sweeps::TrialConfig config = trials_[trial].what->config;
     tasks[trial].group = config.backbone;
+    tasks[trial].priority = trials_[trial].what->priority;
     config.seed = {};
     shapes[trial] = sweeps::to_json(config).dump();
     for (const results::AttemptFacts& attempt : facts[trial].attempts) {

@@ -30,6 +30,7 @@ struct Pending {
 struct State {
   TrialConfig config;
   std::map<std::string, json> user;
+  std::int64_t priority = 0;
   Lines lines;
   std::vector<Pending> pending;
   std::string storage_note;
@@ -106,6 +107,9 @@ class Expander {
         state.user[setting.name] = std::get<json>(setting.value);
         state.lines.user = setting.line;
         return;
+      case Target::priority:
+        state.priority = std::get<json>(setting.value).get<std::int64_t>();
+        return;
       case Target::variant:
         return;
       case Target::field:
@@ -150,6 +154,9 @@ class Expander {
         break;
       case Target::tasks:
         value = state.config.tasks;
+        break;
+      case Target::priority:
+        value = state.priority;
         break;
       case Target::user: {
         const auto found = state.user.find(condition.name);
@@ -358,6 +365,7 @@ class Expander {
           std::find(twin.variants.begin(), twin.variants.end(), name) == twin.variants.end()) {
         twin.variants.push_back(name);
       }
+      twin.priority = std::max(twin.priority, state.priority);
       if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
       return;
     }
@@ -369,6 +377,7 @@ class Expander {
       trial.bls_bits = metrics::bls_bits(*trial.storage);
     }
     trial.storage_note = std::move(state.storage_note);
+    trial.priority = state.priority;
     trial.config = std::move(state.config);
     sweep_.trials.push_back(std::move(trial));
   }

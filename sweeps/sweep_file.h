@@ -35,6 +35,9 @@ struct SweepTrial {
   /// where the sweep has no variants.
   std::vector<std::string> variants;
   TrialConfig config;
+  /// Those with a higher one run first. It belongs to the trial in this sweep: the trial is the
+  /// same with another. Where coinciding variants differ, the highest.
+  std::int64_t priority = 0;
   /// Absent where the kind of module has no storage formula.
   std::optional<metrics::ModuleStorage> storage;
   std::optional<double> bls_bits;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include "sweeps/catalog.h"
@@ -17,6 +18,7 @@ using nlohmann::json;
 constexpr std::array kSections = {"sweep", "about", "base", "variants",
                                   "zip",   "grid",  "when", "exclude"};
 constexpr std::array kGroups = {"module", "training", "data", "user"};
+constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
 std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
@@ -33,7 +35,7 @@ std::string with_nearest(std::string_view wanted, std::string_view word,
 
 // The field that a word may have meant: a bare `learning_rate` is training.learning_rate.
 std::string nearest_field(const std::string& word) {
-  std::vector<std::string> names{"task", "tasks", "user"};
+  std::vector<std::string> names{"task", "tasks", "user", "priority"};
   std::vector<std::string> last_parts;
   std::vector<std::string> of_last;
   for (const Field& field : fields()) {
@@ -389,6 +391,10 @@ class SweepReader {
       setting.target = Target::tasks;
       return true;
     }
+    if (name == "priority") {
+      setting.target = Target::priority;
+      return true;
+    }
     if (name.starts_with("user.")) {
       setting.target = Target::user;
       setting.name = name.substr(5);
@@ -426,6 +432,8 @@ class SweepReader {
         }
         setting.value = to_json(node);
         return true;
+      case Target::priority:
+        return read_priority(setting, node);
       case Target::field:
       case Target::variant:
         break;
@@ -446,6 +454,17 @@ class SweepReader {
     }
     setting.value = std::move(value);
     return setting.name != "backbone" || read_backbone(setting, node);
+  }
+
+  bool read_priority(Setting& setting, const YamlNode& node) {
+    const json value = to_json(node);
+    if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostPriority) {
+      problems_.add(node.line, setting.name, shown(node),
+                    fmt::format("a whole number from {} to {}", -kMostPriority, kMostPriority));
+      return false;
+    }
+    setting.value = value;
+    return true;
   }
 
   bool read_match(Setting& setting, const YamlNode& node, bool may_match) {

@@ -24,10 +24,11 @@ struct MatchStorage {
 
 /// What a key of a sweep file is about.
 enum class Target {
-  field,    ///< a row of fields()
-  tasks,    ///< `task` and `tasks`; the value is the list of names
-  user,     ///< `user.NAME`
-  variant,  ///< in conditions only
+  field,     ///< a row of fields()
+  tasks,     ///< `task` and `tasks`; the value is the list of names
+  user,      ///< `user.NAME`
+  priority,  ///< of the trial in this sweep, no part of it
+  variant,   ///< in conditions only
 };
 
 /// `key: value`, checked on its own.

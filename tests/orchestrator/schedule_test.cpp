@@ -18,8 +18,21 @@ TEST_CASE("The longest trial runs first, an unknown one counts as longer", "[orc
   CHECK_FALSE(schedule.take("", false, kNow));
 }
 
+TEST_CASE("A higher priority goes before every length, and waits as others do", "[orchestrator]") {
+  Schedule schedule({{"a", 100.0}, {"a", 1.0, 5}, {"b", 50.0, 5}, {"a", std::nullopt, -1}});
+  for (std::size_t trial = 0; trial < 4; ++trial) schedule.add(trial);
+  CHECK(schedule.best(kNow, {}) == 2u);
+  CHECK(schedule.best(kNow, [](std::size_t trial) { return trial != 2; }) == 1u);
+  CHECK(schedule.take("a", false, kNow) == 2u);
+  CHECK(schedule.take("", false, kNow, [](std::size_t trial) { return trial != 1; }) == 0u);
+  schedule.remove(1);
+  schedule.add(1, kNow + 5s);
+  CHECK(schedule.take("", false, kNow) == 3u);
+  CHECK(schedule.take("", false, kNow + 5s) == 1u);
+}
+
 TEST_CASE("Of equally long trials a worker gets those whose backbone it has", "[orchestrator]") {
-  Schedule schedule({{"a", 10.0}, {"b", 10.5}, {"b", 300.0}});
+  Schedule schedule({{"a", 10.5}, {"b", 10.0}, {"b", 300.0}});
   for (std::size_t trial = 0; trial < 3; ++trial) schedule.add(trial);
   CHECK(schedule.take("a", false, kNow) == 2u);  // longer beats the backbone
   CHECK(schedule.take("b", false, kNow) == 1u);
@@ -38,7 +51,7 @@ TEST_CASE("A retry waits for its time and does not hold up others", "[orchestrat
 }
 
 TEST_CASE("A suspect is never given together with others", "[orchestrator]") {
-  Schedule schedule({{"a", 10.0, true}, {"a", 1.0}});
+  Schedule schedule({{"a", 10.0, 0, true}, {"a", 1.0}});
   schedule.add(0);
   schedule.add(1);
   CHECK(schedule.take("a", true, kNow) == 1u);

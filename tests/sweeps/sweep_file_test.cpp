@@ -142,6 +142,29 @@ grid: {seed: [1, 2], training.checkpoint_every: [0, 10]}
   CHECK(sweep.trials[2].variants == Strings{"other"});
 }
 
+TEST_CASE("A priority is no part of a trial, and the highest of equal trials counts", "[sweeps]") {
+  const Home home;
+  const Sweep sweep = home.load(kBase + R"(
+variants:
+  plain: {priority: -3}
+  same: {priority: 7}
+  other: {module.bottleneck: 8}
+grid: {seed: [1, 2]}
+when:
+  - {if: {seed: 2, priority: 0}, set: {priority: 1}}
+)");
+  REQUIRE(sweep.trials.size() == 4);
+  CHECK(sweep.trials[0].priority == 7);
+  CHECK(sweep.trials[1].priority == 7);
+  CHECK(sweep.trials[2].priority == 0);
+  CHECK(sweep.trials[3].priority == 1);
+  const Sweep without = home.load(kBase + "grid: {seed: [1, 2]}\n");
+  CHECK(without.trials[0].id == sweep.trials[0].id);
+  CHECK_THROWS_WITH(home.load(kBase + "variants: {a: {priority: high}}\n"),
+                    Catch::Contains("priority: found 'high', wanted a whole number from -1000000 "
+                                    "to 1000000"));
+}
+
 TEST_CASE("Several zip groups multiply, and multi-task trials are lists", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
