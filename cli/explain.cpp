@@ -47,6 +47,9 @@ void print_attempt(std::ostream& out, const results::TrialFacts& facts,
     out << fmt::format("    last checkpoint: step {}, {}\n", attempt.checkpoint->step,
                        attempt.checkpoint->path);
   }
+  if (attempt.device_memory_mib) {
+    out << fmt::format("    held at most {:.0f} MiB of the GPU\n", *attempt.device_memory_mib);
+  }
   if (!attempt.note.empty()) out << "    note: " << attempt.note << "\n";
   if (!attempt.log_tail.empty()) {
     out << "    last lines of its log:\n";

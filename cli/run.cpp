@@ -8,12 +8,13 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 #include <stdexcept>
 
+#include "cli/live_run.h"
 #include "cli/patient_output.h"
+#include "cli/screen.h"
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
 #include "orchestrator/fault_point.h"
@@ -25,6 +26,9 @@ namespace {
 
 struct Arguments : SweepArguments {
   std::int64_t slots = 0;
+  std::string device = "auto";
+  std::int64_t pack = 1;
+  std::uint64_t trial_memory = 0;  // bytes; 0: not said
   std::int64_t threads = 1;
   std::int64_t retries = 2;
   double retry_delay = 1;
@@ -54,25 +58,6 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
       ->check(CLI::NonNegativeNumber);
 }
 
-// One JSON object a line for each trial that is over, for programs that watch a run.
-class JsonLines : public orchestrator::RunObserver {
- public:
-  explicit JsonLines(std::ostream& out) : out_(out) {}
-  // A chance for lines that could not be written when they came.
-  void status(const orchestrator::RunStatus&) override { out_.flush(); }
-  void trial_over(const std::string& trial_id, sweeps::TrialState state,
-                  const std::string& reason) override {
-    print({{"trial", trial_id}, {"state", std::string(to_string(state))}, {"why", reason}});
-  }
-  void note(const std::string& line) override { print({{"note", line}}); }
-  void print(const nlohmann::ordered_json& line) {
-    out_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
-  }
-
- private:
-  std::ostream& out_;
-};
-
 int run(const Arguments& arguments, Streams streams) {
   // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
   const PatientOutput out(streams.out);
@@ -87,9 +72,26 @@ int run(const Arguments& arguments, Streams streams) {
   request.worker = worker_program(arguments, environment);
   request.slots = arguments.slots;
   if (arguments.launcher == "slurm") {
+    if (arguments.device != "auto" || arguments.pack > 1 || arguments.trial_memory > 0) {
+      throw std::invalid_argument(
+          "--device, --pack and --trial-memory have no meaning with --launcher slurm, which gives "
+          "each job its device");
+    }
     request.slurm = arguments.slurm;
     request.slurm->poll = milliseconds(arguments.slurm_poll);
     orchestrator::check_slurm_options(*request.slurm);
+  }
+  request.device = arguments.device == "gpu"   ? orchestrator::Device::gpu
+                   : arguments.device == "cpu" ? orchestrator::Device::cpu
+                                               : orchestrator::Device::automatic;
+  request.pack = arguments.pack;
+  if (arguments.trial_memory > 0) {
+    if (arguments.pack == 1) {
+      throw std::invalid_argument("--trial-memory is given without --pack, which it is for");
+    }
+    constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+    request.options.trial_memory_mib =
+        static_cast<std::int64_t>((arguments.trial_memory + kMib - 1) / kMib);
   }
   request.one_process_a_trial = arguments.fresh_workers;
   request.options.threads = arguments.threads;
@@ -109,19 +111,13 @@ int run(const Arguments& arguments, Streams streams) {
   if (arguments.json) {
     JsonLines lines(streams.out);
     result = orchestrator::run_sweep(sweep, locations, environment, request, lines);
-    const orchestrator::RunStatus& status = result.status;
-    lines.print({{"total", status.total},
-                 {"done", status.done},
-                 {"cached", status.cached},
-                 {"stale", status.stale},
-                 {"failed", status.failed},
-                 {"cancelled", status.cancelled},
-                 {"trained", status.finished_here},
-                 {"interrupted", result.interrupted},
-                 {"problem", result.problem},
-                 {"exit_code", exit_code(result)}});
+    lines.end(result);
+  } else if (!arguments.quiet &&
+             Screen::can_draw(STDERR_FILENO, environment("TERM").value_or(""))) {
+    LiveRun live(STDERR_FILENO);
+    result = orchestrator::run_sweep(sweep, locations, environment, request, live);
   } else {
-    orchestrator::ProgressLine progress(streams.err, ::isatty(STDERR_FILENO) == 1, arguments.quiet);
+    orchestrator::ProgressLine progress(streams.err, arguments.quiet);
     result = orchestrator::run_sweep(sweep, locations, environment, request, progress);
   }
   if (!result.problem.empty() && !arguments.json) {
@@ -156,9 +152,20 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<Arguments>();
   add_sweep_arguments(app, *arguments);
   app.add_option("--slots", arguments->slots,
-                 "workers at once (default: one a usable CPU core); with --launcher slurm jobs "
-                 "in Slurm at once (default: 1000)")
+                 "workers at once, at most (default: one a GPU, or one a usable CPU core); with "
+                 "--launcher slurm jobs in Slurm at once (default: 1000)")
       ->check(CLI::Range(1, 4096));
+  app.add_option("--device", arguments->device,
+                 "what workers compute on: auto (GPUs where nvidia-smi lists some and the worker "
+                 "can use them, else CPU cores), gpu or cpu; default auto")
+      ->check(CLI::IsMember({"auto", "gpu", "cpu"}));
+  app.add_option("--pack", arguments->pack,
+                 "workers at once on a GPU, at most, as far as its memory reaches; default 1")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--trial-memory", arguments->trial_memory,
+                 "with --pack: what a trial is expected to need of a GPU's memory while nothing "
+                 "like it was measured (6GiB, 800MiB); default: all of it")
+      ->transform(CLI::AsSizeValue(false));
   app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--retries", arguments->retries,
@@ -183,7 +190,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   add_slurm_options(app, *arguments);
   app.add_flag("--quiet", arguments->quiet, "print failures only");
   app.add_flag("--json", arguments->json,
-               "print a JSON object a line: trials that are over, the end");
+               "print a JSON object a line: status, trial_over, note, end");
   return [arguments, streams, &app] {
     if (arguments->launcher != "slurm") {
       for (const CLI::Option* option : app.get_options()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -62,6 +63,20 @@ class Worker {
   virtual bool waits() const { return false; }
 };
 
+/// What a slot is wanted for, where workers share devices.
+struct SlotRequest {
+  std::optional<std::int64_t> memory_mib = std::nullopt;  // absent: all that a device has
+  bool whole_device = false;                              // nobody else may join
+  bool first = true;  // it is for the first trial in line: the others must not take its room
+};
+
+/// A slot's share of a device.
+struct DeviceShare {
+  std::string uuid;             // of the GPU; empty: none
+  std::int64_t memory_mib = 0;  // reserved for the slot
+  bool kept = false;            // the device is kept for another: no more trials for this slot
+};
+
 /// Where workers run. All calls and callbacks happen on the thread of the run's event loop.
 class Launcher {
  public:
@@ -69,9 +84,24 @@ class Launcher {
   /// Takes a free slot and returns its name ("cpu-3"); std::nullopt: none is free now. Throws
   /// Error.
   virtual std::optional<std::string> acquire_slot() = 0;
+  /// True: several workers may share a device, and slots are taken by acquire_share().
+  virtual bool shares_devices() const { return false; }
+  /// As acquire_slot(), of a device that has room for the request.
+  virtual std::optional<std::string> acquire_share(const SlotRequest&) { return std::nullopt; }
+  virtual DeviceShare share(const std::string&) const { return {}; }
+  /// Changes what is reserved for a slot; `reported_mib` is the most that its worker said that it
+  /// holds. False where there is no room: then the slot has what it had, or what was reported.
+  virtual bool resize_share(const std::string&, std::int64_t /*reserved_mib*/,
+                            std::int64_t /*reported_mib*/) {
+    return true;
+  }
+  /// Most memory that one worker can have.
+  virtual std::int64_t largest_share_mib() const { return 0; }
+  /// Why no slot is free, for people; empty where there is nothing to say.
+  virtual std::string why_no_slot() const { return {}; }
   /// Gives a slot back; its worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;
-  /// What trial.json says of a slot's device: "cpu".
+  /// What trial.json says of a slot's device: "cpu", "cuda".
   virtual std::string device(const std::string& slot) const = 0;
   /// Starts a worker in a slot with its first attempt. `on_end` is called once, from the loop, when
   /// the process is gone and all of its output is written; never from inside start(). Throws Error

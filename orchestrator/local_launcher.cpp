@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "orchestrator/error.h"
+#include "orchestrator/gpu_slots.h"
 #include "orchestrator/guardian.h"
 #include "orchestrator/process_identity.h"
 #include "orchestrator/slots.h"
@@ -42,18 +43,27 @@ struct LocalSlot {
   pid_t group = 0;  // of the worker; 0: none
 };
 
-std::vector<std::string> worker_environment(const LockFile& lock, int threads) {
+// nvidia-smi takes seconds where the driver wakes its GPUs up.
+constexpr auto kGpuTimeout = std::chrono::seconds(30);
+// What others hold of a GPU is looked at before a slot is taken, but not more often than this.
+constexpr auto kLookAtGpus = std::chrono::seconds(5);
+
+std::vector<std::string> worker_environment(const LockFile& lock, const Slot& slot,
+                                            const LocalOptions& options) {
   std::vector<std::string> environment;
   bool has_threads = false;
+  const bool choose_gpu = !slot.gpu_uuid.empty() || options.hide_gpus;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(kWorkerVariable)) continue;
+    if (choose_gpu && text.starts_with("CUDA_VISIBLE_DEVICES=")) continue;
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
     environment.push_back(text);
   }
   environment.push_back(fmt::format("PETLAB_LOCK_FD={}", lock.fd()));
   environment.push_back(fmt::format("{}={}", kWorkerVariable, lock.file().string()));
-  if (!has_threads) environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  if (choose_gpu) environment.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu_uuid);
+  if (!has_threads) environment.push_back(fmt::format("OMP_NUM_THREADS={}", options.threads));
   return environment;
 }
 
@@ -80,7 +90,7 @@ class LocalWorker final : public Worker {
     ProcessStart start;
     start.program = options.worker.string();
     start.arguments = {options.one_process_a_trial ? first.string() : "-"};
-    start.environment = worker_environment(slot.worker_lock, options.threads);
+    start.environment = worker_environment(slot.worker_lock, slot.slot, options);
     start.input = input_read.get();
     start.output = output_write.get();
     start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
@@ -94,6 +104,7 @@ class LocalWorker final : public Worker {
     launch_.pid = process_.id();
     launch_.pid_start = process_start(process_.id()).value_or(0);
     launch_.device = slot.slot.name;
+    if (!slot.slot.gpu_uuid.empty()) launch_.device += " " + slot.slot.gpu_uuid;
     input_.assign(input_write.release());
     input_.native_non_blocking(true);
     output_.assign(output_read.release());
@@ -245,24 +256,39 @@ class LocalWorker final : public Worker {
 class LocalLauncher final : public Launcher {
  public:
   LocalLauncher(asio::io_context& loop, LocalOptions options)
-      : loop_(loop), options_(std::move(options)) {}
+      : loop_(loop), options_(std::move(options)) {
+    if (options_.gpus.empty()) return;
+    gpus_.emplace(options_.slots_folder, options_.gpus, options_.shares);
+    query_.emplace(loop_, options_.environment);
+  }
 
   std::optional<std::string> acquire_slot() override {
-    std::optional<Slot> slot = acquire_cpu_slot(options_.slots_folder, options_.slots);
-    if (!slot) return std::nullopt;
-    const std::string name = slot->name;
-    auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
-    if (!lock) {
-      // Only a process that left an earlier worker's group can hold it: a stated limit.
-      throw Error(
-          fmt::format("{}: the worker's lock is still held by a process that an earlier "
-                      "worker left behind",
-                      name));
-    }
-    const auto entry = slots_.try_emplace(
-        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
-    guard(entry.first->second);
-    return name;
+    if (gpus_) return acquire_share({std::nullopt, true, true});
+    return take(acquire_cpu_slot(options_.slots_folder, options_.slots));
+  }
+
+  bool shares_devices() const override { return gpus_ && options_.shares > 1; }
+
+  std::optional<std::string> acquire_share(const SlotRequest& request) override {
+    if (gpus_->may_have_room(request) && !gpus_are_known()) return std::nullopt;
+    return take(gpus_->acquire(request));
+  }
+
+  DeviceShare share(const std::string& name) const override {
+    const Slot& slot = slots_.at(name).slot;
+    return {slot.gpu_uuid, slot.reserved_mib, gpus_ && gpus_->is_kept(slot)};
+  }
+
+  bool resize_share(const std::string& name, std::int64_t reserved_mib,
+                    std::int64_t reported_mib) override {
+    return gpus_->resize(slots_.at(name).slot, reserved_mib, reported_mib);
+  }
+
+  std::int64_t largest_share_mib() const override { return gpus_ ? gpus_->largest_mib() : 0; }
+
+  std::string why_no_slot() const override {
+    if (!gpus_) return {};
+    return gpu_problem_.empty() ? gpus_->state() : gpu_problem_;
   }
 
   void release_slot(const std::string& name) override {
@@ -285,6 +311,39 @@ class LocalLauncher final : public Launcher {
   bool workers_stay() const override { return !options_.one_process_a_trial; }
 
  private:
+  std::optional<std::string> take(std::optional<Slot> slot) {
+    if (!slot) return std::nullopt;
+    const std::string name = slot->name;
+    auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
+    if (!lock) {
+      // Only a process that left an earlier worker's group can hold it: a stated limit.
+      throw Error(
+          fmt::format("{}: the worker's lock is still held by a process that an earlier "
+                      "worker left behind",
+                      name));
+    }
+    const auto entry = slots_.try_emplace(
+        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
+    guard(entry.first->second);
+    return name;
+  }
+
+  // True where it was looked at not long ago what others hold; else that is begun.
+  bool gpus_are_known() {
+    const auto now = std::chrono::steady_clock::now();
+    if (gpu_problem_.empty() && now - gpus_known_ < kLookAtGpus) return true;
+    if (query_->under_way() || now - gpus_asked_ < kLookAtGpus / 5) return false;
+    gpus_asked_ = now;
+    query_->ask(kGpuTimeout, [this, before = gpus_->reported()](const GpuList& list) {
+      // A driver that does not answer is no place to start a worker.
+      gpu_problem_ = list.failed ? list.why_none : std::string();
+      if (list.failed) return;
+      gpus_->update(list.gpus, before);
+      gpus_known_ = std::chrono::steady_clock::now();
+    });
+    return false;
+  }
+
   // Starts the slot's guardian, and a new one where that dies.
   void guard(LocalSlot& slot) {
     boost::system::error_code ignored;
@@ -302,6 +361,11 @@ class LocalLauncher final : public Launcher {
   asio::io_context& loop_;
   LocalOptions options_;
   std::map<std::string, LocalSlot> slots_;
+  std::optional<GpuSlots> gpus_;
+  std::optional<GpuQuery> query_;
+  std::chrono::steady_clock::time_point gpus_known_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point gpus_asked_;
+  std::string gpu_problem_;
 };
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "orchestrator/gpus.h"
 #include "orchestrator/launcher.h"
+#include "sweeps/locations.h"
 
 namespace boost::asio {
 class io_context;
@@ -17,7 +20,11 @@ namespace petlab::orchestrator {
 struct LocalOptions {
   std::filesystem::path worker;        // the program, absolute
   bool one_process_a_trial = false;    // `WORKER DIR` for each; else `WORKER -` for many
-  int slots = 1;                       // cpu-0 … cpu-(slots-1)
+  int slots = 1;                       // cpu-0 … cpu-(slots-1); with GPUs as their memory allows
+  std::vector<Gpu> gpus;               // empty: workers run on CPU cores
+  int shares = 1;                      // workers on a GPU at once, at most
+  bool hide_gpus = false;              // workers on CPU cores see none
+  sweeps::Environment environment;     // for nvidia-smi; only with GPUs
   int threads = 1;                     // OMP_NUM_THREADS of the worker where it is not set
   std::filesystem::path slots_folder;  // orchestrator/slots.h
   /// Locks of this orchestrator's workers are `locks_folder/OWNER.SLOT.lock`.

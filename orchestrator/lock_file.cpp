@@ -44,11 +44,12 @@ bool LockFile::is_held(const std::filesystem::path& file) {
 }
 
 void LockFile::write(std::string_view content) const {
-  const bool emptied = ::ftruncate(fd_.get(), 0) == 0;
-  const ssize_t wrote = emptied ? ::pwrite(fd_.get(), content.data(), content.size(), 0) : -1;
-  if (wrote != static_cast<ssize_t>(content.size())) {
+  // Not emptied first: ext4 would write the file to the disk when it is closed.
+  const auto size = static_cast<ssize_t>(content.size());
+  const ssize_t wrote = ::pwrite(fd_.get(), content.data(), content.size(), 0);
+  if (wrote != size || ::ftruncate(fd_.get(), size) != 0) {
     throw Error(fmt::format("{}: the lock file cannot be written: {}", file_.string(),
-                            std::strerror(wrote < 0 ? errno : ENOSPC)));
+                            std::strerror(wrote < 0 || wrote == size ? errno : ENOSPC)));
   }
 }
 

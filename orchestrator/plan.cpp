@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "orchestrator/gpu_slots.h"
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
 
@@ -30,15 +31,20 @@ std::string difference(const AttemptFacts& attempt, const PlanContext& context) 
   return {};
 }
 
+bool ran_out_of_memory(const AttemptFacts& attempt) {
+  return attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory";
+}
+
+// On a share of a GPU it may be the neighbours' doing: the trial gets the whole, and that counts.
 bool counts_against_limit(const AttemptFacts& attempt, std::int64_t retried_after) {
   return attempt.attempt.number > retried_after &&
          (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
-          (attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory"));
+          (ran_out_of_memory(attempt) && !is_gpu_share(attempt.begun.device)));
 }
 
 // An end that no retry changes.
 bool is_final_failure(const AttemptFacts& attempt) {
-  return (attempt.outcome == Outcome::failed && attempt.kind != "out_of_memory") ||
+  return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt)) ||
          attempt.outcome == Outcome::timed_out;
 }
 
@@ -85,8 +91,10 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   }
   const AttemptFacts& last = facts.attempts.back();
   plan.latest = last.attempt.number;
+  plan.last_lines = last.log_tail;
   for (const AttemptFacts& attempt : facts.attempts) {
     if (counts_against_limit(attempt, facts.retried_after)) ++plan.failures;
+    plan.ran_out_of_memory = plan.ran_out_of_memory || ran_out_of_memory(attempt);
   }
   // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
   const AttemptFacts* finished = nullptr;

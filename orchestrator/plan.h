@@ -37,6 +37,8 @@ struct TrialPlan {
   std::int64_t latest = 0;               // highest attempt number known
   std::int64_t failures = 0;             // attempts that count against the limit
   std::optional<sweeps::Resume> resume;  // the checkpoint from which it would go on
+  std::string last_lines;                // of the log of the last attempt, where it failed
+  bool ran_out_of_memory = false;        // so it is to have a device for itself
 };
 
 /// Decides from what the database knows. Looks at checkpoint files and locks, touches nothing.

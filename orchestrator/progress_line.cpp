@@ -8,7 +8,6 @@
 namespace petlab::orchestrator {
 namespace {
 
-// The rate is that of the last minutes, so that it follows what runs now.
 constexpr auto kWindow = std::chrono::minutes(5);
 // Plain lines go to files and logs of batch systems.
 constexpr auto kPlainEvery = std::chrono::seconds(10);
@@ -30,39 +29,33 @@ std::string progress_text(const RunStatus& status, double per_second) {
   if (status.cancelled > 0) text += fmt::format(", {} cancelled", status.cancelled);
   if (status.elsewhere > 0) text += fmt::format(", {} run elsewhere", status.elsewhere);
   if (status.stale > 0) text += fmt::format(", {} stale", status.stale);
-  if (per_second <= 0) return text;
-  text += per_second >= 1 ? fmt::format(", {:.1f} a second", per_second)
-                          : fmt::format(", {:.1f} a minute", per_second * 60);
-  const std::int64_t left = status.total - status.done - status.failed - status.cancelled;
+  return text +
+         rate_text(per_second, status.total - status.done - status.failed - status.cancelled);
+}
+
+std::string rate_text(double per_second, std::int64_t left) {
+  if (per_second <= 0) return {};
+  std::string text = per_second >= 1 ? fmt::format(", {:.1f} a second", per_second)
+                                     : fmt::format(", {:.1f} a minute", per_second * 60);
   if (left > 0) {
     text += fmt::format(", about {} left", duration_text(static_cast<double>(left) / per_second));
   }
   return text;
 }
 
-ProgressLine::ProgressLine(std::ostream& out, bool terminal, bool quiet)
-    : out_(out), terminal_(terminal), quiet_(quiet) {}
-
-ProgressLine::~ProgressLine() {
-  if (drawn_) out_ << "\n";
-  out_.flush();
+double FinishRate::per_second(std::int64_t finished) {
+  const auto now = std::chrono::steady_clock::now();
+  finished_.emplace_back(now, finished);
+  while (now - finished_.front().first > kWindow) finished_.pop_front();
+  const double seconds = std::chrono::duration<double>(now - finished_.front().first).count();
+  const std::int64_t count = finished - finished_.front().second;
+  return seconds > 0 && count > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
 void ProgressLine::status(const RunStatus& status) {
   if (quiet_) return;
-  const Clock::time_point now = Clock::now();
-  finished_.emplace_back(now, status.finished_here);
-  while (now - finished_.front().first > kWindow) finished_.pop_front();
-  const double seconds = std::chrono::duration<double>(now - finished_.front().first).count();
-  const std::int64_t count = status.finished_here - finished_.front().second;
-  const std::string text =
-      progress_text(status, seconds > 0 && count > 0 ? static_cast<double>(count) / seconds : 0);
-  if (terminal_) {
-    // Carriage return, then erase what an earlier, longer line left.
-    out_ << "\r" << text << "\033[K" << std::flush;
-    drawn_ = true;
-    return;
-  }
+  const auto now = std::chrono::steady_clock::now();
+  const std::string text = progress_text(status, rate_.per_second(status.finished_here));
   const bool over = status.running == 0 && status.waiting == 0 && status.elsewhere == 0;
   if (text == last_ || (now - printed_ < kPlainEvery && !over)) return;
   printed_ = now;
@@ -71,17 +64,11 @@ void ProgressLine::status(const RunStatus& status) {
 }
 
 void ProgressLine::trial_over(const std::string& trial_id, sweeps::TrialState state,
-                              const std::string& reason) {
+                              const std::string& reason, const std::string&) {
   if (state == sweeps::TrialState::done) return;
-  line(fmt::format("{} {}: {}", trial_id, to_string(state), reason));
+  out_ << fmt::format("{} {}: {}", trial_id, to_string(state), reason) << std::endl;
 }
 
-void ProgressLine::note(const std::string& text) { line(text); }
-
-void ProgressLine::line(const std::string& text) {
-  if (drawn_) out_ << "\r\033[K";
-  drawn_ = false;
-  out_ << text << std::endl;
-}
+void ProgressLine::note(const std::string& line) { out_ << line << std::endl; }
 
 }  // namespace petlab::orchestrator

@@ -12,31 +12,39 @@ namespace petlab::orchestrator {
 /// "12 of 30 done, 2 running, 1 failed, 3.4 a minute, about 5 min left". `per_second` is 0 where no
 /// rate is known yet.
 std::string progress_text(const RunStatus& status, double per_second);
+/// ", 3.4 a minute, about 5 min left"; nothing where no rate is known.
+std::string rate_text(double per_second, std::int64_t left);
 /// "45 s", "5 min", "3 h 20 min", "2 d 4 h".
 std::string duration_text(double seconds);
 
-/// Prints where a run is: on a terminal one line that is rewritten, elsewhere a plain line now and
-/// then; failures and notes always as lines of their own.
+/// Trials a second, of the last minutes, so that it follows what runs now.
+class FinishRate {
+ public:
+  /// `finished`: how many are so far. 0 where nothing is known yet.
+  double per_second(std::int64_t finished);
+
+ private:
+  std::deque<std::pair<std::chrono::steady_clock::time_point, std::int64_t>> finished_;
+};
+
+/// Prints where a run is as a plain line now and then, for files and logs; failures and notes at
+/// once.
 class ProgressLine : public RunObserver {
  public:
-  using Clock = std::chrono::steady_clock;
-  ProgressLine(std::ostream& out, bool terminal, bool quiet);
-  ~ProgressLine() override;
+  /// `quiet`: failures and notes only.
+  ProgressLine(std::ostream& out, bool quiet) : out_(out), quiet_(quiet) {}
 
   void status(const RunStatus& status) override;
-  void trial_over(const std::string& trial_id, sweeps::TrialState state,
-                  const std::string& reason) override;
+  void trial_over(const std::string& trial_id, sweeps::TrialState state, const std::string& reason,
+                  const std::string& last_lines) override;
   void note(const std::string& line) override;
 
  private:
-  void line(const std::string& text);
   std::ostream& out_;
-  bool terminal_;
   bool quiet_;
-  bool drawn_ = false;
   std::string last_;
-  Clock::time_point printed_;
-  std::deque<std::pair<Clock::time_point, std::int64_t>> finished_;  // of the last minutes
+  std::chrono::steady_clock::time_point printed_;
+  FinishRate rate_;
 };
 
 }  // namespace petlab::orchestrator

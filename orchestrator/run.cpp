@@ -24,6 +24,10 @@ constexpr auto kTick = std::chrono::seconds(1);
 // free tells nobody.
 constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
 
+// A user who sees nothing running is told why.
+constexpr auto kTellAfter = std::chrono::seconds(10);
+constexpr auto kTellAgain = std::chrono::minutes(10);
+
 std::int64_t bytes_in(const std::filesystem::path& file) {
   std::error_code error;
   const auto size = std::filesystem::file_size(file, error);
@@ -235,12 +239,22 @@ void Run::Impl::estimate_durations(const std::vector<results::TrialFacts>& facts
     tasks[trial].expected_seconds = found->second.first / found->second.second;
   }
   schedule_ = Schedule(std::move(tasks));
+  std::map<std::string, std::size_t> numbers;
+  shapes_.resize(shapes.size());
+  for (std::size_t trial = 0; trial < shapes.size(); ++trial) {
+    shapes_[trial] = numbers.emplace(shapes[trial], numbers.size()).first->second;
+  }
+  shape_memory_mib_.assign(numbers.size(), 0);
+  note_memory(facts);
 }
 
 void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
   Trial& entry = trials_[trial];
   elsewhere_.erase(trial);
   if (is_work(plan.state)) {
+    if (plan.ran_out_of_memory) {
+      schedule_.task(trial).alone = schedule_.task(trial).whole_device = true;
+    }
     entry.standing = Standing::waiting;
     const Clock::time_point ready =
         plan.failures > 0 ? Clock::now() + backoff(options_.retry_delay, plan.failures)
@@ -330,7 +344,7 @@ void Run::Impl::decided(std::size_t trial, bool cancelled, std::int64_t retried_
   if (entry.standing == Standing::waiting) {
     observer_.note(fmt::format("{} waits again: {}", id, entry.plan.why));
   } else {
-    observer_.trial_over(id, entry.plan.state, entry.plan.why);
+    observer_.trial_over(id, entry.plan.state, entry.plan.why, "");
   }
 }
 
@@ -360,10 +374,24 @@ void Run::Impl::tick() {
     }
     check_limits();
     fruitless_ = false;
+    tell_why_nothing_runs();
     if (phase_ == Phase::running || phase_ == Phase::finishing) look_at_decisions();
     report(false);
     tick();
   });
+}
+
+void Run::Impl::tell_why_nothing_runs() {
+  const Clock::time_point now = Clock::now();
+  const bool waits = phase_ == Phase::running && slots_.empty() && schedule_.waiting() > 0;
+  if (!waits || !waits_since_) {
+    waits_since_ = waits ? std::optional(now + kTellAfter) : std::nullopt;
+    return;
+  }
+  if (now < *waits_since_) return;
+  waits_since_ = now + kTellAgain;
+  const std::string why = launcher_.why_no_slot();
+  observer_.note("waits for a slot" + (why.empty() ? std::string() : ": " + why));
 }
 
 void Run::Impl::check_limits() {
@@ -489,21 +517,57 @@ RunStatus Run::Impl::status() const {
   for (const auto& [name, slot] : slots_) {
     if (slot.given.empty() || (slot.worker && slot.worker->waits())) continue;
     const Live& front = *slot.given.front();
-    RunningTrial running;
-    running.trial_id = front.attempt.trial_id;
-    running.attempt = front.attempt.number;
-    running.slot = name;
-    if (front.progress) {
-      running.step = front.progress->step;
-      running.of = front.progress->of;
-      running.loss = front.progress->loss;
-    }
+    RunningTrial running = running_trial(front);
+    if (slot.worker && slot.worker->waits()) running.doing = "queued";
+    if (slot.asked_to_stop) running.doing = "stopping";
     status.trials.push_back(std::move(running));
   }
   status.running = static_cast<std::int64_t>(status.trials.size());
   status.waiting = status.total - status.done - status.failed - status.cancelled -
                    status.elsewhere - status.running;
   return status;
+}
+
+BestMetric Run::Impl::metric_of(std::size_t trial) const {
+  std::vector<const sweeps::TaskDeclaration*> tasks;
+  for (const std::string& task : trials_[trial].what->config.tasks) {
+    tasks.push_back(&sweep_.tasks.at(task));
+  }
+  return BestMetric(tasks);
+}
+
+RunningTrial Run::Impl::running_trial(const Live& live) const {
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  const Clock::time_point now = Clock::now();
+  RunningTrial running;
+  running.trial_id = live.attempt.trial_id;
+  running.attempt = live.attempt.number;
+  for (const std::string& variant : trials_[live.trial].what->variants) {
+    running.variant += (running.variant.empty() ? "" : ", ") + variant;
+  }
+  running.sweep = sweep_.name;
+  running.slot = live.slot;
+  running.host = live.launch.host.empty() ? here_.host : live.launch.host;
+  running.doing = !live.started ? "starting" : !live.progress ? "loading" : "training";
+  running.best = live.best.value();
+  if (live.device_memory_mib > 0) running.device_memory_mib = live.device_memory_mib;
+  running.seconds = seconds(now - live.began);
+  const std::optional<double> expected = schedule_.task(live.trial).expected_seconds;
+  if (!live.progress) {
+    running.seconds_left = seconds_left(0, 0, 0, running.seconds, expected);
+    return running;
+  }
+  running.step = live.progress->step;
+  running.of = live.progress->of;
+  running.loss = live.progress->loss;
+  running.seconds_left = seconds_left(running.step, running.of, live.first_step,
+                                      seconds(live.progress_at - live.started_at), expected);
+  if (running.seconds_left) {
+    *running.seconds_left = std::max(0.0, *running.seconds_left - seconds(now - live.progress_at));
+  }
+  return running;
 }
 
 void Run::Impl::report(bool now) {

@@ -37,6 +37,8 @@ struct RunOptions {
   std::optional<std::chrono::milliseconds> no_progress_limit;
   /// A worker that was asked to end is killed after this.
   std::chrono::milliseconds grace = std::chrono::seconds(10);
+  /// What a trial is expected to need of a GPU where nothing was measured; absent: all of one.
+  std::optional<std::int64_t> trial_memory_mib;
   bool rerun_stale = false;
   bool rerun_failed = false;
   std::string worker_numerics;  // --describe; empty: not known
@@ -47,10 +49,18 @@ struct RunOptions {
 struct RunningTrial {
   std::string trial_id;
   std::int64_t attempt = 0;
-  std::string slot;
+  std::string sweep;
+  std::string variant;  // under which the sweep asks for it, several joined by ", "
+  std::string slot;     // "cpu-3", "gpu-3.1"
+  std::string host;
+  std::string doing;  // queued, starting, loading, training, stopping
   std::int64_t step = 0;
   std::int64_t of = 0;
   std::optional<double> loss;
+  std::optional<double> best;               // BestMetric
+  std::optional<double> device_memory_mib;  // the most so far, as the worker says
+  double seconds = 0;                       // since its worker has begun it
+  std::optional<double> seconds_left;
 };
 
 /// Where a run is.
@@ -74,11 +84,14 @@ class RunObserver {
   virtual ~RunObserver() = default;
   /// At most some times a second, and at each change of a trial's state.
   virtual void status(const RunStatus& status) = 0;
-  /// A trial of this run is over, for now or for good; `reason` is empty where it is done.
+  /// A trial of this run is over, for now or for good; `reason` is empty where it is done,
+  /// `last_lines` (of the worker's log) where it has none.
   virtual void trial_over(const std::string& trial_id, sweeps::TrialState state,
-                          const std::string& reason) = 0;
+                          const std::string& reason, const std::string& last_lines) = 0;
   /// One line that a user should see.
   virtual void note(const std::string& line) = 0;
+  /// The terminal has another size now.
+  virtual void resized() {}
 };
 
 struct RunResult {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "orchestrator/adoption.h"
+#include "orchestrator/best_metric.h"
 #include "orchestrator/event_watch.h"
 #include "orchestrator/ingest.h"
 #include "orchestrator/plan.h"
@@ -49,7 +50,8 @@ class Run::Impl {
 
   // An attempt that this run has claimed and that is not over.
   struct Live {
-    explicit Live(sweeps::TrialDirectory where) : directory(std::move(where)) {}
+    Live(sweeps::TrialDirectory where, BestMetric its_best)
+        : directory(std::move(where)), best(std::move(its_best)) {}
     sweeps::TrialDirectory directory;
     results::AttemptRef attempt;
     results::NewAttempt begun;
@@ -68,6 +70,13 @@ class Run::Impl {
     Clock::time_point began;  // launched, or at the front of its worker's line
     Clock::time_point heard;  // of its last event
     std::optional<sweeps::Progress> progress;
+    std::int64_t first_step = 0;    // before the first that this attempt made
+    Clock::time_point started_at;   // it said that it has begun
+    Clock::time_point progress_at;  // of the last progress
+    BestMetric best;
+    double device_memory_mib = 0;  // the most that was reported
+    std::int64_t grew_at = 0;      // step of the last report of more
+    bool settled = false;          // it has needed as much as it will
   };
 
   // A worker that has ended, with what it had not finished as far as was read by then.
@@ -98,6 +107,11 @@ class Run::Impl {
     std::optional<double> mean_seconds;  // of a trial, with its overhead; absent: none is over yet
     int overs = 0;                       // trials that were over since last_over
     Clock::time_point last_over;
+    std::int64_t granted_mib = 0;         // of a shared device, when the slot was taken
+    bool all = false;                     // that was all that the device had
+    bool whole = false;                   // nobody else may join
+    std::optional<std::size_t> intended;  // the trial for which the slot was taken
+    bool retired = false;                 // given back as soon as its worker is gone
   };
 
   // An attempt of a dead orchestrator whose trial the sweep no longer has.
@@ -121,10 +135,13 @@ class Run::Impl {
   void go_to(Phase phase);
   void tick();
   void check_limits();
+  void tell_why_nothing_runs();
   bool finished() const;
   void wait_for_work();
   void end_workers_after_error() noexcept;
   RunStatus status() const;
+  RunningTrial running_trial(const Live& live) const;
+  BestMetric metric_of(std::size_t trial) const;
   void report(bool now);
   PlanContext context() const;
 
@@ -139,6 +156,18 @@ class Run::Impl {
   void adopt_stray(const results::AttemptFacts& facts);
   void conclude_strays();
   void release_orphans();
+
+  // --- run_shares.cpp: several workers on a device
+  void note_memory(const std::vector<results::TrialFacts>& facts);
+  std::optional<std::int64_t> memory_of(std::size_t trial) const;
+  SlotRequest request_for(std::size_t trial) const;
+  bool suits(const SlotState& slot, const DeviceShare& share, std::size_t trial) const;
+  void acquire_shares();
+  SlotState* idle_share(std::size_t trial, Clock::time_point now);
+  void choose_shares(std::vector<std::pair<SlotState*, std::size_t>>& chosen,
+                     Clock::time_point now);
+  void memory_reported(Live& live, SlotState& slot, const IngestUpdate& update);
+  void ran_out_of_memory(const Live& live, SlotState& slot);
 
   // --- run_turn.cpp
   bool claiming() const;
@@ -166,6 +195,7 @@ class Run::Impl {
   void front_changed(SlotState& slot);
   void acquire_slots();
   std::size_t line_length(const SlotState& slot) const;
+  SlotState& add_slot(const std::string& name);
   void choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen, Clock::time_point now);
   void claim(SlotState& slot, std::size_t index, results::Batch& batch);
   void prepare(Live& live);
@@ -218,6 +248,9 @@ class Run::Impl {
   int launch_failures_ = 0;  // of all slots, in a row: a queue's jobs have one cause
   Clock::time_point looked_for_slots_;
   std::string problem_;
+  std::vector<std::size_t> shapes_;             // by trial; those of one differ in the seed alone
+  std::vector<std::int64_t> shape_memory_mib_;  // by shape: the most that was measured; 0: nothing
+  std::optional<Clock::time_point> waits_since_;  // for a slot, with none; when to tell
 };
 
 }  // namespace petlab::orchestrator

@@ -119,7 +119,8 @@ void Run::Impl::adopt(const results::AttemptFacts& facts, std::size_t trial) {
   slot.last_over = Clock::now();
   slot.group = trials_[trial].what->config.backbone;
   live_.emplace_front(
-      sweeps::TrialDirectory(options_.runs, facts.attempt.trial_id, facts.attempt.number));
+      sweeps::TrialDirectory(options_.runs, facts.attempt.trial_id, facts.attempt.number),
+      metric_of(trial));
   Live& live = live_.front();
   live.place = live_.begin();
   live.attempt = facts.attempt;

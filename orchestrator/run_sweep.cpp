@@ -13,6 +13,7 @@
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/error.h"
+#include "orchestrator/gpus.h"
 #include "orchestrator/local_launcher.h"
 #include "orchestrator/slots.h"
 #include "orchestrator/wall_clock.h"
@@ -23,6 +24,7 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr auto kGpuTimeout = std::chrono::seconds(30);
 // A worker that loads a big library before it answers takes some seconds.
 constexpr auto kDescribeTimeout = std::chrono::seconds(60);
 
@@ -58,6 +60,48 @@ void make_folder(const std::filesystem::path& folder, const char* what, const ch
                             what, error ? error.message() : std::string("permission denied"),
                             setting));
   }
+}
+
+struct Devices {
+  std::vector<Gpu> gpus;   // empty: CPU cores
+  bool hide_gpus = false;  // from the workers, where there may be some
+};
+
+Devices find_devices(const RunRequest& request, const WorkerDescription& worker,
+                     const sweeps::Environment& environment, RunObserver& observer) {
+  GpuList list;
+  if (request.device == Device::cpu) {
+    list.why_none = "--device is cpu";
+  } else {
+    list = find_gpus(environment, kGpuTimeout);
+  }
+  const auto can = [&](const char* device) {
+    return worker.devices.empty() ||
+           std::find(worker.devices.begin(), worker.devices.end(), device) != worker.devices.end();
+  };
+  std::string why_not = list.why_none;
+  if (why_not.empty() && !can("cuda")) {
+    why_not = fmt::format("{} says that it does not compute on GPUs", worker.name);
+  }
+  if (request.device == Device::gpu && !why_not.empty()) {
+    throw std::invalid_argument(fmt::format("--device is gpu, but {}", why_not));
+  }
+  Devices devices;
+  if (!why_not.empty()) {
+    // An nvidia-smi that fails is no quiet reason to be slow.
+    if (list.failed) {
+      observer.note(fmt::format("trains on CPU cores: {}", list.why_none));
+    }
+    if (request.pack > 1 || request.options.trial_memory_mib) {
+      throw std::invalid_argument(fmt::format(
+          "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", why_not));
+    }
+    devices.hide_gpus = request.device == Device::cpu || !list.gpus.empty();
+    return devices;
+  }
+  for (const std::string& note : list.notes) observer.note(note);
+  devices.gpus = std::move(list.gpus);
+  return devices;
 }
 
 OwnerName new_owner() {
@@ -96,7 +140,7 @@ class OwnLock {
 };
 
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
-                                        const sweeps::Sweep& sweep,
+                                        const Devices& devices, const sweeps::Sweep& sweep,
                                         const sweeps::Environment& environment,
                                         RunObserver& observer) {
   const RunOptions& options = request.options;
@@ -115,6 +159,10 @@ std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest
   local.one_process_a_trial = request.one_process_a_trial;
   local.slots = static_cast<int>(options.slots);
   local.threads = static_cast<int>(options.threads);
+  local.gpus = devices.gpus;
+  local.shares = static_cast<int>(request.pack);
+  local.hide_gpus = devices.hide_gpus;
+  local.environment = environment;
   local.slots_folder = slots_folder(environment);
   local.locks_folder = locks_folder(request.runs);
   local.owner = options.owner;
@@ -134,10 +182,14 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   RunOptions& options = request.options;
   options.runs = request.runs;
   options.owner = to_string(new_owner());
-  options.slots = request.slots > 0 ? request.slots
-                  : request.slurm   ? kJobsInFlight
-                                    : usable_cores();
-  options.worker_numerics = describe_worker(request.worker, kDescribeTimeout).numerics;
+  const WorkerDescription worker = describe_worker(request.worker, kDescribeTimeout);
+  options.worker_numerics = worker.numerics;
+  const Devices devices =
+      request.slurm ? Devices() : find_devices(request, worker, environment, observer);
+  options.slots = request.slots > 0      ? request.slots
+                  : request.slurm        ? kJobsInFlight
+                  : devices.gpus.empty() ? usable_cores()
+                                         : std::ssize(devices.gpus) * request.pack;
   asio::io_context loop;
   // Before others can find this process by its lock: from here on signals wait for the loop.
   asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
@@ -147,7 +199,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   record(store, request.runs, sweep);
 
   const std::unique_ptr<Launcher> launcher =
-      make_launcher(loop, request, sweep, environment, observer);
+      make_launcher(loop, request, devices, sweep, environment, observer);
   Run run(loop, store, *launcher, sweep, locations, options, observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
@@ -163,6 +215,15 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
     });
   };
   listen();
+  asio::signal_set resizes(loop, SIGWINCH);
+  std::function<void()> listen_to_resizes = [&] {
+    resizes.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      observer.resized();
+      listen_to_resizes();
+    });
+  };
+  listen_to_resizes();
   return run.execute();
 }
 

@@ -16,12 +16,22 @@ namespace petlab::orchestrator {
 /// Jobs that wait or run in Slurm at once, where nothing else is asked for.
 inline constexpr std::int64_t kJobsInFlight = 1000;
 
+/// What workers of a run compute on.
+enum class Device {
+  automatic,  ///< GPUs where there are some and the worker can use them, else CPU cores
+  gpu,        ///< GPUs, or it is an error
+  cpu,        ///< CPU cores
+};
+
 /// What `petlab run` is asked for.
 struct RunRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
-  std::filesystem::path worker;       // the program, absolute
-  std::int64_t slots = 0;             // 0: as many as usable cores; in Slurm kJobsInFlight
+  std::filesystem::path worker;  // the program, absolute
+  Device device = Device::automatic;
+  /// 0: as many as usable cores, or as the GPUs take; in Slurm kJobsInFlight.
+  std::int64_t slots = 0;
+  std::int64_t pack = 1;              // workers at once on a GPU, at most
   bool one_process_a_trial = false;   // a fresh worker for each trial
   std::optional<SlurmOptions> slurm;  // workers as jobs of Slurm
   /// runs, owner, slots and worker_numerics are filled in.

@@ -57,7 +57,7 @@ bool Run::Impl::has_news() const {
 }
 
 bool Run::Impl::takes_claims(const SlotState& slot, Clock::time_point now) const {
-  return !slot.broken && !slot.closing && !slot.asked_to_stop && !slot.end &&
+  return !slot.broken && !slot.retired && !slot.closing && !slot.asked_to_stop && !slot.end &&
          slot.not_before <= now &&
          std::all_of(slot.gone.begin(), slot.gone.end(),
                      [](const Gone& gone) { return gone.clean(); }) &&
@@ -101,7 +101,7 @@ void Run::Impl::turn() {
       now - looked_elsewhere_ >= std::chrono::milliseconds(200)) {
     look_elsewhere();
   }
-  if (claiming()) acquire_slots();
+  if (claiming()) launcher_.shares_devices() ? acquire_shares() : acquire_slots();
   for (auto& [name, slot] : slots_) {
     set_ended_aside(slot);
     give(slot);
@@ -151,6 +151,8 @@ void Run::Impl::set_ended_aside(SlotState& slot) {
   slot.end.reset();
   slot.any_started = slot.closing = slot.asked_to_stop = false;
   slot.group.clear();
+  // A new worker begins with nothing, so its share has no part in what this one needed.
+  slot.retired = launcher_.shares_devices();
 }
 
 void Run::Impl::record_launches(results::Batch& batch) {
@@ -176,10 +178,21 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   if (update.started) {
     live.started = true;
     (live.gone ? gone_with(live, slot)->any_started : slot.any_started) = true;
+    live.started_at = Clock::now();
+    live.first_step = live.begun.resume ? live.begun.resume->step : 0;
     slot.launch_failures = slot.taken_away = launch_failures_ = 0;
     if (launcher_.queues() && live.launch.host.empty()) record_noted(live, batch);
   }
-  if (update.progress) live.progress = update.progress;
+  if (update.progress) {
+    live.progress_at = Clock::now();
+    if (live.started_at == Clock::time_point()) {  // adopted: it began in another run's time
+      live.started_at = live.progress_at;
+      live.first_step = update.progress->step;
+    }
+    live.progress = update.progress;
+  }
+  for (const sweeps::Metric& metric : update.validation) live.best.add(metric);
+  memory_reported(live, slot, update);
   if (update.checkpoint) live.checkpointed = true;
   if (update.more) dirty_.insert(&live);
   if (!update.over) return;
@@ -196,7 +209,7 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
     return;
   }
   const sweeps::Failed& failed = std::get<sweeps::Failed>(*update.over);
-  if (failed.kind == "out_of_memory") schedule_.task(live.trial).alone = true;
+  if (failed.kind == "out_of_memory") ran_out_of_memory(live, slot);
   results::Ending ending;
   ending.outcome = Outcome::failed;
   ending.reason = failed.reason;
@@ -338,6 +351,7 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
 
 void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const std::string& lines) {
   ++slot.launch_failures;
+  slot.retired = false;  // the slot counts them
   slot.not_before = Clock::now() + backoff(options_.retry_delay, slot.launch_failures);
   if (launcher_.queues()) {
     const bool any_runs = std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
@@ -382,10 +396,11 @@ void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
 void Run::Impl::settle_over(std::size_t trial, TrialPlan plan) {
   const TrialState state = plan.state;
   const std::string why = plan.why;
+  const std::string last_lines = plan.last_lines;
   if (state == TrialState::done) ++finished_here_;
   settle_plan(trial, std::move(plan));
   observer_.trial_over(trials_[trial].what->id.value, state,
-                       state == TrialState::done ? std::string() : why);
+                       state == TrialState::done ? std::string() : why, last_lines);
 }
 
 // Forgets an attempt that is over.
@@ -422,10 +437,15 @@ void Run::Impl::acquire_slots() {
   while (missing-- > 0 && static_cast<std::int64_t>(slots_.size()) < options_.slots) {
     const std::optional<std::string> name = launcher_.acquire_slot();
     if (!name) return;
-    SlotState& slot = slots_[*name];
-    slot.name = *name;
-    slot.last_over = now;
+    add_slot(*name);
   }
+}
+
+Run::Impl::SlotState& Run::Impl::add_slot(const std::string& name) {
+  SlotState& slot = slots_[name];
+  slot.name = name;
+  slot.last_over = Clock::now();
+  return slot;
 }
 
 std::size_t Run::Impl::line_length(const SlotState& slot) const {
@@ -438,6 +458,10 @@ std::size_t Run::Impl::line_length(const SlotState& slot) const {
 void Run::Impl::choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen,
                        Clock::time_point now) {
   if (!claiming()) return;
+  if (launcher_.shares_devices()) {
+    choose_shares(chosen, now);
+    return;
+  }
   for (auto& [name, slot] : slots_) {
     if (!takes_claims(slot, now)) continue;
     std::size_t line = slot.given.size() + slot.ready.size();
@@ -482,7 +506,7 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
     seen_version_ = -1;
     return;
   }
-  live_.emplace_front(sweeps::TrialDirectory(options_.runs, id, attempt->number));
+  live_.emplace_front(sweeps::TrialDirectory(options_.runs, id, attempt->number), metric_of(index));
   Live& live = live_.front();
   live.place = live_.begin();
   live.attempt = *attempt;
@@ -510,6 +534,9 @@ void Run::Impl::prepare(Live& live) {
   file.data_folders = locations_.data_folders;
   file.threads = options_.threads;
   file.device = launcher_.device(live.slot);
+  const DeviceShare share = launcher_.share(live.slot);
+  file.device_uuid = share.uuid;
+  file.device_memory_mib = share.memory_mib;
   file.resume = live.begun.resume;
   make_attempt_directory(live.directory, file, live.begun);
   live.prepared = true;
@@ -575,7 +602,8 @@ void Run::Impl::close_idle_workers() {
   const bool no_more = phase_ != Phase::running || !problem_.empty() || schedule_.waiting() == 0;
   for (auto entry = slots_.begin(); entry != slots_.end();) {
     SlotState& slot = entry->second;
-    const bool idle = slot.given.empty() && slot.ready.empty() && slot.gone.empty() && no_more;
+    const bool idle =
+        slot.given.empty() && slot.ready.empty() && slot.gone.empty() && (no_more || slot.retired);
     if (idle && slot.worker && !slot.closing && !slot.end) {
       slot.closing = true;
       slot.asked_at = Clock::now();
@@ -583,6 +611,7 @@ void Run::Impl::close_idle_workers() {
     }
     if (idle && !slot.worker && !slot.broken) {
       launcher_.release_slot(slot.name);
+      looked_for_slots_ = {};  // there is room
       entry = slots_.erase(entry);
     } else {
       ++entry;

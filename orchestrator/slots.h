@@ -15,9 +15,13 @@ namespace petlab::orchestrator {
 /// host gets the same one; a worker that inherits its lock keeps it beyond the orchestrator's
 /// death.
 struct Slot {
-  std::string name;    // "cpu-3": the lock file's name, the same in every command
-  std::string device;  // what trial.json says: "cpu"
+  std::string name;  // "cpu-3", "gpu-3" (the whole), "gpu-3.1" (a share): the same in every command
+  std::string device;  // what trial.json says: "cpu", "cuda"
   LockFile lock;
+  std::string gpu_uuid = {};      // empty: a CPU core
+  std::int64_t reserved_mib = 0;  // of the GPU's memory
+  std::int64_t reported_mib = 0;  // the most that its worker said that it holds; 0: nothing yet
+  bool whole = false;             // nobody else gets a share of the GPU
 };
 
 /// CPU cores that this process may use; at least 1.

@@ -43,6 +43,11 @@ WorkerDescription describe_worker(const std::filesystem::path& program,
   description.version = object.value("version", "");
   description.protocol = object.value("protocol", std::int64_t{1});
   description.numerics = object.value("numerics", "");
+  if (const auto devices = object.find("devices"); devices != object.end()) {
+    for (const auto& device : *devices) {
+      if (device.is_string()) description.devices.push_back(device.get<std::string>());
+    }
+  }
   if (description.protocol != 1) {
     throw Error(
         fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 (docs/worker.md)",

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace petlab::orchestrator {
 
@@ -12,6 +13,8 @@ struct WorkerDescription {
   std::string version;
   std::int64_t protocol = 1;
   std::string numerics;
+  /// What it can compute on: "cpu", "cuda". Empty: it does not say, so it is given what there is.
+  std::vector<std::string> devices;
 };
 
 /// Asks the program. One that exits non-zero, prints no JSON object or says nothing within

@@ -110,6 +110,10 @@ TrialFile parse(const json& input) {
   if (input.contains("digests")) read_digests(group(input, "digests"), content);
   if (input.contains("threads")) content.threads = whole(input, "threads", 1);
   if (input.contains("device")) content.device = text(input, "device");
+  if (input.contains("device_uuid")) content.device_uuid = text(input, "device_uuid");
+  if (input.contains("device_memory_mib")) {
+    content.device_memory_mib = whole(input, "device_memory_mib", 0);
+  }
   if (input.contains("resume")) {
     const json& resume = group(input, "resume");
     content.resume =
@@ -143,6 +147,10 @@ std::string trial_file_text(const std::filesystem::path& file, const TrialFile& 
   out["digests"] = std::move(digests);
   out["threads"] = content.threads;
   out["device"] = content.device;
+  if (!content.device_uuid.empty()) {
+    out["device_uuid"] = content.device_uuid;
+    out["device_memory_mib"] = content.device_memory_mib;
+  }
   if (content.resume) {
     out["resume"] = {{"attempt", content.resume->attempt},
                      {"step", content.resume->step},

@@ -3,12 +3,21 @@
 //
 //   user.steps (4), user.step_ms (0), user.load_ms (0)   how long it takes
 //   user.checkpoint_every (0: never)                     a checkpoint each so many steps
+//   user.validate_every (0: never)                       accuracy on validation each so many steps
 //   user.behaviour (finish)                              see kBehaviours; where it happens:
 //   user.phase (training)                                begin, loading, training, checkpointing,
 //   end user.attempts (1)                                    only attempts up to this number
 //   misbehave
+//   user.gpu_mib (0: none)                               memory that it takes of its GPU, half of
+//   it
+//                                                        when it loads, all of it from the first
+//                                                        step
+//
+// Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py), in the folder
+// FAKE_GPUS.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -39,6 +48,71 @@ void on_stop(int) {
 }
 
 struct Stopped {};
+struct OutOfMemory {};
+
+// What this process holds of the GPU that CUDA_VISIBLE_DEVICES names: a file UUID.PID with a number
+// of MiB. `history` says after each change: UUID, pid, MiB of all processes, how many they are.
+class FakeGpu {
+ public:
+  static FakeGpu& instance() {
+    static FakeGpu gpu;
+    return gpu;
+  }
+  bool exists() const { return !folder_.empty() && !uuid_.empty(); }
+  std::int64_t held() const { return held_; }
+
+  // As a caching allocator: what was taken once is kept.
+  void take(std::int64_t mib) {
+    if (mib <= held_) return;
+    const int lock = ::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    ::flock(lock, LOCK_EX);
+    std::int64_t sum = mib;
+    int processes = 1;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename();
+      if (!name.starts_with(uuid_ + ".")) continue;
+      const int pid = std::stoi(name.substr(uuid_.size() + 1));
+      if (pid == ::getpid() || !lives(pid)) continue;
+      std::int64_t its = 0;
+      std::ifstream(entry.path()) >> its;
+      sum += its;
+      ++processes;
+    }
+    const bool fits = sum <= total();
+    if (fits) {
+      held_ = mib;
+      std::ofstream(folder_ / (uuid_ + "." + std::to_string(::getpid()))) << mib << "\n";
+    }
+    std::ofstream(folder_ / "history", std::ios::app)
+        << uuid_ << " " << ::getpid() << " " << sum << " " << processes << "\n";
+    ::close(lock);
+    if (!fits) throw OutOfMemory{};
+  }
+
+ private:
+  static bool lives(int pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name, state;
+    return (stat >> number >> name >> state) && state != "Z" && state != "X";
+  }
+  FakeGpu() {
+    const char* folder = std::getenv("FAKE_GPUS");
+    const char* uuid = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (folder != nullptr) folder_ = folder;
+    if (uuid != nullptr) uuid_ = uuid;
+  }
+  std::int64_t total() const {
+    std::ifstream list(folder_ / "gpus");
+    std::int64_t index = 0, total = 0;
+    for (std::string uuid; list >> index >> uuid >> total;) {
+      if (uuid == uuid_) return total;
+    }
+    throw std::runtime_error(uuid_ + ": no such GPU");
+  }
+  fs::path folder_;
+  std::string uuid_;
+  std::int64_t held_ = 0;
+};
 
 void pause_ms(double milliseconds) {
   if (milliseconds > 0) {
@@ -87,7 +161,9 @@ struct Script {
     const nlohmann::json user = nlohmann::json::parse(trial.config.user);
     steps = user.value("steps", std::int64_t{4});
     checkpoint_every = user.value("checkpoint_every", std::int64_t{0});
+    validate_every = user.value("validate_every", std::int64_t{0});
     metrics = user.value("metrics", std::int64_t{1});
+    gpu_mib = user.value("gpu_mib", std::int64_t{0});
     step_ms = user.value("step_ms", 0.0);
     load_ms = user.value("load_ms", 0.0);
     behaviour = user.value("behaviour", "finish");
@@ -95,7 +171,7 @@ struct Script {
     attempts = user.value("attempts", std::int64_t{1});
   }
   bool misbehaves(const char* name) const { return attempt <= attempts && behaviour == name; }
-  std::int64_t attempt, steps, checkpoint_every, metrics, attempts;
+  std::int64_t attempt, steps, checkpoint_every, metrics, attempts, gpu_mib, validate_every;
   double step_ms, load_ms;
   std::string behaviour, phase;
 };
@@ -109,6 +185,10 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   if (script.phase != phase) return;
   if (script.misbehaves("crash")) {
     std::cout << "about to crash in " << phase << std::endl;
+    ::abort();
+  }
+  if (script.misbehaves("escape_codes")) {
+    std::cout << "red \033[31m text" << std::endl;
     ::abort();
   }
   if (script.misbehaves("kill")) ::kill(::getpid(), SIGKILL);
@@ -191,7 +271,20 @@ void train(const TrialDirectory& directory) {
   started.data_digests = trial.data_digests;
   events.write(started);
   misbehave(script, "loading", events);
-  pause_ms(script.load_ms);
+  FakeGpu& gpu = FakeGpu::instance();
+  const bool on_gpu = gpu.exists() && script.gpu_mib > 0;
+  if ((trial.device == "cuda") != gpu.exists()) {
+    events.write(Failed{"device is " + trial.device + ", not as CUDA_VISIBLE_DEVICES says"}, true);
+    return;
+  }
+  try {
+    if (on_gpu) gpu.take(script.gpu_mib / 2);
+    pause_ms(script.load_ms);
+    if (on_gpu) gpu.take(script.gpu_mib);
+  } catch (const OutOfMemory&) {
+    events.write(Failed{"CUDA out of memory", "out_of_memory"}, true);
+    return;
+  }
   std::int64_t step = 0;
   std::uint64_t state = mixed(trial.config.seed.value);
   if (trial.resume) {
@@ -208,11 +301,17 @@ void train(const TrialDirectory& directory) {
       pause_ms(script.step_ms);
       ++step;
       state = mixed(state ^ static_cast<std::uint64_t>(step));
-      events.write(Progress{step, script.steps, unit(state)});
+      Progress progress{step, script.steps, unit(state)};
+      if (on_gpu) progress.device_memory_mib = static_cast<double>(gpu.held());
+      events.write(progress);
       for (std::int64_t metric = 0; metric < script.metrics; ++metric) {
         events.write(Metric{step, "train", trial.config.tasks.front(),
                             metric == 0 ? "loss" : "extra_" + std::to_string(metric),
                             unit(mixed(state + static_cast<std::uint64_t>(metric)))});
+      }
+      if (script.validate_every > 0 && step % script.validate_every == 0) {
+        events.write(Metric{step, "validation", trial.config.tasks.front(), "accuracy",
+                            unit(mixed(state + 1000))});
       }
       if (step == (script.steps + 1) / 2) misbehave(script, "training", events);
       const bool due = script.checkpoint_every > 0 && step % script.checkpoint_every == 0;
@@ -227,6 +326,7 @@ void train(const TrialDirectory& directory) {
     Finished finished;
     finished.step = step;
     finished.train_seconds = static_cast<double>(script.steps) * script.step_ms / 1000;
+    if (on_gpu) finished.device_memory_mib = static_cast<double>(gpu.held());
     events.write(finished, true);
   } catch (const std::runtime_error& error) {
     events.write(Failed{error.what(), "error"}, true);
@@ -238,10 +338,13 @@ void train(const TrialDirectory& directory) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--describe") {
+    nlohmann::json devices = {"cpu"};
+    if (std::getenv("FAKE_GPUS") != nullptr) devices.push_back("cuda");
     std::cout << nlohmann::json({{"name", "scripted-worker"},
                                  {"version", "1"},
                                  {"protocol", 1},
-                                 {"numerics", numerics()}})
+                                 {"numerics", numerics()},
+                                 {"devices", devices}})
               << std::endl;
     return 0;
   }

@@ -165,7 +165,8 @@ std::string describe_worker() {
   return ordered_json{{"name", kWorkerName},
                       {"version", kVersion},
                       {"protocol", kProtocol},
-                      {"numerics", kNumerics}}
+                      {"numerics", kNumerics},
+                      {"devices", ordered_json::array({"cpu"})}}
       .dump();
 }
 

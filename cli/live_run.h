@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/live_view.h"
+#include "cli/screen.h"
+#include "orchestrator/progress_line.h"
+#include "orchestrator/run.h"
+
+namespace petlab::cli {
+
+/// `petlab run` on a terminal: the picture of the run, drawn in place; notes stay above it. At the
+/// end all failures are printed, and the summary.
+class LiveRun : public orchestrator::RunObserver {
+ public:
+  /// Draws on `fd`.
+  explicit LiveRun(int fd) : screen_(fd) {}
+  ~LiveRun() override;
+
+  void status(const orchestrator::RunStatus& status) override;
+  void trial_over(const std::string& trial_id, sweeps::TrialState state, const std::string& reason,
+                  const std::string& last_lines) override;
+  void note(const std::string& line) override;
+  void resized() override;
+
+ private:
+  void show();
+  Screen screen_;
+  LivePicture picture_;
+  orchestrator::FinishRate rate_;
+};
+
+/// `petlab run --json`: one JSON object a line, with `event`: `status` (at most
+/// one a second), `trial_over`, `note`, and `end`.
+class JsonLines : public orchestrator::RunObserver {
+ public:
+  explicit JsonLines(std::ostream& out) : out_(out) {}
+
+  void status(const orchestrator::RunStatus& status) override;
+  void trial_over(const std::string& trial_id, sweeps::TrialState state, const std::string& reason,
+                  const std::string& last_lines) override;
+  void note(const std::string& line) override;
+  void end(const orchestrator::RunResult& result);
+
+ private:
+  std::ostream& out_;
+  orchestrator::FinishRate rate_;
+  std::chrono::steady_clock::time_point told_;
+};
+
+}  // namespace petlab::cli

@@ -1,0 +1,98 @@
+#include "cli/live_view.h"
+
+#include "reports/text.h"
+#include "tests/support/catch.h"
+
+namespace petlab::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+orchestrator::RunningTrial training(const std::string& id, const std::string& variant) {
+  orchestrator::RunningTrial trial;
+  trial.trial_id = id;
+  trial.variant = variant;
+  trial.attempt = 1;
+  trial.slot = "gpu-3.1 GPU-8f6e";
+  trial.doing = "training";
+  trial.step = 120;
+  trial.of = 400;
+  trial.loss = 0.51234;
+  trial.best = 0.87654;
+  trial.device_memory_mib = 12000;
+  trial.seconds = 61;
+  trial.seconds_left = 200;
+  return trial;
+}
+
+LivePicture picture() {
+  LivePicture picture;
+  picture.running = {training("0123456789abcdef", "propetl"), training("fedcba9876543210", "")};
+  picture.running[1].attempt = 2;
+  picture.running[1].doing = "loading";
+  picture.running[1].of = 0;
+  picture.running[1].loss.reset();
+  picture.running[1].best.reset();
+  picture.running[1].seconds_left.reset();
+  picture.failures = {{"aaaaaaaaaaaaaaaa", "failed", "attempt 1 crashed", "one\ntwo\n"},
+                      {"bbbbbbbbbbbbbbbb", "failed", "attempt 3 failed: CUDA out of memory", ""}};
+  picture.summary = {"3 of 7 done, 2 running, 2 failed"};
+  return picture;
+}
+
+TEST_CASE("A row for each trial that runs, failures with their logs, the summary", "[cli]") {
+  CHECK(draw(picture(), 120, 0) ==
+        Lines{
+            "trial             state                  step    loss    best  device     memory  "
+            "time   left",
+            "01234567 propetl  training            120/400  0.5123  0.8765  gpu-3.1  11.7 GiB  "
+            "61 s  3 min",
+            "fedcba98          loading, attempt 2                           gpu-3.1  11.7 GiB  "
+            "61 s",
+            "aaaaaaaa failed: attempt 1 crashed",
+            "    one",
+            "    two",
+            "bbbbbbbb failed: attempt 3 failed: CUDA out of memory",
+            "3 of 7 done, 2 running, 2 failed",
+        });
+}
+
+TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
+  LivePicture large = picture();
+  for (int row = 0; row < 30; ++row) {
+    large.running.push_back(
+        training("0000000000000000", "漢字 with a long name " + std::string(row, 'x')));
+    large.failures.push_back({"cccccccccccccccc", "failed", std::string(300, 'r'), "a\nb\nc\n"});
+  }
+  large.summary = {"first sweep", "second sweep"};
+  for (int width = 1; width < 140; ++width) {
+    for (int height = 1; height < 50; ++height) {
+      const Lines lines = draw(large, width, height);
+      REQUIRE(lines.size() <= static_cast<std::size_t>(height));
+      for (const std::string& line : lines) REQUIRE(reports::display_width(line) <= width);
+    }
+  }
+  const Lines lines = draw(large, 80, 20);
+  CHECK(lines.size() == 20);
+  CHECK(lines[17] == "… and 16 more that run");
+  CHECK(lines[19] == "second sweep");
+  CHECK(draw(large, 80, 1) == Lines{"second sweep"});
+}
+
+TEST_CASE("A narrow terminal shows what matters most", "[cli]") {
+  CHECK(draw(picture(), 46, 0)[1] == "01234567 …  training            120/400  3 min");
+  CHECK(draw(picture(), 20, 0)[1].starts_with("01234567"));
+}
+
+TEST_CASE("What users and workers wrote cannot change the terminal", "[cli]") {
+  LivePicture evil = picture();
+  evil.running[0].variant = "a\033[2Jb";
+  evil.failures[0].last_lines = "x\033]0;title\007y\rz\n\xff";
+  evil.failures[0].reason = "two\nlines";
+  for (const std::string& line : draw(evil, 200, 0)) {
+    for (const char c : line) CHECK((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
+  }
+}
+
+}  // namespace
+}  // namespace petlab::cli

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""petlab run and petlab status on a terminal. usage: live_view.py FOLDER_OF_PROGRAMS"""
+import json
+import re
+
+import tiny_world
+from terminal import Terminal
+from tiny_world import TinyWorld
+
+SWEEP = """sweep: live
+base:
+  backbone: ./tiny
+  task: movie-polarity
+  module.kind: adapter
+  user: {steps: 300, step_ms: 20, validate_every: 3}
+variants:
+"""
+
+
+class LiveView(TinyWorld):
+    def write_sweep(self, variants):
+        self.write("sweep.yaml", SWEEP + "".join(f"  {line}\n" for line in variants))
+
+    def terminal(self, *words, columns=120, lines=24):
+        terminal = Terminal([str(tiny_world.PETLAB), *words], columns, lines,
+                            cwd=self.root, env=self.environment())
+        self.addCleanup(terminal.kill)
+        return terminal
+
+    def run_words(self, *words):
+        return ("run", "sweep.yaml", "--slots", "3", "--retry-delay", "10ms", "--grace", "300ms",
+                "--worker", str(tiny_world.PROGRAMS / "scripted-worker"), *words)
+
+    def test_rows_are_drawn_in_place_and_adapt_to_the_size(self):
+        self.write_sweep(["first: {seed: 1}", "second: {seed: 2}",
+                          "bad: {seed: 3, user.steps: 6, user.behaviour: crash, user.attempts: 9}"])
+        run = self.terminal(*self.run_words("--retries", "0"))
+        # Two rows with numbers, and the failure with what its worker said.
+        row = re.compile(r"[0-9a-f]{8} (first|second) +training +\d+/300 +[\d.e-]+ +0\.\d{4} +"
+                         r"cpu-\d +\d+ (s|min) +\d+ (s|min)$")
+        lines = run.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2 and
+                          any("about to crash in training" in line for line in shown))
+        self.assertEqual(lines[0].split(), ["trial", "state", "step", "loss", "best", "device",
+                                            "time", "left"])
+        self.assertRegex(lines[3], r"^[0-9a-f]{8} failed: attempt 1 crashed: .*signal 6")
+        self.assertEqual(lines[4], "    about to crash in training")
+        self.assertRegex(lines[5], r"^0 of 3 done, 2 running, 1 failed")
+        self.assertEqual(len(lines), 6)
+
+        # The same from elsewhere.
+        status = self.terminal("status", "sweep.yaml", "--watch", "--retries", "0")
+        lines = status.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2)
+        self.assertEqual(lines[0].split()[:5], ["trial", "state", "step", "loss", "best"])
+        self.assertIn("sweep live: 3 trials: 2 running, 1 failed", lines[-1])
+        status.press(b"\x03")
+        self.assertEqual(status.wait(), 0)
+        plain = self.petlab("status", "sweep.yaml", "--retries", "0").out.splitlines()
+        self.assertEqual(sum(bool(row.match(line)) for line in plain), 2, plain)
+
+        # Narrower and lower: columns and rows go, nothing wraps.
+        run.resize(40, 4)
+        lines = run.until(lambda shown: shown[0].split() == ["trial", "state", "step", "left"])
+        self.assertLessEqual(max(map(len, lines)), 39)
+        self.assertEqual(len(lines), 4)
+        self.assertRegex(lines[3], r"^0 of 3 done, 2 running, 1 failed")
+        run.resize(100, 30)
+        run.until(lambda shown: any("about to crash in training" in line for line in shown) and
+                  shown[0].split()[-1] == "left")
+        self.assertFalse(run.screen.wrapped)
+
+        run.press(b"\x03")
+        run.until(lambda shown: any(line.startswith("finishing the running") for line in shown))
+        run.press(b"\x03")
+        run.until(lambda shown: any(line.startswith("stopping at a checkpoint") for line in shown))
+        self.assertEqual(run.wait(), 3)
+        end = run.screen.shown()
+        self.assertIn("    about to crash in training", end)
+        self.assertRegex("\n".join(end), r"0 of 3 done, 0 running, 1 failed")
+        self.assertEqual(end[-2:], ["interrupted: the same command goes on where this stopped", ""])
+
+    def test_a_watch_ends_with_the_run_that_it_watches(self):
+        self.write_sweep(["only: {seed: 1, user.steps: 60}"])
+        run = self.terminal(*self.run_words())
+        run.until(lambda shown: any("training" in line for line in shown))
+        status = self.terminal("status", "sweep.yaml", "--watch")
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(status.wait(), 0)
+        self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trials: 1 done")
+
+    def test_a_worker_cannot_write_escape_codes_to_the_terminal(self):
+        self.write_sweep(["bad: {seed: 1, user.steps: 6, user.behaviour: escape_codes, user.attempts: 9}"])
+        run = self.terminal(*self.run_words("--retries", "0"))
+        self.assertEqual(run.wait(), 1)
+        self.assertIn("    red \ufffd[31m text", run.screen.shown())
+
+    def test_plain_lines_where_there_is_no_terminal(self):
+        self.write_sweep(["only: {seed: 1, user.steps: 2}"])
+        done = self.petlab(*self.run_words())
+        self.assertEqual(done.code, 0)
+        self.assertNotIn("\x1b", done.err)
+        self.assertNotIn("\r", done.err)
+        self.assertRegex(done.err.splitlines()[-1], "^1 of 1 done, 0 running, 0 failed")
+        self.assertEqual(self.petlab("status", "sweep.yaml", "--watch").err,
+                         "petlab: --watch needs a terminal\n")
+        dumb = Terminal([str(tiny_world.PETLAB), *self.run_words()], 80, 24, cwd=self.root,
+                        env={**self.environment(), "TERM": "dumb"})
+        self.assertEqual(dumb.wait(), 0)
+        quiet = self.terminal(*self.run_words("--quiet"))
+        self.assertEqual(quiet.wait(), 0)
+        self.assertEqual(quiet.screen.shown(), [""])
+
+    def test_events_as_json_lines(self):
+        self.write_sweep(["good: {seed: 1, user.steps: 80}",
+                          "bad: {seed: 2, user.steps: 6, user.behaviour: crash, user.attempts: 9}"])
+        done = self.petlab(*self.run_words("--json", "--retries", "0"))
+        self.assertEqual(done.code, 1)
+        events = [json.loads(line) for line in done.out.splitlines()]
+        kinds = {event["event"] for event in events}
+        self.assertEqual(kinds, {"status", "trial_over", "end"})
+        over = {event["state"]: event for event in events if event["event"] == "trial_over"}
+        self.assertEqual(over["failed"]["last_lines"], "about to crash in training")
+        self.assertEqual(over["done"]["why"], "")
+        training = [trial for event in events if event["event"] == "status"
+                    for trial in event["trials"] if trial["doing"] == "training"]
+        self.assertTrue(training)
+        self.assertEqual(training[-1]["variant"], "good")
+        self.assertEqual(training[-1]["of"], 80)
+        self.assertIn("best", training[-1])
+        self.assertEqual(events[-1]["event"], "end")
+        self.assertEqual((events[-1]["done"], events[-1]["failed"]), (1, 1))
+
+
+if __name__ == "__main__":
+    tiny_world.main()

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Prints what nvidia-smi prints for the one question that petlab asks, of the GPUs in the folder
+FAKE_GPUS: `gpus` has a line `index uuid total_mib` each, `others` lines `uuid mib` of other users,
+UUID.PID the MiB of a process. A file `broken` is printed, with exit code 9."""
+import os
+import pathlib
+import sys
+
+WANTED = ["--query-gpu=index,uuid,memory.total,memory.used", "--format=csv,noheader,nounits"]
+
+folder = pathlib.Path(os.environ["FAKE_GPUS"])
+if sys.argv[1:] != WANTED:
+    sys.exit(f"asked for {sys.argv[1:]}, knows {WANTED}")
+if (folder / "broken").exists():
+    print((folder / "broken").read_text(), end="")
+    sys.exit(9)
+
+
+def lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] not in "ZX"
+    except OSError:
+        return False
+
+
+used = {}
+if (folder / "others").exists():
+    for line in (folder / "others").read_text().splitlines():
+        used[line.split()[0]] = int(line.split()[1])
+for file in folder.glob("GPU-*.*"):
+    uuid, pid = file.name.rsplit(".", 1)
+    if lives(pid):
+        used[uuid] = used.get(uuid, 0) + int(file.read_text() or 0)
+for line in (folder / "gpus").read_text().splitlines():
+    index, uuid, total = line.split()
+    print(f"{index}, {uuid}, {total}, {used.get(uuid, 0)}")

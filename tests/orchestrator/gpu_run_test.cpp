@@ -1,0 +1,222 @@
+// petlab run with real worker processes on the GPUs of a fake nvidia-smi.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "orchestrator/slots.h"
+#include "sweeps/trial_directory.h"
+#include "tests/orchestrator/scripted_sweep.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+using testing::Background;
+using testing::CommandResult;
+using testing::ScriptedSweep;
+
+namespace {
+
+constexpr std::int64_t kTotal = 80000;
+
+// What workers said that all processes held of a GPU whenever one took more (scripted_worker.cpp).
+struct Taken {
+  std::string uuid;
+  std::int64_t pid = 0, mib = 0, processes = 0;
+};
+
+class FakeGpus {
+ public:
+  explicit FakeGpus(int count) {
+    std::string list;
+    for (int index = 0; index < count; ++index) {
+      list += fmt::format("{} GPU-{}f00 {}\n", index, index, kTotal);
+    }
+    folder_.write("gpus", list);
+    std::filesystem::create_directories(folder_.path() / "bin");
+    std::filesystem::create_symlink(testing::source_dir() / "tests/orchestrator/fake_nvidia_smi.py",
+                                    folder_.path() / "bin/nvidia-smi");
+  }
+  void others(const std::string& lines) const { folder_.write("others", lines); }
+  std::string variables() const {
+    return fmt::format("FAKE_GPUS={0} PATH={0}/bin:$PATH PETLAB_SLOTS={0}/slots",
+                       folder_.path().string());
+  }
+  std::vector<Taken> history() const {
+    std::ifstream in(folder_.path() / "history");
+    std::vector<Taken> all;
+    for (Taken one; in >> one.uuid >> one.pid >> one.mib >> one.processes;) all.push_back(one);
+    return all;
+  }
+
+ private:
+  testing::TempDir folder_;
+};
+
+std::string trials(int count, const std::string& user, int first_seed = 1) {
+  std::string text;
+  for (int trial = 0; trial < count; ++trial) {
+    text += fmt::format("  v{}: {{seed: {}, user: {{{}}}}}\n", first_seed + trial,
+                        first_seed + trial, user);
+  }
+  return text;
+}
+
+CommandResult run(const ScriptedSweep& sweep, const FakeGpus& gpus, const std::string& words) {
+  return sweep.petlab(fmt::format("run sweep.yaml --retry-delay 10ms --grace 300ms --worker {} {}",
+                                  testing::program("scripted-worker").string(), words),
+                      gpus.variables());
+}
+
+std::int64_t most_processes(const std::vector<Taken>& history) {
+  std::int64_t most = 0;
+  for (const Taken& one : history) most = std::max(most, one.processes);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("Each worker has a GPU for itself, whichever petlab started it", "[orchestrator]") {
+  const FakeGpus gpus(8);
+  const ScriptedSweep first(trials(24, "gpu_mib: 1000, steps: 3, step_ms: 5"));
+  const ScriptedSweep second(trials(24, "gpu_mib: 2000, steps: 3, step_ms: 5"));
+  Background other([&] { return run(second, gpus, "--fresh-workers"); });
+  const CommandResult result = run(first, gpus, "");
+  INFO(result.err << other.wait().err);
+  CHECK(result.exit_code == 0);
+  CHECK(other.wait().exit_code == 0);
+  const std::vector<Taken> history = gpus.history();
+  CHECK(most_processes(history) == 1);
+  std::set<std::string> used;
+  for (const Taken& one : history) used.insert(one.uuid);
+  CHECK(used.size() > 1);
+  CHECK(first.number("SELECT count(*) FROM attempts WHERE outcome = 'finished' AND device LIKE "
+                     "'gpu-_ GPU-_f00' AND substr(device, 5, 1) = substr(device, 11, 1) AND "
+                     "device_memory_mib = 1000") == 24);
+  const std::string id = first.text("SELECT trial_id FROM trials LIMIT 1");
+  const auto trial = sweeps::read_trial_file(
+      sweeps::TrialDirectory(first.folder.path() / "sweep.runs", id, 1).trial_json());
+  CHECK(trial.device == "cuda");
+  CHECK(trial.device_uuid.starts_with("GPU-"));
+  CHECK(trial.device_memory_mib == kTotal - kTotal / 50);
+}
+
+TEST_CASE("Packed workers share a GPU and never ask for more than it has", "[orchestrator]") {
+  const FakeGpus gpus(2);
+  const ScriptedSweep sweep(trials(12, "gpu_mib: 24000, load_ms: 30, steps: 20, step_ms: 5") +
+                            trials(12, "gpu_mib: 9000, load_ms: 30, steps: 20, step_ms: 5", 50));
+  const ScriptedSweep other(trials(8, "gpu_mib: 20000, load_ms: 30, steps: 20, step_ms: 5"));
+  Background beside([&] { return run(other, gpus, "--pack 3 --trial-memory 24GiB"); });
+  const CommandResult result = run(sweep, gpus, "--pack 6 --trial-memory 26000MiB");
+  INFO(result.err << beside.wait().err);
+  CHECK(result.exit_code == 0);
+  CHECK(beside.wait().exit_code == 0);
+  const std::vector<Taken> history = gpus.history();
+  for (const Taken& one : history) CHECK(one.mib <= kTotal);
+  CHECK(most_processes(history) > 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 24);
+  CHECK(other.number("SELECT count(*) FROM attempts") == 8);
+}
+
+TEST_CASE("What was never measured has a GPU alone until it has told what it needs",
+          "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(6, "gpu_mib: 10000, steps: 40, step_ms: 10"));
+  CHECK(run(sweep, gpus, "--pack 3").exit_code == 0);
+  const std::vector<Taken> history = gpus.history();
+  // The first takes half, then all, before another comes.
+  REQUIRE(history.size() > 4);
+  CHECK(history[0].pid == history[1].pid);
+  CHECK(history[1].mib == 10000);
+  CHECK(most_processes(history) == 3);
+}
+
+TEST_CASE("A trial that runs out of memory on a share is tried again with a GPU for itself",
+          "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(3, "gpu_mib: 50000, load_ms: 100, steps: 10, step_ms: 5"));
+  const CommandResult result = run(sweep, gpus, "--pack 4 --trial-memory 15GiB --retries 0");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'failed' AND event_kind = "
+                     "'out_of_memory' AND device LIKE 'gpu-0.%'") > 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts a JOIN attempts b ON b.trial = a.trial AND "
+                     "b.number = a.number + 1 WHERE a.event_kind = 'out_of_memory' AND b.device "
+                     "NOT LIKE 'gpu-0 GPU%'") == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 3);
+}
+
+TEST_CASE("A trial that runs out of memory with a GPU for itself counts against its limit",
+          "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(1, "gpu_mib: 90000"));
+  const CommandResult result = run(sweep, gpus, "--pack 2 --retries 1");
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("CUDA out of memory (2 attempts of 2)") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);  // the first was on a share
+}
+
+TEST_CASE("A GPU that others use is left alone, its free memory can be shared", "[orchestrator]") {
+  const FakeGpus gpus(2);
+  gpus.others("GPU-0f00 50000\n");
+  const ScriptedSweep alone(trials(4, "gpu_mib: 1000"));
+  CHECK(run(alone, gpus, "").exit_code == 0);
+  CHECK(alone.number("SELECT count(*) FROM attempts WHERE device LIKE 'gpu-0%'") == 0);
+  const ScriptedSweep packed(trials(8, "gpu_mib: 20000, steps: 10, step_ms: 20"));
+  CHECK(run(packed, gpus, "--pack 8 --trial-memory 22000MiB").exit_code == 0);
+  CHECK(packed.number("SELECT count(*) FROM attempts WHERE device LIKE 'gpu-0.%'") > 0);
+  std::map<std::string, std::int64_t> most;
+  for (const Taken& one : gpus.history()) most[one.uuid] = std::max(most[one.uuid], one.mib);
+  CHECK(most["GPU-0f00"] <= kTotal - 50000);
+}
+
+TEST_CASE("Without GPUs each core trains one trial with one thread", "[orchestrator]") {
+  const ScriptedSweep sweep(trials(3, "steps: 2"));
+  const CommandResult result =
+      sweep.petlab("run sweep.yaml --worker " + testing::program("scripted-worker").string(),
+                   "PATH=/usr/bin:/bin");
+  CHECK(result.exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 3);
+  CHECK(sweep.number(fmt::format("SELECT count(*) FROM attempts WHERE CAST(substr(device, 5) AS "
+                                 "INTEGER) >= {}",
+                                 orchestrator::usable_cores())) == 0);
+  const std::string id = sweep.text("SELECT trial_id FROM trials LIMIT 1");
+  const auto trial = sweeps::read_trial_file(
+      sweeps::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
+  CHECK(trial.threads == 1);
+  CHECK(trial.device == "cpu");
+}
+
+TEST_CASE("What cannot be had of GPUs is said, not passed over", "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(1, "steps: 2"));
+  const auto said = [&](const std::string& words, const std::string& variables) {
+    const CommandResult result = sweep.run(words, variables);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  const std::string none = "PATH=/nowhere";
+  CHECK(said("--device gpu", none) == "petlab: --device is gpu, but nvidia-smi is not on PATH\n");
+  CHECK(said("--pack 2", none) == "petlab: --pack is for GPUs, but nvidia-smi is not on PATH\n");
+  CHECK(said("--device cpu --pack 2", gpus.variables()) ==
+        "petlab: --pack is for GPUs, but --device is cpu\n");
+  CHECK(said("--trial-memory 1GiB", gpus.variables()) ==
+        "petlab: --trial-memory is given without --pack, which it is for\n");
+  CHECK(said("", gpus.variables() + " CUDA_VISIBLE_DEVICES=3")
+            .find("CUDA_VISIBLE_DEVICES names '3', must be") != std::string::npos);
+  // The worker's devices decide, and the user's choice.
+  CHECK(sweep.run("--device cpu", gpus.variables()).exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);
+}
+
+TEST_CASE("Trials of a higher priority begin first", "[orchestrator]") {
+  const ScriptedSweep sweep(
+      "  low: {seed: 1, priority: -1}\n  middle: {seed: 2}\n  high: {seed: 3, priority: 10}\n"
+      "  higher: {seed: 4, priority: 11}\n");
+  CHECK(sweep.run("--slots 1 --fresh-workers").exit_code == 0);
+  CHECK(sweep.text("SELECT group_concat(seed, ' ') FROM (SELECT t.seed FROM attempts a JOIN trials "
+                   "t ON t.key = a.trial ORDER BY a.started_at)") == "4 3 2 1");
+}

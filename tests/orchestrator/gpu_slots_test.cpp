@@ -1,0 +1,270 @@
+#include "orchestrator/gpu_slots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "orchestrator/schedule.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab;
+using namespace petlab::orchestrator;
+
+namespace {
+
+constexpr std::int64_t kTotal = 80000;
+constexpr std::int64_t kUsable = kTotal - kTotal / 50;
+
+std::vector<Gpu> gpus(int count) {
+  std::vector<Gpu> all;
+  for (int index = 0; index < count; ++index) {
+    all.push_back({index, fmt::format("GPU-{}", index), kTotal, 0});
+  }
+  return all;
+}
+
+SlotRequest share_of(std::int64_t mib, bool first = true) { return {mib, false, first}; }
+const SlotRequest kWhole = {std::nullopt, true, true};
+const SlotRequest kAll = {std::nullopt, false, true};
+
+}  // namespace
+
+TEST_CASE("Of GPUs for themselves no two workers get the same, in 10,000 assignments",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  // Two petlabs of a user.
+  GpuSlots runs[] = {{folder.path(), gpus(8), 1}, {folder.path(), gpus(8), 1}};
+  std::mt19937 random(1);
+  std::vector<Slot> held;
+  int assigned = 0;
+  int refused = 0;
+  while (assigned < 10'000) {
+    if (!held.empty() && (held.size() == 8 ? random() % 4 > 0 : random() % 2 > 0)) {
+      std::swap(held[random() % held.size()], held.back());
+      held.pop_back();
+    }
+    std::optional<Slot> slot = runs[random() % 2].acquire(kWhole);
+    CHECK(slot.has_value() == (held.size() < 8));
+    if (!slot) {
+      ++refused;
+      continue;
+    }
+    ++assigned;
+    for (const Slot& other : held) REQUIRE(other.gpu_uuid != slot->gpu_uuid);
+    CHECK(slot->device == "cuda");
+    held.push_back(std::move(*slot));
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("Shares of all petlabs never exceed a GPU's memory, whatever comes and goes",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots runs[] = {{folder.path(), gpus(3), 4}, {folder.path(), gpus(3), 6}};
+  struct Held {
+    Slot slot;
+    int run;
+  };
+  std::mt19937 random(2);
+  std::vector<Held> held;
+  int together = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const int run = static_cast<int>(random() % 2);
+    const std::uint32_t choice = random() % 8;
+    if (choice < 3 && !held.empty()) {
+      std::swap(held[random() % held.size()], held.back());
+      held.pop_back();
+    } else if (choice == 3 && !held.empty()) {
+      Held& one = held[random() % held.size()];
+      // Ramped up: it needs less than was thought, or would like more.
+      const auto wanted = static_cast<std::int64_t>(random() % 50'000);
+      runs[one.run].resize(one.slot, wanted, std::min(wanted, one.slot.reserved_mib));
+    } else {
+      const SlotRequest request = choice == 4   ? kWhole
+                                  : choice == 5 ? SlotRequest{std::nullopt, false, false}
+                                                : share_of(1000 + random() % 40'000, random() % 2);
+      if (auto slot = runs[run].acquire(request)) held.push_back({std::move(*slot), run});
+    }
+    std::map<std::string, std::int64_t> reserved;
+    std::map<std::string, int> workers;
+    std::set<std::string> whole;
+    for (const Held& one : held) {
+      reserved[one.slot.gpu_uuid] += one.slot.reserved_mib;
+      ++workers[one.slot.gpu_uuid];
+      if (one.slot.whole) whole.insert(one.slot.gpu_uuid);
+    }
+    for (const auto& [uuid, sum] : reserved) {
+      REQUIRE(sum <= kUsable);
+      REQUIRE(workers[uuid] <= 6);
+      if (whole.contains(uuid)) REQUIRE(workers[uuid] == 1);
+      together = std::max(together, workers[uuid]);
+    }
+  }
+  CHECK(together > 2);
+}
+
+TEST_CASE("Two that start at once count with what they may need, until they have told",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(1), 8);
+  std::optional<Slot> first = slots.acquire(kAll);  // nothing is known of it
+  REQUIRE(first);
+  CHECK_FALSE(slots.acquire(share_of(1000)));
+  CHECK(slots.resize(*first, 11'064, 10'000));
+  std::optional<Slot> second = slots.acquire(share_of(60'000));
+  REQUIRE(second);
+  // It has not reached that yet, and still nobody else gets it.
+  CHECK_FALSE(slots.acquire(share_of(kUsable - 11'064 - 60'000 + 1)));
+  CHECK(slots.acquire(share_of(kUsable - 11'064 - 60'000)));
+  // More than there is room for is not granted, but what is used counts.
+  CHECK_FALSE(slots.resize(*first, 30'000, 10'000));
+  CHECK(first->reserved_mib == 11'064);
+  CHECK_FALSE(slots.resize(*first, 30'000, 12'000));
+  CHECK(first->reserved_mib == 12'000);
+}
+
+TEST_CASE("What other users' processes hold counts as taken", "[orchestrator]") {
+  const testing::TempDir folder;
+  std::vector<Gpu> now = gpus(2);
+  now[0].used_mib = 30'000;
+  GpuSlots slots(folder.path(), now, 4);
+  CHECK(slots.acquire(kWhole)->name == "gpu-1");
+  CHECK_FALSE(slots.acquire(share_of(kUsable + 1)));
+  std::optional<Slot> on_free = slots.acquire(share_of(kUsable));
+  REQUIRE(on_free);
+  CHECK(on_free->gpu_uuid == "GPU-1");
+  std::optional<Slot> ours = slots.acquire(share_of(20'000));
+  REQUIRE(ours);
+  CHECK(ours->name == "gpu-0.0");
+  // What our worker told is not counted twice.
+  slots.resize(*ours, 20'000, 15'000);
+  const auto before = slots.reported();
+  now[0].used_mib = 45'500;
+  slots.update(now, before);
+  CHECK_FALSE(slots.acquire(share_of(kUsable - 30'500 - 20'000 + 1)));
+  CHECK(slots.acquire(share_of(kUsable - 30'500 - 20'000)));
+  // A GPU that nvidia-smi lists no more has nothing to give.
+  on_free.reset();
+  slots.update({now[0]}, before);
+  CHECK_FALSE(slots.acquire(kAll));
+}
+
+TEST_CASE("A GPU is kept for a large trial, so that small ones do not starve it",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(2), 8);
+  std::vector<Slot> small;
+  for (int count = 0; count < 4; ++count) small.push_back(*slots.acquire(share_of(20'000)));
+  CHECK_FALSE(slots.acquire(kWhole));
+  // What comes after it goes to the other GPU alone.
+  std::string other;
+  for (const Slot& slot : small) {
+    if (!slots.is_kept(slot)) other = slot.gpu_uuid;
+  }
+  std::optional<Slot> later = slots.acquire(share_of(20'000, false));
+  REQUIRE(later);
+  CHECK(later->gpu_uuid == other);
+  CHECK_FALSE(slots.acquire(share_of(30'000, false)));
+  std::erase_if(small, [&](const Slot& slot) { return slots.is_kept(slot); });
+  CHECK(slots.acquire(kWhole));
+  CHECK_FALSE(slots.is_kept(*later));
+}
+
+TEST_CASE("A share whose state cannot be read counts as the whole GPU", "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(1), 8);
+  const std::optional<Slot> half_written = slots.acquire(share_of(1000));
+  half_written->lock.write("");
+  CHECK_FALSE(slots.acquire(share_of(1000)));
+  CHECK(slots.reported().at("GPU-0") == 0);
+}
+
+namespace {
+
+struct Job {
+  double known = 0;  // seconds that earlier attempts took; 0: there are none
+  double seconds = 0;
+};
+
+// Jobs through the schedule on the GPUs, as a run does it: seconds until the last is over.
+double makespan(const std::vector<Job>& jobs, int count, int shares) {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(count), shares);
+  const SlotRequest request = shares == 1 ? kWhole : share_of(kUsable / shares);
+  std::vector<Task> tasks;
+  for (const Job& job : jobs) {
+    tasks.push_back({"backbone", job.known > 0 ? std::optional(job.known) : std::nullopt});
+  }
+  Schedule schedule(tasks);
+  for (std::size_t trial = 0; trial < jobs.size(); ++trial) schedule.add(trial);
+  std::vector<std::pair<double, Slot>> running;  // by their ends, the first last
+  double now = 0;
+  while (schedule.waiting() > 0 || !running.empty()) {
+    std::optional<Slot> slot;
+    if (schedule.waiting() > 0) slot = slots.acquire(request);
+    if (slot) {
+      const double end = now + jobs[*schedule.take("backbone", false, {})].seconds;
+      const auto place = std::find_if(running.begin(), running.end(),
+                                      [&](const auto& other) { return other.first < end; });
+      running.emplace(place, end, std::move(*slot));
+    } else {
+      now = running.back().first;
+      running.pop_back();
+    }
+  }
+  return now;
+}
+
+// No schedule can be faster.
+double bound(const std::vector<Job>& jobs, int slots) {
+  double longest = 0;
+  double sum = 0;
+  for (const Job& job : jobs) {
+    longest = std::max(longest, job.seconds);
+    sum += job.seconds;
+  }
+  return std::max(longest, sum / slots);
+}
+
+}  // namespace
+
+TEST_CASE("The makespan is within a tenth of the best possible, where durations are known",
+          "[orchestrator]") {
+  std::mt19937_64 random(3);
+  for (const auto& [count, shares] : {std::pair(2, 1), std::pair(8, 1), std::pair(4, 4)}) {
+    for (int round = 0; round < 6; ++round) {
+      // A few long trials among many short ones, as a sweep over tasks of all sizes has.
+      std::lognormal_distribution<double> seconds(5, 0.3 * round);
+      std::uniform_real_distribution<double> noise(0.95, 1.05);
+      std::vector<Job> jobs;
+      for (int trial = 0; trial < count * shares * 10; ++trial) {
+        const double known = seconds(random);
+        jobs.push_back({known, known * noise(random)});
+      }
+      INFO(count << " GPUs, " << shares << " shares, round " << round);
+      CHECK(makespan(jobs, count, shares) <= 1.1 * bound(jobs, count * shares));
+    }
+  }
+}
+
+TEST_CASE("The makespan of recorded trials is within a tenth of the best possible",
+          "[orchestrator]") {
+  // Seconds of training that petlab-trainer took on two cores beside other work: the quickstart's
+  // vanilla and propetl, a line for each of its tasks, with two seeds.
+  const std::vector<std::vector<double>> recorded = {
+      {30.1, 27.0},
+      {35.0, 40.5},
+      {73.9, 148.7},
+      {191.5, 163.9},
+  };
+  std::vector<Job> jobs;
+  for (const std::vector<double>& variant : recorded) {
+    double mean = 0;
+    for (const double seconds : variant) mean += seconds / static_cast<double>(variant.size());
+    for (const double seconds : variant) jobs.push_back({mean, seconds});
+  }
+  CHECK(makespan(jobs, 2, 1) <= 1.1 * bound(jobs, 2));
+}
