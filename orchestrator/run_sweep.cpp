@@ -139,6 +139,21 @@ class OwnLock {
   std::optional<LockFile> lock_;
 };
 
+// A new database over an old runs folder: the old one was lost, or another is meant.
+void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& request,
+                              RunObserver& observer) {
+  const auto tried =
+      std::count_if(sweep.trials.begin(), sweep.trials.end(), [&](const sweeps::SweepTrial& trial) {
+        return highest_attempt_directory(request.runs, trial.id.value) > 0;
+      });
+  if (tried == 0) return;
+  observer.note(fmt::format(
+      "{} is new, but {} holds attempts at {} of {} trials: these are trained again; to have their "
+      "results instead: petlab ingest --db {} --runs {}",
+      request.database.string(), request.runs.string(), tried, sweep.trials.size(),
+      request.database.string(), request.runs.string()));
+}
+
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
                                         const Devices& devices, const sweeps::Sweep& sweep,
                                         const sweeps::Environment& environment,
@@ -195,6 +210,9 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
   signals.add(SIGUSR1);
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
+  if (!std::filesystem::exists(request.database)) {
+    tell_of_unknown_attempts(sweep, request, observer);
+  }
   results::Store store(request.database);
   record(store, request.runs, sweep);
 

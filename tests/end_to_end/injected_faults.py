@@ -308,6 +308,23 @@ class InjectedFaults(ScriptedWorld):
                 self.assertIn('"trained":2', done.out)
                 self.assertEqual(self.query(METRICS), wanted)
 
+    def test_a_new_database_over_an_old_runs_folder(self):
+        self.write_sweep({}, {})
+        self.assertEqual(self.run_scripted().code, 0)
+        note = ("new.db is new, but ROOT/sweep.runs holds attempts at 2 of 2 trials: these are trained "
+                "again; to have their results instead: petlab ingest --db new.db --runs ROOT/sweep.runs")
+        for how in ("again", "ingested"):
+            with self.subTest(how):
+                subprocess.run("rm -f new.db*", shell=True, cwd=self.root, check=True)
+                if how == "ingested":
+                    done = self.petlab("ingest", "--db", "new.db", "--runs", "sweep.runs")
+                    self.assertEqual(done.code, 0, done)
+                done = self.run_scripted("--db", "new.db", "--runs", "sweep.runs")
+                self.assertEqual(done.code, 0, done)
+                (self.assertIn if how == "again" else self.assertNotIn)(note, done.err)
+                count = self.query("SELECT count(*) AS n FROM attempts", "new.db")[0]["n"]
+                self.assertEqual(count, 2 if how == "again" else 4)
+
 
 if __name__ == "__main__":
     tiny_world.main()
