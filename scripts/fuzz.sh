@@ -27,6 +27,18 @@ if [ $# -gt 0 ]; then
 fi
 cmake --build build/fuzz -j "$(jobs_for_build)" --target "${targets[@]/#/fuzz_}"
 
+# cpu_seconds PID: of a process that runs; 0 when it is gone.
+ticks=$(getconf CLK_TCK)
+cpu_seconds() {
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || { echo 0 && return; }
+  # Behind "pid (name) ": the state is field 3, utime 14, stime 15.
+  local fields
+  read -ra fields <<<"${stat##*) }"
+  echo $(((fields[11] + fields[12]) / ticks))
+}
+fuzzer=
+trap '[ -z "$fuzzer" ] || kill "$fuzzer" 2>/dev/null || true' EXIT
 for target in "${targets[@]}"; do
   corpus=build/fuzz/corpus/$target
   findings=build/fuzz/findings/$target
@@ -38,7 +50,7 @@ for target in "${targets[@]}"; do
   # Processor seconds and not the clock's: on a busy machine that is what was tried.
   while kill -0 "$fuzzer" 2>/dev/null; do
     sleep 1
-    used=$(ps -o cputimes= -p "$fuzzer" || echo 0)
+    used=$(cpu_seconds "$fuzzer")
     if [ "$used" -ge "$seconds" ]; then
       kill -INT "$fuzzer" || true
       break
@@ -46,6 +58,7 @@ for target in "${targets[@]}"; do
   done
   status=0
   wait "$fuzzer" || status=$?
+  fuzzer=
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   if ! grep -q 'run interrupted' "$log"; then
     tail -n 40 "$log" >&2

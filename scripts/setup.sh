@@ -199,4 +199,12 @@ else
   rm -rf "$snippets"
   mv "$scratch/snippets" "$snippets"
 fi
+# ---- For the tests beside Python
+if $dev; then
+  if python_libraries=$(scripts/library_venv.sh 2>>"$log"); then
+    say "PEFT and AdapterHub: ${python_libraries%/bin/python3}"
+  else
+    say "PEFT and AdapterHub: cannot be installed ($log); the tests beside them are skipped"
+  fi
+fi
 say "Set-up is complete"

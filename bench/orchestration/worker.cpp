@@ -74,7 +74,8 @@ int train_all_from_input() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && ::strcmp(argv[1], "--describe") == 0) {
-    constexpr char text[] = R"({"name":"bench-worker","version":"1","protocol":1,"numerics":"1"})"
+    constexpr char text[] = R"({"name":"bench-worker","version":"1","protocol":1,"numerics":"1",)"
+                            R"("devices":["cpu"]})"
                             "\n";
     return put(STDOUT_FILENO, text, sizeof text - 1) ? 0 : 1;
   }

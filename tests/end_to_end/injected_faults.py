@@ -217,12 +217,12 @@ class InjectedFaults(ScriptedWorld):
              fr"attempt 1 failed: {events}:6: found 'this is no event' at byte 0, wanted a JSON object"),
             ({"behaviour": "lie"}, fr"attempt 1 failed: {events}:6: seq is 8, must be 5"),
             ({"behaviour": "hang"},
-             r"attempt 1 stalled: reported nothing for 0\.5 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 attempts of 1\)"),
             ({"behaviour": "ignore_sigterm"},
-             r"attempt 1 stalled: reported nothing for 0\.5 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 attempts of 1\)"),
         ]
         self.write_sweep(*[user for user, _ in cases], {"behaviour": "fork"}, {"behaviour": "flood_log"})
-        done = self.run_scripted("--retries", "0", "--no-progress-limit", "500ms", slots=4)
+        done = self.run_scripted("--retries", "0", "--no-progress-limit", "2s", slots=4)
         self.assertEqual(done.code, 1, done)
         for row in self.query("SELECT seed, trial_id FROM trials ORDER BY seed"):
             with self.subTest(row["seed"]):

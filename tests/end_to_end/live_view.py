@@ -12,7 +12,7 @@ base:
   backbone: ./tiny
   task: movie-polarity
   module.kind: adapter
-  user: {steps: 300, step_ms: 20, validate_every: 3}
+  user: {steps: 3000, step_ms: 20, validate_every: 3}
 variants:
 """
 
@@ -36,7 +36,7 @@ class LiveView(TinyWorld):
                           "bad: {seed: 3, user.steps: 6, user.behaviour: crash, user.attempts: 9}"])
         run = self.terminal(*self.run_words("--retries", "0"))
         # Two rows with numbers, and the failure with what its worker said.
-        row = re.compile(r"[0-9a-f]{8} (first|second) +training +\d+/300 +[\d.e-]+ +0\.\d{4} +"
+        row = re.compile(r"[0-9a-f]{8} (first|second) +training +\d+/3000 +[\d.e-]+ +0\.\d{4} +"
                          r"cpu-\d +\d+ (s|min) +\d+ (s|min)$")
         lines = run.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2 and
                           any("about to crash in training" in line for line in shown))

@@ -56,7 +56,8 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
                                            folder));
   std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
   const auto result = sweep.petlab(
-      "run sweep.yaml --fresh-workers --slots 2 --retry-delay 10ms --grace 300ms --worker ./worker",
+      "run sweep.yaml --fresh-workers --device cpu --slots 2 --retry-delay 10ms --grace 300ms "
+      "--worker ./worker",
       "timeout 60");
   INFO(result.err);
   CHECK(result.exit_code == 0);

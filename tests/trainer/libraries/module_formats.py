@@ -4,7 +4,7 @@ libraries made, imported and computed by petlab-trainer: the same logits.
 
 usage: module_formats.py FOLDER_OF_PROGRAMS
 
-Runs in the virtual environment of scripts/library_venv.sh, which it makes first.
+Runs in the virtual environment of scripts/library_venv.sh, which scripts/setup.sh --dev makes.
 """
 import json
 import os
@@ -16,12 +16,13 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[2]
 if "PETLAB_LIBRARIES" not in os.environ:
-    made = subprocess.run([SOURCE / "scripts/library_venv.sh"], stdout=subprocess.PIPE, text=True)
-    if made.returncode != 0:
-        print("skipped: the Python libraries cannot be installed")
+    found = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
+                           text=True)
+    if found.returncode != 0:
+        print("skipped: PEFT and AdapterHub are not there; scripts/setup.sh --dev installs them")
         sys.exit(77)
-    os.environ["PETLAB_LIBRARIES"] = made.stdout.strip()
-    os.execv(made.stdout.strip(), [made.stdout.strip(), __file__, *sys.argv[1:]])
+    os.environ["PETLAB_LIBRARIES"] = found.stdout.strip()
+    os.execv(found.stdout.strip(), [found.stdout.strip(), __file__, *sys.argv[1:]])
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1",
                "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
