@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
 #include "trainer/backbones/tensor_view.h"
 #include "trainer/error.h"
@@ -114,6 +115,21 @@ std::string_view kind_of(ModuleFamily family) {
   throw std::logic_error("a family without a row in the catalog");
 }
 
+/// What an artifact says of its module it says twice: by itself and in its configuration.
+void require_one_story(const metrics::ModuleStorage& stored, const sweeps::TrialConfig& config) {
+  const auto require = [](std::string_view field, const auto& found, const auto& wanted) {
+    if (found == wanted) return;
+    throw Error(fmt::format("the artifact's module.{} is {}, must be {}, as its config has it",
+                            field, found, wanted));
+  };
+  require("family", kind_of(stored.family), std::string_view(config.module.kind));
+  const metrics::ModuleStorage wanted = sweeps::module_storage(config, {});
+  require("size", stored.size, wanted.size);
+  require("share", stored.share, wanted.share);
+  require("mask", metrics::to_string(stored.mask), metrics::to_string(wanted.mask));
+  require("tasks", stored.tasks, wanted.tasks);
+}
+
 }  // namespace
 
 std::vector<LayerWeight> layer_weights(ModuleFamily family, std::int64_t d, std::int64_t size) {
@@ -140,6 +156,7 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
     throw Error(fmt::format("module.kind is {}, which has no weights beside the backbone's",
                             config.module.kind));
   }
+  require_one_story(*artifact.module, config);
   const std::size_t number = number_of_task(config, task);
   LayeredModule module;
   module.family = artifact.module->family;

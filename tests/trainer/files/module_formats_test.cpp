@@ -41,6 +41,9 @@ Artifact hybrid_artifact() {
 petlab::sweeps::TrialConfig hybrid_config() {
   petlab::sweeps::TrialConfig config = petlab::sweeps::default_config("adapter");
   config.tasks = {"films", "plots"};
+  config.module.bottleneck = 1;
+  config.module.share = true;
+  config.module.mask = MaskKind::learned;
   return config;
 }
 
@@ -71,6 +74,41 @@ TEST_CASE("A mask or weight of another shape than the module's is refused", "[tr
   artifact.values.erase(artifact.values.begin() + 2);
   CHECK_THROWS_WITH(layered_module(artifact, hybrid_config(), "films"),
                     "the artifact has no tensor up.weight");
+}
+
+TEST_CASE("An artifact whose module is not its configuration's is refused", "[trainer]") {
+  struct Case {
+    const char* found_and_wanted;
+    void (*change)(ModuleStorage&);
+  };
+  for (const Case& one :
+       {Case{"family is lora, must be adapter", [](auto& m) { m.family = ModuleFamily::lora; }},
+        Case{"size is 2, must be 1", [](auto& m) { m.size = 2; }},
+        Case{"share is false, must be true", [](auto& m) { m.share = false; }},
+        Case{"mask is random, must be learned", [](auto& m) { m.mask = MaskKind::random; }},
+        // The second task's mask would be looked for beyond the only one.
+        Case{"tasks is 1, must be 2", [](auto& m) { m.tasks = 1; }}}) {
+    Artifact artifact = hybrid_artifact();
+    one.change(*artifact.module);
+    artifact.masks[1] = {"down.weight.task_mask", {1, 1, 2}, {1, 0}};
+    CHECK_THROWS_WITH(
+        layered_module(artifact, hybrid_config(), "plots"),
+        std::string("the artifact's module.") + one.found_and_wanted + ", as its config has it");
+  }
+  petlab::sweeps::TrialConfig config = hybrid_config();
+  config.module.kind = "head_only";
+  CHECK_THROWS_WITH(layered_module(hybrid_artifact(), config, "films"),
+                    "the artifact's module.family is adapter, must be head_only, as its config "
+                    "has it");
+}
+
+TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]") {
+  const LayeredModule module = layered_module(hybrid_artifact(), hybrid_config(), "films");
+  EncoderConfig encoder;
+  encoder.d_model = 2;
+  encoder.num_layers = 3;
+  CHECK_THROWS_WITH(module_files(module_format("adapterhub"), module, encoder, "tiny"),
+                    "tiny: the backbone has 3 layers of 2, must have the module's 2 of 2");
 }
 
 TEST_CASE("What the libraries saved is read, becomes an artifact and is written alike",
