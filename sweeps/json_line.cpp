@@ -9,8 +9,6 @@
 namespace petlab::sweeps {
 namespace {
 
-constexpr int kMaxDepth = 64;
-
 // true: a byte that ends the plain run of a string (quote, backslash, control character).
 constexpr std::array<bool, 256> kStops = [] {
   std::array<bool, 256> stops{};
@@ -206,7 +204,9 @@ JsonToken JsonLine::word(std::string_view literal, JsonToken::Kind kind) {
 }
 
 JsonToken JsonLine::nested() {
-  if (++depth_ > kMaxDepth) refuse(fmt::format("at most {} levels of nesting", kMaxDepth));
+  if (++depth_ > kMaxJsonDepth) {
+    refuse(fmt::format("at most {} levels of nesting", kMaxJsonDepth));
+  }
   const std::size_t begin = at_;
   const bool object = text_[at_] == '{';
   const char close = object ? '}' : ']';

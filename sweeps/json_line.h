@@ -14,6 +14,9 @@ struct JsonToken {
   bool escaped = false;  // a string that holds backslashes
 };
 
+/// Levels of nesting that are read in JSON from outside: what walks a tree calls itself.
+inline constexpr int kMaxJsonDepth = 64;
+
 /// Walks through one JSON object without building a tree. Checks the whole grammar but not UTF-8,
 /// which the caller checks for the line as a whole. Throws std::runtime_error.
 class JsonLine {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sweeps/json_line.h"
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/error.h"
 
@@ -61,11 +62,24 @@ ForeignConfig::ForeignConfig(ForeignConfig&&) noexcept = default;
 ForeignConfig ForeignConfig::read(const std::filesystem::path& file) {
   const auto mapped = FileBytes::map(file);
   const auto bytes = mapped->bytes();
-  const auto* const text = reinterpret_cast<const char*>(bytes.data());
+  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+}
+
+ForeignConfig ForeignConfig::parse(std::string_view text, const std::string& name) {
+  // A value is copied, compared and printed by functions that call themselves at each level.
+  const auto shallow = [&](int depth, json::parse_event_t event, const json&) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (opens && depth >= sweeps::kMaxJsonDepth) {
+      throw Error(
+          fmt::format("{}: must have at most {} levels of nesting", name, sweeps::kMaxJsonDepth));
+    }
+    return true;
+  };
   try {
-    return ForeignConfig(file.string(), json::parse(text, text + bytes.size()));
+    return ForeignConfig(name, json::parse(text, shallow));
   } catch (const json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file.string(), error.what()));
+    throw Error(fmt::format("{}: is no JSON: {}", name, error.what()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "sweeps/catalog.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
+#include "trainer/artifact/foreign_module.h"
 #include "trainer/error.h"
 
 using namespace petlab::trainer;
@@ -109,6 +110,20 @@ TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]"
   encoder.num_layers = 3;
   CHECK_THROWS_WITH(module_files(module_format("adapterhub"), module, encoder, "tiny"),
                     "tiny: the backbone has 3 layers of 2, must have the module's 2 of 2");
+}
+
+TEST_CASE("A configuration that is nested too deep is refused", "[trainer]") {
+  const auto nested = [](int levels) {
+    const auto n = static_cast<std::size_t>(levels - 1);
+    return "{\"a\":" + std::string(n, '[') + std::string(n, ']') + "}";
+  };
+  CHECK(ForeignConfig::parse(nested(64), "c.json").all().contains("a"));
+  for (const int levels : {65, 100000}) {
+    CHECK_THROWS_WITH(ForeignConfig::parse(nested(levels), "c.json"),
+                      "c.json: must have at most 64 levels of nesting");
+  }
+  CHECK_THROWS_WITH(ForeignConfig::parse("{\"a\":" + std::string(100000, '['), "c.json"),
+                    "c.json: must have at most 64 levels of nesting");
 }
 
 TEST_CASE("What the libraries saved is read, becomes an artifact and is written alike",
