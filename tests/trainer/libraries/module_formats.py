@@ -7,6 +7,7 @@ usage: module_formats.py FOLDER_OF_PROGRAMS
 Runs in the virtual environment of scripts/library_venv.sh, which scripts/setup.sh --dev makes.
 """
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -377,12 +378,16 @@ class ModuleFormats(TinyWorld):
         hub = json.loads(self.hub_folder("roberta", "factors").joinpath("adapter_config.json")
                          .read_text())["config"]
         self.assertEqual(int(D_MODEL // hub["reduction_factor"]), 6)
-        for bottleneck in (5, 11, 50):
+        for bottleneck in (5, 13, 15, 17):
+            factor = D_MODEL / bottleneck
+            if bottleneck > 5:
+                # The quotient is rounded up, of which the library makes one less.
+                self.assertEqual(int(D_MODEL // factor), bottleneck - 1)
+                factor = math.nextafter(factor, 0)
             model = adapters.AutoAdapterModel.from_pretrained(self.root / "roberta")
-            model.add_adapter("a", config=adapters.SeqBnConfig(reduction_factor=D_MODEL / bottleneck))
+            model.add_adapter("a", config=adapters.SeqBnConfig(reduction_factor=factor))
             weight = model.get_adapter("a")[0]["output_adapter"].adapter_up.weight
-            if weight.shape[1] != bottleneck:
-                continue  # a factor that the library itself rounds away
+            self.assertEqual(weight.shape[1], bottleneck)
             model.add_classification_head("a", num_labels=3)
             model.train_adapter("a")
             randomise(model, 3)
