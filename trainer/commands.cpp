@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "sweeps/catalog.h"
-#include "sweeps/identity.h"
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/artifact/own_backbone.h"
 #include "trainer/backbones/padded.h"
 #include "trainer/backbones/safetensors.h"
 #include "trainer/error.h"
@@ -153,14 +153,7 @@ int run_predict(const PredictOptions& options) {
   const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options, artifact);
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
-  if (!artifact.backbone_digest.empty()) {
-    sweeps::FileDigests digests(locations.cache());
-    const std::string found = sweeps::backbone_digest(folder, digests);
-    if (found != artifact.backbone_digest) {
-      throw Error(folder.string() + ": the backbone's digest is " + found + ", must be " +
-                  artifact.backbone_digest + ", which the artifact was trained on");
-    }
-  }
+  require_own_backbone(artifact, folder, locations.cache());
   const auto backbone = BackboneStore().get(folder);
   TrialModel model = load_model(artifact, config, tasks, backbone->encoder);
   const std::atomic<bool>& stop = stop_requested();

@@ -36,7 +36,8 @@ struct ExportOptions {
   std::string task;      // empty: the artifact's only one
   std::filesystem::path out;
 };
-/// Writes the artifact's module, masks merged, as another library keeps it.
+/// Writes the artifact's module, masks merged, as another library keeps it. Refuses the backbones
+/// that run_predict refuses.
 int run_export(const ExportOptions& options);
 
 struct ImportOptions {

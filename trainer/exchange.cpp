@@ -13,6 +13,7 @@
 #include "sweeps/locations.h"
 #include "trainer/artifact/layered_module.h"
 #include "trainer/artifact/module_formats.h"
+#include "trainer/artifact/own_backbone.h"
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/backbones/safetensors.h"
 #include "trainer/commands.h"
@@ -148,7 +149,9 @@ int run_export(const ExportOptions& options) {
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
   const LayeredModule module = layered_module(artifact, config, options.task);
   const std::string backbone = options.backbone.empty() ? config.backbone : options.backbone;
-  const auto folder = folder_of(sweeps::find_locations(sweeps::process_environment()), backbone);
+  const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
+  const auto folder = folder_of(locations, backbone);
+  require_own_backbone(artifact, folder, locations.cache());
   const std::vector<ModuleFile> files =
       module_files(format, module, read_encoder_config(folder), folder.string());
   std::error_code failed;

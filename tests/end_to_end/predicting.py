@@ -6,6 +6,7 @@ usage: predicting.py FOLDER_OF_PROGRAMS
 import json
 import os
 import pathlib
+import shutil
 import struct
 
 import tiny_world
@@ -154,6 +155,28 @@ class Predicting(TinyWorld):
         self.assertEqual(self.trainer(*words, "--task", "grades.yaml", code=2).err,
                          "petlab-trainer: --task grades.yaml declares grades, must be a task of "
                          "the artifact: films\n")
+
+    def test_a_backbone_that_the_artifact_was_not_trained_on_is_refused(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        artifact = folder / "artifact.petl"
+        self.write("texts.txt", "the film is good\n")
+        commands = (("predict", "--artifact", artifact, "--input", "texts.txt"),
+                    ("export", "--artifact", artifact, "--format", "adapterhub", "--out", "out"))
+        for words in commands:
+            self.trainer(*words)
+        shutil.rmtree(self.root / "out")
+        weights = self.root / "tiny/model.safetensors"
+        shutil.copytree(self.root / "tiny", self.root / "own")
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 1
+        weights.write_bytes(data)
+        for words in commands:
+            refused = self.trainer(*words, code=1)
+            self.assertRegex(refused.err, "^petlab-trainer: .*tiny: the backbone's digest is "
+                                          "sha256:[0-9a-f]{64}, must be sha256:[0-9a-f]{64}, which "
+                                          "the artifact was trained on\n$")
+            self.trainer(*words, "--backbone", "./own")
 
     def test_forward_writes_every_hidden_state_of_a_golden_model(self):
         models = [folder for folder in sorted((GOLDEN / "models").glob("*"))

@@ -516,15 +516,16 @@ class ModuleFormats(TinyWorld):
             self.assertFalse((self.root / "out").exists())
         self.refused("must be a task of the artifact: films", "export", "--artifact",
                      files["lora"], "--format", "peft", "--out", "out", "--task", "plots", code=2)
-        self.refused("the backbone has 2 layers of 24, must have the module's 3 of 24", "export",
-                     "--artifact", self.other_shape(files["lora"]), "--format", "peft", "--out",
-                     "out", "--backbone", "./other")
-
-    def other_shape(self, artifact):
-        folder = shutil.copytree(self.root / "bert", self.root / "other")
+        # An imported module has its backbone's digest too.
+        self.hub_folder("roberta", "petl")
+        self.trainer("import", "--format", "adapterhub", "--from", "theirs", "--backbone",
+                     "./roberta", "--out", "in.petl")
+        folder = shutil.copytree(self.root / "roberta", self.root / "other")
         fields = json.loads((folder / "config.json").read_text())
         self.write("other/config.json", json.dumps(fields | {"num_hidden_layers": 2}))
-        return artifact
+        self.refused("other: the backbone's digest is ", "export", "--artifact", "in.petl",
+                     "--format", "adapterhub", "--out", "out", "--backbone", "./other")
+        self.assertFalse((self.root / "out").exists())
 
     def test_labels_that_are_not_the_tasks_are_refused(self):
         self.hub_folder("roberta", "petl", head=False)
