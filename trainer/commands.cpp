@@ -51,6 +51,27 @@ sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& a
   return task;
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
+}
+
+/// The classes that name the head's outputs must be those it was trained with, in their order.
+void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& from,
+                        const Artifact& artifact) {
+  const auto labels = artifact.labels.find(task.name);
+  if (labels == artifact.labels.end()) {
+    throw Error("the artifact has no labels of task " + task.name);
+  }
+  if (task.classes == labels->second) return;
+  const auto shown = [](const std::vector<std::string>& classes) {
+    return classes.empty() ? "a score" : joined(classes);
+  };
+  throw std::invalid_argument(from + " has the labels " + shown(task.classes) +
+                              ", must have those of the artifact: " + shown(labels->second));
+}
+
 std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
                                               const PredictOptions& options,
                                               const Artifact& artifact) {
@@ -58,11 +79,10 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
   for (const std::filesystem::path& file : options.task_files) {
     sweeps::TaskDeclaration task = sweeps::load_task(file);
     if (std::find(config.tasks.begin(), config.tasks.end(), task.name) == config.tasks.end()) {
-      std::string wanted;
-      for (const std::string& name : config.tasks) wanted += (wanted.empty() ? "" : ", ") + name;
       throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
-                                  ", must be a task of the artifact: " + wanted);
+                                  ", must be a task of the artifact: " + joined(config.tasks));
     }
+    require_own_labels(task, "--task " + file.string(), artifact);
     declared[task.name] = std::move(task);
   }
   std::vector<sweeps::TaskDeclaration> tasks;
@@ -70,6 +90,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
     if (const auto found = declared.find(name); found != declared.end()) {
       tasks.push_back(found->second);
     } else if (const sweeps::TaskDeclaration* const known = sweeps::find_task(name)) {
+      require_own_labels(*known, "the built-in task " + name, artifact);
       tasks.push_back(*known);
     } else if (!options.input.empty()) {
       tasks.push_back(labelled_task(name, artifact));

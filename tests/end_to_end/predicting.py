@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import struct
+import zlib
 
 import tiny_world
 from tiny_world import CONFIG, TASK, TRAINER, WORDS, TinyWorld
@@ -155,6 +156,39 @@ class Predicting(TinyWorld):
         self.assertEqual(self.trainer(*words, "--task", "grades.yaml", code=2).err,
                          "petlab-trainer: --task grades.yaml declares grades, must be a task of "
                          "the artifact: films\n")
+        # Labels in another order would name the head's outputs wrongly.
+        for labels, shown in (("labels: [fine, poor]\n", "fine, poor"),
+                              ("labels: [poor, fair, fine]\n", "poor, fair, fine")):
+            self.write("turned.yaml", TASK.replace("labels: [poor, fine]\n", labels)
+                       .replace("accuracy, f1", "accuracy"))
+            for more in ((), ("--input", "films.yaml")):
+                self.assertEqual(self.trainer(*words, "--task", "turned.yaml", *more, code=2).err,
+                                 f"petlab-trainer: --task turned.yaml has the labels {shown}, "
+                                 "must have those of the artifact: poor, fine\n")
+
+    def test_labels_that_are_not_those_of_the_built_in_task_are_refused(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        self.trainer("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
+                     "--out", "out")
+        head = self.root / "out/head_config.json"
+        head.write_text(head.read_text().replace("poor", "LABEL_0").replace("fine", "LABEL_1"))
+        self.trainer("import", "--format", "adapterhub", "--from", "out", "--backbone", "./tiny",
+                     "--out", "in.petl", "--task", "cola")
+        self.write("texts.txt", "the film is good\n")
+        words = ("predict", "--artifact", "in.petl", "--input", "texts.txt")
+        row, = self.lines(*words)
+        self.assertIn(row["label"], ("0", "1"))
+        # The same artifact with its labels turned.
+        data = bytearray((self.root / "in.petl").read_bytes())
+        at = data.index(b'["0","1"]')
+        data[at:at + 9] = b'["1","0"]'
+        sections, header = struct.unpack_from("<IQ", data, 12)
+        struct.pack_into("<I", data, 24, zlib.crc32(data[32:32 + 24 * sections + header]))
+        self.write("in.petl", bytes(data))
+        self.assertEqual(self.trainer(*words, code=2).err,
+                         "petlab-trainer: the built-in task cola has the labels 0, 1, must have "
+                         "those of the artifact: 1, 0\n")
 
     def test_a_backbone_that_the_artifact_was_not_trained_on_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
