@@ -154,6 +154,13 @@ int run_export(const ExportOptions& options) {
   require_own_backbone(artifact, folder, locations.cache());
   const std::vector<ModuleFile> files =
       module_files(format, module, read_encoder_config(folder), folder.string());
+  for (const ModuleFile& file : files) {
+    if (file.preferred.empty() || !std::filesystem::exists(options.out / file.preferred)) continue;
+    throw Error((options.out / file.preferred).string() +
+                ": is there, and would be read instead of "
+                "the exported " +
+                file.name + ": remove it, or export to another folder");
+  }
   std::error_code failed;
   std::filesystem::create_directories(options.out, failed);
   if (failed) throw Error(options.out.string() + ": cannot be made: " + failed.message());

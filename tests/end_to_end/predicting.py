@@ -166,6 +166,44 @@ class Predicting(TinyWorld):
                                  f"petlab-trainer: --task turned.yaml has the labels {shown}, "
                                  "must have those of the artifact: poor, fine\n")
 
+    def test_what_import_cannot_tell_of_adapterhubs_files_is_refused(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        exported = ("export", "--artifact", folder / "artifact.petl", "--format", "adapterhub",
+                    "--out", "out")
+        imported = ("import", "--format", "adapterhub", "--from", "out", "--backbone", "./tiny",
+                    "--out", "in.petl")
+        self.trainer(*exported)
+        self.trainer(*exported)
+        self.trainer(*imported)
+        # Readers would take these instead of the .bin files.
+        for older, newer in (("adapter.safetensors", "pytorch_adapter.bin"),
+                             ("model_head.safetensors", "pytorch_model_head.bin")):
+            file = self.write(f"out/{older}", "")
+            before = (self.root / "out" / newer).stat().st_mtime_ns
+            self.assertEqual(self.trainer(*exported, code=1).err,
+                             f"petlab-trainer: out/{older}: is there, and would be read instead of "
+                             f"the exported {newer}: remove it, or export to another folder\n")
+            self.assertEqual((self.root / "out" / newer).stat().st_mtime_ns, before)
+            file.unlink()
+        head = self.root / "out/head_config.json"
+        fields = json.loads(head.read_text())
+        self.assertEqual(fields["config"]["label2id"], {"poor": 0, "fine": 1})
+        for labels, shown in (({"poor": 0}, '{"poor":0}'),
+                              ({"a": 0, "b": 1, "c": 2}, '{"a":0,"b":1,"c":2}'),
+                              ({"a": 1, "b": 1}, '{"a":1,"b":1}')):
+            head.write_text(json.dumps(
+                fields | {"config": fields["config"] | {"label2id": labels}}))
+            self.assertEqual(self.trainer(*imported, code=1).err,
+                             f"petlab-trainer: out/head_config.json: config: label2id is {shown}, "
+                             "must be a label for each of the head's outputs, 0 to 1\n")
+        head.unlink()
+        for name in ("pytorch_model_head.bin", "model_head.safetensors"):
+            (self.root / "out/pytorch_model_head.bin").rename(self.root / "out" / name)
+            self.assertEqual(self.trainer(*imported, code=1).err,
+                             "petlab-trainer: out/head_config.json: is not there, must tell what "
+                             f"{name} beside it holds\n")
+
     def test_labels_that_are_not_those_of_the_built_in_task_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))

@@ -61,7 +61,7 @@ double reduction_factor(std::int64_t d_model, std::int64_t bottleneck) {
 }
 
 ModuleFile json_file(const char* name, const ordered_json& fields) {
-  return {name, ModuleFile::Kind::json, fields.dump(2) + "\n", {}};
+  return {name, ModuleFile::Kind::json, fields.dump(2) + "\n", {}, {}};
 }
 
 /// The head of a module as the library saves it: of RoBERTa's own class, which models with and
@@ -74,7 +74,7 @@ std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderCon
   for (std::size_t i = 0; i < head.labels.size(); ++i) label2id[head.labels[i]] = i;
   if (head.labels.empty()) label2id["LABEL_0"] = 0;
   ordered_json fields = about;
-  ModuleFile weights{kHeadFile, ModuleFile::Kind::torch_pickle, {}, {}};
+  ModuleFile weights{kHeadFile, ModuleFile::Kind::torch_pickle, {}, {}, kSafeHeadFile};
   std::string dense, out;
   if (config.kind == EncoderKind::roberta) {
     fields["model_class"] = class_of(config, "ForSequenceClassification");
@@ -199,9 +199,28 @@ HeadNames head_names(ForeignConfig& config, const EncoderConfig& encoder) {
   return names;
 }
 
+/// Names the head's outputs as label2id does, which must name each; without one they stay as they
+/// are.
+void take_labels(LayeredHead& head, ForeignConfig config) {
+  const json& map = config.field("label2id");
+  if (map.is_null()) return;
+  std::vector<std::string> labels = labels_of_label2id(config.all());
+  if (std::ssize(labels) != head.outputs()) {
+    config.refuse("label2id", fmt::format("a label for each of the head's outputs, 0 to {}",
+                                          head.outputs() - 1));
+  }
+  // The label of a score says nothing.
+  if (!head.labels.empty()) head.labels = std::move(labels);
+}
+
 LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackbone& backbone) {
   const bool bert = backbone.config.kind == EncoderKind::bert;
   if (!std::filesystem::exists(folder / kHeadConfigFile)) {
+    for (const char* const file : {kSafeHeadFile, kHeadFile}) {
+      if (!std::filesystem::exists(folder / file)) continue;
+      throw Error(fmt::format("{}: is not there, must tell what {} beside it holds",
+                              (folder / kHeadConfigFile).string(), file));
+    }
     return read_head(nullptr, backbone_head_names(backbone.config, bert), backbone);
   }
   ForeignConfig config = ForeignConfig::read(folder / kHeadConfigFile);
@@ -209,10 +228,12 @@ LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackb
   ForeignTensors tensors = open_either(folder, kSafeHeadFile, kHeadFile);
   LayeredHead head = read_head(&tensors, names, backbone);
   tensors.refuse_others("petlab's head is a dense layer with tanh and an output layer");
-  const json& inner = config.field("config");
-  std::vector<std::string> labels = labels_of_label2id(config.all());
-  if (labels.empty() && inner.is_object()) labels = labels_of_label2id(inner);
-  if (!head.labels.empty() && labels.size() == head.labels.size()) head.labels = labels;
+  // Of the model's own class the labels stand at the top.
+  if (config.field("label2id").is_null() && config.field("config").is_object()) {
+    take_labels(head, ForeignConfig(config.name() + ": config", config.field("config")));
+  } else {
+    take_labels(head, std::move(config));
+  }
   return head;
 }
 
@@ -251,7 +272,7 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
                    {"dropout", 0.0},
                    {"phm_layer", false},
                    {"stochastic_depth", 0.0}};
-  ModuleFile weights{kWeightsFile, ModuleFile::Kind::torch_pickle, {}, {}};
+  ModuleFile weights{kWeightsFile, ModuleFile::Kind::torch_pickle, {}, {}, kSafeWeightsFile};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const ArtifactTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));

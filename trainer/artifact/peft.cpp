@@ -81,7 +81,7 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
       {"target_modules", {"query", "value"}},
       {"modules_to_save", bert ? ordered_json{"classifier", "pooler"} : ordered_json{"classifier"}},
   };
-  ModuleFile weights{kWeightsFile, ModuleFile::Kind::safetensors, {}, {}};
+  ModuleFile weights{kWeightsFile, ModuleFile::Kind::safetensors, {}, {}, {}};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const ArtifactTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
@@ -100,7 +100,7 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
   add(places.dense + ".bias", module.head.dense_bias);
   add(places.out + ".weight", module.head.out_weight);
   add(places.out + ".bias", module.head.out_bias);
-  return {std::move(weights), {kConfigFile, ModuleFile::Kind::json, fields.dump(2) + "\n", {}}};
+  return {std::move(weights), {kConfigFile, ModuleFile::Kind::json, fields.dump(2) + "\n", {}, {}}};
 }
 
 LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbone& backbone) {
