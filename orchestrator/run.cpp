@@ -23,6 +23,7 @@ constexpr auto kTick = std::chrono::seconds(1);
 // How often a run that waits for another orchestrator looks again. Only then: a lock that becomes
 // free tells nobody.
 constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
+constexpr auto kPlanElsewhere = std::chrono::seconds(10);
 
 // A user who sees nothing running is told why.
 constexpr auto kTellAfter = std::chrono::seconds(10);
@@ -278,8 +279,11 @@ void Run::Impl::look_elsewhere() {
       recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
   if (launcher_.queues()) adopt_orphans();
   const std::int64_t version = store_.read().data_version();
-  if (version != seen_version_ || recovered.attempts > 0) {
+  // What Slurm's petlabs leave behind when they die is seen in their locks alone.
+  const bool due = looked_elsewhere_ - planned_elsewhere_ >= kPlanElsewhere;
+  if (version != seen_version_ || recovered.attempts > 0 || due) {
     seen_version_ = version;
+    planned_elsewhere_ = looked_elsewhere_;
     unknown_elsewhere_ = 0;
     bool any_in_queue = false;
     const std::vector<std::size_t> trials(elsewhere_.begin(), elsewhere_.end());
@@ -449,9 +453,7 @@ void Run::Impl::wait_for_work() {
     if (schedule_.waiting() > 0) {
       const Clock::time_point ready = *schedule_.next_ready();
       if (ready > now) earliest(ready);
-      if (static_cast<std::int64_t>(slots_.size()) < options_.slots) {
-        earliest(looked_for_slots_ + kLookElsewhere);
-      }
+      if (slots_missing(now) > 0) earliest(looked_for_slots_ + kLookElsewhere);
       for (const auto& [name, slot] : slots_) {
         if (slot.not_before > now) earliest(slot.not_before);
       }

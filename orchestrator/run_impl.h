@@ -193,6 +193,7 @@ class Run::Impl {
   void settle_over(std::size_t trial, TrialPlan plan);
   void take_out(Live& live, SlotState& slot);
   void front_changed(SlotState& slot);
+  std::int64_t slots_missing(Clock::time_point now) const;
   void acquire_slots();
   std::size_t line_length(const SlotState& slot) const;
   SlotState& add_slot(const std::string& name);
@@ -244,6 +245,7 @@ class Run::Impl {
   std::optional<Clock::time_point> armed_;  // retry_timer_
   Clock::time_point reported_;
   Clock::time_point looked_elsewhere_;
+  Clock::time_point planned_elsewhere_;
   Clock::time_point checked_limits_ = Clock::now();
   int launch_failures_ = 0;  // of all slots, in a row: a queue's jobs have one cause
   Clock::time_point looked_for_slots_;

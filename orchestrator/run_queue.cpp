@@ -88,6 +88,7 @@ bool Run::Impl::settle_without_worker(const results::AttemptFacts& attempt) {
                                          attempt.attempt.number);
   std::error_code error;
   if (!std::filesystem::exists(directory.folder(), error) && !error) {
+    remove_unfinished_directories(directory);
     results::Batch batch = store_.begin();
     batch.forget_attempt(attempt.attempt);
     batch.commit();

@@ -425,16 +425,22 @@ void Run::Impl::front_changed(SlotState& slot) {
   slot.worker->log_to(front.directory.log());
 }
 
+// Slots that could be had and would have something to do.
+std::int64_t Run::Impl::slots_missing(Clock::time_point now) const {
+  const auto idle = std::count_if(slots_.begin(), slots_.end(), [now](const auto& entry) {
+    const SlotState& slot = entry.second;
+    return slot.given.empty() && slot.ready.empty() && !slot.broken && slot.not_before <= now;
+  });
+  return std::min(static_cast<std::int64_t>(schedule_.waiting()) - idle,
+                  options_.slots - static_cast<std::int64_t>(slots_.size()));
+}
+
 void Run::Impl::acquire_slots() {
   const Clock::time_point now = Clock::now();
-  const auto idle = std::count_if(slots_.begin(), slots_.end(), [](const auto& entry) {
-    return entry.second.given.empty() && entry.second.ready.empty() && !entry.second.broken;
-  });
-  auto missing = static_cast<std::int64_t>(schedule_.waiting()) - idle;
-  if (missing <= 0 || static_cast<std::int64_t>(slots_.size()) >= options_.slots) return;
-  if (now - looked_for_slots_ < std::chrono::milliseconds(200)) return;
+  std::int64_t missing = slots_missing(now);
+  if (missing <= 0 || now - looked_for_slots_ < std::chrono::milliseconds(200)) return;
   looked_for_slots_ = now;
-  while (missing-- > 0 && static_cast<std::int64_t>(slots_.size()) < options_.slots) {
+  while (missing-- > 0) {
     const std::optional<std::string> name = launcher_.acquire_slot();
     if (!name) return;
     add_slot(*name);
@@ -604,7 +610,9 @@ void Run::Impl::close_idle_workers() {
     SlotState& slot = entry->second;
     const bool idle =
         slot.given.empty() && slot.ready.empty() && slot.gone.empty() && (no_more || slot.retired);
-    if (idle && slot.worker && !slot.closing && !slot.end) {
+    // One that takes a single trial and has finished it must go, whatever waits for its slot.
+    const bool spent = slot.given.empty() && !launcher_.workers_stay();
+    if ((idle || spent) && slot.worker && !slot.closing && !slot.end) {
       slot.closing = true;
       slot.asked_at = Clock::now();
       slot.worker->close();

@@ -38,6 +38,7 @@ constexpr std::string_view kLimits[] = {
     "Job limit reached",
     "Too many jobs",
 };
+constexpr std::string_view kPolicies[] = {"error: QOS", "error: Assoc"};
 constexpr std::string_view kSilences[] = {
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -100,20 +101,20 @@ void each_line(std::string_view text, Take take) {
   throw Error(fmt::format("squeue printed '{}', wanted {}", line, kSqueueFormat));
 }
 
-// "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9
-std::vector<std::string> job_ids(std::string_view id, std::string_view line) {
+// "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9; none for an id that no job of petlab has ("12+0").
+std::vector<std::string> job_ids(std::string_view id) {
   const std::size_t bracket = id.find("_[");
   if (bracket == std::string_view::npos) {
     const std::size_t under = std::min(id.find('_'), id.size());
     const bool is_task = under < id.size();
     if (!is_digits(id.substr(0, under)) || (is_task && !is_digits(id.substr(under + 1)))) {
-      not_a_row(line);
+      return {};
     }
     return {std::string(id)};
   }
   const std::string_view array = id.substr(0, bracket);
   std::string_view tasks = id.substr(bracket + 2);
-  if (!is_digits(array) || !tasks.ends_with(']')) not_a_row(line);
+  if (!is_digits(array) || !tasks.ends_with(']')) return {};
   tasks.remove_suffix(1);
   tasks = tasks.substr(0, tasks.find('%'));
   std::vector<std::string> ids;
@@ -124,10 +125,10 @@ std::vector<std::string> job_ids(std::string_view id, std::string_view line) {
     const std::size_t dash = range.find('-');
     std::int64_t from = 0;
     std::int64_t to = 0;
-    if (!parse_whole(range.substr(0, dash), from)) not_a_row(line);
+    if (!parse_whole(range.substr(0, dash), from)) return {};
     to = from;
     if (dash != std::string_view::npos && !parse_whole(range.substr(dash + 1), to)) {
-      not_a_row(line);
+      return {};
     }
     for (std::int64_t task = from; task <= to; ++task)
       ids.push_back(fmt::format("{}_{}", array, task));
@@ -155,21 +156,28 @@ JobPhase job_phase(std::string_view state) {
 
 std::vector<JobRow> parse_squeue(std::string_view text) {
   std::vector<JobRow> rows;
+  bool any_row = false;
+  std::string_view no_row;
   each_line(text, [&](std::string_view line) {
     std::array<std::string_view, 5> fields;
     std::string_view rest = line;
     for (std::size_t field = 0; field + 1 < fields.size(); ++field) {
       const std::size_t bar = rest.find('|');
-      if (bar == std::string_view::npos) not_a_row(line);
+      if (bar == std::string_view::npos) {
+        no_row = line;
+        return;
+      }
       fields[field] = rest.substr(0, bar);
       rest.remove_prefix(bar + 1);
     }
     fields.back() = rest;
-    for (std::string& job : job_ids(fields[0], line)) {
+    any_row = true;
+    for (std::string& job : job_ids(fields[0])) {
       rows.push_back({std::move(job), std::string(fields[1]), std::string(fields[2]),
                       std::string(fields[3]), std::string(fields[4])});
     }
   });
+  if (!any_row && !no_row.empty()) not_a_row(no_row);
   return rows;
 }
 
@@ -186,6 +194,12 @@ std::string parse_submission(std::string_view text) {
 
 Refusal refusal_from(std::string_view error_output) {
   if (contains_any(error_output, kSilences)) return Refusal::silence;
+  // Of a policy sbatch names the limit first; only that on how many jobs there are passes by
+  // itself.
+  if (contains_any(error_output, kPolicies) &&
+      error_output.find("SubmitJob") == std::string_view::npos) {
+    return Refusal::refused;
+  }
   if (contains_any(error_output, kLimits)) return Refusal::limit;
   return Refusal::refused;
 }

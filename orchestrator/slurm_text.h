@@ -33,8 +33,9 @@ struct JobRow {
   bool operator==(const JobRow&) const = default;
 };
 inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%j";
-/// Tasks that share a line ("12_[4-6,9%2]") become a row each. Throws Error naming a line that is
-/// none.
+/// Tasks that share a line ("12_[4-6,9%2]") become a row each. What no job of petlab can be is left
+/// out: a part of a heterogeneous job ("12+0"), the rest of a name with a line break. Throws Error
+/// naming a line where there are lines and none is a row.
 std::vector<JobRow> parse_squeue(std::string_view text);
 
 /// "12" of `sbatch --parsable` ("12" or "12;cluster"). Throws Error for anything else.

@@ -66,3 +66,21 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome NOT IN ('finished', "
                      "'never_started')") == 0);
 }
+
+// A thread that does not end, a device that does not close: nothing is left to do, but to go.
+TEST_CASE("A worker that lingers after its one trial does not keep its slot", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(short_trials(3));
+  sweep.folder.write("worker", R"(#!/bin/sh
+[ "$1" = --describe ] && exit 1
+echo '{"v": 1, "seq": 0, "time": 1.0, "type": "started", "pid": 1}' >>"$1/events.jsonl"
+echo '{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}' >>"$1/events.jsonl"
+exec sleep 1000
+)");
+  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
+  const auto result = sweep.petlab(
+      "run sweep.yaml --fresh-workers --device cpu --slots 1 --grace 100ms --worker ./worker",
+      "timeout 60");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 3);
+}
