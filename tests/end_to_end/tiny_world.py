@@ -153,7 +153,7 @@ class TinyWorld(unittest.TestCase):
         out, err = process.communicate(timeout=timeout)
         # Temporary paths differ from run to run.
         text = [part.decode(errors="backslashreplace").replace(str(self.root), "ROOT")
-                for part in (out, err)]
+                for part in (out or b"", err or b"")]
         return Done(process.returncode, *text)
 
     def petlab(self, *words, **options):
