@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
 
 #include "sweeps/artifact_format.h"
+#include "sweeps/catalog.h"
+#include "sweeps/trial_config.h"
 #include "trainer/artifact/artifact.h"
+#include "trainer/artifact/foreign_module.h"
+#include "trainer/artifact/layered_module.h"
 #include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
 #include "trainer/backbones/safetensors.h"
@@ -185,6 +191,42 @@ std::string byte_vocab(std::string_view more) {
   return json;
 }
 
+/// A shared adapter of 2 layers, d_model 2, bottleneck 1, with masks of layers and of two tasks.
+trainer::Artifact layered_artifact() {
+  trainer::Artifact artifact;
+  artifact.module = metrics::ModuleStorage{metrics::ModuleFamily::adapter, 2,   2, 1, true,
+                                           metrics::MaskKind::learned,     0.5, 2};
+  artifact.values = {{"down.weight", {1, 2}, {1, 2}},
+                     {"down.bias", {1}, {3}},
+                     {"up.weight", {2, 1}, {4, 5}},
+                     {"up.bias", {2}, {6, 7}}};
+  for (const auto& [name, shape] :
+       {std::pair{"down.weight", std::vector<std::int64_t>{2, 1, 2}}, {"up.weight", {2, 2, 1}}}) {
+    artifact.masks.push_back({std::string(name) + ".mask", shape, {1, 0, 0, 1}});
+    artifact.masks.push_back({std::string(name) + ".task_mask", shape, {0, 1, 0, 1}});
+  }
+  for (const std::string task : {"a", "b"}) {
+    artifact.labels[task] = {"no", "yes"};
+    artifact.head.push_back({task + ".dense.weight", {2, 2}, {1, 2, 3, 4}});
+    artifact.head.push_back({task + ".dense.bias", {2}, {5, 6}});
+    artifact.head.push_back({task + ".out_proj.weight", {2, 2}, {7, 8, 9, 10}});
+    artifact.head.push_back({task + ".out_proj.bias", {2}, {11, 12}});
+  }
+  return artifact;
+}
+
+std::string foreign_seed(std::vector<std::string> tasks) {
+  sweeps::TrialConfig config = sweeps::default_config("adapter");
+  config.tasks = std::move(tasks);
+  config.module.bottleneck = 1;
+  config.module.share = true;
+  config.module.mask = metrics::MaskKind::learned;
+  return R"({"name":"a","r":2.5,"flag":true,"known":"x","off":[],"id2label":{"0":"n","1":"y"},)"
+         R"("label2id":{"n":0,"y":1}})"
+         "\x01" +
+         sweeps::to_json(config).dump();
+}
+
 void read_artifact(std::string_view bytes) {
   const bool storage = accepted([&] { sweeps::artifact_storage(bytes, "input"); });
   accepted([&] {
@@ -196,7 +238,7 @@ void read_artifact(std::string_view bytes) {
   });
 }
 
-constexpr std::array<FilesTarget, 8> kTargets{{
+constexpr std::array<FilesTarget, 9> kTargets{{
     {"safetensors", safetensors, [] { return std::vector<std::string>{safetensors_seed()}; }},
     {"torch_file", torch_file,
      [] { return std::vector<std::string>{archive(pickle_seeds().front())}; }},
@@ -223,6 +265,12 @@ constexpr std::array<FilesTarget, 8> kTargets{{
            R"("module":{"family":"lora","d_model":1,"layers":1,"size":4,"share":false,)"
            R"("mask":"none","sparsity_ratio":0.5,"tasks":1},)"
            R"("tensors":[{"name":"v","section":"values","shape":[16]}]})"};
+     }},
+    {"foreign_module", foreign_module,
+     [] {
+       // The artifact has masks of two tasks.
+       return std::vector<std::string>{foreign_seed({"a", "b"}), foreign_seed({"a"}),
+                                       foreign_seed({"b", "c", "a"})};
      }},
     {"data_file", data_file,
      [] {
@@ -310,6 +358,44 @@ void artifact(std::string_view input) {
       std::string(input), {{sweeps::ArtifactSectionKind::values, 512, values},
                            {sweeps::ArtifactSectionKind::masks, 64, masks},
                            {sweeps::ArtifactSectionKind::positions, 64, masks}}));
+}
+
+void foreign_module(std::string_view input) {
+  const auto parts = parts_of(input, 2);
+  accepted([&] {
+    auto config = trainer::ForeignConfig::parse(parts[0], "input");
+    for (const auto& labels :
+         {trainer::labels_of_id2label(config.all()), trainer::labels_of_label2id(config.all())}) {
+      require(labels.size() <= input.size(), "a label is in the file");
+    }
+    config.text("name", "");
+    require(std::isfinite(config.number("r", 1)), "a number is finite");
+    config.flag("flag", false);
+    config.require("known", "x", "why");
+    config.ignore({"id2label", "label2id"});
+    config.refuse_others("why");
+  });
+  // What the artifact says of itself stays; its configuration is the input's.
+  const trainer::Artifact artifact = layered_artifact();
+  sweeps::TrialConfig config;
+  try {
+    config = sweeps::trial_config_from_json(nlohmann::json::parse(parts[1]));
+  } catch (const nlohmann::json::exception&) {
+    return;
+  } catch (const std::invalid_argument&) {
+    return;
+  }
+  for (const std::string& task : config.tasks) {
+    try {
+      const auto module = trainer::layered_module(artifact, config, task);
+      require(config.tasks.size() == 2, "a task that is read has a mask");
+      for (const auto& [name, weight] : module.weights) {
+        require(std::ssize(weight.values) == trainer::elements(weight.shape),
+                "a weight has the values of its shape");
+      }
+    } catch (const trainer::Error&) {
+    }
+  }
 }
 
 void data_file(std::string_view input) {

@@ -26,6 +26,9 @@ void byte_bpe_files(std::string_view input);
 /// config.json of an encoder, and the same text as a shard index.
 void json_files(std::string_view input);
 void artifact(std::string_view input);
+/// Files parted by 0x01: the configuration of another library's module, and that of an artifact
+/// whose module is read layer by layer.
+void foreign_module(std::string_view input);
 /// The first byte chooses format and header.
 void data_file(std::string_view input);
 
