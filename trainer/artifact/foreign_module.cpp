@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sweeps/json_line.h"
 #include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
 
 namespace petlab::trainer {
@@ -66,21 +66,7 @@ ForeignConfig ForeignConfig::read(const std::filesystem::path& file) {
 }
 
 ForeignConfig ForeignConfig::parse(std::string_view text, const std::string& name) {
-  // A value is copied, compared and printed by functions that call themselves at each level.
-  const auto shallow = [&](int depth, json::parse_event_t event, const json&) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens && depth >= sweeps::kMaxJsonDepth) {
-      throw Error(
-          fmt::format("{}: must have at most {} levels of nesting", name, sweeps::kMaxJsonDepth));
-    }
-    return true;
-  };
-  try {
-    return ForeignConfig(name, json::parse(text, shallow));
-  } catch (const json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", name, error.what()));
-  }
+  return ForeignConfig(name, parse_shallow_json(text, name));
 }
 
 const json& ForeignConfig::field(std::string_view key) {

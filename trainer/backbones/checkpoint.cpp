@@ -10,6 +10,7 @@
 
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/backbones/safetensors.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/backbones/torch_file.h"
 #include "trainer/error.h"
 
@@ -69,12 +70,7 @@ std::string modern_name(std::string_view name) {
 
 std::map<std::string, std::string> parse_shard_index(std::string_view text,
                                                      const std::string& file) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file, error.what()));
-  }
+  const nlohmann::json json = parse_shallow_json(text, file);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     throw Error(fmt::format("{}: has no weight_map, wanted an object of tensor: file", file));
   }

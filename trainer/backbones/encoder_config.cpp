@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
 
 namespace petlab::trainer {
@@ -106,12 +107,7 @@ std::int64_t EncoderConfig::parameters() const {
 }
 
 EncoderConfig parse_encoder_config(std::string_view text, const std::string& name) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", name, error.what()));
-  }
+  const Json json = parse_shallow_json(text, name);
   if (!json.is_object()) {
     throw Error(fmt::format("{}: is a JSON {}, wanted an object", name, json.type_name()));
   }

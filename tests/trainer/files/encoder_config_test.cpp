@@ -60,6 +60,8 @@ TEST_CASE("what a configuration may not say is refused by field", "[trainer][fil
   CHECK_THROWS_WITH(parse_encoder_config("[1]", "config.json"),
                     "config.json: is a JSON array, wanted an object");
   CHECK_THROWS_AS(parse_encoder_config("{", "config.json"), Error);
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  CHECK(refused("50265", deep) == "config.json: must have at most 64 levels of nesting");
 }
 
 TEST_CASE("the small encoder's weights are found under its own names", "[trainer][files]") {
