@@ -210,10 +210,9 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
   signals.add(SIGUSR1);
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
-  if (!std::filesystem::exists(request.database)) {
-    tell_of_unknown_attempts(sweep, request, observer);
-  }
+  const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);
+  if (is_new) tell_of_unknown_attempts(sweep, request, observer);
   record(store, request.runs, sweep);
 
   const std::unique_ptr<Launcher> launcher =
