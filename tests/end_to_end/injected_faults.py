@@ -22,7 +22,8 @@ GONE = ("the file was deleted or replaced while it was open; run the same comman
         "everything back, make it anew from the run directories: petlab ingest --rebuild")
 TRIAL = "[0-9a-f]{16}"
 OWNER = "[0-9]+-[0-9]+-[0-9a-f]{8}"
-CHECKPOINTS = {"steps": 4, "checkpoint_every": 2}
+# Long enough that its steps are not all committed at once.
+CHECKPOINTS = {"steps": 4, "step_ms": 20, "checkpoint_every": 2}
 
 
 def fail(calls, path, error, program="petlab", **more):
@@ -77,7 +78,7 @@ class InjectedFaults(ScriptedWorld):
         database = rf"input/output error \(.*\); {BROKEN_DATABASE}"
         self.check_all([
             (fail("pwrite64,write", "*.db-wal", "EIO", after=20), f"DB: cannot commit: {database}"),
-            (fail("fdatasync,fsync", "*.db-wal", "EIO", after=5), f"DB: cannot commit: {database}"),
+            (fail("fdatasync,fsync", "*.db-wal", "EIO", after=3), f"DB: cannot commit: {database}"),
             # Every page from some moment on, the schema's too, which SQLite takes for damage.
             (fail("pread64,read", "*.db*", "EIO", after=20), f"DB: cannot [a-z ]+: {database}"),
             (fail("pread", "*/events.jsonl", "EIO", after=3),
