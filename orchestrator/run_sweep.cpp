@@ -141,16 +141,22 @@ class OwnLock {
 
 // A new database over an old runs folder: the old one was lost, or another is meant.
 void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& request,
-                              RunObserver& observer) {
-  const auto tried =
-      std::count_if(sweep.trials.begin(), sweep.trials.end(), [&](const sweeps::SweepTrial& trial) {
-        return highest_attempt_directory(request.runs, trial.id.value) > 0;
-      });
-  if (tried == 0) return;
+                              const results::Store& store, RunObserver& observer) {
+  // The folders first: a run beside this one claims in the database before it makes a folder.
+  std::vector<std::string> tried;
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    if (highest_attempt_directory(request.runs, trial.id.value) > 0) {
+      tried.push_back(trial.id.value);
+    }
+  }
+  const std::vector<results::TrialFacts> facts = store.read().trial_facts(tried);
+  const auto unknown = std::count_if(facts.begin(), facts.end(),
+                                     [](const auto& trial) { return trial.attempts.empty(); });
+  if (unknown == 0) return;
   observer.note(fmt::format(
       "{} is new, but {} holds attempts at {} of {} trials: these are trained again; to have their "
       "results instead: petlab ingest --db {} --runs {}",
-      request.database.string(), request.runs.string(), tried, sweep.trials.size(),
+      request.database.string(), request.runs.string(), unknown, sweep.trials.size(),
       request.database.string(), request.runs.string()));
 }
 
@@ -212,7 +218,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);
-  if (is_new) tell_of_unknown_attempts(sweep, request, observer);
+  if (is_new) tell_of_unknown_attempts(sweep, request, store, observer);
   record(store, request.runs, sweep);
 
   const std::unique_ptr<Launcher> launcher =
