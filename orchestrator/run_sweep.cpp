@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
+#include <thread>
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/error.h"
@@ -118,6 +120,11 @@ class OwnLock {
   OwnLock(const std::filesystem::path& locks, const std::string& owner,
           const std::filesystem::path& database, const std::string& sweep)
       : lock_(LockFile::try_lock(owner_lock(locks, owner))) {
+    // Others look whether the lock is held by taking it for a moment, also just before we do.
+    for (int tries = 0; !lock_ && tries < 5000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      lock_ = LockFile::try_lock(owner_lock(locks, owner));
+    }
     if (!lock_) throw Error(fmt::format("{}: the lock of a new name is held", owner));
     const HostIdentity here = this_host();
     const nlohmann::ordered_json about = {{"pid", ::getpid()},
