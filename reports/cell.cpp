@@ -290,6 +290,10 @@ void CellMaker::text_cell(Cell& cell, const Trials& trials, const std::string& t
 
 std::optional<double> CellMaker::bls_percent(const Trial& trial) {
   if (const auto given = number_in(field_of(trial, "bls_percent"))) return given;
+  const auto tasks = static_cast<double>(trial.tasks.size());
+  const std::string kind = to_text(field_of(trial, "module_kind"));
+  if (kind == "full_finetuning") return 100 / tasks;  // the backbone once, for all tasks
+  if (kind == "head_only") return 0;                  // heads are not counted
   const auto bits = number_in(field_of(trial, "bls_bits"));
   if (!bits) return std::nullopt;
   const std::string backbone = to_text(field_of(trial, "backbone"));
@@ -305,7 +309,7 @@ std::optional<double> CellMaker::bls_percent(const Trial& trial) {
                                  backbone));
     return std::nullopt;
   }
-  return metrics::bls_percent(*bits, parameters) / static_cast<double>(trial.tasks.size());
+  return metrics::bls_percent(*bits, parameters) / tasks;
 }
 
 void CellMaker::describe_trials(Cell& cell, const Trials& used) const {

@@ -279,6 +279,22 @@ table:
   CHECK(row[4].text == "50/3200/none, 70/3200/none");
 }
 
+TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
+  DataMaker make;
+  const std::size_t full = make.trial("full", 1, "x");
+  make.data.trials[full].fields["module_kind"] = "full_finetuning";
+  make.data.trials[full].tasks = {"x", "y", "z", "w"};
+  make.data.trials[make.trial("head", 1, "x")].fields["module_kind"] = "head_only";
+  const Table table = make_table(
+      definition("table:\n"
+                 "  rows: [{key: f, where: {variant: full}}, {key: h, where: {variant: head}}]\n"
+                 "  columns: [{key: p, value: bls_percent}]\n"),
+      make.data, {});
+  CHECK(*table.cells[0][0].mean == 25);  // the backbone once, for four tasks
+  CHECK(*table.cells[1][0].mean == 0);
+  CHECK(table.notes.empty());
+}
+
 TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to do", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
