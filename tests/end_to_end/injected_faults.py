@@ -182,7 +182,7 @@ class InjectedFaults(ScriptedWorld):
         os.close(writing)
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
             "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
-        self.interrupt(process, times=2)
+        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
         self.until(lambda: self.outcomes() == {"stopped": 1})
         os.close(reading)  # what was still to be said is for nobody
         self.assertEqual(process.wait(30), 3)

@@ -6,28 +6,32 @@ usage: interrupts.py FOLDER_OF_PROGRAMS; trains with the scripted worker of test
 import os
 import signal
 import subprocess
+import time
 
 import tiny_world
-from scripted_world import METRICS, ScriptedWorld
+from scripted_world import HEARD, METRICS, ScriptedWorld
 
-LONG = {"steps": 100, "step_ms": 15, "checkpoint_every": 5}
 WAITS = "interrupted: the same command goes on where this stopped\n"
 
 
 class Interrupts(ScriptedWorld):
     def setUp(self):
         super().setUp()
-        self.write_sweep(LONG, LONG, {}, {})
+        self.gate = self.root / "gate"
+        waits = {"steps": 12, "checkpoint_every": 5, "gate": str(self.gate)}
+        self.write_sweep(waits, waits, {}, {})
 
     def started(self, *words, slots=2, **options):
-        """A run of which two trials have written a checkpoint."""
+        """A run whose trials, one a slot, have written a checkpoint and wait for the gate."""
+        self.gate.unlink(missing_ok=True)
         process = self.start_scripted(*words, slots=slots, **options)
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
-            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"] >= 2)
+            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"] == slots)
         return process
 
     def goes_on(self, attempts):
         """The same command completes the sweep, with the results of an undisturbed run."""
+        self.gate.touch()
         done = self.run_scripted()
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts")[0]["n"], attempts)
@@ -37,6 +41,7 @@ class Interrupts(ScriptedWorld):
     def test_ctrl_c_once_finishes_what_runs(self):
         process = self.started()
         self.interrupt(process)
+        self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertIn("\nfinishing the running trials; again: checkpoint and stop; a third time: "
@@ -76,6 +81,8 @@ class Interrupts(ScriptedWorld):
         process = self.started(stdin=follower, start_new_session=True, preexec_fn=lambda: take(0))
         os.close(follower)
         os.write(leader, b"\x03")
+        self.until(lambda: HEARD[0] in self.said(process))
+        self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"finished": 2})
@@ -97,17 +104,19 @@ class Interrupts(ScriptedWorld):
                 self.assertIn(": asked to finish the running trials and end\n", stopped.out)
                 if order == "stop first":
                     self.interrupt(process)
+                # Time for what comes second to do harm.
+                time.sleep(0.2)
+                self.gate.touch()
                 done = self.end(process)
                 self.assertEqual(done.code, 3, done)
                 self.assertEqual(self.outcomes(), {"finished": 2})
         self.goes_on(attempts=4)
 
     def test_ctrl_c_when_all_is_done_leaves_exit_code_0(self):
-        self.write_sweep({"steps": 40, "step_ms": 20, "checkpoint_every": 1})
-        process = self.start_scripted(slots=1)
-        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
-            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
+        self.write_sweep({"checkpoint_every": 1, "gate": str(self.gate)})
+        process = self.started(slots=1)
         self.interrupt(process)
+        self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 0, done)
 

@@ -4,13 +4,17 @@
 of tests/support/fault_shim.cpp.
 """
 import json
+import pathlib
 import signal
+import tempfile
 import time
 
 from tiny_world import PROGRAMS, SWEEP, TinyWorld
 
 WORKER = PROGRAMS / "scripted-worker"
 METRICS = "SELECT trial_id, step, split, task, name, value FROM results ORDER BY 1, 2, 3, 4, 5"
+# What `petlab run` says to the first Ctrl-C, and to the second.
+HEARD = ("finishing the running trials;", "stopping at a checkpoint;")
 
 
 class ScriptedWorld(TinyWorld):
@@ -42,10 +46,27 @@ class ScriptedWorld(TinyWorld):
 
     def start_scripted(self, *words, faults="", slots=2, **options):
         self.faults = faults
+        # A file, so that what it says can be looked at while it runs.
+        handle, said = tempfile.mkstemp(dir=self.root, prefix="said-")
         try:
-            return self.start(*self.run_words(*words, slots=slots), **options)
+            with open(handle, "wb") as stderr:
+                options = {"stderr": stderr} | options
+                process = self.start(*self.run_words(*words, slots=slots), **options)
+            if options["stderr"] is stderr:
+                process.said = pathlib.Path(said)
+            return process
         finally:
             self.faults = ""
+
+    def end(self, process, timeout=120):
+        done = super().end(process, timeout)
+        if hasattr(process, "said"):
+            done.err = self.said(process)
+        return done
+
+    def said(self, process):
+        text = process.said.read_text(errors="backslashreplace")
+        return text.replace(str(self.root), "ROOT")
 
     def until(self, condition, seconds=30):
         """Waits for the condition's truth, and returns it."""
@@ -67,7 +88,10 @@ class ScriptedWorld(TinyWorld):
         self.assertEqual(done.code, 0, done)
         return self.query(METRICS, "undisturbed.db")
 
-    def interrupt(self, process, times=1, number=signal.SIGINT):
-        for _ in range(times):
-            process.send_signal(number)
-            time.sleep(0.1)
+    def interrupt(self, process, times=1):
+        """Ctrl-C so often, each when the one before was heard."""
+        for word in [*HEARD, None][:times]:
+            before = self.said(process).count(word) if word else 0
+            process.send_signal(signal.SIGINT)
+            if word:
+                self.until(lambda: self.said(process).count(word) > before)

@@ -5,6 +5,7 @@ usage: worker_page.py FOLDER_OF_PROGRAMS
 """
 import pathlib
 import re
+import signal
 
 import tiny_world
 from scripted_world import METRICS, ScriptedWorld
@@ -36,9 +37,9 @@ class WorkerPage(ScriptedWorld):
     def test_it_stops_at_a_checkpoint_and_goes_on_from_there(self):
         self.write_sweep({"steps": 2500})
         process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", "./line.py")
-        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
-            "SELECT count(*) AS n FROM attempts WHERE checkpoint_step > 0")[0]["n"])
-        self.interrupt(process, times=2)
+        self.until(lambda: any(event["type"] == "checkpoint" for folder in self.attempt_folders()
+                               for event in self.events(folder)))
+        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
         self.assertEqual(self.outcomes(), {"stopped": 1})

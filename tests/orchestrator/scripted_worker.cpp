@@ -4,13 +4,14 @@
 //   user.steps (4), user.step_ms (0), user.load_ms (0)   how long it takes
 //   user.checkpoint_every (0: never)                     a checkpoint each so many steps
 //   user.validate_every (0: never)                       accuracy on validation each so many steps
+//   user.gate (none)                                     a file without which it does not go on
+//                                                        from its first checkpoint, or first step
 //   user.behaviour (finish)                              see kBehaviours; where it happens:
 //   user.phase (training)                                begin, loading, training, checkpointing,
 //   end user.attempts (1)                                    only attempts up to this number
 //   misbehave
 //   user.gpu_mib (0: none)                               memory that it takes of its GPU, half of
-//   it
-//                                                        when it loads, all of it from the first
+//                                                        it when it loads, all of it from the first
 //                                                        step
 //
 // Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py), in the folder
@@ -166,6 +167,7 @@ struct Script {
     gpu_mib = user.value("gpu_mib", std::int64_t{0});
     step_ms = user.value("step_ms", 0.0);
     load_ms = user.value("load_ms", 0.0);
+    gate = user.value("gate", "");
     behaviour = user.value("behaviour", "finish");
     phase = user.value("phase", "training");
     attempts = user.value("attempts", std::int64_t{1});
@@ -173,7 +175,7 @@ struct Script {
   bool misbehaves(const char* name) const { return attempt <= attempts && behaviour == name; }
   std::int64_t attempt, steps, checkpoint_every, metrics, attempts, gpu_mib, validate_every;
   double step_ms, load_ms;
-  std::string behaviour, phase;
+  std::string behaviour, gate, phase;
 };
 
 void hang() {
@@ -318,6 +320,10 @@ void train(const TrialDirectory& directory) {
       if ((due && step < script.steps) || (stop_asked != 0 && script.checkpoint_every > 0)) {
         write_checkpoint(directory, events, script, step, state);
         named("w:training");
+      }
+      while (!script.gate.empty() && step >= script.checkpoint_every && stop_asked == 0 &&
+             !fs::exists(script.gate)) {
+        pause_ms(5);
       }
       if (stop_asked != 0) throw Stopped{};
     }
