@@ -13,11 +13,11 @@
 namespace petlab::cli {
 
 /// `petlab run` on a terminal: the picture of the run, drawn in place; notes stay above it. At the
-/// end all failures are printed, and the summary.
+/// end all failures are printed, and the summary. Nothing waits for a terminal that is stopped.
 class LiveRun : public orchestrator::RunObserver {
  public:
-  /// Draws on `fd`.
-  explicit LiveRun(int fd) : screen_(fd) {}
+  /// Draws on the terminal that `out` writes to.
+  explicit LiveRun(PatientWriter& out) : screen_(out) {}
   ~LiveRun() override;
 
   void status(const orchestrator::RunStatus& status) override;

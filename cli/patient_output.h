@@ -1,25 +1,25 @@
 #pragma once
 
-#include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <streambuf>
-#include <string>
+
+#include "cli/patient_writer.h"
 
 namespace petlab::cli {
 
-/// As long as it lives, what is written to a stream of this process never waits for its reader: a
-/// pipe that nobody reads, a terminal that was stopped (Ctrl-S). What cannot be written now is kept
-/// and written with what comes later; the destructor waits for the rest. A stream other than
-/// std::cout and std::cerr is left as it is.
+/// As long as it lives, what is written to a stream of this process never waits for its reader.
+/// What cannot be written now is written with what comes later; the destructor waits for the rest,
+/// as PatientWriter::finish() does. A stream other than std::cout and std::cerr is left as it is.
 class PatientOutput : public std::streambuf {
  public:
-  /// More is not kept: lines are left out then, and their number is told.
-  static constexpr std::size_t kMostKept = std::size_t{16} << 20;
-
   explicit PatientOutput(std::ostream& stream);
   ~PatientOutput() override;
   PatientOutput(const PatientOutput&) = delete;
   PatientOutput& operator=(const PatientOutput&) = delete;
+
+  /// What the stream writes with; nullptr where it was left as it is.
+  PatientWriter* writer() { return writer_ ? &*writer_ : nullptr; }
 
  protected:
   int overflow(int character) override;
@@ -27,13 +27,9 @@ class PatientOutput : public std::streambuf {
   int sync() override;
 
  private:
-  void keep(const char* text, std::size_t size);
-  void write_kept(bool wait);
   std::ostream& stream_;
   std::streambuf* former_ = nullptr;
-  int fd_ = -1;
-  std::string kept_;
-  std::size_t left_out_ = 0;  // lines
+  std::optional<PatientWriter> writer_;
 };
 
 }  // namespace petlab::cli

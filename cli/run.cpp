@@ -1,7 +1,6 @@
 #include "cli/run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -61,7 +60,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
 int run(const Arguments& arguments, Streams streams) {
   // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
   const PatientOutput out(streams.out);
-  const PatientOutput err(streams.err);
+  PatientOutput err(streams.err);
   const sweeps::Environment environment = sweeps::process_environment();
   orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
   const sweeps::Locations locations = sweeps::find_locations(environment);
@@ -112,9 +111,9 @@ int run(const Arguments& arguments, Streams streams) {
     JsonLines lines(streams.out);
     result = orchestrator::run_sweep(sweep, locations, environment, request, lines);
     lines.end(result);
-  } else if (!arguments.quiet &&
-             Screen::can_draw(STDERR_FILENO, environment("TERM").value_or(""))) {
-    LiveRun live(STDERR_FILENO);
+  } else if (!arguments.quiet && err.writer() != nullptr &&
+             Screen::can_draw(err.writer()->fd(), environment("TERM").value_or(""))) {
+    LiveRun live(*err.writer());
     result = orchestrator::run_sweep(sweep, locations, environment, request, live);
   } else {
     orchestrator::ProgressLine progress(streams.err, arguments.quiet);

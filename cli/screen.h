@@ -3,14 +3,18 @@
 #include <string>
 #include <vector>
 
+#include "cli/patient_writer.h"
+
 namespace petlab::cli {
 
 /// Lines at the end of a terminal's output that are drawn again and again in their place. Each
-/// picture is one write, so nothing flickers. Uses ANSI escape codes that every terminal but `dumb`
-/// knows.
+/// picture is one write, so nothing flickers. A terminal that is stopped (Ctrl-S) or slow is not
+/// waited for: lines that stay are kept, pictures that it cannot take are left out. Uses ANSI
+/// escape codes that every terminal but `dumb` knows.
 class Screen {
  public:
-  explicit Screen(int fd) : fd_(fd) {}
+  /// `out` writes to a terminal, and lives longer.
+  explicit Screen(PatientWriter& out) : out_(out) {}
   ~Screen() { leave(); }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -35,8 +39,7 @@ class Screen {
 
  private:
   std::string to_first_line() const;
-  void write(const std::string& bytes);
-  int fd_;
+  PatientWriter& out_;
   std::vector<std::string> shown_;
   Size shown_at_;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <stdexcept>
 
 #include "cli/live_view.h"
+#include "cli/patient_output.h"
 #include "cli/running_json.h"
 #include "cli/screen.h"
 #include "cli/trial_arguments.h"
@@ -256,13 +256,13 @@ volatile sig_atomic_t ended = 0;
 void on_end(int) { ended = 1; }
 void on_resize(int) {}
 
-int watch(Observer& observer, int fd) {
+int watch(Observer& observer, PatientWriter& out) {
   struct sigaction action {};
   action.sa_handler = on_end;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
   action.sa_handler = on_resize;  // ends the pause
   ::sigaction(SIGWINCH, &action, nullptr);
-  Screen screen(fd);
+  Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
   bool went_on = false;
   while (ended == 0) {
@@ -286,12 +286,14 @@ int watch(Observer& observer, int fd) {
 int status(const Arguments& arguments, Streams streams) {
   Observer observer(arguments);
   if (arguments.watch) {
+    PatientOutput out(streams.out);
     const char* term = std::getenv("TERM");
-    if (arguments.json || !Screen::can_draw(STDOUT_FILENO, term == nullptr ? "" : term)) {
+    if (arguments.json || out.writer() == nullptr ||
+        !Screen::can_draw(out.writer()->fd(), term == nullptr ? "" : term)) {
       throw std::invalid_argument(arguments.json ? "--watch and --json are given, want one of them"
                                                  : "--watch needs a terminal");
     }
-    return watch(observer, STDOUT_FILENO);
+    return watch(observer, *out.writer());
   }
   const Snapshot& snapshot = observer.look();
   if (arguments.json) {

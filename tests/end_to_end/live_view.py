@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """petlab run and petlab status on a terminal. usage: live_view.py FOLDER_OF_PROGRAMS"""
 import json
+import os
 import re
+import select
+import signal
+import termios
 
 import tiny_world
+from scripted_world import HEARD, ScriptedWorld
 from terminal import Terminal
-from tiny_world import TinyWorld
 
 SWEEP = """sweep: live
 base:
@@ -17,7 +21,7 @@ variants:
 """
 
 
-class LiveView(TinyWorld):
+class LiveView(ScriptedWorld):
     def write_sweep(self, variants):
         self.write("sweep.yaml", SWEEP + "".join(f"  {line}\n" for line in variants))
 
@@ -77,6 +81,48 @@ class LiveView(TinyWorld):
         self.assertIn("    about to crash in training", end)
         self.assertRegex("\n".join(end), r"0 of 3 done, 0 running, 1 failed")
         self.assertEqual(end[-2:], ["interrupted: the same command goes on where this stopped", ""])
+
+    def gated(self, variant, seed):
+        """A variant whose trial waits after its first step, and the file that it waits for."""
+        gate = self.root / f"gate-{variant}"
+        return gate, (f"{variant}: {{seed: {seed}, user.steps: 4, user.step_ms: 0, "
+                      f"user.gate: '{gate}'}}")
+
+    def waiting(self, run, trials):
+        run.until(lambda shown: sum(" training " in line and " 1/4 " in line
+                                    for line in shown) == trials)
+
+    def test_a_stopped_terminal_holds_nothing_up(self):
+        (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)
+        self.write_sweep(one + two)
+        run = self.terminal(*self.run_words())
+        self.waiting(run, 2)
+        run.flow(termios.TCOOFF)
+        # It has something to say, which a terminal that is stopped does not take.
+        os.kill(run.pid, signal.SIGINT)
+        first.touch()
+        self.until(lambda: self.outcomes() == {"finished": 1, "open": 1})
+        while run.fd in select.select([run.fd], [], [], 0)[0]:
+            run.read(0)
+        self.assertNotIn(HEARD[0], "\n".join(run.screen.shown()))
+        run.flow(termios.TCOON)
+        run.until(lambda shown: any(line.startswith(HEARD[0]) for line in shown) and
+                  shown[-1].startswith("1 of 2 done, 1 running"))
+        second.touch()
+        self.assertEqual(run.wait(), 0)
+        self.assertFalse(run.screen.wrapped)
+
+    def test_a_terminal_that_stays_stopped_does_not_keep_the_run_from_its_end(self):
+        gate, *one = self.gated("only", 1)
+        self.write_sweep(one)
+        run = self.terminal(*self.run_words())
+        self.waiting(run, 1)
+        run.flow(termios.TCOOFF)
+        os.kill(run.pid, signal.SIGINT)
+        gate.touch()
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(self.outcomes(), {"finished": 1})
+        self.assertNotIn(HEARD[0], "\n".join(run.screen.shown()))
 
     def test_a_watch_ends_with_the_run_that_it_watches(self):
         self.write_sweep(["only: {seed: 1, user.steps: 60}"])

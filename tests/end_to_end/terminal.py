@@ -142,6 +142,14 @@ class Terminal:
             os.close(self.fd)
         return self.status
 
+    def flow(self, action):
+        """TCOOFF: output stops, as by Ctrl-S, but at once; TCOON: it goes on."""
+        fd = os.open(f"/proc/{self.pid}/fd/0", os.O_RDWR | os.O_NOCTTY)
+        try:
+            termios.tcflow(fd, action)
+        finally:
+            os.close(fd)
+
     def press(self, keys):
         os.write(self.fd, keys)
 
