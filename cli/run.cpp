@@ -187,10 +187,13 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
                  "local: on this machine; slurm: a job of Slurm for each trial (default: local)")
       ->check(CLI::IsMember({"local", "slurm"}));
   add_slurm_options(app, *arguments);
-  app.add_flag("--quiet", arguments->quiet, "print failures only");
+  app.add_flag("--quiet", arguments->quiet, "print failures and notes only; not with --json");
   app.add_flag("--json", arguments->json,
                "print a JSON object a line: status, trial_over, note, end");
   return [arguments, streams, &app] {
+    if (arguments->quiet && arguments->json) {
+      throw std::invalid_argument("--quiet and --json are given, want one of them");
+    }
     if (arguments->launcher != "slurm") {
       for (const CLI::Option* option : app.get_options()) {
         if (option->count() > 0 && option->get_name().starts_with("--slurm-")) {
