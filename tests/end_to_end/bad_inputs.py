@@ -62,13 +62,7 @@ class BadInputs(TinyWorld):
                    mend)
 
     def test_a_score_that_is_no_number(self):
-        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
-                                                                         "score: grade")
-                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1", "pearson")
-                   .replace("[accuracy]", "[pearson]"))
-        for part in ("train", "dev", "test"):
-            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
-                f"{i * 0.5}\tthe film is {'very ' * (i % 4)}good\n" for i in range(12)))
+        self.write_grades()
         mend = self.mend_file("grades-test.tsv")
         self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
         self.use_task("grades.yaml")

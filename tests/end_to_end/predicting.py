@@ -11,7 +11,7 @@ import struct
 import zlib
 
 import tiny_world
-from tiny_world import CONFIG, TASK, TRAINER, WORDS, TinyWorld
+from tiny_world import CONFIG, TASK, TRAINER, TinyWorld
 
 GOLDEN = pathlib.Path(os.environ.get(
     "PETLAB_GOLDEN_DIR", pathlib.Path(__file__).resolve().parents[3] / "shared/golden"))
@@ -57,15 +57,7 @@ def write_safetensors(file, tensors):
 class Predicting(TinyWorld):
     def setUp(self):
         super().setUp()
-        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
-                                                                         "score: grade")
-                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1",
-                                                                  "pearson, spearman")
-                   .replace("[accuracy]", "[pearson]"))
-        for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
-            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
-                f"{(i * 7 + rows) % 11 / 4}\tthe film is " + " ".join(
-                    ["good"] * ((i * 7 + rows) % 11) + [WORDS[i % 9]]) + "\n" for i in range(rows)))
+        self.write_grades()
 
     def train(self, text):
         """The folder of each trial's attempt."""

@@ -32,6 +32,10 @@ labels: [poor, fine]
 metrics: [accuracy, f1]
 select_by: [accuracy]
 """
+# A score in place of the label.
+GRADES = TASK.replace("films", "grades").replace("label: label", "score: grade").replace(
+    "labels: [poor, fine]\n", "").replace("[accuracy, f1]", "[pearson, spearman]").replace(
+    "[accuracy]", "[pearson]")
 SWEEP = """sweep: tiny
 base:
   backbone: ./tiny
@@ -124,6 +128,17 @@ class TinyWorld(unittest.TestCase):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return file
+
+    def write_grades(self):
+        """A task with scores to predict, grades.yaml."""
+        self.write("grades.yaml", GRADES)
+        for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
+            text = "grade\tsentence\n"
+            for i in range(rows):
+                good = (i * 7 + rows) % 11
+                words = ["good"] * good + [WORDS[i % 9]]
+                text += f"{good / 4}\tthe film is {' '.join(words)}\n"
+            self.write(f"grades-{part}.tsv", text)
 
     def environment(self):
         inherited = {name: value for name, value in os.environ.items()

@@ -10,7 +10,7 @@ import struct
 import time
 
 import tiny_world
-from tiny_world import SWEEP, TASK, TRAINER, VARIANTS, WORDS, TinyWorld
+from tiny_world import SWEEP, TRAINER, VARIANTS, TinyWorld
 
 METRICS = ("SELECT trial_id, step, split, task, name, value FROM results "
            "ORDER BY 1, 2, 3, 4, 5")
@@ -25,15 +25,7 @@ grid:
 class Training(TinyWorld):
     def setUp(self):
         super().setUp()
-        self.write("grades.yaml", TASK.replace("films", "grades").replace("label: label",
-                                                                         "score: grade")
-                   .replace("labels: [poor, fine]\n", "").replace("accuracy, f1",
-                                                                  "pearson, spearman")
-                   .replace("[accuracy]", "[pearson]"))
-        for part, rows in (("train", 40), ("dev", 12), ("test", 9)):
-            self.write(f"grades-{part}.tsv", "grade\tsentence\n" + "".join(
-                f"{(i * 7 + rows) % 11 / 4}\tthe film is " + " ".join(
-                    ["good"] * ((i * 7 + rows) % 11) + [WORDS[i % 9]]) + "\n" for i in range(rows)))
+        self.write_grades()
         self.write("sweep.yaml", SWEEP.replace("  task: films.yaml\n", "") + TRIALS)
 
     def train(self, where):
