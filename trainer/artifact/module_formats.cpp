@@ -5,6 +5,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "sweeps/artifact_format.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/error.h"
 
@@ -17,18 +18,6 @@ constexpr std::array kFormats{
     ModuleFormat{"adapterhub", "Pfeiffer adapters as AdapterHub's library adapters keeps them",
                  metrics::ModuleFamily::adapter, adapterhub_files, read_adapterhub},
 };
-
-std::string_view name_of(metrics::ModuleFamily family) {
-  switch (family) {
-    case metrics::ModuleFamily::adapter:
-      return "adapter";
-    case metrics::ModuleFamily::lora:
-      return "lora";
-    case metrics::ModuleFamily::prefix:
-      return "prefix";
-  }
-  throw std::logic_error("a family without a name");
-}
 
 }  // namespace
 
@@ -56,9 +45,9 @@ const ModuleFormat& module_format(std::string_view name) {
 std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredModule& module,
                                      const EncoderConfig& config, const std::string& backbone) {
   if (module.family != format.family) {
-    throw std::invalid_argument(
-        fmt::format("the artifact's module.kind is {}, must be {}: {} is {}",
-                    name_of(module.family), name_of(format.family), format.name, format.help));
+    throw std::invalid_argument(fmt::format(
+        "the artifact's module.kind is {}, must be {}: {} is {}", sweeps::to_string(module.family),
+        sweeps::to_string(format.family), format.name, format.help));
   }
   if (module.d_model != config.d_model || module.layers != config.num_layers) {
     throw Error(fmt::format("{}: the backbone has {} layers of {}, must have the module's {} of {}",
