@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
-#include <stdexcept>
 
 #include "cli/sweep_arguments.h"
 #include "orchestrator/run_sweep.h"
@@ -112,16 +111,9 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
     const sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
-    std::filesystem::path worker;
-    try {
-      worker = worker_program(*arguments, environment);
-    } catch (const std::invalid_argument&) {
-      // A plan needs no worker; only what is stale for its numerics is not known without.
-      if (!arguments->worker.empty()) throw;
-    }
-    const std::vector<orchestrator::TrialPlan> plans =
-        orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
-                                 arguments->runs_path(), worker, arguments->retries);
+    const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
+        sweep, locations, arguments->database_path(), arguments->runs_path(),
+        worker_if_any(arguments->worker, environment), arguments->retries);
     (arguments->json ? print_json : print_text)(streams.out, sweep, plans, *arguments);
     return static_cast<int>(kDone);
   };

@@ -68,7 +68,7 @@ int run(const Arguments& arguments, Streams streams) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
   request.runs = arguments.runs_path();
-  request.worker = worker_program(arguments, environment);
+  request.worker = worker_program(arguments.worker, environment);
   request.slots = arguments.slots;
   if (arguments.launcher == "slurm") {
     if (arguments.device != "auto" || arguments.pack > 1 || arguments.trial_memory > 0) {

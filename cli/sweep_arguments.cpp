@@ -26,10 +26,10 @@ void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
                  "the program that trains (default: petlab-trainer beside this program)");
 }
 
-std::filesystem::path worker_program(const SweepArguments& arguments,
+std::filesystem::path worker_program(const std::string& named,
                                      const sweeps::Environment& environment) {
   const std::string search_path = environment("PATH").value_or("");
-  if (!arguments.worker.empty()) return orchestrator::find_worker(arguments.worker, search_path);
+  if (!named.empty()) return orchestrator::find_worker(named, search_path);
   std::error_code error;
   const std::filesystem::path beside =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "petlab-trainer";
@@ -39,8 +39,17 @@ std::filesystem::path worker_program(const SweepArguments& arguments,
   } catch (const std::invalid_argument&) {
     throw std::invalid_argument(
         "petlab-trainer is neither beside petlab nor on PATH (it is built where LibTorch is "
-        "found): "
-        "--worker names another worker");
+        "found): --worker names another worker");
+  }
+}
+
+std::filesystem::path worker_if_any(const std::string& named,
+                                    const sweeps::Environment& environment) {
+  try {
+    return worker_program(named, environment);
+  } catch (const std::invalid_argument&) {
+    if (!named.empty()) throw;
+    return {};
   }
 }
 

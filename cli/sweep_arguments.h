@@ -28,7 +28,11 @@ void add_sweep_arguments(CLI::App& app, SweepArguments& arguments);
 
 /// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
 /// std::invalid_argument where it is not there or may not be executed.
-std::filesystem::path worker_program(const SweepArguments& arguments,
+std::filesystem::path worker_program(const std::string& named,
                                      const sweeps::Environment& environment);
+/// For what needs no worker, where only what is stale for its numerics is not known without: the
+/// same, and empty where the user named none and there is none.
+std::filesystem::path worker_if_any(const std::string& named,
+                                    const sweeps::Environment& environment);
 
 }  // namespace petlab::cli

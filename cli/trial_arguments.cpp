@@ -34,16 +34,8 @@ void add_worker_argument(CLI::App& app, StoredArguments& arguments) {
 
 orchestrator::Today today(const StoredArguments& arguments, const std::filesystem::path& runs) {
   const sweeps::Environment environment = sweeps::process_environment();
-  SweepArguments named;
-  named.worker = arguments.worker;
-  std::filesystem::path worker;
-  try {
-    worker = worker_program(named, environment);
-  } catch (const std::invalid_argument&) {
-    // Without one only what is stale for its numerics is not known.
-    if (!arguments.worker.empty()) throw;
-  }
-  return {runs, worker, sweeps::find_locations(environment).cache()};
+  return {runs, worker_if_any(arguments.worker, environment),
+          sweeps::find_locations(environment).cache()};
 }
 
 void add_file_argument(CLI::App& app, StoredArguments& arguments) {
