@@ -8,13 +8,13 @@
 #include <ctime>
 #include <memory>
 #include <ostream>
-#include <sstream>
 
 #include "cli/trial_arguments.h"
 #include "orchestrator/control.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/progress_line.h"
 #include "orchestrator/today.h"
+#include "reports/text.h"
 
 namespace petlab::cli {
 namespace {
@@ -28,6 +28,11 @@ std::string time_text(double seconds) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
 }
 
+// What workers say may hold anything.
+std::string one_line(const std::string& text) {
+  return fmt::format("{}", fmt::join(reports::printable_lines(text), " "));
+}
+
 void print_attempt(std::ostream& out, const results::TrialFacts& facts,
                    const results::AttemptFacts& attempt) {
   out << fmt::format("attempt {}: {}", attempt.attempt.number, to_string(attempt.outcome));
@@ -36,7 +41,7 @@ void print_attempt(std::ostream& out, const results::TrialFacts& facts,
   }
   if (facts.result_attempt == attempt.attempt.number) out << " (the result)";
   out << "\n";
-  if (!attempt.reason.empty()) out << "    why: " << attempt.reason << "\n";
+  if (!attempt.reason.empty()) out << "    why: " << one_line(attempt.reason) << "\n";
   if (!attempt.kind.empty()) out << "    kind: " << attempt.kind << "\n";
   out << fmt::format("    begun {} on {} ({}) for sweep {}\n", time_text(attempt.begun.time),
                      attempt.begun.host, attempt.begun.device, attempt.begun.sweep);
@@ -53,8 +58,9 @@ void print_attempt(std::ostream& out, const results::TrialFacts& facts,
   if (!attempt.note.empty()) out << "    note: " << attempt.note << "\n";
   if (!attempt.log_tail.empty()) {
     out << "    last lines of its log:\n";
-    std::istringstream lines(attempt.log_tail);
-    for (std::string line; std::getline(lines, line);) out << "      " << line << "\n";
+    for (const std::string& line : reports::printable_lines(attempt.log_tail)) {
+      out << "      " << line << "\n";
+    }
   }
 }
 
@@ -87,7 +93,7 @@ int explain(const Arguments& arguments, Streams streams) {
   if (!members.empty()) streams.out << "sweep: " << members << "\n";
   today(arguments, runs).put_into(context, facts);
   const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context);
-  streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), plan.why);
+  streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), one_line(plan.why));
   if (facts.retried_after > 0) {
     streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);
   }

@@ -12,16 +12,6 @@ namespace {
 // At the end of a run more is of no use: petlab status and petlab explain tell all.
 constexpr std::size_t kMostFailures = 20;
 
-std::vector<std::string> printable_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(reports::printable(std::string_view(text).substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 void print(std::ostream& out, const nlohmann::ordered_json& line) {
   out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
@@ -52,7 +42,7 @@ void LiveRun::trial_over(const std::string& trial_id, sweeps::TrialState state,
 }
 
 void LiveRun::note(const std::string& line) {
-  screen_.print(printable_lines(line));
+  screen_.print(reports::printable_lines(line));
   show();
 }
 

@@ -147,16 +147,10 @@ std::vector<std::string> draw_failure(const LiveFailure& failure, int width) {
   lines.push_back(cut(reports::printable(fmt::format("{} {}: {}", failure.trial_id.substr(0, 8),
                                                      failure.state, reason)),
                       width));
-  std::vector<std::string> log;
-  for (std::size_t begin = 0; begin < failure.last_lines.size();) {
-    const std::size_t end =
-        std::min(failure.last_lines.find('\n', begin), failure.last_lines.size());
-    log.push_back(failure.last_lines.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string> log = reports::printable_lines(failure.last_lines);
   const std::size_t first = log.size() - std::min(log.size(), kLogLines);
   for (std::size_t line = first; line < log.size(); ++line) {
-    lines.push_back(cut("    " + reports::printable(log[line]), width));
+    lines.push_back(cut("    " + log[line], width));
   }
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace petlab::reports {
@@ -76,6 +77,16 @@ std::string printable(std::string_view text) {
     made.append(bytes, static_cast<std::size_t>(length));
   });
   return made;
+}
+
+std::vector<std::string> printable_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(printable(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 std::string number_text(double number, std::optional<int> digits) {

@@ -138,6 +138,9 @@ class LiveView(ScriptedWorld):
         run = self.terminal(*self.run_words("--retries", "0"))
         self.assertEqual(run.wait(), 1)
         self.assertIn("    red \ufffd[31m text", run.screen.shown())
+        trial, = self.query("SELECT trial_id FROM trials")
+        told = self.petlab("explain", trial["trial_id"], "--db", "sweep.db")
+        self.assertIn("\n      red \ufffd[31m text\n", told.out)
 
     def test_plain_lines_where_there_is_no_terminal(self):
         self.write_sweep(["only: {seed: 1, user.steps: 2}"])

@@ -19,6 +19,8 @@ TEST_CASE("Invalid UTF-8 and control characters never reach the output", "[repor
   CHECK(printable("a\nb") ==
         "a\xEF\xBF\xBD"
         "b");
+  CHECK(printable_lines("a\x1b\n\nb\n") == std::vector<std::string>{"a\xEF\xBF\xBD", "", "b"});
+  CHECK(printable_lines("").empty());
   CHECK(printable("\xff") == "\xEF\xBF\xBD");
   CHECK(printable("表") == "表");
 }
