@@ -228,8 +228,13 @@ Configuration configuration_of(const Options& options) {
     require_active(module, configuration.trial);
     configuration.folder = std::filesystem::current_path();
   } else {
-    configuration.trial = sweeps::trial_config_from_json(read_configuration_file(options.file));
-    require_module(configuration.trial);
+    const nlohmann::json fields = read_configuration_file(options.file);
+    try {
+      configuration.trial = sweeps::trial_config_from_json(fields);
+      require_module(configuration.trial);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format("{}: {}", options.file, error.what()));
+    }
     configuration.folder = std::filesystem::absolute(options.file).parent_path();
   }
   const auto declared = static_cast<std::int64_t>(configuration.trial.tasks.size());

@@ -190,6 +190,12 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   CHECK(bad.err.find("bad.yaml:") != std::string::npos);
   dir.write("list.json", "[1, 2]");
   check_refused(dir, "list.json", 2, "list.json: found no mapping, wanted a trial's configuration");
+  dir.write("sweep.yaml", "sweep: a\nbase: {backbone: minilm}\n");
+  check_refused(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial, nearest: task");
+  dir.write("small.yaml", "backbone: t5-base\nmodule: {kind: adapter, bottleneck: 0}\n");
+  check_refused(dir, "small.yaml", 2,
+                "small.yaml: module.bottleneck is 0, must be a whole number from 1 to "
+                "1048576");
   dir.write("c.yaml", "backbone: t5-base\nmodule: {kind: adapter}\n");
   check_refused(dir, "c.yaml --kind lora", 2,
                 "storage wants an artifact, a configuration file, or --kind with its options");
