@@ -1,10 +1,15 @@
 #include "cli/subcommand.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/cancel.h"
 #include "cli/explain.h"
@@ -20,6 +25,7 @@
 #include "cli/stop.h"
 #include "cli/storage.h"
 #include "cli/version.h"
+#include "metrics/nearest_word.h"
 
 namespace petlab::cli {
 
@@ -43,6 +49,42 @@ std::span<const Subcommand> subcommands() {
   return table;
 }
 
+namespace {
+
+// What is wrong with the command line, where CLI11 only counts words: the first that means nothing,
+// with the nearest that does. Empty for all else.
+std::string unknown_word_of(const CLI::App& app, int argc, const char* const* argv) {
+  if (app.get_subcommands().empty()) {
+    std::vector<std::string_view> names;
+    for (const Subcommand& row : subcommands()) names.push_back(row.name);
+    if (argc < 2) {
+      return fmt::format("found no subcommand, wanted one of {}", fmt::join(names, ", "));
+    }
+    const std::string_view first = argv[1];
+    return first.starts_with("-") ? std::string()
+                                  : metrics::unknown_word("subcommand", first, names);
+  }
+  const CLI::App& sub = *app.get_subcommands().front();
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty()) return {};
+  const auto option = std::find_if(words.begin(), words.end(),
+                                   [](const auto& word) { return word.starts_with("-"); });
+  if (option == words.end()) {
+    return fmt::format("{}: \"{}\" is one word too many", sub.get_name(), words.front());
+  }
+  const std::string name = option->substr(0, option->find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* each : sub.get_options()) {
+    for (const std::string& word : each->get_lnames()) known.push_back("--" + word);
+  }
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string_view nearest = metrics::nearest_word(name, views);
+  return fmt::format("{} has no option {}", sub.get_name(), name) +
+         (nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+}
+
+}  // namespace
+
 int run(int argc, const char* const* argv, Streams streams) {
   CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
   app.set_version_flag("--version", std::string("petlab ") + kVersion);
@@ -57,7 +99,11 @@ int run(int argc, const char* const* argv, Streams streams) {
     app.parse(argc, argv);
     return chosen();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, streams.out, streams.err) == 0 ? kDone : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error, streams.out, streams.err);
+    const std::string unknown = unknown_word_of(app, argc, argv);
+    streams.err << "petlab: " << (unknown.empty() ? error.what() : unknown)
+                << " (--help tells more)\n";
+    return kUsage;
   } catch (const std::invalid_argument& error) {
     streams.err << "petlab: " << error.what() << "\n";
     return kUsage;

@@ -11,6 +11,9 @@ int main(int argc, char** argv) {
   using namespace petlab::trainer;
   CLI::App app{"The worker: trains the trials in the given directories (docs/worker.md)."};
   app.name("petlab-trainer");
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return "petlab-trainer: " + std::string(error.what()) + " (--help tells more)\n";
+  });
   bool describe = false;
   std::vector<std::string> folders;
   app.add_flag("--describe", describe, "Print name, version and numerics version as JSON");
