@@ -9,6 +9,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/sweep_arguments.h"
 #include "cli/trial_arguments.h"
 #include "orchestrator/control.h"
 #include "orchestrator/plan.h"
@@ -112,8 +113,7 @@ std::function<int()> make_explain(CLI::App& app, Streams streams) {
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
-  app.add_option("--retries", arguments->retries, "as for petlab run")
-      ->check(CLI::NonNegativeNumber);
+  add_retries_option(app, arguments->retries, "as for petlab run");
   return [arguments, streams] { return explain(*arguments, streams); };
 }
 

@@ -82,7 +82,7 @@ std::function<int()> make_logs(CLI::App& app, Streams streams) {
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   app.add_flag("-f,--follow", arguments->follow, "go on until the attempt is over");
   app.add_option("--attempt", arguments->attempt, "number of the attempt (default: the last)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000'000));
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return logs(*arguments, streams); };
 }

@@ -105,8 +105,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<Arguments>();
   add_sweep_arguments(app, *arguments);
   app.add_flag("--json", arguments->json, "print one JSON object");
-  app.add_option("--retries", arguments->retries, "as for petlab run")
-      ->check(CLI::NonNegativeNumber);
+  add_retries_option(app, arguments->retries, "as for petlab run");
   return [arguments, streams] {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -47,6 +48,28 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
+// Of seconds; longer ones would leave the clock's range.
+CLI::Validator within_a_century() {
+  return CLI::Validator(
+      [](const std::string& seconds) {
+        const double value = std::strtod(seconds.c_str(), nullptr);
+        return value >= 0 && value <= 36500 * 86400.0
+                   ? std::string()
+                   : fmt::format("found {} s, wanted 0s to 36500d", seconds);
+      },
+      "");
+}
+
+// Sizes are whole numbers without a sign, but a minus is read as one of 64 bits.
+CLI::Validator without_minus() {
+  return CLI::Validator(
+      [](const std::string& size) {
+        return size.starts_with("-") ? fmt::format("found {}, wanted a size of memory", size)
+                                     : std::string();
+      },
+      "");
+}
+
 CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
                           const std::string& help) {
   return app.add_option(name, seconds, help + " (90, 90s, 30m, 2h, 1d)")
@@ -54,7 +77,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
           std::map<std::string, double>{
               {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
-      ->check(CLI::NonNegativeNumber);
+      ->check(within_a_century());
 }
 
 int run(const Arguments& arguments, Streams streams) {
@@ -164,12 +187,12 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   app.add_option("--trial-memory", arguments->trial_memory,
                  "with --pack: what a trial is expected to need of a GPU's memory while nothing "
                  "like it was measured (6GiB, 800MiB); default: all of it")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(without_minus());  // goes before the other
   app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--retries", arguments->retries,
-                 "attempts that may crash or stall beyond the first (default: 2)")
-      ->check(CLI::NonNegativeNumber);
+  add_retries_option(app, arguments->retries,
+                     "attempts that may crash or stall beyond the first (default: 2)");
   add_duration(app, "--retry-delay", arguments->retry_delay,
                "wait before the first retry, doubled with each further one; default 1s");
   add_duration(app, "--time-limit", arguments->time_limit,

@@ -19,6 +19,7 @@
 #include "cli/patient_output.h"
 #include "cli/running_json.h"
 #include "cli/screen.h"
+#include "cli/sweep_arguments.h"
 #include "cli/trial_arguments.h"
 #include "orchestrator/best_metric.h"
 #include "orchestrator/control.h"
@@ -328,8 +329,7 @@ std::function<int()> make_status(CLI::App& app, Streams streams) {
   add_file_argument(app, *arguments);
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
-  app.add_option("--retries", arguments->retries, "as for petlab run")
-      ->check(CLI::NonNegativeNumber);
+  add_retries_option(app, arguments->retries, "as for petlab run");
   app.add_flag("--json", arguments->json, "print one JSON object");
   app.add_flag("--watch", arguments->watch,
                "on a terminal: go on, until the runs that go on are over, or Ctrl-C");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -25,6 +26,9 @@ struct SweepArguments {
 
 /// FILE, --db, --runs, --worker.
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments);
+
+/// --retries; not all commands that have it take a sweep file.
+void add_retries_option(CLI::App& app, std::int64_t& retries, const std::string& help);
 
 /// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
 /// std::invalid_argument where it is not there or may not be executed.

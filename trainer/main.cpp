@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   predicting->add_option("--input", predict.input,
                          "Predict for these texts instead: one a line, a pair separated by a tab");
   predicting->add_option("--threads", predict.threads, "Threads to compute with")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 
   std::string formats;
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   tokenizing->add_option("--backbone", tokenize.backbone, "Folder or name of the backbone")
       ->required();
   tokenizing->add_option("--max-tokens", tokenize.max_tokens, "Truncate to so many tokens; 0: none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1'000'000));
 
   ForwardOptions forward;
   CLI::App* const computing =

@@ -36,6 +36,22 @@ TEST_CASE("A word that means nothing is named with the nearest that does", "[cli
         "petlab: --slots: Value 0 not in range 1 to 4096 (--help tells more)\n");
 }
 
+TEST_CASE("A number that is out of range is told with the range", "[cli]") {
+  const auto check = [](std::vector<const char*> words, const std::string& message) {
+    words.insert(words.begin(), {"run", "sweep.yaml"});
+    CHECK(refused(words) == "petlab: " + message + " (--help tells more)\n");
+  };
+  check({"--retries=-1"}, "--retries: Value -1 not in range 0 to 1000000");
+  check({"--retries", "99999999999999999999"},
+        "--retries: Value 99999999999999999999 not in range 0 to 1000000");
+  check({"--grace=-5s"}, "--grace: found -5 s, wanted 0s to 36500d");
+  check({"--time-limit", "36501d"}, "--time-limit: found 3.15369e+09 s, wanted 0s to 36500d");
+  check({"--pack", "2", "--trial-memory", "-3"},
+        "--trial-memory: found -3, wanted a size of memory");
+  CHECK(refused({"logs", "--attempt", "0", "x"}) ==
+        "petlab: --attempt: Value 0 not in range 1 to 1000000000 (--help tells more)\n");
+}
+
 TEST_CASE("Help goes to standard output, and is no mistake", "[cli]") {
   for (const char* word : {"--help", "--version"}) {
     const char* const words[] = {"petlab", word};
