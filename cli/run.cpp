@@ -80,14 +80,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
       ->check(within_a_century());
 }
 
-int run(const Arguments& arguments, Streams streams) {
-  // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
-  const PatientOutput out(streams.out);
-  PatientOutput err(streams.err);
-  const sweeps::Environment environment = sweeps::process_environment();
-  orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
-  const sweeps::Locations locations = sweeps::find_locations(environment);
-  const sweeps::Sweep sweep = sweeps::load_sweep(arguments.file, locations);
+orchestrator::RunRequest request_of(const Arguments& arguments,
+                                    const sweeps::Environment& environment) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
   request.runs = arguments.runs_path();
@@ -128,7 +122,18 @@ int run(const Arguments& arguments, Streams streams) {
   request.options.rerun_stale = rerun.contains("stale");
   request.options.rerun_failed = rerun.contains("failed");
   request.options.petlab_version = kVersion;
+  return request;
+}
 
+int run(const Arguments& arguments, Streams streams) {
+  // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
+  const PatientOutput out(streams.out);
+  PatientOutput err(streams.err);
+  const sweeps::Environment environment = sweeps::process_environment();
+  orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const sweeps::Sweep sweep = sweeps::load_sweep(arguments.file, locations);
+  const orchestrator::RunRequest request = request_of(arguments, environment);
   orchestrator::RunResult result;
   if (arguments.json) {
     JsonLines lines(streams.out);

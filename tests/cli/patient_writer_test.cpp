@@ -90,6 +90,13 @@ TEST_CASE("What a terminal cannot take is kept and comes later in order", "[cli]
   CHECK((came == text + "the last line\n"));
   CHECK(writer->offer("a picture"));
   CHECK(terminal.read() == "a picture");
+  // Of a picture that is too large at once, the rest comes later too.
+  CHECK(writer->offer(text));
+  REQUIRE_FALSE(writer->flush());
+  came = terminal.read();
+  while (!writer->flush()) came += terminal.read();
+  came += terminal.read();
+  CHECK((came == text));
 }
 
 TEST_CASE("Lines are left out, and counted, where too many are kept", "[cli]") {
