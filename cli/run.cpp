@@ -60,12 +60,13 @@ CLI::Validator within_a_century() {
       "");
 }
 
-// Sizes are whole numbers without a sign, but a minus is read as one of 64 bits.
-CLI::Validator without_minus() {
+// CLI11 takes a unit alone for one of it, and a minus for a large number of 64 bits.
+CLI::Validator number_first(const std::string& wanted) {
   return CLI::Validator(
-      [](const std::string& size) {
-        return size.starts_with("-") ? fmt::format("found {}, wanted a size of memory", size)
-                                     : std::string();
+      [wanted](const std::string& text) {
+        return text.find_first_of("0123456789.") == 0
+                   ? std::string()
+                   : fmt::format("found {}, wanted {}", text, wanted);
       },
       "");
 }
@@ -77,6 +78,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, double& second
           std::map<std::string, double>{
               {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
+      ->transform(number_first("a time such as 90s"))  // comes before the other
       ->check(within_a_century());
 }
 
@@ -193,7 +195,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
                  "with --pack: what a trial is expected to need of a GPU's memory while nothing "
                  "like it was measured (6GiB, 800MiB); default: all of it")
       ->transform(CLI::AsSizeValue(false))
-      ->transform(without_minus());  // goes before the other
+      ->transform(number_first("a size such as 6GiB"));  // comes before the other
   app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
       ->check(CLI::Range(1, 1024));
   add_retries_option(app, arguments->retries,
