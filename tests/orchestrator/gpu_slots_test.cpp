@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -252,19 +253,25 @@ TEST_CASE("The makespan is within a tenth of the best possible, where durations 
 
 TEST_CASE("The makespan of recorded trials is within a tenth of the best possible",
           "[orchestrator]") {
-  // Seconds of training that petlab-trainer took on two cores beside other work: the quickstart's
-  // vanilla and propetl, a line for each of its tasks, with two seeds.
-  const std::vector<std::vector<double>> recorded = {
-      {30.1, 27.0},
-      {35.0, 40.5},
-      {73.9, 148.7},
-      {191.5, 163.9},
-  };
+  // Seconds of training that petlab-trainer took for 37 trials of one sweep: all kinds of modules
+  // on GLUE's SST-2, STS-B, MRPC, CoLA and RTE (2,000 examples, 3 epochs), MiniLM on two cores
+  // beside other work. Of configurations with one seed, and of those with several, a list for each.
+  const std::vector<double> once = {21.5,  47.8, 144.9, 47.6,  129.7, 172.8, 177.8, 297.9, 137.8,
+                                    277.6, 42.7, 52.7,  135.1, 30.0,  157.5, 54.2,  43.2,  139.3,
+                                    38.5,  50.1, 139.4, 42.7,  132.4, 40.8,  64.5};
+  const std::vector<std::vector<double>> several = {
+      {41.6, 39.5, 29.6}, {151.4, 168.7, 155.8}, {40.8, 49.1, 25.3}, {152.3, 153.6, 128.2}};
   std::vector<Job> jobs;
-  for (const std::vector<double>& variant : recorded) {
-    double mean = 0;
-    for (const double seconds : variant) mean += seconds / static_cast<double>(variant.size());
-    for (const double seconds : variant) jobs.push_back({mean, seconds});
+  // What an earlier seed took is taken for known.
+  for (const double seconds : once) jobs.push_back({seconds, seconds});
+  for (const std::vector<double>& seeds : several) {
+    const double sum = std::accumulate(seeds.begin(), seeds.end(), 0.0);
+    for (const double seconds : seeds) {
+      jobs.push_back({(sum - seconds) / static_cast<double>(seeds.size() - 1), seconds});
+    }
   }
-  CHECK(makespan(jobs, 2, 1) <= 1.1 * bound(jobs, 2));
+  for (const auto& [count, shares] : {std::pair(2, 1), std::pair(8, 1), std::pair(2, 4)}) {
+    INFO(count << " GPUs, " << shares << " shares");
+    CHECK(makespan(jobs, count, shares) <= 1.1 * bound(jobs, count * shares));
+  }
 }
