@@ -163,19 +163,25 @@ void GpuSlots::keep_one_for(const SlotRequest& request) {
   kept_ = best == nullptr ? std::string() : best->gpu.uuid;
 }
 
-bool GpuSlots::resize(Slot& slot, std::int64_t reserved_mib, std::int64_t reported_mib) {
+void GpuSlots::report(Slot& slot, std::int64_t reported_mib) {
+  if (slot.reported_mib == reported_mib) return;
+  slot.reported_mib = reported_mib;
+  slot.reserved_mib = std::max(slot.reserved_mib, reported_mib);
+  write_share(slot);
+}
+
+Resized GpuSlots::resize(Slot& slot, std::int64_t reserved_mib) {
   const auto device = std::find_if(devices_.begin(), devices_.end(), [&](const Device& entry) {
     return entry.gpu.uuid == slot.gpu_uuid;
   });
   const std::optional<LockFile> mutex = LockFile::try_lock(mutex_file(device->gpu));
-  if (!mutex) return false;
+  if (!mutex) return Resized::busy;
   std::int64_t left = usable(device->gpu) - device->others_mib;
   for (const Share& share : shares(device->gpu, slot.lock.file())) left -= share.reserved_mib;
-  const bool fits = reserved_mib <= std::max(left, slot.reserved_mib);
-  slot.reported_mib = std::max(slot.reported_mib, reported_mib);
-  slot.reserved_mib = std::max(fits ? reserved_mib : slot.reserved_mib, slot.reported_mib);
+  if (reserved_mib > std::max(left, slot.reserved_mib)) return Resized::no_room;
+  slot.reserved_mib = std::max(reserved_mib, slot.reported_mib);
   write_share(slot);
-  return fits;
+  return Resized::done;
 }
 
 std::map<std::string, std::int64_t> GpuSlots::reported() const {

@@ -32,11 +32,12 @@ class GpuSlots {
   std::optional<Slot> acquire(const SlotRequest& request);
   /// False where acquire() finds no room whatever others hold: then nvidia-smi need not be asked.
   bool may_have_room(const SlotRequest& request) const;
-  /// Changes what is reserved for a slot, and notes what its worker reported. False, and nothing is
-  /// changed, where there is no room for more, or where another changes that GPU right now. What is
-  /// reported counts in any case: nothing below it can be reserved, and it is taken where it is
-  /// more, even beyond what there is room for.
-  bool resize(Slot& slot, std::int64_t reserved_mib, std::int64_t reported_mib);
+  /// Notes what the slot's worker reported of the trial that it is at; 0: nothing yet, or it has
+  /// none. It counts at once, whoever changes that GPU: what is reported and not reserved is
+  /// reserved, even beyond what there is room for.
+  void report(Slot& slot, std::int64_t reported_mib);
+  /// Changes what is reserved for a slot, to no less than is reported.
+  Resized resize(Slot& slot, std::int64_t reserved_mib);
   /// True while the slot's GPU is kept for the first in line.
   bool is_kept(const Slot& slot) const { return slot.gpu_uuid == kept_; }
 

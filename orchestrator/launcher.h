@@ -70,6 +70,13 @@ struct SlotRequest {
   bool first = true;  // it is for the first trial in line: the others must not take its room
 };
 
+/// What became of a wish for another reservation.
+enum class Resized {
+  done,
+  no_room,  ///< the slot keeps what it had
+  busy,     ///< another petlab changes the device's shares right now: to be asked again
+};
+
 /// A slot's share of a device.
 struct DeviceShare {
   std::string uuid;             // of the GPU; empty: none
@@ -89,11 +96,12 @@ class Launcher {
   /// As acquire_slot(), of a device that has room for the request.
   virtual std::optional<std::string> acquire_share(const SlotRequest&) { return std::nullopt; }
   virtual DeviceShare share(const std::string&) const { return {}; }
-  /// Changes what is reserved for a slot; `reported_mib` is the most that its worker said that it
-  /// holds. False where there is no room: then the slot has what it had, or what was reported.
-  virtual bool resize_share(const std::string&, std::int64_t /*reserved_mib*/,
-                            std::int64_t /*reported_mib*/) {
-    return true;
+  /// Notes what a slot's worker said that it holds, at the trial that it is at; 0: it has said
+  /// nothing yet. No less than that is reserved.
+  virtual void report_memory(const std::string&, std::int64_t /*reported_mib*/) {}
+  /// Changes what is reserved for a slot.
+  virtual Resized resize_share(const std::string&, std::int64_t /*reserved_mib*/) {
+    return Resized::done;
   }
   /// Most memory that one worker can have.
   virtual std::int64_t largest_share_mib() const { return 0; }

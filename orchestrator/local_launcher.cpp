@@ -279,9 +279,12 @@ class LocalLauncher final : public Launcher {
     return {slot.gpu_uuid, slot.reserved_mib, gpus_ && gpus_->is_kept(slot)};
   }
 
-  bool resize_share(const std::string& name, std::int64_t reserved_mib,
-                    std::int64_t reported_mib) override {
-    return gpus_->resize(slots_.at(name).slot, reserved_mib, reported_mib);
+  void report_memory(const std::string& name, std::int64_t reported_mib) override {
+    gpus_->report(slots_.at(name).slot, reported_mib);
+  }
+
+  Resized resize_share(const std::string& name, std::int64_t reserved_mib) override {
+    return gpus_->resize(slots_.at(name).slot, reserved_mib);
   }
 
   std::int64_t largest_share_mib() const override { return gpus_ ? gpus_->largest_mib() : 0; }

@@ -377,6 +377,9 @@ void Run::Impl::tick() {
       if (live.launched && slot.worker && !slot.worker->waits()) dirty_.insert(&live);
     }
     check_limits();
+    for (auto& [name, slot] : slots_) {
+      if (slot.to_reserve) resize_share(slot, *slot.to_reserve);
+    }
     fruitless_ = false;
     tell_why_nothing_runs();
     if (phase_ == Phase::running || phase_ == Phase::finishing) look_at_decisions();

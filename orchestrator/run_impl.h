@@ -112,6 +112,7 @@ class Run::Impl {
     bool whole = false;                   // nobody else may join
     std::optional<std::size_t> intended;  // the trial for which the slot was taken
     bool retired = false;                 // given back as soon as its worker is gone
+    std::optional<std::int64_t> to_reserve;  // of its share, at the next tick: it could not be now
   };
 
   // An attempt of a dead orchestrator whose trial the sweep no longer has.
@@ -167,6 +168,8 @@ class Run::Impl {
   void choose_shares(std::vector<std::pair<SlotState*, std::size_t>>& chosen,
                      Clock::time_point now);
   void memory_reported(Live& live, SlotState& slot, const IngestUpdate& update);
+  void resize_share(SlotState& slot, std::int64_t wanted, const Live* but = nullptr);
+  void report_front(const SlotState& slot);
   void ran_out_of_memory(const Live& live, SlotState& slot);
 
   // --- run_turn.cpp

@@ -163,16 +163,32 @@ void Run::Impl::memory_reported(Live& live, SlotState& slot, const IngestUpdate&
     measured = std::max(measured, peak);
   }
   if (slot.whole || !(settles || grew)) return;
+  report_front(slot);
   const std::int64_t reserved = launcher_.share(slot.name).memory_mib;
-  // Others of the worker's line are of about the same size, or they would not suit the slot.
-  std::int64_t wanted = live.settled ? with_margin(peak) : std::max(reserved, peak);
+  resize_share(slot, live.settled ? with_margin(peak) : std::max(reserved, peak), &live);
+}
+
+// To what one trial needs, and the others of the worker's line but `but`: they are of about the
+// same size, or they would not suit the slot.
+void Run::Impl::resize_share(SlotState& slot, std::int64_t wanted, const Live* but) {
+  const std::int64_t reserved = launcher_.share(slot.name).memory_mib;
+  std::int64_t all = wanted;
   for (const auto* line : {&slot.given, &slot.ready}) {
     for (const Live* other : *line) {
-      if (other == &live) continue;
-      wanted = std::max(wanted, memory_of(other->trial).value_or(reserved));
+      if (other != but) all = std::max(all, memory_of(other->trial).value_or(reserved));
     }
   }
-  launcher_.resize_share(slot.name, wanted, peak);
+  const bool busy = launcher_.resize_share(slot.name, all) == Resized::busy;
+  slot.to_reserve = busy ? std::optional(wanted) : std::nullopt;
+}
+
+// Between two trials a worker may give memory back, so what it reported of the one before says
+// nothing: what it holds counts as others' until it reports.
+void Run::Impl::report_front(const SlotState& slot) {
+  if (!launcher_.shares_devices()) return;
+  const double reported =
+      slot.given.empty() || !slot.worker ? 0 : slot.given.front()->device_memory_mib;
+  launcher_.report_memory(slot.name, static_cast<std::int64_t>(std::ceil(reported)));
 }
 
 void Run::Impl::ran_out_of_memory(const Live& live, SlotState& slot) {

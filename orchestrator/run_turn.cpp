@@ -153,6 +153,8 @@ void Run::Impl::set_ended_aside(SlotState& slot) {
   slot.group.clear();
   // A new worker begins with nothing, so its share has no part in what this one needed.
   slot.retired = launcher_.shares_devices();
+  slot.to_reserve.reset();
+  report_front(slot);
 }
 
 void Run::Impl::record_launches(results::Batch& batch) {
@@ -419,6 +421,7 @@ void Run::Impl::take_out(Live& live, SlotState& slot) {
 }
 
 void Run::Impl::front_changed(SlotState& slot) {
+  report_front(slot);
   if (slot.given.empty() || !slot.worker) return;
   Live& front = *slot.given.front();
   front.began = front.heard = Clock::now();

@@ -20,7 +20,7 @@ struct Slot {
   LockFile lock;
   std::string gpu_uuid = {};      // empty: a CPU core
   std::int64_t reserved_mib = 0;  // of the GPU's memory
-  std::int64_t reported_mib = 0;  // the most that its worker said that it holds; 0: nothing yet
+  std::int64_t reported_mib = 0;  // what its worker said of the trial that it is at; 0: nothing
   bool whole = false;             // nobody else gets a share of the GPU
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "orchestrator/lock_file.h"
 #include "orchestrator/slots.h"
 #include "sweeps/trial_directory.h"
 #include "tests/orchestrator/scripted_sweep.h"
@@ -45,6 +46,7 @@ class FakeGpus {
     return fmt::format("FAKE_GPUS={0} PATH={0}/bin:$PATH PETLAB_SLOTS={0}/slots",
                        folder_.path().string());
   }
+  std::filesystem::path slots() const { return folder_.path() / "slots"; }
   std::vector<Taken> history() const {
     std::ifstream in(folder_.path() / "history");
     std::vector<Taken> all;
@@ -132,6 +134,23 @@ TEST_CASE("What was never measured has a GPU alone until it has told what it nee
   CHECK(history[0].pid == history[1].pid);
   CHECK(history[1].mib == 10000);
   CHECK(most_processes(history) == 3);
+}
+
+TEST_CASE("A share that could not be made smaller at once is made so later", "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(2, "gpu_mib: 10000, steps: 150, step_ms: 20"));
+  Background whole([&] { return run(sweep, gpus, "--pack 2"); });
+  REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE started_at IS NOT NULL"));
+  {
+    // Another petlab is at the GPU's shares, at the moment when the trial has ramped up.
+    const auto held = orchestrator::LockFile::try_lock(gpus.slots() / "GPU-0f00.lock");
+    REQUIRE(held);
+    REQUIRE(sweep.until("SELECT count(*) FROM progress WHERE step > 20"));
+    CHECK(sweep.number("SELECT count(*) FROM attempts") == 1);
+  }
+  INFO(whole.wait().err);
+  CHECK(whole.wait().exit_code == 0);
+  CHECK(most_processes(gpus.history()) == 2);
 }
 
 TEST_CASE("A trial that runs out of memory on a share is tried again with a GPU for itself",

@@ -82,7 +82,8 @@ TEST_CASE("Shares of all petlabs never exceed a GPU's memory, whatever comes and
       Held& one = held[random() % held.size()];
       // Ramped up: it needs less than was thought, or would like more.
       const auto wanted = static_cast<std::int64_t>(random() % 50'000);
-      runs[one.run].resize(one.slot, wanted, std::min(wanted, one.slot.reserved_mib));
+      runs[one.run].report(one.slot, std::min(wanted, one.slot.reserved_mib));
+      runs[one.run].resize(one.slot, wanted);
     } else {
       const SlotRequest request = choice == 4   ? kWhole
                                   : choice == 5 ? SlotRequest{std::nullopt, false, false}
@@ -114,16 +115,20 @@ TEST_CASE("Two that start at once count with what they may need, until they have
   std::optional<Slot> first = slots.acquire(kAll);  // nothing is known of it
   REQUIRE(first);
   CHECK_FALSE(slots.acquire(share_of(1000)));
-  CHECK(slots.resize(*first, 11'064, 10'000));
+  slots.report(*first, 10'000);
+  CHECK(slots.resize(*first, 11'064) == Resized::done);
   std::optional<Slot> second = slots.acquire(share_of(60'000));
   REQUIRE(second);
   // It has not reached that yet, and still nobody else gets it.
   CHECK_FALSE(slots.acquire(share_of(kUsable - 11'064 - 60'000 + 1)));
   CHECK(slots.acquire(share_of(kUsable - 11'064 - 60'000)));
   // More than there is room for is not granted, but what is used counts.
-  CHECK_FALSE(slots.resize(*first, 30'000, 10'000));
+  CHECK(slots.resize(*first, 30'000) == Resized::no_room);
   CHECK(first->reserved_mib == 11'064);
-  CHECK_FALSE(slots.resize(*first, 30'000, 12'000));
+  slots.report(*first, 12'000);
+  CHECK(slots.resize(*first, 30'000) == Resized::no_room);
+  CHECK(first->reserved_mib == 12'000);
+  CHECK(slots.resize(*first, 1000) == Resized::done);
   CHECK(first->reserved_mib == 12'000);
 }
 
@@ -141,7 +146,7 @@ TEST_CASE("What other users' processes hold counts as taken", "[orchestrator]") 
   REQUIRE(ours);
   CHECK(ours->name == "gpu-0.0");
   // What our worker told is not counted twice.
-  slots.resize(*ours, 20'000, 15'000);
+  slots.report(*ours, 15'000);
   const auto before = slots.reported();
   now[0].used_mib = 45'500;
   slots.update(now, before);
@@ -151,6 +156,47 @@ TEST_CASE("What other users' processes hold counts as taken", "[orchestrator]") 
   on_free.reset();
   slots.update({now[0]}, before);
   CHECK_FALSE(slots.acquire(kAll));
+}
+
+TEST_CASE("While another changes a GPU's shares, what a worker reports counts all the same",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(1), 8);
+  std::optional<Slot> slot = slots.acquire(share_of(1000));
+  REQUIRE(slot);
+  std::optional<LockFile> other = LockFile::try_lock(folder.path() / "GPU-0.lock");
+  slots.report(*slot, 3000);
+  CHECK(slots.reported().at("GPU-0") == 3000);
+  CHECK(slot->reserved_mib == 3000);
+  CHECK(slots.resize(*slot, 5000) == Resized::busy);
+  CHECK(slot->reserved_mib == 3000);
+  other.reset();
+  CHECK(slots.resize(*slot, 5000) == Resized::done);
+  CHECK(slot->reserved_mib == 5000);
+}
+
+TEST_CASE("What a worker gave back is not subtracted from what others hold", "[orchestrator]") {
+  const testing::TempDir folder;
+  std::vector<Gpu> now = gpus(1);
+  now[0].used_mib = 30'000;
+  GpuSlots slots(folder.path(), now, 4);
+  std::optional<Slot> ours = slots.acquire(share_of(20'000));
+  REQUIRE(ours);
+  slots.report(*ours, 15'000);
+  now[0].used_mib = 45'000;
+  auto before = slots.reported();
+  slots.update(now, before);
+  CHECK(slots.acquire(share_of(kUsable - 50'000)));
+  // Its next trial needs less: nvidia-smi sees that, and so does what it reports.
+  slots.report(*ours, 0);
+  now[0].used_mib = 35'000;
+  slots.update(now, before);
+  CHECK_FALSE(slots.acquire(share_of(kUsable - 50'000)));  // counted twice, until it reports
+  slots.report(*ours, 5000);
+  before = slots.reported();
+  slots.update(now, before);
+  CHECK_FALSE(slots.acquire(share_of(kUsable - 50'000 + 1)));
+  CHECK(slots.acquire(share_of(kUsable - 50'000)));
 }
 
 TEST_CASE("A GPU is kept for a large trial, so that small ones do not starve it",
