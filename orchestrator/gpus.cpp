@@ -1,6 +1,8 @@
 #include "orchestrator/gpus.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -117,10 +119,37 @@ GpuList only_visible(GpuList list, const std::string& visible_devices) {
   return visible;
 }
 
+namespace {
+
+// Killed, and not gone yet: one that the driver holds (state D) ends when that lets it go.
+std::vector<pid_t>& lingering() {
+  static std::vector<pid_t> pids;
+  return pids;
+}
+
+// False where it is gone already.
+bool end_child(pid_t pid) {
+  return pid > 0 && ::waitpid(pid, nullptr, WNOHANG) == 0 && ::kill(pid, SIGKILL) == 0;
+}
+
+void reap_lingering() {
+  std::erase_if(lingering(), [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+}  // namespace
+
 struct GpuQuery::Impl {
   // One question. Its handlers own it, so that it outlives what they read into.
   struct Asked {
     explicit Asked(asio::io_context& loop) : output(loop), child(loop.get_executor()) {}
+    // The child's own destructor would wait for its end.
+    ~Asked() {
+      const pid_t pid = child.id();
+      child.detach();
+      if (end_child(pid)) lingering().push_back(pid);
+    }
+    Asked(const Asked&) = delete;
+    Asked& operator=(const Asked&) = delete;
     asio::readable_pipe output;
     process::process child;
     std::string text;
@@ -175,13 +204,14 @@ GpuQuery::GpuQuery(asio::io_context& loop, const sweeps::Environment& environmen
 GpuQuery::~GpuQuery() {
   if (!impl_->asked) return;
   boost::system::error_code ignored;
-  impl_->asked->child.terminate(ignored);
+  end_child(impl_->asked->child.id());
   impl_->asked->output.close(ignored);
 }
 
 bool GpuQuery::under_way() const { return impl_->asked != nullptr; }
 
 void GpuQuery::ask(std::chrono::milliseconds timeout, std::function<void(GpuList)> done) {
+  reap_lingering();
   Impl& impl = *impl_;
   impl.done = std::move(done);
   const auto asked = impl.asked = std::make_shared<Impl::Asked>(impl.loop);
@@ -211,8 +241,7 @@ void GpuQuery::ask(std::chrono::milliseconds timeout, std::function<void(GpuList
   impl.timer.async_wait([alive, asked](const boost::system::error_code& error) {
     const auto owner = alive.lock();
     if (error || !owner || owner->asked != asked) return;
-    boost::system::error_code ignored;
-    asked->child.terminate(ignored);
+    end_child(asked->child.id());
     owner->fail(fmt::format("{} does not answer", kProgram));
   });
 }

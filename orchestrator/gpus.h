@@ -46,7 +46,8 @@ GpuList parse_gpus(const std::string& output);
 GpuList only_visible(GpuList list, const std::string& visible_devices);
 
 /// Asks the nvidia-smi on PATH, once; the environment's CUDA_VISIBLE_DEVICES counts. No nvidia-smi,
-/// or one that fails or does not answer within `timeout`: no GPUs, and why.
+/// or one that fails or does not answer within `timeout`: no GPUs, and why. One that does not
+/// answer is killed, and not waited for.
 GpuList find_gpus(const sweeps::Environment& environment, std::chrono::milliseconds timeout);
 
 /// Asks nvidia-smi again while a loop goes on; it may take seconds.

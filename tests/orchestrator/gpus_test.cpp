@@ -1,5 +1,8 @@
 #include "orchestrator/gpus.h"
 
+#include <signal.h>
+
+#include <fstream>
 #include <map>
 
 #include "orchestrator/error.h"
@@ -87,4 +90,50 @@ TEST_CASE("An nvidia-smi that is missing, fails or hangs is no GPU, and says why
   CHECK(find_gpus(environment_of({{"PATH", folder.path().string()}}), 100ms).why_none ==
         "nvidia-smi does not answer");
   CHECK(with("/bin/cat <<'EOF'\n" + kOutput + "EOF\n").gpus.size() == 2);
+}
+
+TEST_CASE("An nvidia-smi that SIGKILL does not end is not waited for", "[orchestrator]") {
+  using namespace std::chrono_literals;
+  const testing::TempDir folder;
+  // A process that is traced is not seen to end before its tracer lets it go: as one that the
+  // driver holds.
+  testing::run_command("chmod +x " + folder
+                                         .write("nvidia-smi", R"py(#!/usr/bin/env python3
+import ctypes, os, pathlib, time
+here = pathlib.Path(__file__).parent
+libc = ctypes.CDLL(None, use_errno=True)
+own, tracer = os.getpid(), os.fork()
+if tracer == 0:
+    os.setsid()
+    for fd in range(3):
+        os.close(fd)
+    for _ in range(1000):
+        if libc.ptrace(0x4206, own, None, None) == 0:  # PTRACE_SEIZE
+            (here / "pid").write_text(str(own))
+            break
+        time.sleep(0.001)
+    for _ in range(6000):
+        if (here / "let_go").exists():
+            break
+        time.sleep(0.01)
+    os._exit(0)
+libc.prctl(0x59616D61, tracer, 0, 0, 0)  # PR_SET_PTRACER
+time.sleep(60)
+)py")
+                                         .string());
+  const std::string path = folder.path().string() + ":/usr/bin:/bin";
+  const GpuList list = find_gpus(environment_of({{"PATH", path}}), 3s);
+  CHECK(list.why_none == "nvidia-smi does not answer");
+  std::ifstream in(folder.path() / "pid");
+  pid_t pid = 0;
+  REQUIRE(in >> pid);
+  // Still there: whoever waits for it waits until it is let go.
+  CHECK(::kill(pid, 0) == 0);
+  folder.write("let_go", "");
+  // What lingers is reaped when nvidia-smi is asked the next time.
+  testing::run_command("chmod +x " + folder.write("nvidia-smi", "#!/bin/sh\n").string());
+  for (int tries = 0; tries < 500 && ::kill(pid, 0) == 0; ++tries) {
+    find_gpus(environment_of({{"PATH", path}}), 5s);
+  }
+  CHECK(::kill(pid, 0) != 0);
 }
