@@ -75,7 +75,12 @@ const std::vector<Column>& columns() {
        }},
       // A launch's device has the GPU's UUID behind the slot's name.
       {"device", 3, false,
-       [](const RunningTrial& trial) { return trial.slot.substr(0, trial.slot.find(' ')); }},
+       [](const RunningTrial& trial) {
+         const std::string slot = trial.slot.substr(0, trial.slot.find(' '));
+         // A job of Slurm is on any host.
+         const bool elsewhere = slot.starts_with("slurm-") && !trial.host.empty();
+         return elsewhere ? slot + " on " + trial.host : slot;
+       }},
       {"memory", 2, true,
        [](const RunningTrial& trial) {
          return trial.device_memory_mib ? memory_text(*trial.device_memory_mib) : std::string();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -61,6 +62,13 @@ class Worker {
   virtual const results::Launch& launch() const = 0;
   /// True while it waits in a queue, or is suspended: no time of its trial runs.
   virtual bool waits() const { return false; }
+  /// True where that is because it is suspended.
+  virtual bool suspended() const { return false; }
+  /// When its trial began, by the clock of the limits: by what a queue says of its job, also of one
+  /// that an earlier orchestrator handed in. Absent: not known.
+  virtual std::optional<std::chrono::steady_clock::time_point> began() const {
+    return std::nullopt;
+  }
 };
 
 /// What a slot is wanted for, where workers share devices.

@@ -520,10 +520,11 @@ RunStatus Run::Impl::status() const {
   status.elsewhere = static_cast<std::int64_t>(elsewhere_.size());
   status.finished_here = finished_here_;
   for (const auto& [name, slot] : slots_) {
-    if (slot.given.empty() || (slot.worker && slot.worker->waits())) continue;
-    const Live& front = *slot.given.front();
-    RunningTrial running = running_trial(front);
-    if (slot.worker && slot.worker->waits()) running.doing = "queued";
+    if (slot.given.empty()) continue;
+    // A queue may hold a thousand: they are counted, with those that wait.
+    if (slot.worker && slot.worker->waits() && !slot.any_started) continue;
+    RunningTrial running = running_trial(*slot.given.front());
+    if (slot.worker && slot.worker->suspended()) running.doing = "suspended";
     if (slot.asked_to_stop) running.doing = "stopping";
     status.trials.push_back(std::move(running));
   }
@@ -554,7 +555,8 @@ RunningTrial Run::Impl::running_trial(const Live& live) const {
   }
   running.sweep = sweep_.name;
   running.slot = live.slot;
-  running.host = live.launch.host.empty() ? here_.host : live.launch.host;
+  running.host = live.launch.host;
+  if (running.host.empty() && !launcher_.queues()) running.host = here_.host;
   running.doing = !live.started ? "starting" : !live.progress ? "loading" : "training";
   running.best = live.best.value();
   if (live.device_memory_mib > 0) running.device_memory_mib = live.device_memory_mib;

@@ -52,8 +52,8 @@ struct RunningTrial {
   std::string sweep;
   std::string variant;  // under which the sweep asks for it, several joined by ", "
   std::string slot;     // "cpu-3", "gpu-3.1"
-  std::string host;
-  std::string doing;  // queued, starting, loading, training, stopping
+  std::string host;     // empty: not known yet
+  std::string doing;    // queued, starting, loading, training, suspended, stopping
   std::int64_t step = 0;
   std::int64_t of = 0;
   std::optional<double> loss;

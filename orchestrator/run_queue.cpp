@@ -20,6 +20,7 @@ void Run::Impl::log_launches() {
     Live& live = *found->second.given.front();
     live.launch = found->second.worker->launch();
     live.launch.time = wall_clock_seconds();
+    if (const auto began = found->second.worker->began()) live.began = *began;
     log_launch(live.directory, live.launch);
     fault_point("launch_logged");
     if (std::find(launched_.begin(), launched_.end(), &live) == launched_.end()) {

@@ -49,6 +49,8 @@ class SlurmWorker final : public Worker {
   void kill() override;
   const results::Launch& launch() const override;
   bool waits() const override { return still; }
+  bool suspended() const override { return paused; }
+  std::optional<Clock::time_point> began() const override { return run_began; }
 
   enum class At {
     queue,       // not handed in
@@ -68,6 +70,7 @@ class SlurmWorker final : public Worker {
   Wish wish = Wish::none;
   bool told = false;          // the wish, to Slurm
   bool still = true;          // waits in a queue, or is suspended
+  bool paused = false;        // suspended
   bool ran = false;           // was seen running
   bool may_have_run = false;  // adopted: job.jsonl tells
   bool requeued = false;
@@ -75,7 +78,8 @@ class SlurmWorker final : public Worker {
   int missing = 0;     // looks without it
   int unsettled = 0;   // looks at which it was over without its last line
   std::int64_t events_size = -1;
-  Clock::time_point since;  // looks that began before say nothing of it
+  Clock::time_point since;                     // looks that began before say nothing of it
+  std::optional<Clock::time_point> run_began;  // suspensions before it was seen running left out
   std::optional<Clock::time_point> closing_since;
   std::string submission;
   std::int64_t task = 0;

@@ -124,6 +124,7 @@ void SlurmLauncher::find_lost(const std::map<std::string_view, std::string_view>
 
 void SlurmLauncher::seen(SlurmWorker& worker, const JobRow& row) {
   worker.missing = 0;
+  worker.paused = job_phase(row.state) == JobPhase::paused;
   switch (job_phase(row.state)) {
     case JobPhase::waiting:
       worker.still = true;
@@ -146,6 +147,7 @@ void SlurmLauncher::seen(SlurmWorker& worker, const JobRow& row) {
       if (!worker.ran) {
         worker.ran = true;
         worker.launched.host = row.host;
+        if (row.ran) worker.run_began = Clock::now() - *row.ran;
         if (changed_) changed_(worker.slot);
       }
       return;

@@ -159,7 +159,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
   bool any_row = false;
   std::string_view no_row;
   each_line(text, [&](std::string_view line) {
-    std::array<std::string_view, 5> fields;
+    std::array<std::string_view, 6> fields;
     std::string_view rest = line;
     for (std::size_t field = 0; field + 1 < fields.size(); ++field) {
       const std::size_t bar = rest.find('|');
@@ -174,7 +174,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
     any_row = true;
     for (std::string& job : job_ids(fields[0])) {
       rows.push_back({std::move(job), std::string(fields[1]), std::string(fields[2]),
-                      std::string(fields[3]), std::string(fields[4])});
+                      std::string(fields[3]), parse_run_time(fields[4]), std::string(fields[5])});
     }
   });
   if (!any_row && !no_row.empty()) not_a_row(no_row);
@@ -289,6 +289,34 @@ WorkerEnd worker_end(const std::string& job, const JobRecord& record) {
     end.how = Exited{record.exit_code};
   }
   return end;
+}
+
+std::optional<std::chrono::seconds> parse_run_time(std::string_view text) {
+  std::int64_t days = 0;
+  const std::size_t dash = text.find('-');
+  if (dash != std::string_view::npos) {
+    if (!is_digits(text.substr(0, dash)) || !parse_whole(text.substr(0, dash), days)) {
+      return std::nullopt;
+    }
+    text.remove_prefix(dash + 1);
+  }
+  std::int64_t seconds = 0;
+  int parts = 0;
+  for (bool last = false; !last; ++parts) {
+    const std::size_t colon = text.find(':');
+    last = colon == std::string_view::npos;
+    const std::string_view digits = text.substr(0, colon);
+    std::int64_t part = 0;
+    if (!is_digits(digits) || digits.size() > 4 || !parse_whole(digits, part) || parts == 3) {
+      return std::nullopt;
+    }
+    seconds = seconds * 60 + part;
+    if (!last) text.remove_prefix(colon + 1);
+  }
+  constexpr std::int64_t kMostDays = 10'000;
+  const bool whole = dash == std::string_view::npos || parts == 3;
+  if (parts < 2 || !whole || days > kMostDays) return std::nullopt;
+  return std::chrono::seconds(seconds) + std::chrono::days(days);
 }
 
 bool is_slurm_time(std::string_view text) {

@@ -25,14 +25,15 @@ JobPhase job_phase(std::string_view state);
 
 /// A line of squeue with kSqueueFormat.
 struct JobRow {
-  std::string job;     // "12_3" a task of an array, "12" any other
-  std::string state;   // "RUNNING"
-  std::string host;    // empty: none yet
-  std::string reason;  // why it waits: "Resources"
+  std::string job;                          // "12_3" a task of an array, "12" any other
+  std::string state;                        // "RUNNING"
+  std::string host;                         // empty: none yet
+  std::string reason;                       // why it waits: "Resources"
+  std::optional<std::chrono::seconds> ran;  // so far, suspensions left out; absent: not known
   std::string name;
   bool operator==(const JobRow&) const = default;
 };
-inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%j";
+inline constexpr const char* kSqueueFormat = "%i|%T|%N|%r|%M|%j";
 /// Tasks that share a line ("12_[4-6,9%2]") become a row each. What no job of petlab can be is left
 /// out: a part of a heterogeneous job ("12+0"), the rest of a name with a line break. Throws Error
 /// naming a line where there are lines and none is a row.
@@ -76,6 +77,10 @@ std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job
 
 /// What the end of a job means for its worker.
 WorkerEnd worker_end(const std::string& job, const JobRecord& record);
+
+/// "1:05", "2:00:05", "3-02:00:05": how long a job ran, as squeue writes it; std::nullopt for
+/// anything else ("INVALID").
+std::optional<std::chrono::seconds> parse_run_time(std::string_view text);
 
 /// "2-12:00:00", "90:00", "45" (minutes): what sbatch takes as --time.
 bool is_slurm_time(std::string_view text);

@@ -4,6 +4,7 @@
 usage: slurm.py FOLDER_OF_PROGRAMS [CLASS...]; trains with the scripted worker of tests/orchestrator.
 Exit code 77 (skipped) where Slurm's programs are missing.
 """
+import json
 import os
 import pathlib
 import signal
@@ -202,6 +203,53 @@ class Faults(SlurmCase):
         self.assertEqual([(row["outcome"], row["reason"]) for row in attempts],
                          [("stopped", f"Slurm requeued job {job}"), ("finished", None)])
         self.assertGreater(attempts[1]["resume_step"], 0)
+
+    def test_a_time_limit_counts_from_a_jobs_start_whoever_handed_it_in(self):
+        self.sweep(1, "{steps: 72, step_ms: 250, checkpoint_every: 2}")
+        run = self.begin()
+        self.until("SELECT count(*) FROM progress WHERE step > 40", 1)
+        self.kill(run)
+        # From now on it takes less than the limit; from its start it has had more.
+        done = self.end(self.begin("--time-limit", "10s"))
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("ran longer than 10 s (--time-limit)", done.err)
+        self.assertEqual([row["outcome"] for row in self.query(ATTEMPTS)], ["timed_out"])
+        self.check_nothing_left()
+
+    def test_status_tells_what_waits_in_slurms_queue_from_what_runs_and_where(self):
+        self.sweep(30, "{steps: 40, step_ms: 250, checkpoint_every: 2}")
+        said = self.root / "said.json"
+        with open(said, "wb") as out:
+            run = self.begin("--json", stdout=out)
+        self.until("SELECT count(*) FROM progress", 3)
+        self.cluster.wait_for("a job that waits and one that runs on a known host", lambda: {
+            "queued", "training"} <= {one["doing"] for one in self.status() if one["host"] or
+                                      one["doing"] == "queued"})
+        running = self.status()
+        self.assertEqual(len(running), 30)
+        for trial in running:
+            if trial["doing"] == "queued":
+                self.assertEqual(trial["host"], "")
+            elif trial["doing"] == "training":
+                self.assertIn(trial["host"], self.cluster.nodes)
+
+        def shown():
+            events = [json.loads(line) for line in said.read_text().split("\n")[:-1]]
+            return [trial for event in events if event["event"] == "status"
+                    for trial in event["trials"]]
+
+        self.cluster.wait_for("a trial that the run shows", lambda: "training" in {
+            trial["doing"] for trial in shown()})
+        run.send_signal(signal.SIGTERM)
+        done = self.end(run)
+        self.assertEqual(done.code, 3, done)
+        trained = [trial["host"] for trial in shown() if trial["doing"] == "training"]
+        self.assertEqual([host for host in trained if host not in self.cluster.nodes], [])
+
+    def status(self):
+        done = self.petlab("status", "sweep.yaml", "--json")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(done.out)["running"]
 
     def test_a_preempted_job_and_one_that_lost_its_node_go_on_from_their_checkpoints(self):
         self.sweep(1, "{steps: 40, step_ms: 250, checkpoint_every: 2}")

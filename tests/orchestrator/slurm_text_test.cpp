@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 
 using namespace petlab::orchestrator;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -25,38 +26,52 @@ std::string message_of(Call call) {
 TEST_CASE("squeue's lines are read, tasks that share a line one by one", "[orchestrator]") {
   // Printed by Slurm 22.05, but for the line with brackets, which --array takes apart.
   const std::vector<JobRow> rows = parse_squeue(
-      "1_9|RUNNING|n2|None|petlab.12-34-ab.1\n"
-      "67|CANCELLED||JobHeldUser|petlab.12-34-ab.2\n"
+      "1_9|RUNNING|n2|None|1:05|petlab.12-34-ab.1\n"
+      "67|CANCELLED||JobHeldUser|INVALID|petlab.12-34-ab.2\n"
       "\n"
-      "12_[4-6,9%2]|PENDING||ReqNodeNotAvail, UnavailableNodes:n[1-3]|a|b\n");
+      "12_[4-6,9%2]|PENDING||ReqNodeNotAvail, UnavailableNodes:n[1-3]|0:00|a|b\n");
   REQUIRE(rows.size() == 6);
-  CHECK(rows[0] == JobRow{"1_9", "RUNNING", "n2", "None", "petlab.12-34-ab.1"});
-  CHECK(rows[1] == JobRow{"67", "CANCELLED", "", "JobHeldUser", "petlab.12-34-ab.2"});
+  CHECK(rows[0] == JobRow{"1_9", "RUNNING", "n2", "None", 65s, "petlab.12-34-ab.1"});
+  CHECK(rows[1] == JobRow{"67", "CANCELLED", "", "JobHeldUser", std::nullopt, "petlab.12-34-ab.2"});
   CHECK(rows[2].job == "12_4");
   CHECK(rows[4].job == "12_6");
   CHECK(rows[5] ==
-        JobRow{"12_9", "PENDING", "", "ReqNodeNotAvail, UnavailableNodes:n[1-3]", "a|b"});
+        JobRow{"12_9", "PENDING", "", "ReqNodeNotAvail, UnavailableNodes:n[1-3]", 0s, "a|b"});
   CHECK(parse_squeue("").empty());
 }
 
+TEST_CASE("how long a job ran is read as squeue writes it", "[orchestrator]") {
+  CHECK(parse_run_time("0:00") == 0s);
+  CHECK(parse_run_time("59:59") == 59min + 59s);
+  CHECK(parse_run_time("23:00:01") == 23h + 1s);
+  CHECK(parse_run_time("3-02:00:05") == 74h + 5s);
+  for (const char* text :
+       {"", "INVALID", "UNLIMITED", "5", "1:", ":1", "-1:00", "1-2", "1-2:03", "1:2:3:4",
+        "-1:00:00", "99999999999999999999:00", "99999999999999999999-01:00:00"}) {
+    INFO(text);
+    CHECK(parse_run_time(text) == std::nullopt);
+  }
+}
+
 TEST_CASE("what squeue does not print is refused with the line", "[orchestrator]") {
-  for (const char* line : {"1_9|RUNNING|n2|None", "slurm_load_jobs error: Unexpected message"}) {
+  for (const char* line :
+       {"1_9|RUNNING|n2|None|1:05", "slurm_load_jobs error: Unexpected message"}) {
     INFO(line);
     CHECK(message_of([&] { parse_squeue(line); }) ==
-          "squeue printed '" + std::string(line) + "', wanted %i|%T|%N|%r|%j");
+          "squeue printed '" + std::string(line) + "', wanted %i|%T|%N|%r|%M|%j");
   }
 }
 
 TEST_CASE("squeue's lines of jobs that cannot be petlab's are left out", "[orchestrator]") {
-  for (const char* line :
-       {"|RUNNING|n2|None|x", "1_|RUNNING|n2|None|x", "a_1|RUNNING|||x", "1_[2|RUNNING|||x",
-        "1_[a-b]|PENDING|||x", "12+0|RUNNING|n1|None|x", "7|RUNNING|n1|None|two\nlines"}) {
+  for (const char* line : {"|RUNNING|n2|None|0:01|x", "1_|RUNNING|n2|None|0:01|x",
+                           "a_1|RUNNING||||x", "1_[2|RUNNING||||x", "1_[a-b]|PENDING||||x",
+                           "12+0|RUNNING|n1|None|0:01|x", "7|RUNNING|n1|None|0:01|two\nlines"}) {
     INFO(line);
-    const auto rows = parse_squeue(std::string(line) + "\n1_9|RUNNING|n2|None|ours\n");
+    const auto rows = parse_squeue(std::string(line) + "\n1_9|RUNNING|n2|None|0:01|ours\n");
     CHECK(rows.back().job == "1_9");
     CHECK(rows.size() == (line[0] == '7' ? 2 : 1));
   }
-  CHECK(parse_squeue("12+0|RUNNING|n1|None|x\n").empty());
+  CHECK(parse_squeue("12+0|RUNNING|n1|None|0:01|x\n").empty());
 }
 
 TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "[orchestrator]") {
