@@ -15,6 +15,7 @@
 
 #include "orchestrator/error.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 #include "sweeps/trial_file_text.h"
 
 namespace petlab::orchestrator {
@@ -61,7 +62,7 @@ void each_line(const std::filesystem::path& file, const std::function<void(const
   std::ifstream in(file, std::ios::binary);
   std::string line;
   while (std::getline(in, line) && !in.eof()) {
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = sweeps::shallow_ordered_json_or_none(line);
     if (json.is_object() && json.value("v", Json()) == 1) {
       try {
         take(json);
@@ -393,7 +394,8 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
   std::int64_t number = 0;
   try {
     while (std::getline(in, line)) {
-      const Json json = Json::parse(line);
+      const Json json = sweeps::parse_shallow_ordered_json(
+          line, fmt::format("{}:{}", file.string(), number + 1));
       if (++number == 1) {
         if (json.at("v") != 1) {
           throw Error(fmt::format("{}:1: v is {}, must be 1: made by a newer petlab", file.string(),

@@ -10,6 +10,7 @@
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/lock_file.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -112,7 +113,7 @@ std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::pa
     // A worker's lock has a slot behind the owner's name.
     if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry.path())) continue;
     std::ifstream in(entry.path());
-    const nlohmann::json about = nlohmann::json::parse(in, nullptr, false);
+    const nlohmann::json about = sweeps::shallow_json_or_none(in);
     // It has not written yet what it is, or is dead and held by who has its jobs.
     if (!about.is_object() || about.contains("adopted_by")) continue;
     RunningOrchestrator& one = found.emplace_back();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrator/local_launcher.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -65,7 +66,7 @@ std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::
 
 std::optional<HostIdentity> lock_host(const std::filesystem::path& lock) {
   std::ifstream in(lock);
-  const nlohmann::json about = nlohmann::json::parse(in, nullptr, false);
+  const nlohmann::json about = sweeps::shallow_json_or_none(in);
   if (!about.is_object()) return std::nullopt;
   const HostIdentity host{about.value("host", ""), about.value("boot_id", ""),
                           about.value("pid_namespace", "")};

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "sweeps/shallow_json.h"
+
 namespace petlab::orchestrator {
 namespace {
 
@@ -65,7 +67,7 @@ std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
     if (!std::filesystem::exists(file, error)) break;  // they are made in order, and stay
     if (file == except || !LockFile::is_held(file)) continue;
     std::ifstream in(file);
-    const nlohmann::json content = nlohmann::json::parse(in, nullptr, false);
+    const nlohmann::json content = sweeps::shallow_json_or_none(in);
     // Whoever died while it wrote this, with a worker that lives: the worst is assumed.
     Share share{gpu.total_mib, 0, true, content.is_object()};
     if (share.known) {

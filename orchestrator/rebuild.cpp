@@ -16,6 +16,7 @@
 #include "orchestrator/error.h"
 #include "orchestrator/ingest.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 #include "sweeps/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -41,7 +42,12 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
 /// that fields of another petlab's are kept.
 results::TrialRow trial_row(const sweeps::TrialDirectory& directory) {
   const std::string text = sweeps::read_file(directory.trial_json(), std::uintmax_t{16} << 20);
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  nlohmann::ordered_json json;
+  try {
+    json = sweeps::parse_shallow_ordered_json(text, directory.trial_json().string());
+  } catch (const nlohmann::json::exception&) {
+    json = nullptr;
+  }
   const auto config = json.is_object() ? json.find("config") : json.end();
   if (!json.is_object() || config == json.end() || !config->is_object()) {
     throw Error(fmt::format("{}: it holds no configuration, want a JSON object with `config`",

@@ -17,6 +17,7 @@
 #include "orchestrator/file_descriptor.h"
 #include "orchestrator/worker_log.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -149,7 +150,7 @@ std::optional<JobLog> read_job_log(const sweeps::TrialDirectory& directory) {
   if (!in) return std::nullopt;
   JobLog log;
   for (std::string line; std::getline(in, line) && !in.eof();) {
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    const nlohmann::json json = sweeps::shallow_json_or_none(line);
     if (!json.is_object()) continue;
     const auto text = [&](const char* key) {
       const auto found = json.find(key);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "orchestrator/error.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
 
@@ -37,7 +38,7 @@ WorkerDescription describe_worker(const std::filesystem::path& program,
   });
   loop.run_for(timeout);
   if (!ended || code != 0) return description;
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json object = sweeps::shallow_json_or_none(text);
   if (!object.is_object()) return description;
   description.name = object.value("name", description.name);
   description.version = object.value("version", "");

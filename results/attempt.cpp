@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sweeps/shallow_json.h"
+
 namespace petlab::results {
 namespace {
 
@@ -37,7 +39,7 @@ std::optional<Outcome> outcome_from(std::string_view text) {
 }
 
 std::string numerics_version(const std::string& numerics) {
-  const nlohmann::json object = nlohmann::json::parse(numerics, nullptr, false);
+  const nlohmann::json object = sweeps::shallow_json_or_none(numerics);
   if (!object.is_object() || !object.contains("version")) return {};
   const nlohmann::json& version = object["version"];
   return version.is_string() ? version.get<std::string>() : version.dump();

@@ -5,6 +5,7 @@
 #include "results/connection.h"
 #include "results/schema.h"
 #include "results/store.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::results {
 namespace {
@@ -103,7 +104,7 @@ AttemptFacts attempt_from(const Query& row) {
   facts.worker_version = text();
   facts.numerics = text();
   facts.backbone_digest = text();
-  const auto digests = nlohmann::json::parse(text(), nullptr, false);
+  const auto digests = sweeps::shallow_json_or_none(text());
   if (digests.is_object()) {
     for (const auto& [task, digest] : digests.items()) {
       if (digest.is_string()) facts.data_digests[task] = digest.get<std::string>();

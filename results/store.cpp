@@ -10,6 +10,7 @@
 #include "results/connection.h"
 #include "results/host_lock.h"
 #include "results/schema.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::results {
 namespace {
@@ -42,7 +43,7 @@ class TrialWriter {
   }
 
   void write(Connection& connection, const TrialRow& trial) const {
-    const nlohmann::json config = nlohmann::json::parse(trial.config, nullptr, false);
+    const nlohmann::json config = sweeps::shallow_json_or_none(trial.config);
     if (!config.is_object()) {
       throw std::invalid_argument(
           fmt::format("trial {}: its configuration is no JSON object", trial.trial_id));

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "sweeps/shallow_json.h"
 #include "sweeps/utf8.h"
 
 namespace petlab::sweeps {
@@ -309,14 +310,19 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
 ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name) {
   const ArtifactContainer container = parse_artifact_container(bytes, name);
   ArtifactStorage storage;
+  nlohmann::json header;
   try {
-    const auto header = nlohmann::json::parse(container.header);
-    storage.trial_id = header.at("trial").get<std::string>();
-    storage.config = header.at("config").dump();
-    if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
+    header = parse_shallow_json(container.header, name + ": its header");
   } catch (const nlohmann::json::parse_error& error) {
     // The library's text may end inside a character, which no message may.
     refuse(name, fmt::format("its header is no JSON: error at byte {}", error.byte));
+  } catch (const nlohmann::json::exception& error) {
+    refuse(name, fmt::format("its header is no JSON: {}", error.what()));
+  }
+  try {
+    storage.trial_id = header.at("trial").get<std::string>();
+    storage.config = header.at("config").dump();
+    if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
   } catch (const nlohmann::json::exception& error) {
     refuse(name, fmt::format("its header is not as docs/artifact.md says: {}", error.what()));
   } catch (const Error& error) {

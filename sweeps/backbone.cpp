@@ -9,6 +9,7 @@
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -68,7 +69,12 @@ std::int64_t BackboneShape::parameters() const {
 
 BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
-  const json object = json::parse(read_file(file, kMaxConfig), nullptr, false);
+  json object;
+  try {
+    object = parse_shallow_json(read_file(file, kMaxConfig), file.string());
+  } catch (const json::exception&) {
+    object = nullptr;
+  }
   if (!object.is_object()) {
     throw Error(fmt::format("{}: found no JSON object, wanted a Hugging Face configuration",
                             file.string()));

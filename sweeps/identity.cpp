@@ -16,6 +16,7 @@
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -134,7 +135,12 @@ std::vector<std::string> weight_files(const std::filesystem::path& folder) {
     if (!is_file(folder / name)) continue;
     std::vector<std::string> files{name};
     if (!name.ends_with(".index.json")) return files;
-    const json index = json::parse(read_file(folder / name, 64 << 20), nullptr, false);
+    json index;
+    try {
+      index = parse_shallow_json(read_file(folder / name, 64 << 20), (folder / name).string());
+    } catch (const json::exception&) {
+      index = nullptr;
+    }
     if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
       throw Error(fmt::format("{}: found no weight_map, wanted the index of a sharded checkpoint",
                               (folder / name).string()));
@@ -181,7 +187,7 @@ FileDigests::FileDigests(std::filesystem::path cache_folder) {
   if (cache_folder.empty()) return;
   cache_file_ = std::move(cache_folder) / "digests.json";
   try {
-    const json cache = json::parse(read_file(cache_file_, 64 << 20));
+    const json cache = parse_shallow_json(read_file(cache_file_, 64 << 20), cache_file_.string());
     if (cache.at("v") != 1) return;
     for (const auto& [key, digest] : cache.at("digests").items()) {
       const auto& text = digest.get_ref<const std::string&>();

@@ -7,6 +7,7 @@
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/files.h"
+#include "sweeps/shallow_json.h"
 #include "sweeps/trial_directory.h"
 #include "sweeps/trial_file_text.h"
 
@@ -171,7 +172,7 @@ void write_trial_file(const std::filesystem::path& file, const TrialFile& conten
 TrialFile read_trial_file(const std::filesystem::path& file) {
   const std::string bytes = read_file(file, kMaxBytes);
   try {
-    return parse(json::parse(bytes));
+    return parse(parse_shallow_json(bytes, file.string()));
   } catch (const json::exception& error) {
     throw Error(fmt::format("{}: found no JSON, wanted a trial: {}", file.string(), error.what()));
   } catch (const std::invalid_argument& error) {

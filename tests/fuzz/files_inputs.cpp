@@ -10,6 +10,7 @@
 
 #include "sweeps/artifact_format.h"
 #include "sweeps/catalog.h"
+#include "sweeps/shallow_json.h"
 #include "sweeps/trial_config.h"
 #include "trainer/artifact/artifact.h"
 #include "trainer/artifact/foreign_module.h"
@@ -379,7 +380,9 @@ void foreign_module(std::string_view input) {
   const trainer::Artifact artifact = layered_artifact();
   sweeps::TrialConfig config;
   try {
-    config = sweeps::trial_config_from_json(nlohmann::json::parse(parts[1]));
+    config = sweeps::trial_config_from_json(sweeps::parse_shallow_json(parts[1], "input"));
+  } catch (const sweeps::Error&) {
+    return;
   } catch (const nlohmann::json::exception&) {
     return;
   } catch (const std::invalid_argument&) {

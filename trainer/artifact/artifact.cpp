@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sweeps/artifact_format.h"
+#include "sweeps/shallow_json.h"
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/backbones/tensor_view.h"
 #include "trainer/error.h"
@@ -161,7 +162,7 @@ ArtifactSparse read_sparse(std::string name, Shape shape, std::int64_t kept, Sec
 }
 
 Artifact read_parts(const sweeps::ArtifactContainer& container) {
-  const auto header = nlohmann::ordered_json::parse(container.header);
+  const auto header = sweeps::parse_shallow_ordered_json(container.header, "its header");
   Artifact artifact;
   artifact.trial_id = header.at("trial").get<std::string>();
   artifact.config = header.at("config").dump();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sweeps/shallow_json.h"
 #include "trainer/backbones/file_bytes.h"
 #include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
@@ -124,7 +125,7 @@ std::vector<std::string> labels_of_id2label(const json& config) {
   const auto map = config.find("id2label");
   if (map == config.end() || !map->is_object()) return {};
   for (const auto& [number, label] : map->items()) {
-    const json parsed = json::parse(number, nullptr, false);
+    const json parsed = sweeps::shallow_json_or_none(number);
     if (!parsed.is_number() || !label.is_string()) return {};
     numbered.emplace_back(parsed.get<double>(), label.get<std::string>());
   }

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "sweeps/error.h"
+#include "sweeps/shallow_json.h"
 #include "trainer/error.h"
 
 namespace petlab::trainer {
@@ -45,13 +47,15 @@ std::string shown(const Json& value) {
 Json parse_header(std::string_view text, const std::string& file) {
   Json header;
   try {
-    header = Json::parse(text);
+    header = sweeps::parse_shallow_json(text, file + ": the safetensors header");
   } catch (const Json::exception& error) {
     // The library's text begins with its own number in brackets.
     std::string what = error.what();
     const std::size_t bracket = what.find("] ");
     if (bracket != std::string::npos) what = what.substr(bracket + 2);
     refuse(file, "", fmt::format("the safetensors header is no JSON in UTF-8: {}", what));
+  } catch (const sweeps::Error& error) {
+    throw Error(error.what());
   }
   if (!header.is_object()) {
     refuse(

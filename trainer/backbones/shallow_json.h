@@ -6,8 +6,7 @@
 
 namespace petlab::trainer {
 
-/// Parses JSON of at most sweeps::kMaxJsonDepth levels: a value is copied, compared and printed by
-/// functions that call themselves at each level. Throws Error naming `file`.
+/// sweeps::parse_shallow_json, but all that it throws is an Error of this folder naming `file`.
 nlohmann::json parse_shallow_json(std::string_view text, const std::string& file);
 
 }  // namespace petlab::trainer

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
 #include "trainer/tokenizers/utf8.h"
 
@@ -175,12 +176,8 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
   std::vector<DataRow> rows;
   Lines lines(text);
   for (std::string_view line; lines.next(line);) {
-    nlohmann::json json;
-    try {
-      json = nlohmann::json::parse(line);
-    } catch (const nlohmann::json::exception& error) {
-      refuse(file, lines.number(), fmt::format("is no JSON: {}", error.what()));
-    }
+    const nlohmann::json json =
+        parse_shallow_json(line, fmt::format("{}:{}", file, lines.number()));
     if (!json.is_object()) {
       refuse(file, lines.number(), fmt::format("is a JSON {}, wanted an object", json.type_name()));
     }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "trainer/backbones/file_bytes.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
 #include "trainer/tokenizers/byte_bpe.h"
 #include "trainer/tokenizers/tokenizer.h"
@@ -26,12 +27,7 @@ class Settings {
   Settings(Json json, std::string file) : json_(std::move(json)), file_(std::move(file)) {}
 
   static Settings parse(std::string_view text, const std::string& file) {
-    Json json;
-    try {
-      json = Json::parse(text);
-    } catch (const Json::exception& error) {
-      throw Error(fmt::format("{}: is no JSON: {}", file, error.what()));
-    }
+    Json json = parse_shallow_json(text, file);
     if (!json.is_object()) {
       throw Error(fmt::format("{}: is a JSON {}, wanted an object", file, json.type_name()));
     }

@@ -6,6 +6,7 @@
 
 #include "trainer/backbones/encoder.h"
 #include "trainer/backbones/safetensors.h"
+#include "trainer/backbones/shallow_json.h"
 #include "trainer/error.h"
 
 namespace petlab::trainer {
@@ -76,7 +77,7 @@ TrialCheckpoint read_checkpoint(const std::filesystem::path& file, const std::st
   TrialCheckpoint checkpoint;
   checkpoint.trial_id = trial_id;
   try {
-    checkpoint.state = state_from(json::parse(field("state")));
+    checkpoint.state = state_from(parse_shallow_json(field("state"), file.string() + ": state"));
   } catch (const json::exception& e) {
     throw Error(file.string() + ": state is no checkpoint's: " + e.what());
   }

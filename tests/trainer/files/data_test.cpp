@@ -83,6 +83,8 @@ TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
   CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": []}\n") ==
         "f.tsv:1: 'y' is a JSON array, wanted a string or a number");
   CHECK(refusal(jsonl, "{\"a\"\n").starts_with("f.tsv:1: is no JSON: "));
+  CHECK(refusal(jsonl, "{\"a\":" + std::string(200'000, '[') + "\n") ==
+        "f.tsv:1: must have at most 64 levels of nesting");
 }
 
 TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {

@@ -92,6 +92,9 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
         "file of 8 bytes");
   CHECK(refusal(bytes_of("[1]", 0)) ==
         "x: the safetensors header is a JSON array, wanted an object");
+  const std::string deep(200'000, '[');
+  CHECK(refusal(bytes_of(deep, 0)) ==
+        "x: the safetensors header: must have at most 64 levels of nesting");
   CHECK(refusal(bytes_of(R"({"a":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4)) ==
         "x: tensor a: dtype F7 is not known, wanted one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
         "I64, F16, BF16, F32, F64");

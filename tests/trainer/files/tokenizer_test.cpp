@@ -141,6 +141,9 @@ TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   dir.write("tokenizer_config.json", R"({"add_prefix_space": 3})");
   CHECK(message(dir.path()) ==
         at + "/tokenizer_config.json: add_prefix_space is 3, wanted true or false");
+  dir.write("tokenizer_config.json", std::string(200'000, '['));
+  CHECK(message(dir.path()) ==
+        at + "/tokenizer_config.json: must have at most 64 levels of nesting");
   dir.write("tokenizer_config.json", "{}");
   dir.write("vocab.txt", "[PAD]\n\xff\n");
   CHECK(message(dir.path()) == at + "/vocab.txt:2: byte 1 is not UTF-8");
