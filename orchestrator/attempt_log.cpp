@@ -208,10 +208,41 @@ std::string unfinished_prefix(const sweeps::TrialDirectory& directory) {
   return fmt::format(".{}.new-", directory.attempt());
 }
 
+void sync(const std::filesystem::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(file, "cannot be read");
+  const int error = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  if (error == 0) return;
+  errno = error;
+  fail(file, "cannot be written");
+}
+
+/// False where there is no such file.
+bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (link(from.c_str(), to.c_str()) == 0) return true;
+  if (errno == ENOENT) return false;
+  // A file system without hard links, a file of another user, too many links of it.
+  for (const int no_link : {EPERM, EACCES, EXDEV, EMLINK, EOPNOTSUPP, ENOSYS}) {
+    if (errno != no_link) continue;
+    std::error_code error;
+    std::filesystem::copy_file(from, to, error);
+    if (error == std::errc::no_such_file_or_directory) return false;
+    if (error) {
+      errno = error.value();
+      break;
+    }
+    sync(to);
+    return true;
+  }
+  fail(to, "cannot be made");
+}
+
 }  // namespace
 
-void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
-                            const results::NewAttempt& begun) {
+bool make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
+                            const results::NewAttempt& begun,
+                            const std::filesystem::path& checkpoint) {
   const std::filesystem::path parent = directory.folder().parent_path();
   const std::filesystem::path made =
       parent / fmt::format("{}{}", unfinished_prefix(directory), getpid());
@@ -223,6 +254,14 @@ void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweep
     if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
   }
   try {
+    if (!checkpoint.empty()) {
+      const std::filesystem::path kept = made / begun.resume->checkpoint;
+      make_folders(kept.parent_path());
+      if (!link_or_copy(checkpoint, kept)) {
+        std::filesystem::remove_all(made, ignored);
+        return false;
+      }
+    }
     // Not synced: what a power cut takes with it is an attempt that had not got far, and its trial
     // gets another.
     write_new(made / directory.trial_json().filename(),
@@ -236,6 +275,7 @@ void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweep
     std::filesystem::remove_all(made, ignored);
     throw;
   }
+  return true;
 }
 
 void remove_unfinished_directories(const sweeps::TrialDirectory& directory) {
@@ -394,8 +434,8 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
   std::int64_t number = 0;
   try {
     while (std::getline(in, line)) {
-      const Json json = sweeps::parse_shallow_ordered_json(
-          line, fmt::format("{}:{}", file.string(), number + 1));
+      const Json json =
+          sweeps::parse_shallow_ordered_json(line, fmt::format("{}:{}", file.string(), number + 1));
       if (++number == 1) {
         if (json.at("v") != 1) {
           throw Error(fmt::format("{}:1: v is {}, must be 1: made by a newer petlab", file.string(),

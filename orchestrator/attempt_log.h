@@ -21,8 +21,13 @@ namespace petlab::orchestrator {
 /// all or nothing for a killed process; not synced. Throws also where the directory exists. An open
 /// attempt in the database that has no directory was claimed by an orchestrator that died right
 /// then: Batch::forget_attempt.
-void make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
-                            const results::NewAttempt& begun);
+/// `checkpoint`: the file that the attempt resumes from; empty: none. It is linked into the new
+/// directory as resume->checkpoint, or copied (and synced) where it cannot be, so that the attempt
+/// keeps it whatever its writer, which may live on, does with its own. False, and nothing is made,
+/// where that file is there no more.
+bool make_attempt_directory(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
+                            const results::NewAttempt& begun,
+                            const std::filesystem::path& checkpoint = {});
 
 /// Removes what a process that was killed in make_attempt_directory left of this attempt. Whoever
 /// calls it knows that nobody makes the directory now.

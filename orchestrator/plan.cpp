@@ -48,6 +48,29 @@ bool is_final_failure(const AttemptFacts& attempt) {
          attempt.outcome == Outcome::timed_out;
 }
 
+// Where the file of an attempt's last checkpoint is: with the attempt, or with one that went on
+// from it and keeps its own; relative to any attempt's directory, empty where there is none.
+std::string file_of_checkpoint(const results::TrialFacts& facts, const AttemptFacts& attempt,
+                               const PlanContext& context) {
+  const auto there = [&](std::int64_t number, const std::string& path) -> std::string {
+    const sweeps::TrialDirectory directory(context.runs, facts.trial_id, number);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(directory.folder() / path, error)) return {};
+    return fmt::format("../{}/{}", number, path);
+  };
+  std::string file = there(attempt.attempt.number, attempt.checkpoint->path);
+  for (auto later = facts.attempts.rbegin(); file.empty() && later != facts.attempts.rend();
+       ++later) {
+    const auto& resume = later->begun.resume;
+    if (!resume || resume->attempt != attempt.attempt.number ||
+        resume->seq != attempt.checkpoint->seq) {
+      continue;
+    }
+    file = there(later->attempt.number, resume->checkpoint);
+  }
+  return file;
+}
+
 // From the newest checkpoint whose file is there. None where the last try from that checkpoint died
 // by itself before it made another: then the checkpoint itself may be what is wrong.
 std::optional<sweeps::Resume> find_resume(const results::TrialFacts& facts,
@@ -58,14 +81,10 @@ std::optional<sweeps::Resume> find_resume(const results::TrialFacts& facts,
   for (auto attempt = facts.attempts.rbegin(); attempt != facts.attempts.rend(); ++attempt) {
     if (attempt->outcome == Outcome::finished || is_final_failure(*attempt)) break;
     if (!attempt->checkpoint || !difference(*attempt, context).empty()) continue;
-    const sweeps::TrialDirectory directory(context.runs, facts.trial_id, attempt->attempt.number);
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(directory.folder() / attempt->checkpoint->path, error)) {
-      continue;
-    }
-    return sweeps::Resume{
-        attempt->attempt.number, attempt->checkpoint->step, attempt->checkpoint->seq,
-        fmt::format("../{}/{}", attempt->attempt.number, attempt->checkpoint->path)};
+    const std::string file = file_of_checkpoint(facts, *attempt, context);
+    if (file.empty()) continue;
+    return sweeps::Resume{attempt->attempt.number, attempt->checkpoint->step,
+                          attempt->checkpoint->seq, file};
   }
   return std::nullopt;
 }

@@ -60,6 +60,8 @@ class Run::Impl {
     std::string slot;
     std::list<Live>::iterator place;
     int watch = -1;
+    std::filesystem::path resume_from;  // the checkpoint; empty: it begins anew
+    bool vanished = false;  // that is there no more: the claim is taken back
     bool prepared = false;  // its directory is made
     bool launched = false;  // given to a worker
     bool gone = false;      // and that has ended
@@ -189,6 +191,7 @@ class Run::Impl {
   void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
   void conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
+  void take_claim_back(Live& live, SlotState& slot, results::Batch& batch);
   void give_ready_back(SlotState& slot, results::Batch& batch);
   void learn_pace(SlotState& slot, Clock::time_point now);
   std::string last_lines_of(const Live& live, SlotState& slot) const;

@@ -375,10 +375,20 @@ void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const st
   if (!any_left) problem_ = message;
 }
 
-// Claims that no worker will get: all when no more trials are to begin, or none in this slot, and
-// those that the user took out.
+// Claims that no worker will get: all when no more trials are to begin, or none in this slot, those
+// that the user took out, and those whose checkpoint is gone.
 bool Run::Impl::to_give_back(const SlotState& slot, const Live& live) const {
-  return !claiming() || slot.broken || live.verdict == Verdict::cancelled;
+  return !claiming() || slot.broken || live.verdict == Verdict::cancelled || live.vanished;
+}
+
+// Its checkpoint was there when it was planned; its writer, which was thought dead, has removed it.
+void Run::Impl::take_claim_back(Live& live, SlotState& slot, results::Batch& batch) {
+  const std::size_t trial = live.trial;
+  observer_.note(fmt::format("{}: the checkpoint {} is there no more: planned again",
+                             live.attempt.trial_id, live.resume_from.string()));
+  batch.forget_attempt(live.attempt);
+  take_out(live, slot);
+  settle_plan(trial, plan_trial(trials_[trial].what->config, facts_of({trial}).front(), context()));
 }
 
 void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
@@ -389,7 +399,11 @@ void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
     ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
     ending.reason = cancelled ? kCancelled : "the run was stopped before it began";
     ending.time = wall_clock_seconds();
-    if (!live->prepared) prepare(*live);
+    if (!live->prepared && !live->vanished) prepare(*live);
+    if (live->vanished) {
+      take_claim_back(*live, slot, batch);
+      continue;
+    }
     conclude_attempt(*live, ending, batch);
     take_out(*live, slot);
   }
@@ -494,6 +508,7 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
   begun.after = trial.plan.latest;
   begun.at_least = highest_attempt_directory(options_.runs, id) + 1;
   begun.resume = trial.plan.resume;
+  if (begun.resume) begun.resume->checkpoint = sweeps::kept_checkpoint(begun.resume->checkpoint);
   begun.sweep = sweep_.name;
   begun.owner = options_.owner;
   if (!launcher_.queues()) {
@@ -520,6 +535,10 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
   live.place = live_.begin();
   live.attempt = *attempt;
   live.begun = begun;
+  if (begun.resume) {
+    live.resume_from =
+        (live.directory.folder() / trial.plan.resume->checkpoint).lexically_normal();
+  }
   live.trial = index;
   live.slot = slot.name;
   trial.standing = Standing::taken;
@@ -547,8 +566,9 @@ void Run::Impl::prepare(Live& live) {
   file.device_uuid = share.uuid;
   file.device_memory_mib = share.memory_mib;
   file.resume = live.begun.resume;
-  make_attempt_directory(live.directory, file, live.begun);
-  live.prepared = true;
+  live.prepared = make_attempt_directory(live.directory, file, live.begun, live.resume_from);
+  live.vanished = !live.prepared;
+  if (live.vanished) return;
   fault_point("directory_made");
   live.watch = watch_.add(live.directory.folder());
   if (live.watch >= 0) by_watch_[live.watch] = &live;
@@ -559,7 +579,7 @@ bool Run::Impl::prepare_one() {
   if (!claiming()) return false;
   for (auto& [name, slot] : slots_) {
     for (Live* live : slot.ready) {
-      if (live->prepared) continue;
+      if (live->prepared || live->vanished) continue;
       prepare(*live);
       return true;
     }
@@ -578,6 +598,7 @@ void Run::Impl::give(SlotState& slot) {
     // For a busy worker they are prepared one by one, between looks at what else has happened.
     if (!live.prepared && !slot.given.empty()) return;
     if (!live.prepared) prepare(live);
+    if (live.vanished) return;
     if (!slot.worker) {
       if (slot.not_before > Clock::now()) return;
       try {

@@ -35,6 +35,10 @@ std::filesystem::path decisions_file(const std::filesystem::path& runs,
   return trial_folder(runs, trial_id) / "decisions.jsonl";
 }
 
+std::string kept_checkpoint(const std::filesystem::path& checkpoint) {
+  return (std::filesystem::path("resume") / checkpoint.filename()).string();
+}
+
 std::filesystem::path sweeps_folder(const std::filesystem::path& runs) { return runs / "sweeps"; }
 
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name) {

@@ -29,6 +29,8 @@ class TrialDirectory {
   std::filesystem::path events() const { return folder_ / "events.jsonl"; }
   std::filesystem::path log() const { return folder_ / "log.txt"; }
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
+  /// The checkpoint that the attempt goes on from, as petlab keeps it for the attempt.
+  std::filesystem::path resume() const { return folder_ / "resume"; }
   std::filesystem::path artifact() const { return folder_ / "artifact.petl"; }
   /// What petlab notes of the attempt: begun, launched, ended.
   std::filesystem::path attempt_log() const { return folder_ / "attempt.jsonl"; }
@@ -53,6 +55,10 @@ std::filesystem::path sweeps_folder(const std::filesystem::path& runs);
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name);
 /// The number that a folder of a trial has as its name ("12"); std::nullopt for any other name.
 std::optional<std::int64_t> attempt_number(const std::string& folder_name);
+
+/// "resume/step-120.ckpt": where an attempt has the checkpoint of another, relative to its own
+/// directory.
+std::string kept_checkpoint(const std::filesystem::path& checkpoint);
 
 /// Where a resumed attempt goes on (docs/worker.md, `resume`).
 struct Resume {

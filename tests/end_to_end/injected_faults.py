@@ -54,6 +54,53 @@ class InjectedFaults(ScriptedWorld):
                 left = [path for path in self.root.rglob("*") if ".new-" in path.name]
                 self.assertEqual(left, [])
 
+    def stopped_at_a_checkpoint(self):
+        """A trial that was stopped when it had one; the metrics of an undisturbed run."""
+        self.write_sweep({"steps": 60, "step_ms": 20, "checkpoint_every": 2})
+        wanted = self.wanted()
+        run = self.start_scripted()
+        self.until(lambda: list(self.root.glob("sweep.runs/*/1/checkpoint/step-*.txt")))
+        self.interrupt(run, 2)
+        self.assertEqual(self.end(run).code, 3)
+        return wanted
+
+    def resumed(self):
+        return self.query("SELECT number, outcome, parent, resume_checkpoint AS file FROM attempts "
+                          "ORDER BY number")
+
+    def test_a_checkpoint_that_is_removed_by_its_writer_while_another_goes_on_from_it(self):
+        wanted = self.stopped_at_a_checkpoint()
+        run = self.start_scripted()
+        kept = self.until(lambda: list(self.root.glob("sweep.runs/*/2/resume/step-*.txt")))[0]
+        for file in kept.parents[2].glob("1/checkpoint/*"):
+            file.unlink()
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        done = self.run_scripted()
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(METRICS), wanted)
+
+    def test_a_checkpoint_that_is_gone_when_it_is_to_be_kept(self):
+        wanted = self.stopped_at_a_checkpoint()
+        done = self.run_scripted(faults=fail("link", "*/resume/*", "ENOENT", times=1))
+        self.assertEqual(done.code, 0, done)
+        self.assertRegex(done.err, f"{TRIAL}: the checkpoint ROOT/sweep.runs/{TRIAL}/1/checkpoint/"
+                                   r"step-\d+.txt is there no more: planned again")
+        self.assertEqual(self.query(METRICS), wanted)
+        # The claim was taken back: there is no third attempt.
+        self.assertEqual([(row["number"], row["outcome"], row["parent"]) for row in self.resumed()],
+                         [(1, "stopped", None), (2, "finished", 1)])
+        self.assertEqual([path for path in self.root.rglob("*") if ".new-" in path.name], [])
+
+    def test_a_file_system_without_hard_links(self):
+        wanted = self.stopped_at_a_checkpoint()
+        done = self.run_scripted(faults=fail("link", "*/resume/*", "EPERM"))
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(METRICS), wanted)
+        kept = next(self.root.glob("sweep.runs/*/2/resume/step-*.txt"))
+        self.assertEqual(self.resumed()[1]["file"], f"resume/{kept.name}")
+        self.assertEqual(kept.stat().st_nlink, 1)
+
     def test_a_full_disk(self):
         cannot = f": cannot be written: {FULL}"
         self.check_all([

@@ -1,6 +1,7 @@
 #include "orchestrator/plan.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 
 using namespace petlab;
 using namespace petlab::orchestrator;
@@ -38,4 +39,29 @@ TEST_CASE("A finished trial is stale for a worker of another numerics version, a
   const TrialPlan plan = plan_trial(config, facts, context);
   CHECK(plan.state == sweeps::TrialState::stale);
   CHECK(plan.why.find("numerics version was 1, is 2 now") != std::string::npos);
+}
+
+TEST_CASE("A checkpoint whose writer has removed it is found with the attempt that kept it",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  results::TrialFacts facts;
+  facts.trial_id = "0123456789abcdef";
+  facts.known = true;
+  results::AttemptFacts attempt;
+  attempt.outcome = results::Outcome::stopped;
+  attempt.attempt = {1, facts.trial_id, 1};
+  attempt.checkpoint = results::CheckpointAt{2, 5, "checkpoint/step-2.ckpt"};
+  facts.attempts.push_back(attempt);
+  attempt.attempt = {2, facts.trial_id, 2};
+  attempt.checkpoint.reset();
+  attempt.begun.resume = sweeps::Resume{1, 2, 5, "resume/step-2.ckpt"};
+  facts.attempts.push_back(attempt);
+  PlanContext context;
+  context.runs = folder.path();
+  const auto resume = [&] { return plan_trial({}, facts, context).resume; };
+  CHECK_FALSE(resume());
+  folder.write("0123456789abcdef/2/resume/step-2.ckpt", "state");
+  CHECK(resume() == sweeps::Resume{1, 2, 5, "../2/resume/step-2.ckpt"});
+  folder.write("0123456789abcdef/1/checkpoint/step-2.ckpt", "state");
+  CHECK(resume() == sweeps::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"});
 }

@@ -257,6 +257,36 @@ TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
   CHECK_FALSE(std::filesystem::exists(f.folder.path() / "new.db"));
 }
 
+TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writer does",
+          "[orchestrator]") {
+  Fixture f;
+  f.record("one", {"t1"});
+  const AttemptRef first = f.begin("t1");
+  const std::filesystem::path written = f.directory(first).checkpoint() / "step-2.ckpt";
+  f.folder.write(written.lexically_relative(f.folder.path()).string(), "state");
+  const sweeps::TrialDirectory second(f.runs, "t1", 2);
+  sweeps::TrialFile trial;
+  trial.config = Fixture::config(1);
+  results::NewAttempt begun;
+  begun.resume = sweeps::Resume{1, 2, 3, sweeps::kept_checkpoint("../1/checkpoint/step-2.ckpt")};
+  CHECK(begun.resume->checkpoint == "resume/step-2.ckpt");
+  trial.resume = begun.resume;
+  REQUIRE(make_attempt_directory(second, trial, begun, written));
+  // What a writer does that lives on: another file under the old one's name, then none.
+  f.folder.write("other", "newer");
+  std::filesystem::rename(f.folder.path() / "other", written);
+  CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
+  std::filesystem::remove(written);
+  CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
+  CHECK(read_attempt_log(second).begun->resume == begun.resume);
+  // Gone before it could be kept: nothing is made.
+  const sweeps::TrialDirectory third(f.runs, "t1", 3);
+  CHECK_FALSE(make_attempt_directory(third, trial, begun, written));
+  for (const auto& entry : std::filesystem::directory_iterator(f.runs / "t1")) {
+    CHECK(sweeps::attempt_number(entry.path().filename().string()).value_or(9) < 3);
+  }
+}
+
 TEST_CASE("a directory of an attempt is made whole or not at all, and never twice",
           "[orchestrator]") {
   Fixture f;

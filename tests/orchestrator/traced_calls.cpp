@@ -21,6 +21,7 @@ std::optional<Call> call_from(const std::string& line, const std::filesystem::pa
   static const std::pair<std::regex, const char*> patterns[] = {
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.lock"), "*-????????.lock"},
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.cpu-[0-9]+\\.lock"), "*.cpu-*.lock"},
+      {std::regex("step-[0-9]+\\.txt"), "step-*.txt"},
       {std::regex("cpu-[0-9]+\\.lock"), "cpu-*.lock"},
       {std::regex("\\.[0-9]+\\.new-[0-9]+"), ".*.new-*"},
       {std::regex("(\\..*\\.db\\.new)-[0-9]+-[0-9a-f]{8}(-[a-z]+)?"), "$1-*-????????$2"},

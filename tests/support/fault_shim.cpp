@@ -66,6 +66,8 @@ int error_of(const char* name) {
   if (strcmp(name, "EMFILE") == 0) return EMFILE;
   if (strcmp(name, "EAGAIN") == 0) return EAGAIN;
   if (strcmp(name, "EACCES") == 0) return EACCES;
+  if (strcmp(name, "ENOENT") == 0) return ENOENT;
+  if (strcmp(name, "EPERM") == 0) return EPERM;
   return EIO;
 }
 
