@@ -18,12 +18,15 @@
 
 namespace petlab::orchestrator {
 
-// The inside of Run, for run.cpp (start, loop, interrupts) and run_turn.cpp (one turn of the loop).
+// The inside of Run, for run.cpp (start, loop, interrupts), run_turn.cpp (one turn of the loop) and
+// the parts of that: run_claims.cpp, run_queue.cpp, run_shares.cpp.
 class Run::Impl {
  public:
   using Clock = std::chrono::steady_clock;
   // What is known is committed no later than this after the commit before (docs/orchestrator.md).
   static constexpr std::chrono::milliseconds kGroup{10};
+  // Why an attempt ended that the user took out.
+  static constexpr const char* kCancelled = "petlab cancel";
 
   Impl(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
        const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
@@ -61,10 +64,10 @@ class Run::Impl {
     std::list<Live>::iterator place;
     int watch = -1;
     std::filesystem::path resume_from;  // the checkpoint; empty: it begins anew
-    bool vanished = false;  // that is there no more: the claim is taken back
-    bool prepared = false;  // its directory is made
-    bool launched = false;  // given to a worker
-    bool gone = false;      // and that has ended
+    bool vanished = false;              // that is there no more: the claim is taken back
+    bool prepared = false;              // its directory is made
+    bool launched = false;              // given to a worker
+    bool gone = false;                  // and that has ended
     bool started = false;
     bool checkpointed = false;
     bool over = false;
@@ -109,11 +112,11 @@ class Run::Impl {
     std::optional<double> mean_seconds;  // of a trial, with its overhead; absent: none is over yet
     int overs = 0;                       // trials that were over since last_over
     Clock::time_point last_over;
-    std::int64_t granted_mib = 0;         // of a shared device, when the slot was taken
-    bool all = false;                     // that was all that the device had
-    bool whole = false;                   // nobody else may join
-    std::optional<std::size_t> intended;  // the trial for which the slot was taken
-    bool retired = false;                 // given back as soon as its worker is gone
+    std::int64_t granted_mib = 0;            // of a shared device, when the slot was taken
+    bool all = false;                        // that was all that the device had
+    bool whole = false;                      // nobody else may join
+    std::optional<std::size_t> intended;     // the trial for which the slot was taken
+    bool retired = false;                    // given back as soon as its worker is gone
     std::optional<std::int64_t> to_reserve;  // of its share, at the next tick: it could not be now
   };
 
@@ -177,10 +180,6 @@ class Run::Impl {
   // --- run_turn.cpp
   bool claiming() const;
   bool has_news() const;
-  bool can_claim(Clock::time_point now) const;
-  bool takes_claims(const SlotState& slot, Clock::time_point now) const;
-  bool runs_dry(const SlotState& slot) const;
-  bool to_give_back(const SlotState& slot, const Live& live) const;
   bool transaction_due(Clock::time_point now) const;
   void turn();
   void transact(Clock::time_point now);
@@ -191,14 +190,20 @@ class Run::Impl {
   void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
   void conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
-  void take_claim_back(Live& live, SlotState& slot, results::Batch& batch);
-  void give_ready_back(SlotState& slot, results::Batch& batch);
   void learn_pace(SlotState& slot, Clock::time_point now);
   std::string last_lines_of(const Live& live, SlotState& slot) const;
   std::vector<Gone>::iterator gone_with(const Live& live, SlotState& slot) const;
   void settle_over(std::size_t trial, TrialPlan plan);
   void take_out(Live& live, SlotState& slot);
   void front_changed(SlotState& slot);
+
+  // --- run_claims.cpp
+  bool can_claim(Clock::time_point now) const;
+  bool takes_claims(const SlotState& slot, Clock::time_point now) const;
+  bool runs_dry(const SlotState& slot) const;
+  bool to_give_back(const SlotState& slot, const Live& live) const;
+  void take_claim_back(Live& live, SlotState& slot, results::Batch& batch);
+  void give_ready_back(SlotState& slot, results::Batch& batch);
   std::int64_t slots_missing(Clock::time_point now) const;
   void acquire_slots();
   std::size_t line_length(const SlotState& slot) const;
