@@ -292,14 +292,12 @@ void ByteBpe::append_word(std::string_view word, Cache* cache,
 
 void ByteBpe::append(std::string_view text, std::vector<std::int32_t>& ids) const {
   std::string with_space;
-  if (add_prefix_space_) {
-    std::size_t behind = 0;
-    if (!is_white_space(next_code_point(text, behind))) {
-      with_space.reserve(text.size() + 1);
-      with_space.push_back(' ');
-      with_space.append(text);
-      text = with_space;
-    }
+  // Other white space than the plain space does not count, as in Hugging Face's fast tokenizers.
+  if (add_prefix_space_ && !text.starts_with(' ')) {
+    with_space.reserve(text.size() + 1);
+    with_space.push_back(' ');
+    with_space.append(text);
+    text = with_space;
   }
   const std::unique_lock lock(cache_mutex_, std::try_to_lock);
   Cache* cache = lock.owns_lock() ? &cache_ : nullptr;

@@ -21,7 +21,7 @@ std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view t
                                                               const std::string& file);
 
 struct ByteBpeOptions {
-  /// A space in front of each stretch of text that does not begin with white space.
+  /// A space in front of each stretch of text that does not begin with one.
   bool add_prefix_space = false;
   /// What stands around the texts, by their tokens; all empty: nothing (plain GPT-2).
   std::string cls_token;

@@ -100,6 +100,21 @@ TEST_CASE("byte-level BPE merges in the order of the merges", "[trainer][files]"
   CHECK(tokenizer->encode(text).ids == wanted);
 }
 
+TEST_CASE("a prefix space stands before all but a plain space", "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.json", byte_vocab({"\u0120a", "<m>"}));
+  dir.write("merges.txt", "\u0120 a\n");
+  dir.write("tokenizer_config.json",
+            R"({"add_prefix_space": true, "added_tokens_decoder": {"257": {"content": "<m>",
+                "special": true, "normalized": false}}})");
+  const auto tokenizer = load_tokenizer(dir.path());
+  CHECK(tokenizer->encode("a a").ids == Ids{256, 256});
+  CHECK(tokenizer->encode(" a").ids == Ids{256});
+  CHECK(tokenizer->encode("\ta").ids == Ids{' ', '\t', 'a'});
+  CHECK(tokenizer->encode("\u00a0<m>a<m> <m>\r").ids ==
+        Ids{' ', 0xc2, 0xa0, 257, 256, 257, ' ', 257, ' ', '\r'});
+}
+
 TEST_CASE("GPT-2's pattern cuts words where its expression does", "[trainer][files]") {
   const auto words = [](std::string_view text) {
     std::vector<std::string> result;
