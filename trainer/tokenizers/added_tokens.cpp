@@ -11,9 +11,12 @@ namespace petlab::trainer {
 namespace {
 
 bool is_word_character(char32_t code_point) {
+  // The \w of regular expressions by Unicode's technical standard 18.
+  constexpr std::uint32_t kCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
   const auto c = static_cast<UChar32>(code_point);
-  return u_isalnum(c) != 0 || c == '_' || u_charType(c) == U_NON_SPACING_MARK ||
-         u_charType(c) == U_CONNECTOR_PUNCTUATION;
+  return (U_MASK(u_charType(c)) & kCategories) != 0 ||
+         u_hasBinaryProperty(c, UCHAR_ALPHABETIC) != 0 ||
+         u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL) != 0;
 }
 
 /// Begin of the character that ends before `position`; position > 0.
@@ -46,10 +49,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
 const AddedToken* AddedTokens::match(std::string_view text, std::size_t position) const {
   const std::string_view rest = text.substr(position);
   for (const AddedToken& token : tokens_) {
-    if (rest.starts_with(token.content) &&
-        (!token.single_word || stands_alone(text, position, position + token.content.size()))) {
-      return &token;
-    }
+    if (rest.starts_with(token.content)) return &token;
   }
   return nullptr;
 }
@@ -62,6 +62,11 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
         starts_[static_cast<unsigned char>(text[position])] ? match(text, position) : nullptr;
     if (found == nullptr) {
       ++position;
+      continue;
+    }
+    if (found->single_word && !stands_alone(text, position, position + found->content.size())) {
+      // Ordinary text as a whole: a shorter token inside it is not looked for.
+      position += found->content.size();
       continue;
     }
     std::size_t end = position;

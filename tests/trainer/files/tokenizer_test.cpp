@@ -81,6 +81,24 @@ TEST_CASE("a cased WordPiece folder keeps case and accents", "[trainer][files]")
   CHECK(tokenizer->encode("Want want caf\u00e9 cafe").ids == Ids{2, 11, 8, 12, 10, 3});
 }
 
+TEST_CASE("a token that is a word of its own is none inside a word of any script",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.txt", kVocab);
+  dir.write("tokenizer_config.json",
+            R"({"added_tokens_decoder": {
+                "11": {"content": "tok", "single_word": true, "normalized": false},
+                "12": {"content": "ok", "normalized": false}}})");
+  const auto tokenizer = load_tokenizer(dir.path());
+  CHECK(tokenizer->tokenize("tok!tok ok") == Ids{11, 9, 11, 12});
+  // A letter, a digit, marks that take room and that do not, a Roman numeral, a joiner. Nor is the
+  // shorter token found inside what is none.
+  for (const std::string beside : {"x", "7", "\u0903", "\u0301", "\u2167", "\u200d"}) {
+    CHECK(tokenizer->tokenize("tok" + beside) == Ids{1});
+    CHECK(tokenizer->tokenize(beside + "tok") == Ids{1});
+  }
+}
+
 TEST_CASE("byte-level BPE merges in the order of the merges", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("vocab.json", byte_vocab({"ab", "abc", "bc", "\u0120ab"}));
