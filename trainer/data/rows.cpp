@@ -131,6 +131,9 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
     if (found == header.end()) {
       refuse(file, 1, fmt::format("has no column '{}', found {}", name, fmt::join(header, ", ")));
     }
+    if (std::find(found + 1, header.end(), name) != header.end()) {
+      refuse(file, 1, fmt::format("has two columns '{}', wanted each name once", name));
+    }
     return static_cast<std::size_t>(found - header.begin());
   }
   constexpr std::size_t kMostDigits = 6;

@@ -93,6 +93,8 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") == "f.tsv:2: found 4 columns, wanted 3");
   CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found y, a, c");
+  CHECK(refusal(kTsv, "y\ta\tb\ta\n1\tx\tx\tz\n") ==
+        "f.tsv:1: has two columns 'a', wanted each name once");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tz\n1\tab\xc3\tz\n") ==
         "f.tsv:3: byte 5 of the line is not UTF-8 (0xC3)");
   CHECK(refusal(layout(FileFormat::tsv, false, {"x"}, "0"), "1\t2\n") ==
