@@ -171,6 +171,18 @@ const char* const kByteBpeSeed =
     "{\"add_prefix_space\": true}\x01 ab\nabc\nbc\n\x01#version: 0.2\na b\nb c\nab c\n\x01"
     "abc bc, it's 12 \xc3\xa9\n  x <s>";
 
+const char* const kTokenizerJsonSeed =
+    "{\"do_lower_case\": true}\x01{\"cls_token\": \"[CLS]\"}\x01{\"[E1]\": 9}\x01"
+    "{\"added_tokens\": [{\"id\": 4, \"content\": \"[MASK]\", \"special\": true, \"lstrip\": "
+    "true}],"
+    "\"normalizer\": {\"type\": \"BertNormalizer\", \"lowercase\": true,"
+    "\"handle_chinese_chars\": true}, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+    "\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": "
+    "[\"[CLS]\", 2]},"
+    "\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"vocab\": {\"[PAD]\": 0,"
+    "\"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4, \"un\": 5, \"##able\": 6}}}\x01"
+    "Unable [MASK][e1] caf\xc3\xa9 \xe4\xb8\xad";
+
 /// vocab.json of GPT-2's byte alphabet and the given tokens.
 std::string byte_vocab(std::string_view more) {
   std::string json = "{";
@@ -239,13 +251,14 @@ void read_artifact(std::string_view bytes) {
   });
 }
 
-constexpr std::array<FilesTarget, 9> kTargets{{
+constexpr std::array<FilesTarget, 10> kTargets{{
     {"safetensors", safetensors, [] { return std::vector<std::string>{safetensors_seed()}; }},
     {"torch_file", torch_file,
      [] { return std::vector<std::string>{archive(pickle_seeds().front())}; }},
     {"torch_pickle", torch_pickle, pickle_seeds},
     {"wordpiece_files", wordpiece_files, [] { return std::vector<std::string>{kWordPieceSeed}; }},
     {"byte_bpe_files", byte_bpe_files, [] { return std::vector<std::string>{kByteBpeSeed}; }},
+    {"tokenizer_json", tokenizer_json, [] { return std::vector<std::string>{kTokenizerJsonSeed}; }},
     {"json_files", json_files,
      [] {
        return std::vector<std::string>{
@@ -315,6 +328,21 @@ void wordpiece_files(std::string_view input) {
         {trainer::TokenizerFiles::File{"input/vocab.txt", parts[1]}, std::nullopt, std::nullopt,
          trainer::TokenizerFiles::File{"input/tokenizer_config.json", parts[0]}});
     use_tokenizer(*tokenizer, parts[2]);
+  });
+}
+
+void tokenizer_json(std::string_view input) {
+  const auto parts = parts_of(input, 5);
+  const auto file = [](const char* name, std::string_view text) {
+    return trainer::TokenizerFiles::File{std::string("input/") + name, text};
+  };
+  accepted([&] {
+    const auto tokenizer =
+        trainer::make_tokenizer({.config = file("tokenizer_config.json", parts[0]),
+                                 .special_tokens_map = file("special_tokens_map.json", parts[1]),
+                                 .added_tokens = file("added_tokens.json", parts[2]),
+                                 .tokenizer_json = file("tokenizer.json", parts[3])});
+    use_tokenizer(*tokenizer, parts[4]);
   });
 }
 

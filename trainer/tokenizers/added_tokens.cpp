@@ -38,18 +38,18 @@ bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) {
-    return a.content.size() > b.content.size();
+    return a.wanted().size() > b.wanted().size();
   });
   for (const AddedToken& token : tokens_) {
     assert(!token.content.empty());
-    starts_[static_cast<unsigned char>(token.content.front())] = true;
+    starts_[static_cast<unsigned char>(token.wanted().front())] = true;
   }
 }
 
 const AddedToken* AddedTokens::match(std::string_view text, std::size_t position) const {
   const std::string_view rest = text.substr(position);
   for (const AddedToken& token : tokens_) {
-    if (rest.starts_with(token.content)) return &token;
+    if (rest.starts_with(token.wanted())) return &token;
   }
   return nullptr;
 }
@@ -64,9 +64,9 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
       ++position;
       continue;
     }
-    if (found->single_word && !stands_alone(text, position, position + found->content.size())) {
+    if (found->single_word && !stands_alone(text, position, position + found->wanted().size())) {
       // Ordinary text as a whole: a shorter token inside it is not looked for.
-      position += found->content.size();
+      position += found->wanted().size();
       continue;
     }
     std::size_t end = position;
@@ -80,7 +80,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     }
     if (end > begin) plain(text.substr(begin, end - begin));
     token(*found);
-    position += found->content.size();
+    position += found->wanted().size();
     if (found->rstrip) {
       for (std::size_t next = position; next < text.size(); position = next) {
         if (!is_white_space(next_code_point(text, next))) break;

@@ -9,14 +9,19 @@
 
 namespace petlab::trainer {
 
-/// A token that is found in the text as it is written, before anything else is done to it.
+/// A token that is found in the text before it is cut into words.
 struct AddedToken {
-  std::string content;  // not empty
+  std::string content;       // not empty
+  std::string pattern = {};  // what is looked for; empty: the content
   std::int32_t id = 0;
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool single_word = false;  // only where no letter, digit or underscore stands beside it
   bool special = true;       // left out by decode where asked
+  // Looked for in the normalised text, not as it is written, and behind those that are not.
+  bool normalized = false;
+
+  const std::string& wanted() const { return pattern.empty() ? content : pattern; }
 };
 
 /// Cuts texts at added tokens: the leftmost first, among those the longest.

@@ -185,10 +185,7 @@ ByteBpe::ByteBpe(Vocabulary vocabulary,
   }
   if (!options.pad_token.empty()) special_.pad = wanted(options.pad_token);
   vocab_size_ = vocabulary_.size();
-  for (const AddedToken& token : options.added) {
-    vocab_size_ = std::max<std::int64_t>(vocab_size_, token.id + 1);
-  }
-  added_ = AddedTokens(options.added);
+  set_added(options.added);
 }
 
 const ByteBpe::Merge* ByteBpe::find_merge(std::int32_t left, std::int32_t right) const {

@@ -44,6 +44,7 @@ class ByteBpe final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  std::string normalize(std::string_view text) const override { return std::string(text); }
 
  private:
   /// What two neighbouring tokens become, and how early.

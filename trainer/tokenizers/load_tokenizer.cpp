@@ -10,6 +10,7 @@
 #include "trainer/error.h"
 #include "trainer/tokenizers/byte_bpe.h"
 #include "trainer/tokenizers/tokenizer.h"
+#include "trainer/tokenizers/tokenizer_json.h"
 #include "trainer/tokenizers/wordpiece.h"
 
 namespace petlab::trainer {
@@ -21,145 +22,257 @@ std::string_view text_of(const FileBytes& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-/// tokenizer_config.json, or what holds where there is none.
+Json parse_object(const TokenizerFiles::File& file) {
+  Json json = parse_shallow_json(file.text, file.name);
+  if (!json.is_object()) {
+    throw Error(fmt::format("{}: is a JSON {}, wanted an object", file.name, json.type_name()));
+  }
+  return json;
+}
+
+/// tokenizer_config.json, and what other files say in its place.
 class Settings {
  public:
-  Settings(Json json, std::string file) : json_(std::move(json)), file_(std::move(file)) {}
-
-  static Settings parse(std::string_view text, const std::string& file) {
-    Json json = parse_shallow_json(text, file);
-    if (!json.is_object()) {
-      throw Error(fmt::format("{}: is a JSON {}, wanted an object", file, json.type_name()));
+  /// Where tokenizer_config.json has no added_tokens_decoder, as before 2023,
+  /// special_tokens_map.json, added_tokens.json and tokenizer.json name the tokens, as in Hugging
+  /// Face's library.
+  explicit Settings(const TokenizerFiles& files) {
+    config_ = files.config ? Source{parse_object(*files.config), files.config->name}
+                           : Source{Json::object(), "tokenizer_config.json"};
+    const auto decoder = config_.json.find("added_tokens_decoder");
+    if (decoder != config_.json.end() && !decoder->is_null()) {
+      read_decoder(*decoder, config_.name);
+      return;
     }
-    return {std::move(json), file};
+    if (files.special_tokens_map) {
+      map_ = {parse_object(*files.special_tokens_map), files.special_tokens_map->name};
+    }
+    if (files.tokenizer_json) {
+      const Json whole = parse_shallow_json(files.tokenizer_json->text, files.tokenizer_json->name);
+      read_decoder(added_tokens_decoder(whole, files.tokenizer_json->name),
+                   files.tokenizer_json->name);
+    }
+    if (files.added_tokens) read_added_tokens(*files.added_tokens);
+  }
+
+  /// Has `settings`, of `file`, where tokenizer_config.json is silent. Throws where the two say
+  /// different things.
+  void complete(const Json& settings, const std::string& file) {
+    for (const auto& [name, value] : settings.items()) {
+      const auto found = config_.json.find(name);
+      if (found == config_.json.end() || found->is_null()) {
+        config_.json[name] = value;
+        continue;
+      }
+      const Json said =
+          found->is_object() && found->contains("content") ? (*found)["content"] : *found;
+      if (!value.is_null() && said != value) {
+        refuse(config_.name, name, *found, value.dump() + ", as in " + file);
+      }
+    }
   }
 
   bool flag(const char* name, bool fallback) const {
-    const auto found = json_.find(name);
-    if (found == json_.end() || found->is_null()) return fallback;
-    if (!found->is_boolean()) refuse(name, *found, "true or false");
+    const auto found = config_.json.find(name);
+    if (found == config_.json.end() || found->is_null()) return fallback;
+    if (!found->is_boolean()) refuse(config_.name, name, *found, "true or false");
     return found->get<bool>();
   }
 
   std::string text(const char* name, const std::string& fallback) const {
-    const auto found = json_.find(name);
-    if (found == json_.end() || found->is_null()) return fallback;
-    if (!found->is_string()) refuse(name, *found, "a string");
+    const auto found = config_.json.find(name);
+    if (found == config_.json.end() || found->is_null()) return fallback;
+    if (!found->is_string()) refuse(config_.name, name, *found, "a string");
     return found->get<std::string>();
   }
 
   /// A token given as a string or as an object with its content; `fallback` where it is not there.
   AddedToken token(const char* name, AddedToken fallback) const {
-    const auto found = json_.find(name);
-    if (found == json_.end() || found->is_null()) return fallback;
-    if (found->is_string()) {
-      fallback.content = found->get<std::string>();
-    } else {
-      fallback = parse_token(name, *found);
+    for (const Source* source : {&map_, &config_}) {
+      const auto found = source->json.find(name);
+      if (found == source->json.end() || found->is_null()) continue;
+      if (found->is_string()) {
+        fallback.content = found->get<std::string>();
+      } else {
+        fallback = parse_token(source->name, name, *found);
+        fallback.special = true;
+      }
+      if (fallback.content.empty()) {
+        refuse(source->name, name, *found, "a token that is not empty");
+      }
+      return fallback;
     }
-    if (fallback.content.empty()) refuse(name, *found, "a token that is not empty");
     return fallback;
   }
 
-  /// `added_tokens_decoder`: {"id": {content, …}}.
-  std::vector<AddedToken> added_tokens() const {
+  const std::vector<AddedToken>& added_tokens() const { return added_; }
+
+  /// The special tokens that have no place of their own around a text.
+  std::vector<AddedToken> other_special_tokens() const {
     std::vector<AddedToken> result;
-    const auto found = json_.find("added_tokens_decoder");
-    if (found == json_.end() || found->is_null()) return result;
-    if (!found->is_object()) refuse("added_tokens_decoder", *found, "an object of id: token");
-    for (const auto& [key, value] : found->items()) {
-      const std::string name = "added_tokens_decoder." + key;
-      const bool digits = !key.empty() && key.size() <= 8 &&
-                          key.find_first_not_of("0123456789") == std::string::npos;
-      if (!digits) refuse(name, value, "a token under its id, of at most 8 digits");
-      AddedToken token = parse_token(name, value);
-      token.id = static_cast<std::int32_t>(std::stol(key));
-      if (token.content.empty()) refuse(name, value, "a token that is not empty");
-      if (!token.special && value.value("normalized", true)) {
-        refuse(name, value, "a special token, or one that is not normalized");
+    for (const char* name : {"bos_token", "eos_token"}) {
+      const AddedToken found = token(name, {});
+      if (!found.content.empty()) result.push_back(found);
+    }
+    constexpr const char* kMore = "additional_special_tokens";
+    for (const Source* source : {&map_, &config_}) {
+      const auto found = source->json.find(kMore);
+      if (found == source->json.end() || found->is_null()) continue;
+      if (!found->is_array()) refuse(source->name, kMore, *found, "a list of tokens");
+      for (const Json& one : *found) {
+        AddedToken more;
+        if (one.is_string()) {
+          more.content = one.get<std::string>();
+        } else {
+          more = parse_token(source->name, kMore, one);
+        }
+        if (more.content.empty()) refuse(source->name, kMore, one, "a token that is not empty");
+        more.special = true;
+        result.push_back(std::move(more));
       }
-      result.push_back(std::move(token));
     }
     return result;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& name, const Json& found,
-                           const std::string& wanted) const {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", file_, name,
-                            found.dump(-1, ' ', true).substr(0, 80), wanted));
+  struct Source {
+    Json json = Json::object();
+    std::string name;
+  };
+
+  [[noreturn]] static void refuse(const std::string& file, const std::string& name,
+                                  const Json& found, const std::string& wanted) {
+    throw Error(fmt::format("{}: {} is {}, wanted {}", file, name,
+                            found.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80),
+                            wanted));
   }
 
-  AddedToken parse_token(const std::string& name, const Json& value) const {
+  static AddedToken parse_token(const std::string& file, const std::string& name,
+                                const Json& value) {
     if (!value.is_object() || !value.contains("content") || !value["content"].is_string()) {
-      refuse(name, value, "a token or an object with its content");
+      refuse(file, name, value, "a token or an object with its content");
     }
     AddedToken token;
     token.content = value["content"].get<std::string>();
     const auto read = [&](const char* field, bool fallback) {
       const auto found = value.find(field);
       if (found == value.end() || found->is_null()) return fallback;
-      if (!found->is_boolean()) refuse(name + "." + field, *found, "true or false");
+      if (!found->is_boolean()) refuse(file, name + "." + field, *found, "true or false");
       return found->get<bool>();
     };
     token.lstrip = read("lstrip", false);
     token.rstrip = read("rstrip", false);
     token.single_word = read("single_word", false);
     token.special = read("special", true);
-    read("normalized", true);
+    token.normalized = read("normalized", !token.special);
     return token;
   }
 
-  Json json_;
-  std::string file_;
+  /// {"id": {content, …}}.
+  void read_decoder(const Json& decoder, const std::string& file) {
+    constexpr const char* kName = "added_tokens_decoder";
+    if (!decoder.is_object()) refuse(file, kName, decoder, "an object of id: token");
+    for (const auto& [key, value] : decoder.items()) {
+      const std::string name = std::string(kName) + "." + key;
+      const bool digits = !key.empty() && key.size() <= 8 &&
+                          key.find_first_not_of("0123456789") == std::string::npos;
+      if (!digits) refuse(file, name, value, "a token under its id, of at most 8 digits");
+      AddedToken token = parse_token(file, name, value);
+      token.id = static_cast<std::int32_t>(std::stol(key));
+      if (token.content.empty()) refuse(file, name, value, "a token that is not empty");
+      added_.push_back(std::move(token));
+    }
+  }
+
+  /// {token: id}; those that no file calls special are looked for in the normalised text.
+  void read_added_tokens(const TokenizerFiles::File& file) {
+    constexpr std::int64_t kMostIds = 100'000'000;
+    std::vector<AddedToken> special = other_special_tokens();
+    for (const char* name : {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+      special.push_back(token(name, {}));
+    }
+    const auto is_there = [](const std::vector<AddedToken>& tokens, const std::string& content) {
+      return std::any_of(tokens.begin(), tokens.end(),
+                         [&](const AddedToken& other) { return other.content == content; });
+    };
+    const Json ids = parse_object(file);
+    for (const auto& [content, id] : ids.items()) {
+      if (content.empty()) refuse(file.name, "the empty token", id, "a token that is not empty");
+      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMostIds) {
+        refuse(file.name, content, id, fmt::format("an id in 0..{}", kMostIds - 1));
+      }
+      if (is_there(added_, content)) continue;
+      AddedToken token{.content = content, .id = id.get<std::int32_t>()};
+      token.special = is_there(special, content);
+      token.normalized = !token.special;
+      added_.push_back(std::move(token));
+    }
+  }
+
+  Source config_;
+  Source map_;
+  std::vector<AddedToken> added_;
 };
+
+/// The added tokens of a tokenizer that has `named` of its own: those that a file numbers, then the
+/// special ones that the vocabulary does.
+std::vector<AddedToken> all_added(const Settings& settings, const Vocabulary& vocabulary,
+                                  const std::vector<AddedToken>& named) {
+  std::vector<AddedToken> added = settings.added_tokens();
+  const auto add = [&](AddedToken token, bool must_be_there) {
+    if (std::any_of(added.begin(), added.end(),
+                    [&](const AddedToken& other) { return other.content == token.content; })) {
+      return;
+    }
+    if (const auto id = vocabulary.find(token.content)) {
+      token.id = *id;
+      added.push_back(std::move(token));
+    } else if (must_be_there) {
+      throw Error(fmt::format("{}: has no token {}, wanted all special tokens", vocabulary.file(),
+                              token.content));
+    }
+  };
+  for (const AddedToken& token : named) add(token, false);
+  for (const AddedToken& token : settings.other_special_tokens()) add(token, true);
+  return added;
+}
 
 std::unique_ptr<Tokenizer> make_wordpiece(Vocabulary vocabulary, const Settings& settings) {
   WordPieceOptions options;
   options.lower_case = settings.flag("do_lower_case", true);
   options.strip_accents = settings.flag("strip_accents", options.lower_case);
   options.split_chinese = settings.flag("tokenize_chinese_chars", true);
-  options.added = settings.added_tokens();
   // Each special token: taken from the settings, with how it is stripped where that is said.
+  std::vector<AddedToken> named;
   const auto special = [&](const char* name, std::string& content) {
-    const AddedToken token = settings.token(name, {.content = content});
-    content = token.content;
-    const auto id = vocabulary.find(content);
-    const bool there = std::any_of(options.added.begin(), options.added.end(),
-                                   [&](const auto& other) { return other.content == content; });
-    if (id && !there) {
-      options.added.push_back(token);
-      options.added.back().id = *id;
-    }
+    named.push_back(settings.token(name, {.content = content}));
+    content = named.back().content;
   };
   special("unk_token", options.unk_token);
   special("cls_token", options.cls_token);
   special("sep_token", options.sep_token);
   special("pad_token", options.pad_token);
   special("mask_token", options.mask_token);
+  options.added = all_added(settings, vocabulary, named);
   return std::make_unique<WordPiece>(std::move(vocabulary), options);
 }
 
-std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, std::string_view merges,
+using Merges = std::vector<std::pair<std::string, std::string>>;
+
+std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, const Merges& merges,
                                          const std::string& merges_file, const Settings& settings) {
   ByteBpeOptions options;
   options.add_prefix_space = settings.flag("add_prefix_space", false);
-  options.added = settings.added_tokens();
   // GPT-2's own vocabulary has no RoBERTa tokens: then nothing stands around a text.
   const std::string kind = settings.text("tokenizer_class", "");
   const bool plain = kind.starts_with("GPT2") || (kind.empty() && !vocabulary.find("<s>"));
-  if (!plain) {
+  if (plain) {
+    options.added = settings.added_tokens();
+  } else {
+    std::vector<AddedToken> named;
     const auto special = [&](const char* name, const AddedToken& fallback) {
-      AddedToken token = settings.token(name, fallback);
-      const bool there =
-          std::any_of(options.added.begin(), options.added.end(),
-                      [&](const auto& other) { return other.content == token.content; });
-      const auto id = vocabulary.find(token.content);
-      if (id && !there) {
-        token.id = *id;
-        options.added.push_back(token);
-      }
-      return token.content;
+      named.push_back(settings.token(name, fallback));
+      return named.back().content;
     };
     options.cls_token = special("cls_token", {.content = "<s>"});
     options.sep_token = special("sep_token", {.content = "</s>"});
@@ -167,9 +280,18 @@ std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, std::string_view
     special("unk_token", {.content = "<unk>"});
     // RoBERTa's own files say that the mask takes the space before it.
     special("mask_token", {.content = "<mask>", .lstrip = true});
+    options.added = all_added(settings, vocabulary, named);
   }
-  return std::make_unique<ByteBpe>(std::move(vocabulary), parse_merges(merges, merges_file),
-                                   merges_file, options);
+  return std::make_unique<ByteBpe>(std::move(vocabulary), merges, merges_file, options);
+}
+
+std::unique_ptr<Tokenizer> make_from_tokenizer_json(const TokenizerFiles::File& file,
+                                                    Settings settings) {
+  TokenizerJson json = read_tokenizer_json(parse_shallow_json(file.text, file.name), file.name);
+  settings.complete(json.settings(), file.name);
+  Vocabulary vocabulary(std::move(json.vocabulary), file.name);
+  return json.byte_bpe ? make_byte_bpe(std::move(vocabulary), json.merges, file.name, settings)
+                       : make_wordpiece(std::move(vocabulary), settings);
 }
 
 /// A file of a folder, where it is there.
@@ -187,38 +309,49 @@ class OptionalFile {
   std::shared_ptr<const FileBytes> bytes_;
 };
 
-Settings settings_of(const TokenizerFiles& files) {
-  if (files.config) return Settings::parse(files.config->text, files.config->name);
-  return {Json::object(), "tokenizer_config.json"};
-}
-
 }  // namespace
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
-  const Settings settings = settings_of(files);
+  const Settings settings(files);
   if (files.vocab_txt) {
     return make_wordpiece(parse_vocab_txt(files.vocab_txt->text, files.vocab_txt->name), settings);
   }
-  if (!files.vocab_json || !files.merges) {
-    throw Error("wanted vocab.txt (WordPiece) or vocab.json with merges.txt (BPE)");
+  if (files.vocab_json && files.merges) {
+    Vocabulary vocabulary = parse_vocab_json(files.vocab_json->text, files.vocab_json->name);
+    return make_byte_bpe(std::move(vocabulary),
+                         parse_merges(files.merges->text, files.merges->name), files.merges->name,
+                         settings);
   }
-  return make_byte_bpe(parse_vocab_json(files.vocab_json->text, files.vocab_json->name),
-                       files.merges->text, files.merges->name, settings);
+  if (!files.tokenizer_json) {
+    throw Error("wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE) or tokenizer.json");
+  }
+  return make_from_tokenizer_json(*files.tokenizer_json, settings);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const OptionalFile vocab_txt(folder / "vocab.txt");
   const OptionalFile vocab_json(folder / "vocab.json");
   const OptionalFile config(folder / "tokenizer_config.json");
-  TokenizerFiles files{vocab_txt.get(), vocab_json.get(), std::nullopt, config.get()};
-  if (!files.vocab_txt && !files.vocab_json) {
-    throw Error(fmt::format(
-        "{}: holds no tokenizer, wanted vocab.txt (WordPiece) or vocab.json with merges.txt (BPE)",
-        folder.string()));
+  const OptionalFile special_tokens_map(folder / "special_tokens_map.json");
+  const OptionalFile added_tokens(folder / "added_tokens.json");
+  const OptionalFile tokenizer_json(folder / "tokenizer.json");
+  TokenizerFiles files{.vocab_txt = vocab_txt.get(),
+                       .vocab_json = vocab_json.get(),
+                       .merges = std::nullopt,
+                       .config = config.get(),
+                       .special_tokens_map = special_tokens_map.get(),
+                       .added_tokens = added_tokens.get(),
+                       .tokenizer_json = tokenizer_json.get()};
+  if (!files.vocab_txt && !files.vocab_json && !files.tokenizer_json) {
+    throw Error(
+        fmt::format("{}: holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with "
+                    "merges.txt (BPE) or tokenizer.json",
+                    folder.string()));
   }
   std::shared_ptr<const FileBytes> merges;
-  if (!files.vocab_txt) {
-    merges = FileBytes::map(folder / settings_of(files).text("merges", "merges.txt"));
+  if (!files.vocab_txt && files.vocab_json) {
+    merges =
+        FileBytes::map(folder / Settings({.config = files.config}).text("merges", "merges.txt"));
     files.merges = {merges->name(), text_of(*merges)};
   }
   return make_tokenizer(files);

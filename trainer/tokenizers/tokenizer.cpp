@@ -30,10 +30,24 @@ std::pair<std::size_t, std::size_t> kept(std::size_t first, std::size_t second,
 }  // namespace
 
 const AddedToken* Tokenizer::added_token(std::int32_t id) const {
-  const auto& all = added_.all();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [id](const AddedToken& token) { return token.id == id; });
-  return found == all.end() ? nullptr : &*found;
+  for (const AddedTokens* tokens : {&added_, &normalized_}) {
+    const auto& all = tokens->all();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [id](const AddedToken& token) { return token.id == id; });
+    if (found != all.end()) return &*found;
+  }
+  return nullptr;
+}
+
+void Tokenizer::set_added(const std::vector<AddedToken>& tokens) {
+  std::vector<AddedToken> as_written;
+  std::vector<AddedToken> normalized;
+  for (const AddedToken& token : tokens) {
+    vocab_size_ = std::max<std::int64_t>(vocab_size_, token.id + 1);
+    (token.normalized ? normalized : as_written).push_back(token);
+  }
+  added_ = AddedTokens(std::move(as_written));
+  normalized_ = AddedTokens(std::move(normalized));
 }
 
 std::vector<std::int32_t> Tokenizer::tokenize(std::string_view text) const {
@@ -43,9 +57,15 @@ std::vector<std::int32_t> Tokenizer::tokenize(std::string_view text) const {
                                             static_cast<unsigned char>(text[*invalid])));
   }
   std::vector<std::int32_t> ids;
+  const auto add = [&](const AddedToken& token) { ids.push_back(token.id); };
   added_.split(
-      text, [&](std::string_view plain) { append(plain, ids); },
-      [&](const AddedToken& token) { ids.push_back(token.id); });
+      text,
+      [&](std::string_view plain) {
+        if (normalized_.all().empty()) return append(plain, ids);
+        normalized_.split(
+            normalize(plain), [&](std::string_view rest) { append(rest, ids); }, add);
+      },
+      add);
   return ids;
 }
 

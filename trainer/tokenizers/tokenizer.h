@@ -34,8 +34,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Ids of a text alone, without what stands around it; special tokens written in the text become
-  /// their ids. Throws std::invalid_argument naming the byte where the text is not UTF-8.
+  /// Ids of a text alone, without what stands around it; added tokens in the text become their ids.
+  /// Throws std::invalid_argument naming the byte where the text is not UTF-8.
   std::vector<std::int32_t> tokenize(std::string_view text) const;
 
   /// Ids with special tokens, truncated longest-first to `max_tokens` (special ones included; 0: no
@@ -55,12 +55,19 @@ class Tokenizer {
  protected:
   /// Appends the ids of a stretch of text that is UTF-8 and holds no added token.
   virtual void append(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
+  /// The text in which added tokens are found that are `normalized`.
+  virtual std::string normalize(std::string_view text) const = 0;
+  /// Has those found in texts; vocab_size() then covers them, too.
+  void set_added(const std::vector<AddedToken>& tokens);
   /// The added token of that id, or nullptr.
   const AddedToken* added_token(std::int32_t id) const;
 
   SpecialTokens special_;
-  AddedTokens added_;
   std::int64_t vocab_size_ = 0;
+
+ private:
+  AddedTokens added_;       // found in the text as it is written
+  AddedTokens normalized_;  // found in what is left of it, normalised
 };
 
 /// The texts of a tokenizer's files, with their names for messages. Absent: there is no such file.
@@ -69,18 +76,23 @@ struct TokenizerFiles {
     std::string name;
     std::string_view text;
   };
-  std::optional<File> vocab_txt;
-  std::optional<File> vocab_json;
-  std::optional<File> merges;
-  std::optional<File> config;  // tokenizer_config.json
+  std::optional<File> vocab_txt = std::nullopt;
+  std::optional<File> vocab_json = std::nullopt;
+  std::optional<File> merges = std::nullopt;
+  std::optional<File> config = std::nullopt;  // tokenizer_config.json
+  std::optional<File> special_tokens_map = std::nullopt;
+  std::optional<File> added_tokens = std::nullopt;
+  std::optional<File> tokenizer_json = std::nullopt;
 };
 
 /// What load_tokenizer makes of a folder's files. Throws Error.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 
 /// The tokenizer of a backbone's folder: `vocab.txt` is WordPiece, `vocab.json` with `merges.txt`
-/// byte-level BPE; `tokenizer_config.json` gives case folding, special tokens and where the merges
-/// are. Throws Error naming the file and what was found and wanted.
+/// byte-level BPE, and `tokenizer.json` is either where neither is there; `tokenizer_config.json`
+/// gives case folding, special and added tokens and where the merges are. Where it has no
+/// `added_tokens_decoder`, `special_tokens_map.json`, `added_tokens.json` and the `added_tokens` of
+/// tokenizer.json name them. Throws Error naming the file and what was found and wanted.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace petlab::trainer

@@ -76,6 +76,50 @@ const UNormalizer2* decomposition() {
   return nfd;
 }
 
+/// Calls `each` with every character that one becomes: controls become none, white space a plain
+/// space, CJK has one on both sides, accents are stripped and capitals lower-cased as the options
+/// say.
+template <typename Each>
+void normalize_character(char32_t c, const WordPieceOptions& options, const Each& each) {
+  if (c < 0x80 && kAscii[c] == Ascii::space) return each(U' ');
+  if (is_dropped(c)) return;
+  if (is_white_space(c)) return each(U' ');
+  const auto lowered = [&](char32_t part) {
+    if (!options.lower_case) return each(part);
+    if (part == 0x130) {
+      // The one character whose lower case is two, in any language.
+      each(U'i');
+      return each(char32_t{0x307});
+    }
+    each(static_cast<char32_t>(u_tolower(static_cast<UChar32>(part))));
+  };
+  const auto stripped = [&](char32_t part) {
+    if (category(part) != U_NON_SPACING_MARK) lowered(part);
+  };
+  const bool chinese = options.split_chinese && is_chinese(c);
+  if (chinese) each(U' ');
+  if (options.strip_accents) {
+    static const UNormalizer2* const nfd = decomposition();
+    std::array<UChar, 64> parts;
+    UErrorCode status = U_ZERO_ERROR;
+    const std::int32_t length =
+        unorm2_getDecomposition(nfd, static_cast<UChar32>(c), parts.data(),
+                                static_cast<std::int32_t>(parts.size()), &status);
+    if (length < 0 || U_FAILURE(status)) {
+      stripped(c);
+    } else {
+      for (std::int32_t i = 0; i < length;) {
+        UChar32 part = 0;
+        U16_NEXT(parts.data(), i, length, part);
+        stripped(static_cast<char32_t>(part));
+      }
+    }
+  } else {
+    lowered(c);
+  }
+  if (chinese) each(U' ');
+}
+
 }  // namespace
 
 /// The word that is being collected.
@@ -111,10 +155,10 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
     if (id && !there) added.push_back({.content = token, .id = *id});
   }
   vocab_size_ = vocabulary_.size();
-  for (const AddedToken& token : added) {
-    vocab_size_ = std::max<std::int64_t>(vocab_size_, token.id + 1);
+  for (AddedToken& token : added) {
+    if (token.normalized) token.pattern = WordPiece::normalize(token.content);
   }
-  added_ = AddedTokens(std::move(added));
+  set_added(added);
 
   continuations_.reserve(static_cast<std::size_t>(vocabulary_.size()));
   for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
@@ -158,50 +202,25 @@ void WordPiece::append_word(Word& word, std::vector<std::int32_t>& ids) const {
   word.characters = 0;
 }
 
-/// A character after cleaning and stripping: lower-cased, and cut off where it is punctuation.
-void WordPiece::append_cleaned(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
-  if (options_.lower_case) {
-    if (c == 0x130) {
-      // The one character whose lower case is two, in any language.
-      append_cleaned('i', word, ids);
-      c = 0x307;
-    } else {
-      c = static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)));
-    }
-  }
-  const bool punctuation = is_punctuation(c);
-  if (punctuation) append_word(word, ids);
-  append_utf8(c, word.text);
-  ++word.characters;
-  if (punctuation) append_word(word, ids);
+void WordPiece::append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
+  normalize_character(c, options_, [&](char32_t normalized) {
+    if (normalized == ' ') return append_word(word, ids);
+    const bool punctuation = is_punctuation(normalized);
+    if (punctuation) append_word(word, ids);
+    append_utf8(normalized, word.text);
+    ++word.characters;
+    if (punctuation) append_word(word, ids);
+  });
 }
 
-void WordPiece::append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
-  if (is_dropped(c)) return;
-  if (is_white_space(c)) return append_word(word, ids);
-  const bool chinese = options_.split_chinese && is_chinese(c);
-  if (chinese) append_word(word, ids);
-  if (options_.strip_accents) {
-    static const UNormalizer2* const nfd = decomposition();
-    std::array<UChar, 64> parts;
-    UErrorCode status = U_ZERO_ERROR;
-    const std::int32_t length =
-        unorm2_getDecomposition(nfd, static_cast<UChar32>(c), parts.data(),
-                                static_cast<std::int32_t>(parts.size()), &status);
-    if (length < 0 || U_FAILURE(status)) {
-      if (category(c) != U_NON_SPACING_MARK) append_cleaned(c, word, ids);
-    } else {
-      for (std::int32_t i = 0; i < length;) {
-        UChar32 part = 0;
-        U16_NEXT(parts.data(), i, length, part);
-        const auto component = static_cast<char32_t>(part);
-        if (category(component) != U_NON_SPACING_MARK) append_cleaned(component, word, ids);
-      }
-    }
-  } else {
-    append_cleaned(c, word, ids);
+std::string WordPiece::normalize(std::string_view text) const {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t position = 0; position < text.size();) {
+    normalize_character(next_code_point(text, position), options_,
+                        [&](char32_t c) { append_utf8(c, result); });
   }
-  if (chinese) append_word(word, ids);
+  return result;
 }
 
 void WordPiece::append(std::string_view text, std::vector<std::int32_t>& ids) const {

@@ -36,12 +36,12 @@ class WordPiece final : public Tokenizer {
 
  protected:
   void append(std::string_view text, std::vector<std::int32_t>& ids) const override;
+  std::string normalize(std::string_view text) const override;
 
  private:
   struct Word;
   void append_word(Word& word, std::vector<std::int32_t>& ids) const;
   void append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const;
-  void append_cleaned(char32_t c, Word& word, std::vector<std::int32_t>& ids) const;
 
   Vocabulary vocabulary_;
   WordPieceOptions options_;

@@ -151,12 +151,133 @@ TEST_CASE("GPT-2's pattern cuts words where its expression does", "[trainer][fil
   CHECK(words("DON'T ''s") == Words{"DON", "'", "T", " ''", "s"});
 }
 
+TEST_CASE("a normalized token is found in the text as WordPiece normalises it",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.txt", kVocab);
+  dir.write("tokenizer_config.json",
+            R"({"added_tokens_decoder": {
+                "4": {"content": "[MASK]", "normalized": true, "special": true, "lstrip": true},
+                "11": {"content": "Caf\u00e9 au lait", "special": false},
+                "12": {"content": "Want", "normalized": false}}})");
+  const auto tokenizer = load_tokenizer(dir.path());
+  CHECK(tokenizer->tokenize("cafe \t[mask]want") == Ids{10, 4, 8});
+  // As it is written, then the text between those as it is normalised.
+  CHECK(tokenizer->tokenize("WantCAFE AU\tLAITwant") == Ids{12, 11, 8});
+  CHECK(tokenizer->decode(Ids{11}, true) == "Caf\u00e9 au lait");
+}
+
+TEST_CASE("without added_tokens_decoder the older files name the added tokens",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("vocab.txt", std::string(kVocab) + "<cls>\n<x>\n");
+  dir.write("tokenizer_config.json", R"({"cls_token": "[CLS]"})");
+  dir.write("special_tokens_map.json",
+            R"({"cls_token": "<cls>", "additional_special_tokens": ["[E1]", "<x>"]})");
+  dir.write("added_tokens.json", R"({"[E1]": 13, "[E2]": 14})");
+  const auto old = load_tokenizer(dir.path());
+  // [E1] is special and found as it is written; [E2] is not.
+  CHECK(old->encode("want[E1] [e2]<x>").ids == Ids{11, 8, 13, 14, 12, 3});
+  CHECK(old->tokenize("[e1]") == Ids{1, 1, 1});
+  CHECK(old->vocab_size() == 15);
+  dir.write("tokenizer.json",
+            R"({"added_tokens": [{"id": 14, "content": "[E2]", "normalized": false,
+                                  "rstrip": true}]})");
+  CHECK(load_tokenizer(dir.path())->tokenize("[E2] want [e2]") == Ids{14, 8, 1, 1, 1});
+  dir.write("tokenizer_config.json", R"({"cls_token": "[CLS]", "added_tokens_decoder": {}})");
+  const auto newer = load_tokenizer(dir.path());
+  CHECK(newer->encode("[E1]").ids == Ids{2, 1, 1, 1, 3});
+  const std::string at = dir.path().string();
+  dir.write("tokenizer_config.json", "{}");
+  dir.write("special_tokens_map.json", R"({"additional_special_tokens": ["<y>"]})");
+  CHECK(message(dir.path()) == at + "/vocab.txt: has no token <y>, wanted all special tokens");
+  dir.write("added_tokens.json", R"({"[E1]": "13"})");
+  CHECK(message(dir.path()) ==
+        at + "/added_tokens.json: [E1] is \"13\", wanted an id in 0..99999999");
+}
+
+TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
+  const testing::TempDir dir;
+  const std::string at = dir.path().string() + "/tokenizer.json";
+  const std::string wordpiece =
+      R"({"added_tokens": [{"id": 4, "content": "[MASK]", "special": true, "normalized": false}],
+          "normalizer": {"type": "BertNormalizer", "clean_text": true, "lowercase": false,
+                         "handle_chinese_chars": true, "strip_accents": null},
+          "pre_tokenizer": {"type": "BertPreTokenizer"},
+          "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+          "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                    "max_input_chars_per_word": 100,
+                    "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4,
+                              "Un": 5, "##able": 6}}})";
+  const auto changed = [&](std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    dir.write("tokenizer.json", text);
+    return message(dir.path());
+  };
+  dir.write("tokenizer.json", wordpiece);
+  CHECK(load_tokenizer(dir.path())->encode("Unable [MASK] unable").ids == Ids{2, 5, 6, 4, 1, 3});
+  dir.write("tokenizer_config.json", R"({"do_lower_case": true})");
+  CHECK(message(dir.path()) == dir.path().string() +
+                                   "/tokenizer_config.json: do_lower_case is true, wanted false, "
+                                   "as in " +
+                                   at);
+  dir.write("tokenizer_config.json", "{}");
+  CHECK(changed(wordpiece, "BertNormalizer", "Lowercase") ==
+        at + ": normalizer.type is \"Lowercase\", wanted BertNormalizer");
+  CHECK(changed(wordpiece, "BertProcessing", "ByteLevel") ==
+        at + ": post_processor.type is \"ByteLevel\", wanted BertProcessing or "
+             "TemplateProcessing");
+  CHECK(changed(wordpiece, "WordPiece", "Unigram") ==
+        at + ": model.type is \"Unigram\", wanted WordPiece or BPE");
+  CHECK(changed(wordpiece, "100", "50") ==
+        at + ": model.max_input_chars_per_word is 50, wanted 100");
+  CHECK(changed(wordpiece, R"("Un": 5)", R"("Un": "5")") ==
+        at + ": model.vocab.Un is \"5\", wanted a whole number");
+  CHECK(changed(wordpiece, "{\"type\": \"BertPreTokenizer\"}", "[]") ==
+        at + ": pre_tokenizer is [], wanted an object");
+
+  // [CLS] A [SEP] written as a template.
+  const std::string pieces =
+      R"({"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+         {"SpecialToken": {"id": "[SEP]", "type_id": 0}})";
+  const std::string second =
+      R"(, {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}})";
+  const std::string processor =
+      R"({"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]})";
+  const auto of_template = [&](const std::string& single, const std::string& pair) {
+    return changed(
+        wordpiece, processor,
+        R"({"type": "TemplateProcessing", "single": [)" + single + R"(], "pair": [)" + pair + "]}");
+  };
+  CHECK(of_template(pieces, pieces + second) == "no error");
+  CHECK(load_tokenizer(dir.path())->encode("Un", "Un").ids == Ids{2, 5, 3, 5, 3});
+  CHECK_THAT(of_template(pieces, pieces),
+             Catch::Matchers::StartsWith(at + ": post_processor.pair is "));
+  CHECK_THAT(of_template(pieces + second, pieces + second),
+             Catch::Matchers::EndsWith("wanted a special token, A and a special token"));
+
+  std::string bpe =
+      R"({"normalizer": null, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+          "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 258], "cls": ["<s>", 256]},
+          "model": {"type": "BPE", "dropout": null, "merges": ["a b", ["ab", "c"]], "vocab": )" +
+      byte_vocab({"<s>", "<pad>", "</s>", "<unk>", "ab", "abc"}) + "}}";
+  dir.write("tokenizer.json", bpe);
+  CHECK(load_tokenizer(dir.path())->encode("abc ab").ids == Ids{256, 261, ' ', 260, 258});
+  CHECK(changed(bpe, R"(["ab", "c"])", R"("ab")") ==
+        at + ": model.merges is [\"a b\",\"ab\"], wanted a list of pairs of tokens, found "
+             "\"ab\" as number 2");
+  CHECK(changed(bpe, "\"dropout\": null", "\"dropout\": 0.1") ==
+        at + ": model.dropout is 0.1, wanted 0.0");
+  CHECK(changed(bpe, "\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}") ==
+        at + ": normalizer is {\"type\":\"NFC\"}, wanted null");
+}
+
 TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string();
   CHECK(message(dir.path()) ==
-        at + ": holds no tokenizer, wanted vocab.txt (WordPiece) or vocab.json with merges.txt "
-             "(BPE)");
+        at + ": holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE) "
+             "or tokenizer.json");
   dir.write("vocab.json", byte_vocab({"ab"}));
   dir.write("merges.txt", "a b\nb c\n");
   CHECK(message(dir.path()) ==
