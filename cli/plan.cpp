@@ -11,6 +11,7 @@
 
 #include "cli/sweep_arguments.h"
 #include "orchestrator/run_sweep.h"
+#include "reports/text.h"
 
 namespace petlab::cli {
 namespace {
@@ -94,7 +95,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
     const sweeps::SweepTrial& trial = sweep.trials[at];
     out << fmt::format("{}  {:<{}}  {:<{}}  {:<11}  {}\n", trial.id.value, joined(trial.variants),
                        widest, points_of[at], widest_point, to_string(plans[at].state),
-                       plans[at].why);
+                       reports::printable(plans[at].why));
     if (!trial.storage_note.empty()) out << "    " << trial.storage_note << "\n";
   }
 }
