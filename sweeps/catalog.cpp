@@ -70,4 +70,10 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
   return std::string(metrics::nearest_word(word, known));
 }
 
+std::string with_nearest(std::string_view wanted, std::string_view word,
+                         std::span<const std::string> known) {
+  const std::string near = nearest_word(word, known);
+  return near.empty() ? std::string(wanted) : fmt::format("{} (nearest: {})", wanted, near);
+}
+
 }  // namespace petlab::sweeps

@@ -51,4 +51,9 @@ TrialConfig default_config(std::string_view kind);
 /// metrics::nearest_word for candidates that are strings.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
+/// `a section (nearest: base)`: what was wanted in place of `word`, with the known word that it
+/// resembles, if there is one.
+std::string with_nearest(std::string_view wanted, std::string_view word,
+                         std::span<const std::string> known);
+
 }  // namespace petlab::sweeps

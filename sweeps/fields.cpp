@@ -147,12 +147,6 @@ bool is_module_field(std::string_view name) {
   return name.starts_with("module.") && name != "module.kind";
 }
 
-std::string with_nearest(std::string wanted, std::string_view word,
-                         const std::vector<std::string>& known) {
-  const std::string near = nearest_word(word, known);
-  return near.empty() ? wanted : fmt::format("{} (nearest: {})", wanted, near);
-}
-
 void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> declared,
                  std::vector<FieldProblem>& problems) {
   const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
@@ -215,6 +209,24 @@ bool is_active(const Field& field, const TrialConfig& config) {
     return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
   }
   return !is_module_field(field.name) || has(field.name);
+}
+
+std::string nearest_field(const std::string& word) {
+  std::vector<std::string> names{"task", "tasks", "user", "priority"};
+  std::vector<std::string> last_parts;
+  std::vector<std::string> of_last;
+  for (const Field& field : fields()) {
+    names.emplace_back(field.name);
+    last_parts.emplace_back(field.name.substr(field.name.find('.') + 1));
+    of_last.emplace_back(field.name);
+  }
+  const std::string full = nearest_word(word, names);
+  if (!full.empty()) return full;
+  const std::string part = nearest_word(word.substr(word.rfind('.') + 1), last_parts);
+  for (std::size_t i = 0; i < last_parts.size(); ++i) {
+    if (last_parts[i] == part) return of_last[i];
+  }
+  return "";
 }
 
 std::vector<FieldProblem> field_problems(const TrialConfig& config,

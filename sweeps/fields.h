@@ -42,6 +42,10 @@ struct FieldProblem {
   std::string wanted;
 };
 
+/// The field, `task`, `user` or `priority` that a word may have meant, or nothing: a bare
+/// `learning_rate` is training.learning_rate.
+std::string nearest_field(const std::string& word);
+
 /// What validate() finds, in parts.
 std::vector<FieldProblem> field_problems(const TrialConfig& config,
                                          std::span<const TaskDeclaration> declared);

@@ -27,31 +27,6 @@ std::string joined(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-std::string with_nearest(std::string_view wanted, std::string_view word,
-                         const std::vector<std::string>& known) {
-  const std::string near = nearest_word(word, known);
-  return near.empty() ? std::string(wanted) : fmt::format("{} (nearest: {})", wanted, near);
-}
-
-// The field that a word may have meant: a bare `learning_rate` is training.learning_rate.
-std::string nearest_field(const std::string& word) {
-  std::vector<std::string> names{"task", "tasks", "user", "priority"};
-  std::vector<std::string> last_parts;
-  std::vector<std::string> of_last;
-  for (const Field& field : fields()) {
-    names.emplace_back(field.name);
-    last_parts.emplace_back(field.name.substr(field.name.find('.') + 1));
-    of_last.emplace_back(field.name);
-  }
-  const std::string full = nearest_word(word, names);
-  if (!full.empty()) return full;
-  const std::string part = nearest_word(word.substr(word.rfind('.') + 1), last_parts);
-  for (std::size_t i = 0; i < last_parts.size(); ++i) {
-    if (last_parts[i] == part) return of_last[i];
-  }
-  return "";
-}
-
 bool is_group(const std::string& key) {
   return std::find(kGroups.begin(), kGroups.end(), key) != kGroups.end();
 }

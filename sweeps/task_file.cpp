@@ -17,6 +17,10 @@ constexpr std::array kKeys = {"task",   "about",   "source",          "files",  
                               "format", "header",  "skip_short_rows", "columns",     "labels",
                               "score",  "metrics", "select_by",       "text_to_text"};
 
+std::string one_of(const std::vector<std::string>& known, const std::string& word) {
+  return with_nearest(fmt::format("one of {}", fmt::join(known, ", ")), word, known);
+}
+
 class TaskReader {
  public:
   TaskReader(const std::filesystem::path& file, FileProblems& problems) : problems_(problems) {
@@ -50,10 +54,7 @@ class TaskReader {
                   const std::vector<std::string>& known) {
     for (const auto& [key, line] : map.keys) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::string near = nearest_word(key, known);
-      problems_.add(line, what, fmt::format("the key '{}'", key),
-                    fmt::format("one of {}{}", fmt::join(known, ", "),
-                                near.empty() ? "" : fmt::format(" (nearest: {})", near)));
+      problems_.add(line, what, fmt::format("the key '{}'", key), one_of(known, key));
     }
   }
 
@@ -268,10 +269,7 @@ class TaskReader {
       std::vector<std::string> list = texts(key, node);
       for (const std::string& name : list) {
         if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-        const std::string near = nearest_word(name, allowed);
-        problems_.add(node.line, key, fmt::format("'{}'", name),
-                      fmt::format("one of {}{}", fmt::join(allowed, ", "),
-                                  near.empty() ? "" : fmt::format(" (nearest: {})", near)));
+        problems_.add(node.line, key, fmt::format("'{}'", name), one_of(allowed, name));
       }
       if (list.empty()) problems_.add(node.line, key, "no metric", "at least one");
       return list;
