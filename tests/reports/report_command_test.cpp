@@ -82,13 +82,14 @@ TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[re
     CHECK(ran.out.empty());
     return ran.err;
   };
-  CHECK(message({"swep", "--db", db}) ==
-        "petlab: there is no report 'swep'; did you mean sweep? (known: quickstart, sweep, table1, "
-        "table12, table13, table4, table5, table8; or the path of a definition, with a slash or "
-        "ending in .yaml)\n");
+  CHECK(
+      message({"swep", "--db", db}) ==
+      "petlab: there is no report 'swep'; did you mean sweep? (known: minilm-glue, quickstart, "
+      "sweep, table1, table12, table13, table4, table5, table8; or the path of a definition, with "
+      "a slash or ending in .yaml)\n");
   CHECK(message({"--db", db}) ==
-        "petlab: which report? name one of quickstart, sweep, table1, table12, table13, table4, "
-        "table5, table8, or the file of a definition\n");
+        "petlab: which report? name one of minilm-glue, quickstart, sweep, table1, table12, "
+        "table13, table4, table5, table8, or the file of a definition\n");
   CHECK(message({"sweep", "--db", db, "--format", "htm"}) ==
         "petlab: --format is 'htm', must be one of terminal, markdown, csv, csv-long, html, json; "
         "did you mean html?\n");

@@ -52,6 +52,25 @@ TEST_CASE("The GLUE example has a plan without notes", "[sweeps]") {
   CHECK(sweep.notes.empty());
 }
 
+TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each task", "[sweeps]") {
+  const Home home;
+  const Sweep sweep = load_sweep(kSweeps / "minilm-glue.yaml", home.locations());
+  CHECK(sweep.trials.size() == 50);
+  CHECK(sweep.notes.empty());
+  for (const std::string kind : {"adapter", "lora", "prefix"}) {
+    for (const std::string& variant : {kind, "propetl_" + kind}) {
+      std::set<std::string> tasks;
+      for (const SweepTrial* trial : of_variant(sweep, variant)) {
+        CHECK(trial->config.module.kind == kind);
+        CHECK(trial->config.module.share == (variant != kind));
+        tasks.insert(trial->config.tasks.front());
+      }
+      CHECK(tasks == std::set<std::string>{"cola", "mrpc", "rte", "sst2", "stsb"});
+    }
+  }
+  CHECK(of_variant(sweep, "random_adapter").size() == 6);  // two tasks, three seeds
+}
+
 TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const Home home;
   std::ifstream in(petlab::testing::source_dir() / "docs/sweep-files.md");
