@@ -15,8 +15,8 @@
 namespace petlab::trainer {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const char* doing) {
-  throw Error(file.string() + ": cannot be " + doing + ": " + std::strerror(errno));
+std::string problem(const std::filesystem::path& file, const char* doing) {
+  return file.string() + ": cannot be " + doing + ": " + std::strerror(errno);
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ Clock system_clock() {
 EventLog::EventLog(std::filesystem::path file, Clock clock)
     : file_(std::move(file)), clock_(std::move(clock)) {
   descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) refuse(file_, "opened");
+  if (descriptor_ < 0) throw Error(problem(file_, "opened"));
   struct stat found {};
   if (::fstat(descriptor_, &found) != 0 || found.st_size != 0) {
     ::close(descriptor_);
@@ -44,6 +44,7 @@ EventLog::~EventLog() {
 }
 
 void EventLog::write(decltype(sweeps::Event::body) body) {
+  if (!broken_.empty()) throw Error(broken_);
   const bool synced = std::holds_alternative<sweeps::Checkpoint>(body) ||
                       std::holds_alternative<sweeps::Finished>(body) ||
                       std::holds_alternative<sweeps::Failed>(body);
@@ -52,11 +53,20 @@ void EventLog::write(decltype(sweeps::Event::body) body) {
   while (written < line.size()) {
     const ssize_t n = ::write(descriptor_, line.data() + written, line.size() - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse(file_, "written");
+    if (n < 0) {
+      const std::string found = problem(file_, "written");
+      if (::ftruncate(descriptor_, size_) != 0) broken_ = found;
+      throw Error(found);
+    }
     written += static_cast<std::size_t>(n);
   }
-  if (synced && ::fdatasync(descriptor_) != 0) refuse(file_, "synced");
+  size_ += static_cast<std::int64_t>(line.size());
   ++next_;
+  if (synced && ::fdatasync(descriptor_) != 0) {
+    // What the disk holds of the lines so far is not known any more.
+    broken_ = problem(file_, "synced");
+    throw Error(broken_);
+  }
 }
 
 }  // namespace petlab::trainer

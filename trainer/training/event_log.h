@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "sweeps/events.h"
 
@@ -22,7 +23,9 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  /// Appends the event as one write. Throws Error naming the file and the system's reason.
+  /// Appends the event as one line. Throws Error naming the file and the system's reason. Then the
+  /// file ends with the line before, so that a later event stands on a line of its own; where that
+  /// cannot be had, and after a sync that failed, every later call throws too.
   void write(decltype(sweeps::Event::body) body);
 
  private:
@@ -30,6 +33,8 @@ class EventLog {
   Clock clock_;
   int descriptor_ = -1;
   std::int64_t next_ = 0;
+  std::int64_t size_ = 0;  // of the whole lines
+  std::string broken_;     // why nothing more can be written; empty: it can
 };
 
 }  // namespace petlab::trainer
