@@ -66,9 +66,12 @@ PETLAB_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, cons
 /// e^x for x <= 0 in one or two units of the last place: 2^i · e^r with |r| <= ln 2 / 2.
 PETLAB_INLINE float exponential(float x) {
   const float limited = std::max(x, -87.0F);
-  // Adding and taking away 1.5 · 2^23 rounds to a whole number without a call.
+  // Adding 1.5 · 2^23 rounds to a whole number without a call, and leaves it in the lowest bits:
+  // there it can be read of anything, while a cast is undefined for the NaN of a training that
+  // diverged. (p is NaN then, and so is the product.)
   constexpr float kRounder = 12582912.0F;
-  const float whole = (limited * 1.44269504088896341F + kRounder) - kRounder;
+  const float shifted = limited * 1.44269504088896341F + kRounder;
+  const float whole = shifted - kRounder;
   const float r = (limited - whole * 0.693359375F) + whole * 2.12194440e-4F;
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
@@ -77,8 +80,9 @@ PETLAB_INLINE float exponential(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  const std::int32_t power = (static_cast<std::int32_t>(whole) + 127) << 23;
-  return p * std::bit_cast<float>(power);
+  const std::uint32_t power =
+      std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kRounder) + 127U;
+  return p * std::bit_cast<float>(power << 23);
 }
 PETLAB_INLINE double exponential(double x) { return std::exp(x); }
 
