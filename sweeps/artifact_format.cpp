@@ -229,16 +229,25 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
   return container;
 }
 
-std::string make_artifact_container(const std::string& header,
-                                    const std::vector<ArtifactSection>& sections) {
+ArtifactPieces make_artifact_pieces(const std::string& header,
+                                    const std::vector<ArtifactSectionPieces>& sections) {
+  static constexpr std::array<char, kAlignment> kZeros{};
+  ArtifactPieces made;
   std::string table;
   std::size_t end = sizeof(Head) + sections.size() * sizeof(TableEntry) + header.size();
-  for (const ArtifactSection& section : sections) {
+  for (const ArtifactSectionPieces& section : sections) {
     const std::size_t begin = aligned(end);
-    append_struct(TableEntry{static_cast<std::uint32_t>(section.kind), crc_of(section.bytes), begin,
-                             section.bits},
-                  table);
-    end = begin + section.bytes.size();
+    made.rest.emplace_back(kZeros.data(), begin - end);
+    end = begin;
+    boost::crc_32_type crc;
+    for (const std::string_view piece : section.pieces) {
+      crc.process_bytes(piece.data(), piece.size());
+      made.rest.push_back(piece);
+      end += piece.size();
+    }
+    append_struct(
+        TableEntry{static_cast<std::uint32_t>(section.kind), crc.checksum(), begin, section.bits},
+        table);
   }
   Head head;
   std::copy(kMagic.begin(), kMagic.end(), head.magic.begin());
@@ -246,15 +255,21 @@ std::string make_artifact_container(const std::string& header,
   head.sections = static_cast<std::uint32_t>(sections.size());
   head.header_bytes = header.size();
   head.crc = crc_of(table + header);
-  std::string bytes;
-  bytes.reserve(end);
-  append_struct(head, bytes);
-  bytes += table;
-  bytes += header;
+  append_struct(head, made.beginning);
+  made.beginning += table;
+  made.beginning += header;
+  return made;
+}
+
+std::string make_artifact_container(const std::string& header,
+                                    const std::vector<ArtifactSection>& sections) {
+  std::vector<ArtifactSectionPieces> given;
   for (const ArtifactSection& section : sections) {
-    bytes.resize(aligned(bytes.size()), '\0');
-    bytes += section.bytes;
+    given.push_back({section.kind, section.bits, {section.bytes}});
   }
+  const ArtifactPieces pieces = make_artifact_pieces(header, given);
+  std::string bytes = pieces.beginning;
+  for (const std::string_view piece : pieces.rest) bytes += piece;
   return bytes;
 }
 

@@ -41,6 +41,23 @@ constexpr std::uint32_t kArtifactVersion = 1;
 /// Error naming `name`, what was found and what was wanted.
 ArtifactContainer parse_artifact_container(std::string_view bytes, const std::string& name);
 
+/// A section to be written, its bytes in pieces wherever they lie; the last byte of the last is
+/// filled up with zero bits.
+struct ArtifactSectionPieces {
+  ArtifactSectionKind kind = ArtifactSectionKind::values;
+  std::uint64_t bits = 0;
+  std::vector<std::string_view> pieces;
+};
+/// A container's bytes: `beginning` (head, section table and header), then the pieces of the
+/// sections as they were given, with zeros between.
+struct ArtifactPieces {
+  std::string beginning;
+  std::vector<std::string_view> rest;
+};
+/// Sections in the given order; `header` is JSON as text. Copies no section.
+ArtifactPieces make_artifact_pieces(const std::string& header,
+                                    const std::vector<ArtifactSectionPieces>& sections);
+
 /// The container as bytes. Sections in the given order; `header` is JSON as text.
 std::string make_artifact_container(const std::string& header,
                                     const std::vector<ArtifactSection>& sections);

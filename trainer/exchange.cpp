@@ -36,9 +36,9 @@ void write_bytes(const std::filesystem::path& file, std::span<const char> bytes)
 
 /// What torch.save writes of a dict of tensors. torch::pickle_save tags the dict with a type, which
 /// torch.load refuses unless it is told to trust the file.
-std::vector<char> torch_pickle(const std::vector<ArtifactTensor>& tensors) {
+std::vector<char> torch_pickle(const std::vector<LayerTensor>& tensors) {
   c10::Dict<std::string, Tensor> dict;
-  for (const ArtifactTensor& tensor : tensors) {
+  for (const LayerTensor& tensor : tensors) {
     dict.insert(tensor.name, at::tensor(tensor.values, at::kFloat).view(tensor.shape));
   }
   std::vector<char> pickled;
@@ -70,7 +70,7 @@ void write_module_file(const std::filesystem::path& file, const ModuleFile& cont
       return write_bytes(file, content.json);
     case ModuleFile::Kind::safetensors: {
       std::vector<std::pair<std::string, TensorView>> tensors;
-      for (const ArtifactTensor& tensor : content.tensors) {
+      for (const LayerTensor& tensor : content.tensors) {
         const std::span<const float> values(tensor.values);
         tensors.emplace_back(tensor.name,
                              TensorView{DType::f32, tensor.shape, std::as_bytes(values), nullptr});

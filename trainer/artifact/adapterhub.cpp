@@ -96,7 +96,7 @@ std::vector<ModuleFile> head_files(const LayeredModule& module, const EncoderCon
     dense = "heads." + fields["name"].get<std::string>() + ".1";
     out = "heads." + fields["name"].get<std::string>() + ".4";
   }
-  const auto add = [&](const std::string& name, const ArtifactTensor& tensor) {
+  const auto add = [&](const std::string& name, const LayerTensor& tensor) {
     weights.tensors.push_back({name, tensor.shape, tensor.values});
   };
   add(dense + ".weight", head.dense_weight);
@@ -274,7 +274,7 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
                    {"stochastic_depth", 0.0}};
   ModuleFile weights{kWeightsFile, ModuleFile::Kind::torch_pickle, {}, {}, kSafeWeightsFile};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
-    const ArtifactTensor& all = module.weights.at(std::string(weight.name));
+    const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
     const auto* const theirs = std::find_if(std::begin(kNames), std::end(kNames),
                                             [&](Name one) { return one.ours == weight.name; });
@@ -313,7 +313,7 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   }
   const auto weights = layer_weights(module.family, module.d_model, module.size);
   for (const LayerWeight& weight : weights) {
-    ArtifactTensor& all = module.weights[std::string(weight.name)];
+    LayerTensor& all = module.weights[std::string(weight.name)];
     all.shape = weight.shape;
     all.shape.insert(all.shape.begin(), module.layers);
   }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -25,7 +27,7 @@ using sweeps::ArtifactSection;
 using sweeps::ArtifactSectionKind;
 using Shape = std::vector<std::int64_t>;
 
-constexpr std::int64_t kValueBits = 32;
+constexpr std::uint64_t kValueBits = 32;
 
 std::int64_t count_kept(const std::vector<std::uint8_t>& mask) {
   return std::count_if(mask.begin(), mask.end(), [](std::uint8_t bit) { return bit != 0; });
@@ -47,18 +49,45 @@ class BitWriter {
   std::vector<std::uint8_t> bits_;
 };
 
-/// The sections' content while an artifact is written.
-struct Sections {
-  std::string values, head;
-  BitWriter masks, positions;
+std::string_view bytes_of(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
+/// Numbers of a section, where they lie.
+class FloatPieces {
+ public:
+  void append(std::span<const float> values) {
+    // An empty tensor has no address.
+    if (values.empty()) return;
+    pieces_.push_back(bytes_of(values));
+    bits_ += kValueBits * values.size();
+  }
+  std::uint64_t bits() const { return bits_; }
+  const std::vector<std::string_view>& pieces() const { return pieces_; }
+
+ private:
+  std::vector<std::string_view> pieces_;
+  std::uint64_t bits_ = 0;
 };
 
-void append_floats(std::span<const float> values, std::string& bytes) {
-  // An empty tensor has no address.
-  if (!values.empty()) {
-    bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+/// An artifact's file in pieces, of which the dense numbers are the artifact's own.
+class FilePieces {
+ public:
+  explicit FilePieces(const Artifact& artifact);
+  FilePieces(const FilePieces&) = delete;
+  FilePieces& operator=(const FilePieces&) = delete;
+  /// Calls take(piece) for each, in order.
+  template <typename Take>
+  void each(Take take) const {
+    take(std::string_view(container_.beginning));
+    for (const std::string_view piece : container_.rest) take(piece);
   }
-}
+
+ private:
+  std::vector<std::vector<float>> kept_;  // of pruned tensors
+  std::string masks_, positions_;
+  sweeps::ArtifactPieces container_;
+};
 
 /// Checks what the caller gave for a tensor.
 void check_tensor(const std::string& name, const Shape& shape, std::size_t found,
@@ -87,15 +116,22 @@ nlohmann::ordered_json tensor_entry(const std::string& name, const char* section
 /// Takes tensors off a section, one after the other.
 class SectionReader {
  public:
-  SectionReader(const sweeps::ArtifactContainer& container, ArtifactSectionKind kind)
-      : kind_(kind) {
+  /// `owner` keeps the container's bytes; without one they are copied.
+  SectionReader(const sweeps::ArtifactContainer& container, ArtifactSectionKind kind,
+                std::shared_ptr<const void> owner)
+      : kind_(kind), owner_(std::move(owner)) {
     if (const ArtifactSection* section = container.find(kind)) section_ = *section;
   }
 
-  std::vector<float> floats(std::uint64_t n) {
+  SharedFloats floats(std::uint64_t n) {
     const std::uint64_t begin = take(n, kValueBits);
+    if (n == 0) return {};
+    const char* const at = section_.bytes.data() + begin / 8;
+    if (owner_ != nullptr && reinterpret_cast<std::uintptr_t>(at) % alignof(float) == 0) {
+      return {std::span(reinterpret_cast<const float*>(at), n), owner_};
+    }
     std::vector<float> values(n);
-    if (n > 0) std::memcpy(values.data(), section_.bytes.data() + begin / 8, n * sizeof(float));
+    std::memcpy(values.data(), at, n * sizeof(float));
     return values;
   }
 
@@ -127,6 +163,7 @@ class SectionReader {
   }
 
   ArtifactSectionKind kind_;
+  std::shared_ptr<const void> owner_;
   ArtifactSection section_;
   std::uint64_t used_ = 0;
 };
@@ -153,7 +190,7 @@ ArtifactSparse read_sparse(std::string name, Shape shape, std::int64_t kept, Sec
     throw Error(fmt::format("tensor {}: {} positions are kept, wanted {}", tensor.name,
                             count_kept(tensor.kept), kept));
   }
-  const std::vector<float> stored = values.floats(static_cast<std::uint64_t>(kept));
+  const SharedFloats stored = values.floats(static_cast<std::uint64_t>(kept));
   tensor.values.resize(n);
   for (std::size_t i = 0, next = 0; i < n; ++i) {
     if (tensor.kept[i] != 0) tensor.values[i] = stored[next++];
@@ -161,7 +198,8 @@ ArtifactSparse read_sparse(std::string name, Shape shape, std::int64_t kept, Sec
   return tensor;
 }
 
-Artifact read_parts(const sweeps::ArtifactContainer& container) {
+Artifact read_parts(const sweeps::ArtifactContainer& container,
+                    const std::shared_ptr<const void>& owner) {
   const auto header = sweeps::parse_shallow_ordered_json(container.header, "its header");
   Artifact artifact;
   artifact.trial_id = header.at("trial").get<std::string>();
@@ -173,10 +211,10 @@ Artifact read_parts(const sweeps::ArtifactContainer& container) {
     artifact.module = sweeps::module_storage_from_json(Json(header["module"]));
   }
   artifact.labels = header.at("labels").get<std::map<std::string, std::vector<std::string>>>();
-  SectionReader values(container, ArtifactSectionKind::values);
-  SectionReader masks(container, ArtifactSectionKind::masks);
-  SectionReader head(container, ArtifactSectionKind::head);
-  SectionReader positions(container, ArtifactSectionKind::positions);
+  SectionReader values(container, ArtifactSectionKind::values, owner);
+  SectionReader masks(container, ArtifactSectionKind::masks, owner);
+  SectionReader head(container, ArtifactSectionKind::head, owner);
+  SectionReader positions(container, ArtifactSectionKind::positions, owner);
   std::set<std::string> names;
   for (const Json entry : header.at("tensors")) {
     std::string name = entry.at("name").get<std::string>();
@@ -206,17 +244,20 @@ Artifact read_parts(const sweeps::ArtifactContainer& container) {
   return artifact;
 }
 
-}  // namespace
-
-std::int64_t stored_bits(const Artifact& artifact) {
-  std::int64_t bits = 0;
-  for (const auto& tensor : artifact.values) bits += kValueBits * std::ssize(tensor.values);
-  for (const auto& tensor : artifact.sparse) bits += kValueBits * count_kept(tensor.kept);
-  for (const auto& mask : artifact.masks) bits += std::ssize(mask.mask);
-  return bits;
+Artifact parse(std::string_view bytes, const std::string& name,
+               const std::shared_ptr<const void>& owner) {
+  const sweeps::ArtifactContainer container = sweeps::parse_artifact_container(bytes, name);
+  try {
+    return read_parts(container, owner);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(
+        fmt::format("{}: its header is not as docs/artifact.md says: {}", name, error.what()));
+  } catch (const std::runtime_error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what()));
+  }
 }
 
-std::string artifact_bytes(const Artifact& artifact) {
+FilePieces::FilePieces(const Artifact& artifact) {
   if (artifact.module) {
     const std::int64_t wanted = metrics::stored_bits(*artifact.module);
     if (stored_bits(artifact) != wanted) {
@@ -233,13 +274,15 @@ std::string artifact_bytes(const Artifact& artifact) {
   if (artifact.module) header["module"] = sweeps::to_json(*artifact.module);
   header["labels"] = artifact.labels;
   auto tensors = nlohmann::ordered_json::array();
-  Sections sections;
+  FloatPieces values, head;
+  BitWriter masks, positions;
   std::set<std::string> names;
   for (const ArtifactTensor& tensor : artifact.values) {
     check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
     tensors.push_back(tensor_entry(tensor.name, "values", tensor.shape));
-    append_floats(tensor.values, sections.values);
+    values.append(tensor.values.span());
   }
+  kept_.reserve(artifact.sparse.size());
   for (const ArtifactSparse& tensor : artifact.sparse) {
     check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
     if (tensor.kept.size() != tensor.values.size()) {
@@ -250,59 +293,72 @@ std::string artifact_bytes(const Artifact& artifact) {
     auto entry = tensor_entry(tensor.name, "values", tensor.shape);
     entry["kept"] = count_kept(tensor.kept);
     tensors.push_back(std::move(entry));
+    std::vector<float>& kept = kept_.emplace_back();
     for (std::size_t i = 0; i < tensor.values.size(); ++i) {
-      if (tensor.kept[i] != 0) append_floats({&tensor.values[i], 1}, sections.values);
+      if (tensor.kept[i] != 0) kept.push_back(tensor.values[i]);
     }
-    sections.positions.append(tensor.kept);
+    values.append(kept);
+    positions.append(tensor.kept);
   }
   for (const ArtifactMask& mask : artifact.masks) {
     check_tensor(mask.name, mask.shape, mask.mask.size(), names);
     tensors.push_back(tensor_entry(mask.name, "masks", mask.shape));
-    sections.masks.append(mask.mask);
+    masks.append(mask.mask);
   }
   for (const ArtifactTensor& tensor : artifact.head) {
     check_tensor(tensor.name, tensor.shape, tensor.values.size(), names);
     tensors.push_back(tensor_entry(tensor.name, "head", tensor.shape));
-    append_floats(tensor.values, sections.head);
+    head.append(tensor.values.span());
   }
   header["tensors"] = std::move(tensors);
 
-  const std::string masks = sections.masks.packed();
-  const std::string positions = sections.positions.packed();
-  std::vector<ArtifactSection> parts;
-  const auto add = [&](ArtifactSectionKind kind, std::uint64_t bits, const std::string& bytes) {
-    if (bits > 0) parts.push_back({kind, bits, bytes});
+  masks_ = masks.packed();
+  positions_ = positions.packed();
+  std::vector<sweeps::ArtifactSectionPieces> sections;
+  const auto add = [&](ArtifactSectionKind kind, std::uint64_t bits,
+                       std::vector<std::string_view> pieces) {
+    if (bits > 0) sections.push_back({kind, bits, std::move(pieces)});
   };
-  add(ArtifactSectionKind::values, sections.values.size() * 8, sections.values);
-  add(ArtifactSectionKind::masks, sections.masks.size(), masks);
-  add(ArtifactSectionKind::head, sections.head.size() * 8, sections.head);
-  add(ArtifactSectionKind::positions, sections.positions.size(), positions);
-  return sweeps::make_artifact_container(header.dump(), parts);
+  add(ArtifactSectionKind::values, values.bits(), values.pieces());
+  add(ArtifactSectionKind::masks, masks.size(), {masks_});
+  add(ArtifactSectionKind::head, head.bits(), head.pieces());
+  add(ArtifactSectionKind::positions, positions.size(), {positions_});
+  container_ = sweeps::make_artifact_pieces(header.dump(), sections);
+}
+
+}  // namespace
+
+std::int64_t stored_bits(const Artifact& artifact) {
+  std::uint64_t bits = 0;
+  for (const auto& tensor : artifact.values) bits += kValueBits * tensor.values.size();
+  for (const auto& tensor : artifact.sparse) {
+    bits += kValueBits * static_cast<std::uint64_t>(count_kept(tensor.kept));
+  }
+  for (const auto& mask : artifact.masks) bits += mask.mask.size();
+  return static_cast<std::int64_t>(bits);
+}
+
+std::string artifact_bytes(const Artifact& artifact) {
+  std::string bytes;
+  FilePieces(artifact).each([&](std::string_view piece) { bytes += piece; });
+  return bytes;
 }
 
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact) {
-  const std::string bytes = artifact_bytes(artifact);
-  const std::span<const std::byte> part = std::as_bytes(std::span(bytes));
-  write_file_atomically(file, {&part, 1});
+  const FilePieces pieces(artifact);
+  std::vector<std::span<const std::byte>> parts;
+  pieces.each([&](std::string_view piece) { parts.push_back(std::as_bytes(std::span(piece))); });
+  write_file_atomically(file, parts);
 }
 
 Artifact parse_artifact(std::string_view bytes, const std::string& name) {
-  const sweeps::ArtifactContainer container = sweeps::parse_artifact_container(bytes, name);
-  try {
-    return read_parts(container);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(
-        fmt::format("{}: its header is not as docs/artifact.md says: {}", name, error.what()));
-  } catch (const std::runtime_error& error) {
-    throw Error(fmt::format("{}: {}", name, error.what()));
-  }
+  return parse(bytes, name, nullptr);
 }
 
 Artifact read_artifact(const std::filesystem::path& file) {
   const auto mapped = FileBytes::map(file);
   const auto bytes = mapped->bytes();
-  return parse_artifact({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                        mapped->name());
+  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, mapped->name(), mapped);
 }
 
 }  // namespace petlab::trainer

@@ -9,14 +9,16 @@
 #include <vector>
 
 #include "metrics/storage.h"
+#include "trainer/artifact/shared_floats.h"
 
 namespace petlab::trainer {
 
-/// A tensor that is stored in 32 bits an element.
+/// A tensor that is stored in 32 bits an element. Its numbers may lie in a trained model or in a
+/// mapped file, so that an artifact as large as its backbone takes no memory of its own.
 struct ArtifactTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<float> values;  // row-major
+  SharedFloats values;  // row-major
   bool operator==(const ArtifactTensor&) const = default;
 };
 
@@ -65,10 +67,11 @@ std::string artifact_bytes(const Artifact& artifact);
 /// naming the file for what the system refuses.
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact);
 
-/// Reads it back, bit-identical. Throws std::runtime_error naming the file and what was found and
-/// wanted (truncated, damaged, older or newer version).
+/// Reads it back, bit-identical; dense values and heads are views into the mapped file. Throws
+/// std::runtime_error naming the file and what was found and wanted (truncated, damaged, older or
+/// newer version).
 Artifact read_artifact(const std::filesystem::path& file);
-/// The same from bytes; `name` stands for the file in messages.
+/// The same from bytes, which are copied; `name` stands for the file in messages.
 Artifact parse_artifact(std::string_view bytes, const std::string& name);
 
 }  // namespace petlab::trainer

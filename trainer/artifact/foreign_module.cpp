@@ -43,8 +43,8 @@ std::vector<std::string> labels_in_order(std::vector<std::pair<double, std::stri
   return labels;
 }
 
-ArtifactTensor taken(ForeignTensors& from, const std::string& name,
-                     const std::vector<std::int64_t>& shape) {
+LayerTensor taken(ForeignTensors& from, const std::string& name,
+                  const std::vector<std::int64_t>& shape) {
   return {name, shape, from.take(name, shape)};
 }
 

@@ -44,7 +44,7 @@ class Merger {
   Merger(const Artifact& artifact, std::size_t task)
       : artifact_(artifact), storage_(*artifact.module), task_(task) {}
 
-  ArtifactTensor merge(const LayerWeight& weight) const {
+  LayerTensor merge(const LayerWeight& weight) const {
     const Shape wanted = with_front(storage_.layers, weight.shape);
     if (const auto* const sparse = find(artifact_.sparse, weight.name)) {
       require_shape(weight.name, sparse->shape, wanted);
@@ -53,7 +53,7 @@ class Merger {
     const auto* const dense = find(artifact_.values, weight.name);
     if (dense == nullptr) throw Error(fmt::format("the artifact has no tensor {}", weight.name));
     require_shape(weight.name, dense->shape, storage_.share ? weight.shape : wanted);
-    ArtifactTensor merged{std::string(weight.name), wanted, {}};
+    LayerTensor merged{std::string(weight.name), wanted, {}};
     merged.values.reserve(static_cast<std::size_t>(elements(wanted)));
     for (std::int64_t l = 0; l < (storage_.share ? storage_.layers : 1); ++l) {
       merged.values.insert(merged.values.end(), dense->values.begin(), dense->values.end());
@@ -63,7 +63,7 @@ class Merger {
   }
 
  private:
-  void apply_masks(const LayerWeight& weight, ArtifactTensor& merged) const {
+  void apply_masks(const LayerWeight& weight, LayerTensor& merged) const {
     const std::string name(weight.name);
     const auto* const layers = find(artifact_.masks, name + ".mask");
     const auto* const tasks = find(artifact_.masks, name + ".task_mask");
@@ -99,13 +99,13 @@ std::size_t number_of_task(const sweeps::TrialConfig& config, const std::string&
                                  fmt::join(config.tasks, ", ")));
 }
 
-ArtifactTensor head_tensor(const Artifact& artifact, const std::string& task,
-                           const std::string& part, const Shape& shape) {
+LayerTensor head_tensor(const Artifact& artifact, const std::string& task, const std::string& part,
+                        const Shape& shape) {
   const std::string name = task + "." + part;
   const auto* const found = find(artifact.head, name);
   if (found == nullptr) throw Error(fmt::format("the artifact has no tensor {}", name));
   require_shape(name, found->shape, shape);
-  return *found;
+  return {name, shape, {found->values.begin(), found->values.end()}};
 }
 
 std::string_view kind_of(ModuleFamily family) {
@@ -213,12 +213,11 @@ Artifact unshared_artifact(const LayeredModule& module, const std::string& backb
   artifact.module->size = module.size;
   artifact.labels[module.head.task] = module.head.labels;
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
-    artifact.values.push_back(module.weights.at(std::string(weight.name)));
-    artifact.values.back().name = weight.name;
+    const LayerTensor& tensor = module.weights.at(std::string(weight.name));
+    artifact.values.push_back({std::string(weight.name), tensor.shape, tensor.values});
   }
-  const auto add = [&](const std::string& part, const ArtifactTensor& tensor) {
-    artifact.head.push_back(tensor);
-    artifact.head.back().name = module.head.task + "." + part;
+  const auto add = [&](const std::string& part, const LayerTensor& tensor) {
+    artifact.head.push_back({module.head.task + "." + part, tensor.shape, tensor.values});
   };
   add("dense.weight", module.head.dense_weight);
   add("dense.bias", module.head.dense_bias);

@@ -12,12 +12,19 @@
 
 namespace petlab::trainer {
 
+/// A tensor of a module in another library's shapes.
+struct LayerTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;  // row-major
+};
+
 /// A task's head: out_proj(tanh(dense(first token))).
 struct LayeredHead {
   std::string task;
-  std::vector<std::string> labels;          // in the order of the outputs; none: a score
-  ArtifactTensor dense_weight, dense_bias;  // (d_model, d_model), (d_model)
-  ArtifactTensor out_weight, out_bias;      // (outputs, d_model), (outputs)
+  std::vector<std::string> labels;       // in the order of the outputs; none: a score
+  LayerTensor dense_weight, dense_bias;  // (d_model, d_model), (d_model)
+  LayerTensor out_weight, out_bias;      // (outputs, d_model), (outputs)
   std::int64_t outputs() const { return out_weight.shape.at(0); }
 };
 
@@ -30,7 +37,7 @@ struct LayeredModule {
   double alpha = 0;       // LoRA: its update is scaled by alpha / size
   /// By the names that an artifact gives them ("down.weight"): (layers, …). layer_weights() has the
   /// shape of one layer's.
-  std::map<std::string, ArtifactTensor, std::less<>> weights;
+  std::map<std::string, LayerTensor, std::less<>> weights;
   LayeredHead head;
 };
 

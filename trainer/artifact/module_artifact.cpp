@@ -1,6 +1,8 @@
 #include "trainer/artifact/module_artifact.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "sweeps/backbone.h"
@@ -13,10 +15,11 @@ namespace {
 // A trial's own tensors: the first of the leading dimension K. A shared one has no layers either.
 Tensor own(const Tensor& all, bool share) { return share ? all[0][0] : all[0]; }
 
-std::vector<float> floats_of(const Tensor& tensor) {
-  const Tensor flat = tensor.to(at::kFloat).contiguous();
-  const float* const data = flat.const_data_ptr<float>();
-  return {data, data + flat.numel()};
+/// The tensor's own memory wherever it can be had.
+SharedFloats floats_of(const Tensor& tensor) {
+  auto kept = std::make_shared<const Tensor>(tensor.detach().to(at::kFloat).contiguous());
+  const std::span values(kept->const_data_ptr<float>(), static_cast<std::size_t>(kept->numel()));
+  return {values, std::move(kept)};
 }
 
 std::vector<std::uint8_t> bits_of(const Tensor& mask) {
@@ -51,7 +54,9 @@ const Stored& find(const std::vector<Stored>& all, const std::string& name,
 }
 
 void fill(Tensor to, const ArtifactTensor& from) {
-  to.copy_(at::tensor(from.values, at::kFloat).view(to.sizes()));
+  if (to.numel() == 0) return;
+  // LibTorch has no constant tensors; this one is only read.
+  to.copy_(at::from_blob(const_cast<float*>(from.values.data()), to.sizes(), at::kFloat));
 }
 
 void fill_mask(Tensor to, const std::vector<std::uint8_t>& mask) {
@@ -80,8 +85,9 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
     }
     const Tensor masks = own(weight->masks(), false);
     if (!plan.share && !weight->task_masks().defined()) {
+      const SharedFloats kept = floats_of(values * masks);
       artifact.sparse.push_back(
-          {plan.name, values.sizes().vec(), floats_of(values * masks), bits_of(masks)});
+          {plan.name, values.sizes().vec(), {kept.begin(), kept.end()}, bits_of(masks)});
       continue;
     }
     artifact.values.push_back(stored(plan.name, values));

@@ -11,7 +11,8 @@
 namespace petlab::trainer {
 
 /// Puts the model's stored weights, masks and heads into `artifact` (values, sparse, masks, head,
-/// labels, module): what a prediction needs and no more.
+/// labels, module): what a prediction needs and no more. Values and heads are the model's own
+/// memory, so that the model must not change before the artifact is written.
 void store_model(TrialModel& model, const sweeps::TrialConfig& config,
                  const std::vector<sweeps::TaskDeclaration>& tasks, Artifact& artifact);
 

@@ -28,9 +28,9 @@ struct ModuleFile {
   enum class Kind { json, safetensors, torch_pickle };
   std::string name;
   Kind kind = Kind::json;
-  std::string json;                     // a JSON file's text
-  std::vector<ArtifactTensor> tensors;  // the others' content
-  std::string preferred;                // a file that readers take instead where both are there
+  std::string json;                  // a JSON file's text
+  std::vector<LayerTensor> tensors;  // the others' content
+  std::string preferred;             // a file that readers take instead where both are there
 };
 
 /// A row of the table of formats (docs/trainer.md, "Modules of other libraries").

@@ -83,7 +83,7 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
   };
   ModuleFile weights{kWeightsFile, ModuleFile::Kind::safetensors, {}, {}, {}};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
-    const ArtifactTensor& all = module.weights.at(std::string(weight.name));
+    const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const auto begin = all.values.begin() + l * n;
@@ -93,7 +93,7 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
     }
   }
   const HeadPlaces places = head_places(config);
-  const auto add = [&](const std::string& name, const ArtifactTensor& tensor) {
+  const auto add = [&](const std::string& name, const LayerTensor& tensor) {
     weights.tensors.push_back({kModel + name, tensor.shape, tensor.values});
   };
   add(places.dense + ".weight", module.head.dense_weight);
@@ -145,7 +145,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
     prefix = kModel;
   }
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
-    ArtifactTensor all{std::string(weight.name), weight.shape, {}};
+    LayerTensor all{std::string(weight.name), weight.shape, {}};
     all.shape.insert(all.shape.begin(), module.layers);
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const std::vector<float> own = tensors.take(prefix + place_of(weight.name, l), weight.shape);

@@ -95,7 +95,7 @@ TEST_CASE("an artifact reads back bit-identical and holds the formula's bits", "
     for (const MaskKind kind : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
       INFO("share " << share << " mask " << to_string(kind));
       Artifact artifact = adapter(share, kind, 0.3);
-      artifact.values.back().values[0] = -0.0f;
+      artifact.values.back().values = {-0.0f, 1, 2, 3, 4, 5};
       write_artifact(file, artifact);
       const Artifact read = read_artifact(file);
       CHECK(same(read, artifact));
