@@ -28,6 +28,16 @@ std::filesystem::path folder_of(const std::string& backbone) {
                                  std::filesystem::current_path());
 }
 
+/// Where digests of files are remembered. A trial names its folders in full, so that a worker needs
+/// no home: without one it remembers in memory alone.
+std::filesystem::path digest_cache() {
+  try {
+    return sweeps::find_locations(sweeps::process_environment()).cache();
+  } catch (const std::invalid_argument&) {
+    return {};
+  }
+}
+
 /// The directories of a line of standard input: one, or a gang separated by tabs.
 std::vector<std::string> gang_of(const std::string& line) {
   std::vector<std::string> folders;
@@ -143,7 +153,7 @@ int run_describe() {
 int run_worker(const std::vector<std::string>& folders) {
   listen_for_signals();
   const std::atomic<bool>& stop = stop_requested();
-  BackboneStore backbones;
+  BackboneStore backbones(digest_cache());
   bool interrupted = false;
   // Trials of a gang are trained one after the other: the numbers are the same.
   const auto train = [&](const std::vector<std::string>& gang) {
@@ -175,7 +185,7 @@ int run_predict(const PredictOptions& options) {
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   require_own_backbone(artifact, folder, locations.cache());
-  const auto backbone = BackboneStore().get(folder);
+  const auto backbone = BackboneStore(locations.cache()).get(folder);
   TrialModel model = load_model(artifact, config, tasks, backbone->encoder);
   const std::atomic<bool>& stop = stop_requested();
   if (!options.input.empty()) {

@@ -1,14 +1,19 @@
 #include "trainer/training/backbone_store.h"
 
+#include "trainer/error.h"
+
 namespace petlab::trainer {
 
 std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::path& folder) {
   auto& kept = loaded_[std::filesystem::absolute(folder).lexically_normal()];
-  if (!kept) {
-    kept = std::make_shared<const LoadedBackbone>(
-        LoadedBackbone{Encoder::load(folder), load_tokenizer(folder)});
+  const std::string digest = sweeps::backbone_digest(folder, digests_);
+  if (kept && kept->digest == digest) return kept;
+  auto loaded = std::make_shared<const LoadedBackbone>(
+      LoadedBackbone{digest, Encoder::load(folder), load_tokenizer(folder)});
+  if (sweeps::backbone_digest(folder, digests_) != digest) {
+    throw Error(folder.string() + ": the backbone's files changed while they were read");
   }
-  return kept;
+  return kept = std::move(loaded);
 }
 
 }  // namespace petlab::trainer

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "sweeps/identity.h"
 #include "trainer/backbones/encoder.h"
@@ -12,22 +14,25 @@ namespace petlab::trainer {
 
 /// A backbone with its tokenizer, ready to use.
 struct LoadedBackbone {
+  std::string digest;  // sweeps::backbone_digest of the files that it was read from
   Encoder encoder;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-/// Keeps backbones, and digests of data files, from one trial to the next. For one thread.
+/// Keeps backbones, and digests of files, from one trial to the next. For one thread.
 class BackboneStore {
  public:
-  /// Loads the folder, or returns what was loaded before (then the folder is not read again).
-  /// Throws Error.
+  /// Digests are remembered in `cache` as sweeps::FileDigests does; empty: in memory alone.
+  explicit BackboneStore(std::filesystem::path cache = {}) : digests_(std::move(cache)) {}
+
+  /// Loads the folder, or returns what was loaded before, where its files have the same digest
+  /// still. Throws Error, also where the files change while they are read, and sweeps::Error.
   std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder);
-  /// Remembers nothing on disk.
   sweeps::FileDigests& digests() { return digests_; }
 
  private:
   std::map<std::filesystem::path, std::shared_ptr<const LoadedBackbone>> loaded_;
-  sweeps::FileDigests digests_{{}};
+  sweeps::FileDigests digests_;
 };
 
 }  // namespace petlab::trainer

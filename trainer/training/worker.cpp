@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "metrics/storage.h"
 #include "sweeps/identity.h"
@@ -37,6 +39,40 @@ std::string numerics_of(const sweeps::TrialFile& trial) {
       .dump();
 }
 
+/// What the files that a trial is made of hold.
+struct FileContents {
+  std::string backbone;                     // digest
+  std::map<std::string, std::string> data;  // by task
+};
+
+/// As the files are now. Throws sweeps::Error where one is missing.
+FileContents look_at_files(const sweeps::TrialFile& trial, sweeps::FileDigests& digests) {
+  FileContents found;
+  found.backbone = sweeps::backbone_digest(trial.backbone_folder, digests);
+  for (const sweeps::TaskDeclaration& task : trial.tasks) {
+    found.data[task.name] = sweeps::data_digest(task, trial.data_folders, digests);
+  }
+  return found;
+}
+
+/// Throws Error unless `found` is what `wanted` has; `why` says where that comes from. What is not
+/// known (trial.json may leave digests out) is taken as it is found.
+void require_contents(const sweeps::TrialFile& trial, const FileContents& found,
+                      const FileContents& wanted, const std::string& why) {
+  const auto require = [&](const std::string& subject, const std::string& is,
+                           const std::string& must_be) {
+    if (must_be.empty() || is == must_be) return;
+    throw Error(subject + " is " + is + ", must be " + must_be + why);
+  };
+  require(trial.backbone_folder.string() + ": the backbone's digest", found.backbone,
+          wanted.backbone);
+  for (const auto& [task, digest] : wanted.data) {
+    const auto own = found.data.find(task);
+    require("task " + task + ": the digest of its data",
+            own == found.data.end() ? "none" : own->second, digest);
+  }
+}
+
 /// One line, whatever LibTorch puts behind its first.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -54,9 +90,14 @@ std::optional<double> peak_memory_mib() {
 /// The events of one trial in the making.
 class TrialRun {
  public:
+  /// `files`: what the trial is to be trained on, as its started event says.
   TrialRun(const sweeps::TrialDirectory& directory, const sweeps::TrialFile& trial,
-           EventLog& events, std::ostream& log)
-      : directory_(directory), trial_(trial), events_(events), log_(log) {}
+           FileContents files, EventLog& events, std::ostream& log)
+      : directory_(directory),
+        trial_(trial),
+        files_(std::move(files)),
+        events_(events),
+        log_(log) {}
 
   TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
                    const std::function<void(std::int64_t, double)>& on_step) {
@@ -77,6 +118,9 @@ class TrialRun {
                       load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
                       backbone->encoder, observer);
     loop_ = &loop;
+    // Now that all of them are read.
+    require_contents(trial_, look_at_files(trial_, backbones.digests()), files_,
+                     " as when the trial started: the files changed while they were read");
     if (trial_.resume) {
       const auto file = directory_.folder() / trial_.resume->checkpoint;
       const TrialCheckpoint from = read_checkpoint(file, trial_.trial_id);
@@ -129,7 +173,7 @@ class TrialRun {
     Artifact artifact;
     artifact.trial_id = trial_.trial_id;
     artifact.config = sweeps::to_json(trial_.config).dump();
-    artifact.backbone_digest = trial_.backbone_digest;
+    artifact.backbone_digest = files_.backbone;
     artifact.numerics = kNumerics;
     artifact.step = *loop.state().best_step;
     store_model(loop.model(), trial_.config, trial_.tasks, artifact);
@@ -150,6 +194,7 @@ class TrialRun {
 
   const sweeps::TrialDirectory& directory_;
   const sweeps::TrialFile& trial_;
+  const FileContents files_;
   EventLog& events_;
   std::ostream& log_;
   TrainingLoop* loop_ = nullptr;
@@ -200,27 +245,21 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   try {
     const sweeps::TrialFile trial = sweeps::read_trial_file(directory.trial_json());
     started.numerics = numerics_of(trial);
-    started.backbone_digest = trial.backbone_digest;
-    for (const sweeps::TaskDeclaration& task : trial.tasks) {
-      started.data_digests[task.name] =
-          sweeps::data_digest(task, trial.data_folders, backbones.digests());
-    }
+    FileContents files = look_at_files(trial, backbones.digests());
+    started.backbone_digest = files.backbone;
+    started.data_digests = files.data;
     events.write(started);
     told = true;
-    for (const auto& [task, digest] : trial.data_digests) {
-      const std::string& found = started.data_digests[task];
-      if (found != digest) {
-        throw Error("task " + task + ": the digest of its data is " + found + ", must be " +
-                    digest + " as in trial.json: the files changed since the trial was planned");
-      }
-    }
+    require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
+                     " as in trial.json: the files changed since the trial was planned (run the "
+                     "sweep again to plan with them as they are)");
     if (trial.device != "cpu") {
       throw std::invalid_argument("device is '" + trial.device +
                                   "', which this trainer does not have: it computes on cpu");
     }
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();
-    return TrialRun(directory, trial, events, log).run(backbones, stop, on_step);
+    return TrialRun(directory, trial, std::move(files), events, log).run(backbones, stop, on_step);
   } catch (const NotFinite& e) {
     failed = {e.what(), "not_finite"};
   } catch (const std::bad_alloc&) {

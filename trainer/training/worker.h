@@ -35,8 +35,9 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
                                 const LoadedBackbone& backbone);
 
 /// Trains the trial in an attempt's directory, as docs/worker.md says: reads trial.json, writes
-/// events, checkpoints and artifact. What goes wrong with the trial is a `failed` event; throws
-/// only where events cannot be written. `on_step` (may be empty) sees every step's loss.
+/// events, checkpoints and artifact. What goes wrong with the trial is a `failed` event, and so is
+/// a backbone or data whose digest is not the one in trial.json; throws only where events cannot be
+/// written. `on_step` (may be empty) sees every step's loss.
 TrialOutcome train_trial(
     const std::filesystem::path& folder, BackboneStore& backbones, const std::atomic<bool>& stop,
     const Clock& clock, std::ostream& log,
