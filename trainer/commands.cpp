@@ -1,6 +1,7 @@
 #include "trainer/commands.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -14,6 +15,7 @@
 #include "trainer/backbones/padded.h"
 #include "trainer/backbones/safetensors.h"
 #include "trainer/error.h"
+#include "trainer/tokenizers/utf8.h"
 #include "trainer/training/stop.h"
 #include "trainer/training/worker.h"
 
@@ -114,17 +116,26 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
 
 TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBackbone& backbone,
                               std::int64_t max_tokens) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown)) {
+    throw Error(file.string() + ": is a folder, must be a text file");
+  }
   std::ifstream stream(file);
   if (!stream) throw Error(file.string() + ": cannot be opened");
   Split split;
   for (std::string line; std::getline(stream, line);) {
     if (line.ends_with('\r')) line.pop_back();
+    if (const auto invalid = first_invalid_utf8(line)) {
+      throw Error(file.string() + ":" + std::to_string(split.examples.size() + 1) + ": byte " +
+                  std::to_string(*invalid + 1) + " of the line is not UTF-8");
+    }
     Example example;
     const std::size_t tab = line.find('\t');
     example.text = line.substr(0, tab);
     if (tab != std::string::npos) example.pair = line.substr(tab + 1);
     split.examples.push_back(std::move(example));
   }
+  if (stream.bad()) throw Error(file.string() + ": cannot be read to its end");
   return tokenise(split, *backbone.tokenizer, max_tokens);
 }
 
@@ -233,6 +244,10 @@ int run_tokenize(const TokenizeOptions& options) {
     } catch (const std::invalid_argument& e) {
       throw std::invalid_argument("line " + std::to_string(number) + ": " + e.what());
     }
+  }
+  // std::cin reads through stdin, and takes what that cannot read for its end.
+  if (std::cin.bad() || std::ferror(stdin) != 0) {
+    throw Error("standard input: cannot be read to its end");
   }
   return 0;
 }

@@ -138,6 +138,30 @@ class Predicting(TinyWorld):
         self.assertEqual([set(row) for row in found], [{"score"}, {"score"}])
         self.assertNotEqual(found[0], found[1])
 
+    def test_texts_that_cannot_be_read_are_refused_by_file_and_line(self):
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
+                             .replace("[1, 2]", "[1]"))
+        (self.root / "texts").mkdir()
+        self.write("texts.txt", b"the film is good\nthe film is g\xf6d\n")
+        for name, wanted in (("texts", "texts: is a folder, must be a text file"),
+                             ("texts.txt", "texts.txt:2: byte 14 of the line is not UTF-8"),
+                             ("none.txt", "none.txt: cannot be opened")):
+            refused = self.trainer("predict", "--artifact", folder / "artifact.petl", "--input",
+                                   name, code=1)
+            self.assertEqual((refused.out, refused.err), ("", f"petlab-trainer: {wanted}\n"))
+        with open(self.root / "texts.txt", "rb") as texts:
+            refused = self.end(self.start("tokenize", "--backbone", "./tiny", program=TRAINER,
+                                          stdin=texts))
+        self.assertEqual(refused.code, 2)
+        self.assertEqual(refused.err, "petlab-trainer: line 2: byte 14 of the text is not UTF-8 "
+                                      "(0xF6)\n")
+        directory = os.open(self.root / "texts", os.O_RDONLY)
+        self.addCleanup(os.close, directory)
+        refused = self.end(self.start("tokenize", "--backbone", "./tiny", program=TRAINER,
+                                      stdin=directory))
+        self.assertEqual((refused.code, refused.err),
+                         (1, "petlab-trainer: standard input: cannot be read to its end\n"))
+
     def test_a_task_that_is_not_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))
