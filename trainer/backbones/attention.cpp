@@ -122,13 +122,6 @@ void sequence_dropout(const Dropout& dropout, const AttentionShape& shape, std::
   }
 }
 
-/// Backward multiplies by the very number that forward did.
-double dropout_scale(double p) {
-  std::vector<float> row(1, 0.0F);
-  for (StreamPlace place; row[0] == 0; ++place.position) fill_dropout(place, p, row);
-  return row[0];
-}
-
 class AttentionFunction : public Function<AttentionFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key,
@@ -176,7 +169,9 @@ class AttentionFunction : public Function<AttentionFunction> {
     });
     context->save_for_backward({q, k, v, pk, pv, probabilities});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
-    context->saved_data["scale"] = dropped ? dropout_scale(dropout->attention) : 1.0;
+    // Backward multiplies by the very number that forward did.
+    context->saved_data["scale"] =
+        dropped ? static_cast<double>(dropout_scale(dropout->attention)) : 1.0;
     return output;
   }
 

@@ -84,7 +84,7 @@ const std::vector<std::int64_t>& TrainingLoop::order_of(std::size_t task, std::i
   EpochOrder& kept = orders_[task];
   if (kept.epoch != epoch) {
     kept.epoch = epoch;
-    kept.examples = epoch_order(config_.seed.value, static_cast<std::uint64_t>(epoch),
+    kept.examples = epoch_order(config_.seed.value, task, static_cast<std::uint64_t>(epoch),
                                 tasks_[task].train.size());
   }
   return kept.examples;

@@ -63,6 +63,12 @@ void philox_lanes(const std::array<std::uint32_t, 4>& counter, std::array<std::u
   }
 }
 
+/// How many of the 65536 values of 16 bits mean "dropped". Never all of them: then no element would
+/// be left to scale.
+std::uint32_t dropped_of_65536(double p) {
+  return static_cast<std::uint32_t>(std::min(std::lround(p * 65536), 65535L));
+}
+
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
@@ -111,9 +117,13 @@ double RandomStream::normal() {
   return std::sqrt(-2 * std::log(radius)) * std::cos(2 * std::numbers::pi * angle);
 }
 
+float dropout_scale(double p) {
+  return static_cast<float>(65536.0 / (65536.0 - dropped_of_65536(p)));
+}
+
 void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier) {
-  const auto dropped = static_cast<std::uint32_t>(std::lround(p * 65536));
-  const float scale = static_cast<float>(65536.0 / (65536.0 - dropped));
+  const std::uint32_t dropped = dropped_of_65536(p);
+  const float scale = dropout_scale(p);
   const auto key = place_key(place);
   const auto counter = place_counter(place);
   constexpr std::size_t kPerBlock = 8;
@@ -133,10 +143,11 @@ void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplie
   }
 }
 
-std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::int64_t n) {
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t task, std::uint64_t epoch,
+                                      std::int64_t n) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  RandomStream stream({.seed = seed, .purpose = Purpose::shuffle, .step = epoch});
+  RandomStream stream({.seed = seed, .purpose = Purpose::shuffle, .step = epoch, .layer = task});
   for (std::size_t left = order.size(); left > 1; --left) {
     std::swap(order[left - 1], order[stream.below(left)]);
   }

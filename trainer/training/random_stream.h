@@ -57,13 +57,19 @@ class RandomStream {
   std::uint32_t used_ = 4;
 };
 
-/// Dropout of one place: element i is `scale` with probability 1 - p and else 0, where p is rounded
-/// to 1/65536 and scale = 1 / (1 - p). Bits 16·(i mod 8) .. of block i / 8 decide, so that a part
-/// of a row does not depend on its length. `multiplier` is what the activation is multiplied with.
+/// Dropout of one place: element i is dropout_scale(p) with probability 1 - p and else 0, where p
+/// in [0, 1) is rounded to 1/65536, at most 65535/65536. Bits 16·(i mod 8) .. of block i / 8
+/// decide, so that a part of a row does not depend on its length. `multiplier` is what the
+/// activation is multiplied with.
 void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier);
 
-/// A permutation of 0 .. n-1 (Fisher-Yates): the order of epoch `epoch`.
-std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::int64_t n);
+/// 1 / (1 - p) of the rounded p: what fill_dropout writes where nothing is dropped.
+float dropout_scale(double p);
+
+/// A permutation of 0 .. n-1 (Fisher-Yates): the order of epoch `epoch` of the trial's task number
+/// `task` (0 where it has one).
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t task, std::uint64_t epoch,
+                                      std::int64_t n);
 
 /// Number i of the stream in [-bound, bound), resp. N(0, std), for the initialisation of parameter
 /// number `parameter` (a stable number that the caller gives each parameter).

@@ -69,17 +69,33 @@ TEST_CASE("dropout of a shorter row is the beginning of a longer row's", "[train
   }
 }
 
-TEST_CASE("the order of an epoch is a permutation that depends on seed and epoch",
+TEST_CASE("dropout just below 1 leaves some elements, and scales them", "[trainer][files]") {
+  const double p = std::nextafter(1.0, 0.0);
+  CHECK(dropout_scale(p) == 65536);
+  CHECK(dropout_scale(0.5) == 2);
+  CHECK(dropout_scale(0) == 1);
+  std::vector<float> row(1 << 20);
+  fill_dropout({.seed = 1, .purpose = Purpose::attention_dropout}, p, row);
+  // 16 are to be expected of 2^20.
+  const auto left = std::count_if(row.begin(), row.end(), [](float m) { return m != 0; });
+  CHECK(left > 3);
+  CHECK(left < 40);
+  CHECK(*std::max_element(row.begin(), row.end()) == 65536);
+}
+
+TEST_CASE("the order of an epoch is a permutation that depends on seed, task and epoch",
           "[trainer][files]") {
-  const auto order = epoch_order(42, 0, 100);
-  CHECK(order == epoch_order(42, 0, 100));
-  CHECK(order != epoch_order(42, 1, 100));
-  CHECK(order != epoch_order(43, 0, 100));
+  const auto order = epoch_order(42, 0, 0, 100);
+  CHECK(order == epoch_order(42, 0, 0, 100));
+  CHECK(order != epoch_order(42, 0, 1, 100));
+  CHECK(order != epoch_order(42, 1, 0, 100));
+  CHECK(epoch_order(42, 0, 1, 100) != epoch_order(42, 1, 0, 100));
+  CHECK(order != epoch_order(43, 0, 0, 100));
   auto sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t i = 0; i < 100; ++i) CHECK(sorted[static_cast<std::size_t>(i)] == i);
   // Frozen: whoever changes it changes the numbers of every trial.
-  CHECK(epoch_order(42, 0, 10) == std::vector<std::int64_t>{0, 8, 2, 7, 4, 6, 5, 3, 9, 1});
+  CHECK(epoch_order(42, 0, 0, 10) == std::vector<std::int64_t>{0, 8, 2, 7, 4, 6, 5, 3, 9, 1});
 }
 
 TEST_CASE("initial values have the range and the moments that were asked for", "[trainer][files]") {
