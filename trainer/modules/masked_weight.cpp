@@ -46,10 +46,12 @@ MaskedWeight::MaskedWeight(WeightPlan plan, at::ScalarType dtype) : plan_(std::m
     if (plan_.mask == MaskKind::learned) {
       scores_ = at::zeros(all, options);
       scores_gradient_ = at::zeros(all, options);
-      if (plan_.tasks > 0) {
-        task_scores_ = at::zeros(with_front(plan_.trials, plan_.tasks, plan_.shape), options);
-        task_scores_gradient_ = at::zeros_like(task_scores_);
-        task_masks_ = at::ones_like(task_scores_);
+    }
+    if (plan_.tasks > 0) {
+      task_masks_ = at::ones(with_front(plan_.trials, plan_.tasks, plan_.shape), options);
+      if (plan_.mask == MaskKind::learned) {
+        task_scores_ = at::zeros_like(task_masks_);
+        task_scores_gradient_ = at::zeros_like(task_masks_);
       }
     }
     merged_ = at::empty(with_front(plan_.layers, plan_.trials, plan_.shape), options);
@@ -65,11 +67,15 @@ void MaskedWeight::draw_random_masks(std::int64_t k, std::uint64_t seed, std::ui
   std::int64_t n = 1;
   for (const std::int64_t size : plan_.shape) n *= size;
   std::vector<std::uint8_t> mask(static_cast<std::size_t>(n));
-  for (std::int64_t l = 0; l < plan_.layers; ++l) {
-    fill_random_mask(seed, parameter, static_cast<std::uint64_t>(l), plan_.sparsity_ratio, mask);
-    Tensor to = masks_.select(0, k).select(0, l);
-    to.copy_(at::from_blob(mask.data(), plan_.shape, at::kByte));
-  }
+  const auto draw = [&](Purpose purpose, Tensor masks) {
+    for (std::int64_t i = 0; i < masks.size(0); ++i) {
+      fill_random_mask(purpose, seed, parameter, static_cast<std::uint64_t>(i),
+                       plan_.sparsity_ratio, mask);
+      masks.select(0, i).copy_(at::from_blob(mask.data(), plan_.shape, at::kByte));
+    }
+  };
+  draw(Purpose::random_mask, masks_.select(0, k));
+  if (task_masks_.defined()) draw(Purpose::random_task_mask, task_masks_.select(0, k));
 }
 
 void MaskedWeight::derive(const Tensor& scores, Tensor& masks) const {

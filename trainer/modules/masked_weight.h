@@ -58,14 +58,15 @@ class MaskedWeight {
   Tensor& scores() { return scores_; }
   /// (K, T, shape…); undefined without task masks.
   Tensor& task_scores() { return task_scores_; }
-  /// (K, L, shape…) of 0 and 1; undefined where the mask is none. For a random mask written by the
-  /// module, for a learned one derived by merge().
+  /// (K, L, shape…) of 0 and 1; undefined where the mask is none. Random ones are drawn once,
+  /// learned ones derived by merge().
   Tensor& masks() { return masks_; }
   const Tensor& masks() const { return masks_; }
-  /// (K, T, shape…)
+  /// (K, T, shape…), made as masks() are; undefined without task masks.
   const Tensor& task_masks() const { return task_masks_; }
 
-  /// Draws the random sub-networks of trial `k`, one a layer. `parameter` numbers this weight.
+  /// Draws the random sub-networks of trial `k`, one a layer and, with several tasks, one a task.
+  /// `parameter` numbers this weight.
   void draw_random_masks(std::int64_t k, std::uint64_t seed, std::uint64_t parameter);
   /// Derives the masks from the scores (not where `frozen_masks`) and merges them into the weights
   /// of every layer, for a batch of `task`. Clears the merged weights' gradients.

@@ -167,11 +167,10 @@ void fill_normal(std::uint64_t seed, std::uint64_t parameter, double std_dev,
   for (float& value : out) value = static_cast<float>(std_dev * stream.normal());
 }
 
-void fill_random_mask(std::uint64_t seed, std::uint64_t parameter, std::uint64_t layer,
-                      double sparsity_ratio, std::span<std::uint8_t> mask) {
+void fill_random_mask(Purpose purpose, std::uint64_t seed, std::uint64_t parameter,
+                      std::uint64_t of, double sparsity_ratio, std::span<std::uint8_t> mask) {
   const auto n = static_cast<std::int64_t>(mask.size());
-  RandomStream stream(
-      {.seed = seed, .purpose = Purpose::random_mask, .layer = layer, .example = parameter});
+  RandomStream stream({.seed = seed, .purpose = purpose, .layer = of, .example = parameter});
   // Selection sampling: element i is a zero with probability (zeros left) / (elements left).
   std::int64_t zeros_left = metrics::zeros_in_mask(sparsity_ratio, n);
   for (std::int64_t i = 0; i < n; ++i) {

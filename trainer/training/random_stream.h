@@ -21,6 +21,7 @@ enum class Purpose : std::uint32_t {
   head_output_dropout = 9,  // before the head's out_proj
   module_dropout = 10,      // inside a module
   task_choice = 11,         // which task a multi-task batch comes from
+  random_task_mask = 12,    // the random sub-networks of tasks
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
@@ -76,9 +77,10 @@ std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t task, st
 void fill_uniform(std::uint64_t seed, std::uint64_t parameter, double bound, std::span<float> out);
 void fill_normal(std::uint64_t seed, std::uint64_t parameter, double std_dev, std::span<float> out);
 
-/// The random mask of a layer and parameter: exactly n - zeros_in_mask(k, n) ones, every such mask
+/// The random mask of layer number `of` (Purpose::random_mask) or task number `of`
+/// (Purpose::random_task_mask) and parameter: exactly n - zeros_in_mask(k, n) ones, every such mask
 /// equally likely.
-void fill_random_mask(std::uint64_t seed, std::uint64_t parameter, std::uint64_t layer,
-                      double sparsity_ratio, std::span<std::uint8_t> mask);
+void fill_random_mask(Purpose purpose, std::uint64_t seed, std::uint64_t parameter,
+                      std::uint64_t of, double sparsity_ratio, std::span<std::uint8_t> mask);
 
 }  // namespace petlab::trainer

@@ -117,12 +117,17 @@ TEST_CASE("initial values have the range and the moments that were asked for", "
 
 TEST_CASE("a random mask has exactly the number of ones of a learned one", "[trainer][files]") {
   for (const double k : {0.0, 0.1, 0.5, 0.9, 1.0}) {
-    std::vector<std::uint8_t> mask(1001), other(1001);
-    fill_random_mask(42, 3, 0, k, mask);
-    fill_random_mask(42, 3, 1, k, other);
+    std::vector<std::uint8_t> mask(1001), other(1001), task(1001);
+    fill_random_mask(Purpose::random_mask, 42, 3, 0, k, mask);
+    fill_random_mask(Purpose::random_mask, 42, 3, 1, k, other);
+    fill_random_mask(Purpose::random_task_mask, 42, 3, 0, k, task);
     const auto zeros = metrics::zeros_in_mask(k, 1001);
     CHECK(std::count(mask.begin(), mask.end(), 0) == zeros);
-    if (zeros > 0 && zeros < 1001) CHECK(mask != other);
+    CHECK(std::count(task.begin(), task.end(), 0) == zeros);
+    if (zeros > 0 && zeros < 1001) {
+      CHECK(mask != other);
+      CHECK(mask != task);
+    }
   }
 }
 
