@@ -149,8 +149,10 @@ void MaskedWeight::append_parameters(std::vector<Parameter>& parameters) {
     parameters.push_back({plan_.name + ".scores", scores_, scores_gradient_, Rate::scores, true});
   }
   if (task_scores_.defined()) {
-    parameters.push_back(
-        {plan_.name + ".task_scores", task_scores_, task_scores_gradient_, Rate::scores, true});
+    Parameter scores{plan_.name + ".task_scores", task_scores_, task_scores_gradient_, Rate::scores,
+                     true};
+    scores.by_task = true;
+    parameters.push_back(std::move(scores));
   }
 }
 

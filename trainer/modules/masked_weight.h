@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +21,9 @@ struct Parameter {
   Tensor value;     // leading dimension K
   Tensor gradient;  // of the same shape; zeroed by the module
   Rate rate = Rate::module;
-  bool decayed = true;  // weight decay: not on biases and LayerNorms
+  bool decayed = true;                             // weight decay: not on biases and LayerNorms
+  std::optional<std::size_t> task = std::nullopt;  // the one task that uses it; absent: all do
+  bool by_task = false;                            // or: dimension 1 has a slice for each task
 };
 
 /// How masks of a layer and of a task become one (reference/method.md, "Multi-task").

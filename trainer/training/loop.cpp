@@ -77,7 +77,15 @@ TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRu
   const std::int64_t batch = config_.training.batch_size;
   steps_an_epoch_ = (examples + batch - 1) / batch;
   steps_ = steps_an_epoch_ * config_.training.epochs;
-  if (tasks_.size() > 1) task_of_step_ = draw_tasks(tasks_, config_.seed.value, steps_);
+  if (tasks_.size() > 1) {
+    task_of_step_ = draw_tasks(tasks_, config_.seed.value, steps_);
+    std::vector<std::int64_t> first_step;
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      const auto first = std::find(task_of_step_.begin(), task_of_step_.end(), t);
+      first_step.push_back(first - task_of_step_.begin());
+    }
+    optimizer_.set_first_steps(std::move(first_step));
+  }
 }
 
 const std::vector<std::int64_t>& TrainingLoop::order_of(std::size_t task, std::int64_t epoch) {

@@ -29,20 +29,37 @@ double AdamW::clip(double max_norm) {
 void AdamW::step(double learning_rate, double scores_learning_rate) {
   const at::NoGradGuard no_grad;
   ++steps_;
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
     const double rate = parameter.rate == Rate::scores ? scores_learning_rate : learning_rate;
     const Tensor value = parameter.value.detach();
-    if (parameter.decayed) value.mul_(1 - rate * options_.weight_decay);
-    first_[i].lerp_(parameter.gradient, 1 - options_.beta1);
-    second_[i]
-        .mul_(options_.beta2)
-        .addcmul_(parameter.gradient, parameter.gradient, 1 - options_.beta2);
-    const Tensor denominator = second_[i].sqrt().div_(std::sqrt(correction2)).add_(options_.eps);
-    value.addcdiv_(first_[i], denominator, -rate / correction1);
+    if (!parameter.by_task) {
+      update(steps_of(parameter.task), rate, parameter.decayed,
+             {value, parameter.gradient, first_[i], second_[i]});
+      continue;
+    }
+    for (std::int64_t t = 0; t < value.size(1); ++t) {
+      update(steps_of(static_cast<std::size_t>(t)), rate, parameter.decayed,
+             {value.select(1, t), parameter.gradient.select(1, t), first_[i].select(1, t),
+              second_[i].select(1, t)});
+    }
   }
+}
+
+std::int64_t AdamW::steps_of(std::optional<std::size_t> task) const {
+  return task && !first_step_.empty() ? steps_ - first_step_[*task] : steps_;
+}
+
+void AdamW::update(std::int64_t steps, double rate, bool decayed, const Moving& moving) const {
+  if (steps <= 0) return;
+  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps));
+  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps));
+  const auto& [value, gradient, first, second] = moving;
+  if (decayed) value.mul_(1 - rate * options_.weight_decay);
+  first.lerp_(gradient, 1 - options_.beta1);
+  second.mul_(options_.beta2).addcmul_(gradient, gradient, 1 - options_.beta2);
+  const Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(options_.eps);
+  value.addcdiv_(first, denominator, -rate / correction1);
 }
 
 void AdamW::zero_gradients() {

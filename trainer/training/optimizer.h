@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +20,18 @@ struct AdamWOptions {
 };
 
 /// AdamW over parameters with two learning rates. Its state is named for checkpoints.
+///
+/// A parameter of one task takes part from the first batch of that task on, as in torch, where a
+/// parameter without a gradient is passed over: until then it neither decays nor counts steps. From
+/// then on it moves in every step, as in torch where gradients are set to zero between steps.
 class AdamW {
  public:
   AdamW(std::vector<Parameter> parameters, AdamWOptions options);
+
+  /// first_step[t]: the step, from 0, whose batch is the first of task t. Not called: all are 0.
+  void set_first_steps(std::vector<std::int64_t> first_step) {
+    first_step_ = std::move(first_step);
+  }
 
   /// Scales the gradients so that the norm of all of them together is at most `max_norm` (torch's
   /// factor max_norm / (norm + 1e-6); 0: not at all); returns the norm before.
@@ -36,10 +47,19 @@ class AdamW {
   std::vector<std::pair<std::string, Tensor>> state() const;
 
  private:
+  /// A parameter, or a task's slice of one, with its moments.
+  struct Moving {
+    Tensor value, gradient, first, second;
+  };
+  /// Steps that a parameter of this task has taken part in; absent: of all tasks.
+  std::int64_t steps_of(std::optional<std::size_t> task) const;
+  void update(std::int64_t steps, double rate, bool decayed, const Moving& moving) const;
+
   std::vector<Parameter> parameters_;
   std::vector<Tensor> first_, second_;
   AdamWOptions options_;
   std::int64_t steps_ = 0;
+  std::vector<std::int64_t> first_step_;
 };
 
 /// The factor of the learning rate at optimizer step `step` (from 0) of `steps`: linear warm-up

@@ -23,8 +23,11 @@ TrialModel::TrialModel(const sweeps::TrialConfig& config,
 
 std::vector<Parameter> TrialModel::parameters() {
   std::vector<Parameter> all = module_->parameters();
-  for (Head& head : heads_) {
-    for (Parameter& parameter : head.parameters()) all.push_back(std::move(parameter));
+  for (std::size_t t = 0; t < heads_.size(); ++t) {
+    for (Parameter& parameter : heads_[t].parameters()) {
+      parameter.task = t;
+      all.push_back(std::move(parameter));
+    }
   }
   return all;
 }
