@@ -84,17 +84,11 @@ Scores score(const sweeps::TaskDeclaration& task, const TokenisedSplit& split,
     }
     scores.metrics.emplace_back(name, value);
   }
-  double sum = 0;
-  bool defined = true;
   for (const std::string& name : task.select_by) {
     for (const auto& [metric, value] : scores.metrics) {
-      if (metric != name) continue;
-      defined = defined && value.has_value();
-      const double sign = metrics::metric_named(name).higher_is_better ? 1 : -1;
-      sum += sign * value.value_or(0);
+      if (metric == name) scores.selected.push_back({name, value});
     }
   }
-  if (defined) scores.selection = sum / static_cast<double>(task.select_by.size());
   return scores;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "metrics/selection.h"
 #include "sweeps/task.h"
 #include "trainer/data/batches.h"
 #include "trainer/training/trial_model.h"
@@ -41,8 +42,8 @@ Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& s
 /// The task's metrics of the predictions.
 struct Scores {
   std::vector<std::pair<std::string, std::optional<double>>> metrics;
-  /// Mean of the metrics that select the best checkpoint; absent where one is undefined.
-  std::optional<double> selection;
+  /// Those of them that the best checkpoint is selected by; the names are the task's own.
+  std::vector<metrics::SelectedMetric> selected;
 };
 Scores score(const sweeps::TaskDeclaration& task, const TokenisedSplit& split,
              const Predictions& predictions);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "metrics/selection.h"
 #include "trainer/error.h"
 #include "trainer/training/random_stream.h"
 
@@ -177,15 +178,13 @@ void TrainingLoop::validate(const std::atomic<bool>& stop) {
   const std::string whole = tasks_.size() == 1 ? tasks_.front().declaration.name : "all";
   report("train", whole, state_.step,
          {{"loss", state_.epoch_loss / static_cast<double>(steps_an_epoch_)}});
-  std::optional<double> value = 0.0;
+  std::vector<metrics::SelectedMetric> selected;
   for (std::size_t t = 0; t < tasks_.size(); ++t) {
     report("validation", tasks_[t].declaration.name, state_.step, all[t].metrics);
-    value = value && all[t].selection ? std::optional(*value + *all[t].selection) : std::nullopt;
+    selected.insert(selected.end(), all[t].selected.begin(), all[t].selected.end());
   }
-  // The first of equal ones stays; an undefined value loses against any other.
-  const bool better =
-      !state_.best_step || (value && (!state_.best_value || *value > *state_.best_value));
-  if (better) {
+  const std::optional<double> value = metrics::selection_score(selected);
+  if (!state_.best_step || metrics::is_better_selection(value, state_.best_value)) {
     state_.best_step = state_.step;
     state_.best_value = value;
     keep_best();
