@@ -83,6 +83,11 @@ FileBytes::~FileBytes() {
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts) {
   const std::string name = file.string();
+  // The rename would put a file in the place of a device or a pipe.
+  struct stat status {};
+  if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("{}: is no regular file, must be one, or not be there yet", name));
+  }
   // The process id keeps two writers apart; a file left by a killed one is overwritten by none.
   const std::string temporary = fmt::format("{}.tmp.{}", name, ::getpid());
   Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

@@ -34,7 +34,8 @@ class FileBytes {
 };
 
 /// Writes a file under a temporary name beside it, syncs it, renames it and syncs the folder.
-/// The old file stays whole until then. Throws Error naming the file and the system's reason.
+/// The old file stays whole until then. Throws Error naming the file and the system's reason, also
+/// where what is there is no regular file.
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts);
 

@@ -74,6 +74,19 @@ TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[
         (dir.path() / "none" / "a").string() + ": cannot create: No such file or directory");
 }
 
+TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
+  const testing::TempDir dir;
+  const auto pipe = dir.path() / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_directory(dir.path() / "folder");
+  for (const auto& there : {pipe, dir.path() / "folder"}) {
+    CHECK(write_error(there, "x") ==
+          there.string() + ": is no regular file, must be one, or not be there yet");
+  }
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);
+}
+
 TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK(map_error(dir.path() / "none") ==
