@@ -8,12 +8,40 @@
 
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
+#include "sweeps/hub_cache.h"
 
 namespace petlab::sweeps {
 namespace {
 
 std::string named(const Environment& environment, const std::string& name) {
   return environment(name).value_or("");  // set but empty counts as not set
+}
+
+// What Hugging Face's cache has of that name; std::nullopt where it has nothing.
+std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
+                                                    const std::string& backbone) {
+  const std::vector<CachedModel> found = cached_models(locations.hub, backbone);
+  std::vector<std::string> complete;
+  std::filesystem::path folder;
+  for (const CachedModel& model : found) {
+    if (!model.complete) continue;
+    complete.push_back(model.repository);
+    folder = model.snapshot;
+  }
+  if (complete.size() > 1) {
+    throw Error(
+        fmt::format("backbone {}: Hugging Face's cache {} has several of that name: {}; "
+                    "wanted one of these with its owner",
+                    backbone, locations.hub.string(), fmt::join(complete, ", ")));
+  }
+  if (complete.empty() && !found.empty()) {
+    throw Error(
+        fmt::format("backbone {}: found {} in Hugging Face's cache, wanted config.json and "
+                    "the weights in it: download the whole model",
+                    backbone, found.front().snapshot.string()));
+  }
+  if (complete.empty()) return std::nullopt;
+  return folder;
 }
 
 }  // namespace
@@ -42,6 +70,7 @@ Locations find_locations(const Environment& environment) {
     locations.data_folders.push_back(std::filesystem::absolute(data));
   }
   locations.data_folders.push_back(locations.home / "data");
+  locations.hub = find_hub_cache(environment);
   return locations;
 }
 
@@ -53,6 +82,7 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
               : locations.models() / backbone;
   std::error_code unreadable;
   if (std::filesystem::is_directory(folder, unreadable)) return folder;
+  if (const auto cached = from_hub_cache(locations, backbone)) return *cached;
   if (is_path) {
     throw Error(
         fmt::format("backbone {}: found no folder {}, wanted one with config.json and the "
@@ -72,9 +102,12 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
   throw Error(fmt::format(
       "backbone {}: found no folder {}, wanted one with config.json and the "
       "weights; there {}{} (PETLAB_HOME moves the folder, a name with a slash "
-      "is a path)",
+      "is a path{})",
       backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
-      near.empty() ? "" : fmt::format(", nearest: {}", near)));
+      near.empty() ? "" : fmt::format(", nearest: {}", near),
+      locations.hub.empty() ? ""
+                            : fmt::format("; Hugging Face's cache {} has no such model either",
+                                          locations.hub.string())));
 }
 
 }  // namespace petlab::sweeps

@@ -19,6 +19,8 @@ struct Locations {
   std::filesystem::path home;
   /// PETLAB_DATA where it is set, then home/data. Searched in this order.
   std::vector<std::filesystem::path> data_folders;
+  /// Where Hugging Face's libraries keep their downloads (sweeps/hub_cache.h); may be empty.
+  std::filesystem::path hub;
   /// home/models: backbones by name.
   std::filesystem::path models() const { return home / "models"; }
   /// home/cache: digests of big files.
@@ -29,8 +31,9 @@ struct Locations {
 Locations find_locations(const Environment& environment);
 
 /// The folder of a backbone as TrialConfig::backbone names it: with a slash it is a path (relative
-/// to `relative_to`), else a folder under models(). Throws sweeps::Error naming what was looked for
-/// where no such folder is, and the names that are there.
+/// to `relative_to`), else a folder under models(). What is neither is looked for in Hugging Face's
+/// cache, by its name there with or without its owner. Throws sweeps::Error naming what was looked
+/// for where no such folder is, and the names that are there; also where two owners have the name.
 std::filesystem::path backbone_folder(const Locations& locations, const std::string& backbone,
                                       const std::filesystem::path& relative_to);
 

@@ -1,0 +1,123 @@
+#include "sweeps/hub_cache.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "sweeps/error.h"
+#include "sweeps/locations.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab::sweeps;
+namespace fs = std::filesystem;
+
+namespace {
+
+Environment environment_of(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+// A model as Hugging Face's library lays it out: links from a snapshot to blobs.
+fs::path add_model(const fs::path& hub, const std::string& folder, const std::string& revision,
+                   const std::vector<std::string>& files, bool with_ref = true) {
+  const fs::path model = hub / folder;
+  const fs::path snapshot = model / "snapshots" / revision;
+  fs::create_directories(snapshot);
+  fs::create_directories(model / "blobs");
+  fs::create_directories(model / "refs");
+  if (with_ref) std::ofstream(model / "refs/main") << revision;
+  for (const std::string& file : files) {
+    std::ofstream(model / "blobs" / file) << "{}";
+    fs::create_symlink(fs::path("../../blobs") / file, snapshot / file);
+  }
+  return snapshot;
+}
+
+Locations locations_of(const fs::path& root) {
+  Locations locations;
+  locations.home = root / "home";
+  locations.hub = root / "hub";
+  return locations;
+}
+
+}  // namespace
+
+TEST_CASE("Hugging Face's cache is where its libraries look for it", "[sweeps]") {
+  CHECK(find_hub_cache(environment_of({{"HF_HUB_CACHE", "/c"}, {"HF_HOME", "/h"}})) == "/c");
+  CHECK(find_hub_cache(environment_of({{"HF_HUB_CACHE", ""}, {"HF_HOME", "/h"}})) == "/h/hub");
+  CHECK(find_hub_cache(environment_of({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/u"}})) ==
+        "/x/huggingface/hub");
+  CHECK(find_hub_cache(environment_of({{"HOME", "/u"}})) == "/u/.cache/huggingface/hub");
+  CHECK(find_hub_cache(environment_of({})).empty());
+}
+
+TEST_CASE("A backbone is found in Hugging Face's cache by its name", "[sweeps]") {
+  const petlab::testing::TempDir root;
+  const Locations locations = locations_of(root.path());
+  const fs::path snapshot = add_model(locations.hub, "models--FacebookAI--roberta-base", "e2da8e2f",
+                                      {"config.json", "model.safetensors"});
+  const fs::path without_owner = add_model(locations.hub, "models--bert-base-uncased", "86b5e093",
+                                           {"config.json", "pytorch_model.bin"});
+  CHECK(backbone_folder(locations, "roberta-base", root.path()) == snapshot);
+  CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) == snapshot);
+  CHECK(backbone_folder(locations, "bert-base-uncased", root.path()) == without_owner);
+
+  SECTION("but petlab's own models come first") {
+    fs::create_directories(locations.models() / "roberta-base");
+    CHECK(backbone_folder(locations, "roberta-base", root.path()) ==
+          locations.models() / "roberta-base");
+  }
+  SECTION("and so does a folder of that path") {
+    fs::create_directories(root.path() / "FacebookAI/roberta-base");
+    CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) ==
+          root.path() / "FacebookAI/roberta-base");
+  }
+  SECTION("an owner that has it not is not found") {
+    CHECK_THROWS_AS(backbone_folder(locations, "google/roberta-base", root.path()), Error);
+  }
+}
+
+TEST_CASE("The revision main of a cached model counts, or its only one", "[sweeps]") {
+  const petlab::testing::TempDir root;
+  const fs::path hub = root.path();
+  add_model(hub, "models--o--m", "old", {"config.json", "model.safetensors"});
+  const fs::path main =
+      add_model(hub, "models--o--m", "new", {"config.json", "model.safetensors.index.json"});
+  CHECK(cached_models(hub, "m") == std::vector<CachedModel>{{"o/m", main, true}});
+  const fs::path only = add_model(hub, "models--o--n", "one", {"config.json"}, false);
+  CHECK(cached_models(hub, "n") == std::vector<CachedModel>{{"o/n", only, false}});
+  add_model(hub, "models--o--n", "two", {"config.json"}, false);
+  CHECK(cached_models(hub, "n").empty());
+  CHECK(cached_models(hub, "no-such").empty());
+  CHECK(cached_models(hub / "nowhere", "m").empty());
+}
+
+TEST_CASE("A cached model that is not whole, or whose name two have, is refused", "[sweeps]") {
+  const petlab::testing::TempDir root;
+  const Locations locations = locations_of(root.path());
+  const fs::path part = add_model(locations.hub, "models--o--part", "r", {"config.json"});
+  // The link of a file that is being downloaded leads nowhere.
+  fs::create_symlink("../../blobs/later", part / "model.safetensors");
+  CHECK_THROWS_WITH(backbone_folder(locations, "part", root.path()),
+                    "backbone part: found " + part.string() +
+                        " in Hugging Face's cache, wanted config.json and the weights in it: "
+                        "download the whole model");
+  for (const char* owner : {"a", "b"}) {
+    add_model(locations.hub, std::string("models--") + owner + "--twice", "r",
+              {"config.json", "model.safetensors"});
+  }
+  CHECK_THROWS_WITH(backbone_folder(locations, "twice", root.path()),
+                    "backbone twice: Hugging Face's cache " + locations.hub.string() +
+                        " has several of that name: a/twice, b/twice; wanted one of these with "
+                        "its owner");
+  CHECK_THROWS_WITH(backbone_folder(locations, "none", root.path()),
+                    "backbone none: found no folder " + (locations.models() / "none").string() +
+                        ", wanted one with config.json and the weights; there is none (PETLAB_HOME "
+                        "moves the folder, a name with a slash is a path; Hugging Face's cache " +
+                        locations.hub.string() + " has no such model either)");
+}
