@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs what petlab needs on a Debian 12 (or the like), says what it does, and does nothing twice.
+# Installs what petlab needs on Debian 12 and 13 or Ubuntu 24.04 (x86-64, arm64), says what it does,
+# and does nothing twice.
 #
 #   scripts/setup.sh          to build and run petlab
 #   scripts/setup.sh --dev    also what tests, checks and fuzzing use
 #
 # PETLAB_HOME          folder for LibTorch, models and data (default ~/.local/share/petlab)
 # PETLAB_TORCH_INDEX   a package index to take the torch wheel from, instead of pip's own
+# PETLAB_WITH_GPU      1: with CUDA's libraries though no GPU is seen (for a container); 0: without
+#                      them though there is one
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 dev=false
@@ -18,12 +21,14 @@ esac
 torch_version=2.13.0
 packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
-  libboost1.81-dev libboost-filesystem1.81-dev libboost-system1.81-dev
   libsqlite3-dev libsqlitecpp-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
   libsentencepiece-dev libicu-dev libpcre2-dev libssl-dev
 )
-dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-14-dev git jq sqlite3 shellcheck)
+dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-dev git jq sqlite3 shellcheck)
 $dev && packages+=("${dev_packages[@]}")
+# Boost.Process v2 came with 1.81. Distributions name the packages by version; the oldest that will
+# do is the one that was tried longest.
+boost_versions=(1.81 1.83 1.84 1.85 1.86 1.87 1.88)
 
 mkdir -p "$PETLAB_HOME" || die "cannot make the folder $PETLAB_HOME; PETLAB_HOME names another"
 
@@ -43,41 +48,63 @@ quietly() {
   fi
 }
 
-# ---- Debian's packages
-missing=()
-for package in "${packages[@]}"; do
-  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$state" = installed ] || missing+=("$package")
-done
-if [ ${#missing[@]} -eq 0 ]; then
-  say "Debian packages: all ${#packages[@]} are there"
-else
-  command -v apt-get >/dev/null ||
-    die "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
-  as_root=()
+# ---- The distribution's packages
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]; }
+as_root=()
+updated=false
+# Lists once, before the first package is looked up or installed. True where packages can be had.
+can_install() {
+  command -v apt-get >/dev/null || return 1
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null ||
-      die "not root and no sudo; have these installed and try again: ${missing[*]}"
+    command -v sudo >/dev/null || return 1
     as_root=(sudo)
   fi
-  say "Debian packages: installing ${missing[*]}"
-  quietly "apt-get update" "${as_root[@]}" apt-get update
-  quietly "apt-get install" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y --no-install-recommends "${missing[@]}"
+  $updated || quietly "apt-get update" "${as_root[@]}" apt-get update
+  updated=true
+}
+apt_install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "$@"
+}
+why_none() {
+  if command -v apt-get >/dev/null; then printf 'not root and no sudo'; else printf 'no apt-get'; fi
+}
+
+boost=
+for version in "${boost_versions[@]}"; do
+  installed "libboost$version-dev" && boost=$version && break
+done
+if [ -z "$boost" ] && can_install; then
+  for version in "${boost_versions[@]}"; do
+    [ -n "$(apt-cache search --names-only "^libboost-filesystem$version-dev\$" 2>>"$log")" ] &&
+      boost=$version && break
+  done
+  [ -n "$boost" ] || die "this distribution has no Boost from 1.81 on (Boost.Process v2), which" \
+    "Debian 12 and 13 and Ubuntu 24.04 have; the container of docs/building.md runs anywhere"
+fi
+boost=${boost:-${boost_versions[0]}}
+packages+=("libboost$boost-dev" "libboost-filesystem$boost-dev" "libboost-system$boost-dev")
+
+missing=()
+for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
+if [ ${#missing[@]} -eq 0 ]; then
+  say "Packages of the distribution: all ${#packages[@]} are there"
+else
+  can_install || die "$(why_none); have these packages installed and try again: ${missing[*]}"
+  say "Packages of the distribution: installing ${missing[*]}"
+  quietly "apt-get install" apt_install "${missing[@]}"
 fi
 
 # ---- A Slurm for its test, which is left out where it cannot be had
 if $dev; then
   slurm=(slurmctld slurmd slurm-client munge)
-  if dpkg-query -W -f '${db:Status-Status}\n' "${slurm[@]}" 2>/dev/null |
-    grep -c '^installed$' | grep -q "^${#slurm[@]}$"; then
+  missing=()
+  for package in "${slurm[@]}"; do installed "$package" || missing+=("$package"); done
+  if [ ${#missing[@]} -eq 0 ]; then
     say "Slurm for its test: it is there"
-  elif command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }; then
-    as_root=()
-    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
-    say "Slurm for its test: installing ${slurm[*]}"
-    { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y --no-install-recommends "${slurm[@]}"; } >>"$log" 2>&1 ||
+  elif can_install; then
+    say "Slurm for its test: installing ${missing[*]}"
+    apt_install "${missing[@]}" >>"$log" 2>&1 ||
       say "Slurm for its test: cannot be had here; the test will be skipped"
   else
     say "Slurm for its test: not there; the test will be skipped"
@@ -85,9 +112,10 @@ if $dev; then
 fi
 
 # ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
+# Whatever build of it the index gives will do: petlab links what both have (docs/building.md).
+venv=$PETLAB_HOME/venv
 torch_folder() {
-  find "$PETLAB_HOME/venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null |
-    head -n 1
+  find "$venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null | head -n 1
 }
 torch_found() {
   local folder
@@ -96,34 +124,60 @@ torch_found() {
     grep -q "^__version__ = '$torch_version" "$folder/version.py"
 }
 libtorch_named() {
-  local prefix
+  local prefix place
   for prefix in ${CMAKE_PREFIX_PATH//[:;]/ }; do
-    [ -e "$prefix/share/cmake/Torch/TorchConfig.cmake" ] && return 0
+    for place in "$prefix" "$prefix/torch" "$prefix/libtorch" "$prefix/../.."; do
+      [ -e "$place/lib/libtorch_cpu.so" ] && [ -e "$place/include/ATen/ATen.h" ] && return 0
+    done
   done
   return 1
 }
+gpu_there() {
+  case "${PETLAB_WITH_GPU:-}" in
+    "") timeout 20 nvidia-smi -L 2>/dev/null | grep -q '^GPU ' ;;
+    0) false ;;
+    1) true ;;
+    *) die "PETLAB_WITH_GPU is '$PETLAB_WITH_GPU', wanted 0 or 1" ;;
+  esac
+}
+mib_of() { du -sm "$@" 2>/dev/null | awk '{sum += $1} END {print sum + 0}'; }
+pip_install() {
+  "$venv/bin/python3" -m pip install --disable-pip-version-check "${index[@]}" "$@"
+}
+index=()
+[ -n "${PETLAB_TORCH_INDEX:-}" ] && index=(--index-url "$PETLAB_TORCH_INDEX")
 if [ -n "${CMAKE_PREFIX_PATH:-}" ] && libtorch_named; then
   say "LibTorch: the one that CMAKE_PREFIX_PATH names"
 else
   if torch_found; then
     say "LibTorch: torch $torch_version is there"
   else
-    say "LibTorch: installing the wheel torch==$torch_version"
-    if ! "$PETLAB_HOME/venv/bin/python3" -m pip --version >/dev/null 2>&1; then
-      rm -rf "$PETLAB_HOME/venv"
-      quietly "python3 -m venv" python3 -m venv "$PETLAB_HOME/venv"
+    say "LibTorch: downloading the wheel torch==$torch_version (200 MB, a CUDA build 530 MB)"
+    if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
+      rm -rf "$venv"
+      quietly "python3 -m venv" python3 -m venv "$venv"
     fi
-    index=()
-    [ -n "${PETLAB_TORCH_INDEX:-}" ] && index=(--index-url "$PETLAB_TORCH_INDEX")
     # Without its Python dependencies: only its C++ libraries are used.
     quietly "pip install torch==$torch_version (PETLAB_TORCH_INDEX names another index)" \
-      "$PETLAB_HOME/venv/bin/python3" -m pip install --no-deps "${index[@]}" \
-      "torch==$torch_version"
-    torch_found || die "pip installed torch, but $torch_version is not in $PETLAB_HOME/venv"
+      pip_install --no-deps "torch==$torch_version"
+    torch_found || die "pip installed torch, but $torch_version is not in $venv"
+    say "LibTorch: $(mib_of "$(torch_folder)") MiB in $(torch_folder)"
   fi
-  if ! grep -q '^cuda.* = None' "$(torch_folder)/version.py" && ! command -v nvcc >/dev/null; then
-    die "the torch wheel in $PETLAB_HOME/venv is a CUDA build and there is no nvcc to link it;" \
-      "set PETLAB_TORCH_INDEX to an index with the CPU build, remove that folder and try again"
+  # A CUDA build computes on a CPU with two small libraries, on a GPU with all that it names.
+  with=cpu
+  gpu_there && with=gpu
+  needs=$("$venv/bin/python3" scripts/torch_needs.py "$with" 2>>"$log") ||
+    die "cannot tell which libraries the torch wheel in $venv needs (the whole output: $log)"
+  if [ -n "$needs" ]; then
+    mapfile -t needs <<<"$needs"
+    if [ "$with" = gpu ]; then
+      say "LibTorch is a CUDA build, for a GPU: installing what it needs of CUDA (2.4 GB)"
+    else
+      say "LibTorch is a CUDA build, and there is no GPU: installing the two libraries (13 MB) that" \
+        "it needs on a CPU; PETLAB_WITH_GPU=1 installs all"
+    fi
+    quietly "pip install ${needs[*]}" pip_install "${needs[@]}"
+    say "LibTorch: $(mib_of "$(dirname "$(torch_folder)")/nvidia") MiB of CUDA's libraries"
   fi
 fi
 
@@ -201,7 +255,12 @@ else
 fi
 # ---- For the tests beside Python
 if $dev; then
-  if python_libraries=$(scripts/library_venv.sh 2>>"$log"); then
+  if [ -n "$(torch_folder)" ] &&
+    ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
+    say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
+      "can import, which the CUDA build without a GPU is not (PETLAB_TORCH_INDEX names an index" \
+      "with the CPU build)"
+  elif python_libraries=$(scripts/library_venv.sh 2>>"$log"); then
     say "PEFT and AdapterHub: ${python_libraries%/bin/python3}"
   else
     say "PEFT and AdapterHub: cannot be installed ($log); the tests beside them are skipped"

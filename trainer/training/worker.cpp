@@ -15,6 +15,7 @@
 #include "metrics/storage.h"
 #include "sweeps/identity.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/devices.h"
 #include "trainer/data/load_data.h"
 #include "trainer/error.h"
 #include "trainer/training/checkpoint.h"
@@ -211,7 +212,7 @@ std::string describe_worker() {
                       {"version", kVersion},
                       {"protocol", kProtocol},
                       {"numerics", kNumerics},
-                      {"devices", ordered_json::array({"cpu"})}}
+                      {"devices", devices()}}
       .dump();
 }
 
@@ -253,9 +254,9 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
                      " as in trial.json: the files changed since the trial was planned (run the "
                      "sweep again to plan with them as they are)");
-    if (trial.device != "cpu") {
+    if (const std::optional<std::string> why = why_not_on(trial.device)) {
       throw std::invalid_argument("device is '" + trial.device +
-                                  "', which this trainer does not have: it computes on cpu");
+                                  "', which cannot be used here: " + *why);
     }
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();

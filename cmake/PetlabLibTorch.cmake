@@ -1,0 +1,70 @@
+# LibTorch without its CMake package: that of a CUDA build asks for a whole CUDA toolkit, which few
+# have and nothing here needs. petlab is compiled against the headers and linked with libtorch_cpu
+# and libc10 alone; what these need of CUDA's libraries they find beside themselves at run time, and
+# the CUDA back end is opened when a trial asks for it (trainer/compute/devices.h).
+#
+# petlab_find_libtorch(): makes the target `libtorch` from the first of CMAKE_PREFIX_PATH (a LibTorch
+# or a folder that holds a Python `torch`) or the wheel in petlab's virtual environment.
+set(PETLAB_LIBTORCH_LEAST 2.4)
+
+function(petlab_find_libtorch)
+  if(DEFINED ENV{PETLAB_HOME})
+    set(home $ENV{PETLAB_HOME})
+  elseif(DEFINED ENV{XDG_DATA_HOME})
+    set(home $ENV{XDG_DATA_HOME}/petlab)
+  else()
+    set(home $ENV{HOME}/.local/share/petlab)
+  endif()
+  string(REPLACE ":" ";" from_environment "$ENV{CMAKE_PREFIX_PATH}")
+  file(GLOB wheel ${home}/venv/lib/python3*/site-packages/torch)
+  set(folder "")
+  foreach(candidate IN LISTS CMAKE_PREFIX_PATH from_environment wheel)
+    # A TorchConfig.cmake's folder is what `torch.utils.cmake_prefix_path` prints.
+    foreach(prefix ${candidate} ${candidate}/torch ${candidate}/libtorch ${candidate}/../..)
+      if(EXISTS ${prefix}/include/ATen/ATen.h AND EXISTS ${prefix}/lib/libtorch_cpu.so)
+        get_filename_component(folder ${prefix} REALPATH)
+        break()
+      endif()
+    endforeach()
+    if(folder)
+      break()
+    endif()
+  endforeach()
+  if(NOT folder)
+    message(FATAL_ERROR "LibTorch was not found: run scripts/setup.sh, or name one with "
+                        "CMAKE_PREFIX_PATH, or build without the trainer (--preset no-torch).")
+  endif()
+
+  set(version "")
+  foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS ${folder}/include/${header})
+      file(READ ${folder}/include/${header} text)
+      if(text MATCHES "TORCH_VERSION_MAJOR ([0-9]+).*TORCH_VERSION_MINOR ([0-9]+)")
+        set(version ${CMAKE_MATCH_1}.${CMAKE_MATCH_2})
+        break()
+      endif()
+    endif()
+  endforeach()
+  if(NOT version)
+    message(FATAL_ERROR "The LibTorch in ${folder} does not say its version; wanted one from "
+                        "${PETLAB_LIBTORCH_LEAST} on.")
+  endif()
+  if(version VERSION_LESS PETLAB_LIBTORCH_LEAST)
+    message(FATAL_ERROR "The LibTorch in ${folder} is ${version}; wanted ${PETLAB_LIBTORCH_LEAST} or "
+                        "later. CMAKE_PREFIX_PATH names another.")
+  endif()
+  file(STRINGS ${folder}/lib/libc10.so abi REGEX "__cxx11" LIMIT_COUNT 1)
+  if(NOT abi)
+    message(FATAL_ERROR "The LibTorch in ${folder} is built with the C++ ABI of before GCC 5, which "
+                        "fits no other library here; wanted a cxx11 ABI build. CMAKE_PREFIX_PATH "
+                        "names another.")
+  endif()
+  message(STATUS "LibTorch ${version} in ${folder}")
+
+  add_library(libtorch INTERFACE IMPORTED GLOBAL)
+  target_include_directories(libtorch SYSTEM INTERFACE ${folder}/include
+    ${folder}/include/torch/csrc/api/include)
+  # Of a CUDA build, libtorch_cpu itself needs libraries that the linker does not look for.
+  target_link_libraries(libtorch INTERFACE ${folder}/lib/libtorch_cpu.so ${folder}/lib/libc10.so
+    -Wl,--allow-shlib-undefined)
+endfunction()

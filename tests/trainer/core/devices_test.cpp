@@ -1,0 +1,23 @@
+#include "trainer/compute/devices.h"
+
+#include "tests/support/catch.h"
+
+using namespace petlab::trainer;
+
+TEST_CASE("each device that is listed can be trained on", "[trainer]") {
+  for (const std::string& device : devices()) CHECK(why_not_on(device) == std::nullopt);
+}
+
+TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
+  const auto other = why_not_on("tpu");
+  REQUIRE(other);
+  CHECK(*other == "there is no such device; wanted cpu or cuda");
+  const auto cuda = why_not_on("cuda");
+  if (cuda) CHECK(cuda->find('\n') == std::string::npos);
+}
+
+TEST_CASE("a CPU build of LibTorch is told from one that lacks a library", "[trainer]") {
+  CHECK(internal::open_cuda("libno_such_library.so") ==
+        "LibTorch is a CPU build, without libno_such_library.so; where nvidia-smi works, "
+        "scripts/setup.sh takes a CUDA build");
+}

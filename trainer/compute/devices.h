@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace petlab::trainer {
+
+/// The devices that trials can be trained on, in the words of trial.json: what `--describe` lists.
+std::vector<std::string> devices();
+
+/// Why a trial cannot be trained on `device`, in one line that says what is missing and how to get
+/// it; std::nullopt where it can. For `cuda` LibTorch's CUDA back end is opened, which this program
+/// is not linked with: a process that only uses the CPU neither needs nor loads it.
+std::optional<std::string> why_not_on(const std::string& device);
+
+namespace internal {
+/// Opens the CUDA back end, a shared library of that name. What is missing where there is nothing
+/// to compute on then.
+std::optional<std::string> open_cuda(const char* library);
+}  // namespace internal
+
+}  // namespace petlab::trainer
