@@ -47,16 +47,46 @@ void check_pair(const TextMetric& metric, const SystemStatistics& baseline,
   }
 }
 
-double total_score(const TextMetric& metric, const SystemStatistics& system) {
-  std::vector<double> sums;
-  for (std::size_t c = 0; c < system.columns; ++c) {
-    ExactSum sum;
-    for (std::size_t i = c; i < system.values.size(); i += system.columns) {
-      sum.add(system.values[i]);
-    }
-    sums.push_back(sum.round());
+// Whether doubles add up exactly in any order, whichever segments are drawn: counts do, fractions
+// (ROUGE, mean reference lengths) do not.
+bool adds_up_exactly(const SystemStatistics& system) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  const double most = kExact / static_cast<double>(system.segments());
+  return std::all_of(system.values.begin(), system.values.end(), [most](double value) {
+    return std::abs(value) <= most && value == std::floor(value);
+  });
+}
+
+// The sums of some segments' statistics, exact. The observed score and those of all trials come
+// from here: if they were rounded in different ways, equal scores would pass for different ones.
+class SegmentSums {
+ public:
+  SegmentSums(std::size_t columns, bool plain)
+      : plain_(plain ? columns : 0), exact_(plain ? 0 : columns) {}
+
+  void add(const double* statistics) {
+    for (std::size_t c = 0; c < plain_.size(); ++c) plain_[c] += statistics[c];
+    for (std::size_t c = 0; c < exact_.size(); ++c) exact_[c].add(statistics[c]);
   }
-  return metric.score(sums);
+
+  std::vector<double> sums() const {
+    std::vector<double> sums = plain_;
+    for (const ExactSum& sum : exact_) sums.push_back(sum.round());
+    return sums;
+  }
+
+ private:
+  // One of them is in use.
+  std::vector<double> plain_;
+  std::vector<ExactSum> exact_;
+};
+
+double total_score(const TextMetric& metric, const SystemStatistics& system) {
+  SegmentSums sums(system.columns, adds_up_exactly(system));
+  for (std::size_t i = 0; i < system.values.size(); i += system.columns) {
+    sums.add(system.values.data() + i);
+  }
+  return metric.score(sums.sums());
 }
 
 // Draws `samples` rows of random numbers one after the other, as one generator does, and has
@@ -86,6 +116,8 @@ std::vector<std::vector<double>> bootstrap_scores(const TextMetric& metric,
                                                   std::int64_t samples,
                                                   const ResamplingOptions& options) {
   const std::size_t segments = systems.front()->segments();
+  std::vector<bool> plain;
+  for (const SystemStatistics* const system : systems) plain.push_back(adds_up_exactly(*system));
   std::vector<std::vector<double>> scores(systems.size(),
                                           std::vector<double>(static_cast<std::size_t>(samples)));
   NumpyRandom random(options.seed);
@@ -98,12 +130,11 @@ std::vector<std::vector<double>> bootstrap_scores(const TextMetric& metric,
       [&](std::int64_t sample, const std::vector<std::uint32_t>& row) {
         for (std::size_t s = 0; s < systems.size(); ++s) {
           const std::size_t columns = systems[s]->columns;
-          std::vector<double> sums(columns);
+          SegmentSums sums(columns, plain[s]);
           for (const std::uint32_t index : row) {
-            const double* const values = systems[s]->values.data() + index * columns;
-            for (std::size_t c = 0; c < columns; ++c) sums[c] += values[c];
+            sums.add(systems[s]->values.data() + index * columns);
           }
-          scores[s][static_cast<std::size_t>(sample)] = metric.score(sums);
+          scores[s][static_cast<std::size_t>(sample)] = metric.score(sums.sums());
         }
       });
   return scores;
@@ -188,6 +219,7 @@ PairedResult paired_randomisation(const TextMetric& metric, const SystemStatisti
   const std::int64_t samples = options.samples == 0 ? kRandomisationSamples : options.samples;
   const std::size_t segments = system.segments();
   const std::size_t columns = system.columns;
+  const bool plain = adds_up_exactly(baseline) && adds_up_exactly(system);
   std::vector<double> differences(static_cast<std::size_t>(samples));
   NumpyRandom random(options.seed);
   for_each_sample<std::vector<char>>(
@@ -197,20 +229,16 @@ PairedResult paired_randomisation(const TextMetric& metric, const SystemStatisti
         for (char& flipped : row) flipped = random.next_bool() ? 1 : 0;
       },
       [&](std::int64_t sample, const std::vector<char>& row) {
-        std::vector<double> first(columns);
-        std::vector<double> second(columns);
+        SegmentSums first(columns, plain);
+        SegmentSums second(columns, plain);
         for (std::size_t i = 0; i < segments; ++i) {
           const double* const a = baseline.values.data() + i * columns;
           const double* const b = system.values.data() + i * columns;
-          const double* const to_first = row[i] != 0 ? a : b;
-          const double* const to_second = row[i] != 0 ? b : a;
-          for (std::size_t c = 0; c < columns; ++c) {
-            first[c] += to_first[c];
-            second[c] += to_second[c];
-          }
+          first.add(row[i] != 0 ? a : b);
+          second.add(row[i] != 0 ? b : a);
         }
         differences[static_cast<std::size_t>(sample)] =
-            std::abs(metric.score(first) - metric.score(second));
+            std::abs(metric.score(first.sums()) - metric.score(second.sums()));
       });
   result.p_value = p_value(differences, std::abs(result.baseline_score - result.score));
   return result;

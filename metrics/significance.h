@@ -59,7 +59,9 @@ PairedResult paired_bootstrap(const TextMetric& metric, const SystemStatistics& 
                               const SystemStatistics& system,
                               const ResamplingOptions& options = {});
 
-/// sacrebleu's paired approximate randomisation test (Riezler and Maxwell 2005). Throws likewise.
+/// sacrebleu's paired approximate randomisation test (Riezler and Maxwell 2005). A trial whose
+/// difference equals the observed one does not count as greater: sums are exact, where sacrebleu's
+/// depend on the order of the segments and make p up to 1 of such ties. Throws likewise.
 PairedResult paired_randomisation(const TextMetric& metric, const SystemStatistics& baseline,
                                   const SystemStatistics& system,
                                   const ResamplingOptions& options = {});
