@@ -21,60 +21,89 @@ bool TerEdits::Shift::better_than(const Shift& other) const {
          std::tuple(other.gain, other.length, -other.start, -other.target);
 }
 
+// The columns of each row that lie in the beam: all of the first, and the last to its end.
+void TerEdits::lay_out_rows() {
+  const auto width = static_cast<double>(width_);
+  rows_.clear();
+  rows_.push_back({0, width_, 0});
+  std::size_t cells = width_;
+  std::size_t longest = width_;
+  for (std::size_t row = 1; row <= words_.size(); ++row) {
+    // In doubles, as sacrebleu computes the beam.
+    const double diagonal = std::floor(static_cast<double>(row) * ratio_);
+    const auto first = static_cast<std::size_t>(std::max(0.0, diagonal - beam_));
+    const auto last =
+        row == words_.size() ? width_ : static_cast<std::size_t>(std::min(width, diagonal + beam_));
+    rows_.push_back({first, last, cells});
+    cells += last - first;
+    longest = std::max(longest, last - first);
+  }
+  costs_.resize(cells);
+  edits_.resize(cells);
+  trial_.resize(2 * longest);
+}
+
 // One row of the distance matrix: of the hypothesis's first `row` words, the last being `word`.
+// `above` and `costs` begin at their rows' first columns; what lies beside them is unreached.
 void TerEdits::fill_row(std::size_t row, std::uint32_t word, const std::int32_t* above,
                         std::int32_t* costs, Edit* edits) const {
-  std::fill_n(costs, width_, kUnreached);
-  // In doubles, as sacrebleu computes the beam.
-  const double diagonal = std::floor(static_cast<double>(row) * ratio_);
-  const auto first = static_cast<std::size_t>(std::max(0.0, diagonal - beam_));
-  const auto last =
-      row == words_.size()
-          ? width_
-          : static_cast<std::size_t>(std::min(static_cast<double>(width_), diagonal + beam_));
-  for (std::size_t j = first; j < last; ++j) {
+  const Row here = rows_[row];
+  const Row upper = rows_[row - 1];
+  const auto above_at = [&](std::size_t j) {
+    return j >= upper.first && j < upper.last ? above[j - upper.first] : kUnreached;
+  };
+  std::int32_t before = kUnreached;  // the cell to the left
+  for (std::size_t j = here.first; j < here.last; ++j) {
     std::int32_t cost = kUnreached;
     Edit edit = Edit::none;
     if (j == 0) {
-      cost = above[0] + 1;
+      cost = above_at(0) + 1;
       edit = Edit::remove;
     } else {
       const bool same = word == reference_[j - 1];
-      if (const std::int32_t diagonal_cost = above[j - 1] + (same ? 0 : 1); diagonal_cost < cost) {
+      if (const std::int32_t diagonal_cost = above_at(j - 1) + (same ? 0 : 1);
+          diagonal_cost < cost) {
         cost = diagonal_cost;
         edit = same ? Edit::match : Edit::substitute;
       }
-      if (above[j] + 1 < cost) {
-        cost = above[j] + 1;
+      if (const std::int32_t above_cost = above_at(j) + 1; above_cost < cost) {
+        cost = above_cost;
         edit = Edit::remove;
       }
-      if (costs[j - 1] + 1 < cost) {
-        cost = costs[j - 1] + 1;
+      if (before + 1 < cost) {
+        cost = before + 1;
         edit = Edit::insert;
       }
     }
-    costs[j] = cost;
-    if (edits != nullptr) edits[j] = edit;
+    costs[j - here.first] = before = cost;
+    if (edits != nullptr) edits[j - here.first] = edit;
   }
 }
 
 std::int32_t TerEdits::fill_from(std::size_t first) {
   for (std::size_t i = first; i <= words_.size(); ++i) {
-    fill_row(i, words_[i - 1], costs_.data() + (i - 1) * width_, costs_.data() + i * width_,
-             edits_.data() + i * width_);
+    fill_row(i, words_[i - 1], costs_.data() + rows_[i - 1].cells, costs_.data() + rows_[i].cells,
+             edits_.data() + rows_[i].cells);
   }
   return costs_.back();
 }
 
 // The distance of shifted_, whose first `unchanged` words are those of words_.
 std::int32_t TerEdits::trial_distance(std::size_t unchanged) {
-  const std::int32_t* above = costs_.data() + unchanged * width_;
+  if (unchanged == shifted_.size()) return costs_.back();
+  const std::int32_t* above = costs_.data() + rows_[unchanged].cells;
   for (std::size_t i = unchanged + 1; i <= shifted_.size(); ++i) {
-    std::int32_t* const row = trial_.data() + (i % 2) * width_;
+    std::int32_t* const row = trial_.data() + (i % 2) * (trial_.size() / 2);
     fill_row(i, shifted_[i - 1], above, row, nullptr);
     above = row;
   }
-  return above[width_ - 1];
+  return above[width_ - 1 - rows_.back().first];
+}
+
+TerEdits::Edit TerEdits::edit_at(std::size_t row, std::size_t column) const {
+  const Row& place = rows_[row];
+  if (column < place.first || column >= place.last) return Edit::none;
+  return edits_[place.cells + column - place.first];
 }
 
 // Reads off, along the cheapest path, where each reference word stands in the hypothesis (before
@@ -86,7 +115,7 @@ void TerEdits::align() {
   reference_errors_.assign(j + 1, 0);
   position_.assign(j, -1);
   while (i > 0 || j > 0) {
-    const Edit edit = i == 0 ? Edit::insert : edits_[i * width_ + j];
+    const Edit edit = i == 0 ? Edit::insert : edit_at(i, j);
     switch (edit) {
       case Edit::match:
       case Edit::substitute:
@@ -189,9 +218,7 @@ std::int64_t TerEdits::count(std::span<const std::uint32_t> hypothesis,
                ? 1.0
                : static_cast<double>(reference.size()) / static_cast<double>(words_.size());
   beam_ = kBeam < ratio_ / 2 ? std::ceil(ratio_ / 2 + kBeam) : kBeam;
-  costs_.resize((words_.size() + 1) * width_);
-  edits_.assign(costs_.size(), Edit::none);
-  trial_.resize(2 * width_);
+  lay_out_rows();
   for (std::size_t j = 0; j < width_; ++j) costs_[j] = static_cast<std::int32_t>(j);
   candidates_ = 0;
   std::int64_t shifts = 0;

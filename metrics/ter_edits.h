@@ -10,7 +10,8 @@ namespace petlab::metrics {
 /// Counts the edits of TER between word sequences: insertions, deletions, substitutions, and shifts
 /// of blocks of the hypothesis, chosen greedily as Tercom and sacrebleu 2.6 choose them (blocks of
 /// at most 10 words, moved at most 50, 1,000 candidates a sentence, a beam of 25 around the
-/// diagonal). Owns buffers, so each thread has its own.
+/// diagonal). Only the beam's cells are kept: memory and time grow in proportion to the words. Owns
+/// buffers, so each thread has its own.
 class TerEdits {
  public:
   /// The number of edits; against an empty reference the hypothesis's length.
@@ -27,6 +28,15 @@ class TerEdits {
     bool better_than(const Shift& other) const;
   };
 
+  // The columns of a row of the distance matrix that are computed, and where its cells are kept.
+  struct Row {
+    std::size_t first = 0;
+    std::size_t last = 0;   // behind the last
+    std::size_t cells = 0;  // index of column `first`
+  };
+
+  void lay_out_rows();
+  Edit edit_at(std::size_t row, std::size_t column) const;
   void fill_row(std::size_t row, std::uint32_t word, const std::int32_t* above, std::int32_t* costs,
                 Edit* edits) const;
   std::int32_t fill_from(std::size_t first);
@@ -42,7 +52,8 @@ class TerEdits {
   std::size_t width_ = 0;               // reference words + 1
   double ratio_ = 1.0;                  // reference words to hypothesis words
   double beam_ = 0.0;
-  // Edit distances of prefixes, (hypothesis words + 1, width_), and the edits that led there.
+  // Edit distances of prefixes and the edits that led there, by hypothesis words + 1 rows.
+  std::vector<Row> rows_;
   std::vector<std::int32_t> costs_;
   std::vector<Edit> edits_;
   std::vector<std::int32_t> trial_;             // the candidate's last two rows

@@ -1,0 +1,66 @@
+// Long lines: what they cost, and that their scores are those of short ones.
+#include <ctime>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "metrics/error.h"
+#include "metrics/rouge.h"
+#include "metrics/ter.h"
+#include "metrics/ter_edits.h"
+#include "metrics/text_corpus.h"
+#include "metrics/text_metric.h"
+#include "metrics/text_tokenizers.h"
+#include "tests/support/catch.h"
+
+using namespace petlab::metrics;
+
+namespace {
+
+using Words = std::vector<std::uint32_t>;
+
+// Of this process, so that other load on the machine does not count.
+double processor_seconds() {
+  return static_cast<double>(std::clock()) / static_cast<double>(CLOCKS_PER_SEC);
+}
+
+Words sequence(std::uint64_t size, std::uint64_t a, std::uint64_t b, std::uint64_t kinds) {
+  Words words;
+  for (std::uint64_t i = 0; i < size; ++i) {
+    words.push_back(static_cast<std::uint32_t>((i * i * a + i * b) % kinds));
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("edits of TER are sacrebleu's where its beam leaves cells out", "[metrics]") {
+  struct Case {
+    std::uint64_t hypothesis;
+    std::uint64_t reference;
+    std::uint64_t kinds;
+    std::int64_t edits;  // of sacrebleu 2.6.0
+  };
+  const Case cases[] = {{3, 400, 11, 399},    {3, 400, 997, 399},   {400, 3, 11, 398},
+                        {400, 3, 997, 399},   {7, 360, 11, 357},    {7, 360, 997, 358},
+                        {120, 180, 11, 139},  {120, 180, 997, 177}, {180, 120, 11, 137},
+                        {180, 120, 997, 177}, {200, 200, 11, 163},  {200, 200, 997, 198},
+                        {40, 2100, 11, 2082}, {40, 2100, 997, 2097}};
+  TerEdits edits;
+  for (const Case& one : cases) {
+    INFO(one.hypothesis << " words beside " << one.reference << " of " << one.kinds << " kinds");
+    CHECK(edits.count(sequence(one.hypothesis, 3, 7, one.kinds),
+                      sequence(one.reference, 5, 2, one.kinds)) == one.edits);
+  }
+}
+
+TEST_CASE("TER of a line of 100,000 words takes memory for its beam only", "[metrics]") {
+  Words reference;
+  for (std::uint32_t i = 0; i < 100000; ++i) reference.push_back(i);
+  Words hypothesis = reference;
+  hypothesis[70000] = 200000;               // substituted
+  std::swap(hypothesis[8], hypothesis[9]);  // shifted
+  TerEdits edits;
+  CHECK(edits.count(hypothesis, reference) == 2);
+  CHECK(edits.count(Words(50000, 200000), reference) == 100000);
+}
