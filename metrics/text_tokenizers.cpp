@@ -476,23 +476,27 @@ std::shared_ptr<const TextTokenizer> make_tercom_tokenizer(const TercomOptions& 
 }
 
 void chrf_words(std::string_view line, std::vector<std::string_view>& out) {
-  const std::size_t before = out.size();
-  split_white_space(line, out);
-  const auto is_mark = [](char c) { return is_ascii_punctuation(static_cast<unsigned char>(c)); };
-  // Backwards within a copy of the tail would move every word; most words have no mark, so build
-  // the list anew only from the first one that has.
-  for (std::size_t i = before; i < out.size(); ++i) {
-    const std::string_view word = out[i];
+  // Where a word is split in two; 0: nowhere.
+  const auto cut = [](std::string_view word) -> std::size_t {
+    const auto is_mark = [](char c) { return is_ascii_punctuation(static_cast<unsigned char>(c)); };
     const char* p = word.data();
     next_code_point(p);
-    if (p == word.data() + word.size()) continue;
-    if (is_mark(word.back())) {
-      out[i] = word.substr(0, word.size() - 1);
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(++i), word.substr(word.size() - 1));
-    } else if (is_mark(word.front())) {
-      out[i] = word.substr(0, 1);
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(++i), word.substr(1));
-    }
+    if (p == word.data() + word.size()) return 0;
+    return is_mark(word.back()) ? word.size() - 1 : is_mark(word.front()) ? 1 : 0;
+  };
+  const std::size_t before = out.size();
+  split_white_space(line, out);
+  std::size_t cuts = 0;
+  for (std::size_t i = before; i < out.size(); ++i) cuts += cut(out[i]) > 0 ? 1 : 0;
+  // From the end each word is moved once, straight to its place.
+  std::size_t from = out.size();
+  std::size_t to = from + cuts;
+  out.resize(to);
+  while (from < to) {
+    const std::string_view word = out[--from];
+    const std::size_t at = cut(word);
+    if (at > 0) out[--to] = word.substr(at);
+    out[--to] = at > 0 ? word.substr(0, at) : word;
   }
 }
 

@@ -34,6 +34,20 @@ Words sequence(std::uint64_t size, std::uint64_t a, std::uint64_t b, std::uint64
 
 }  // namespace
 
+TEST_CASE("chrF++'s words of a long line take time in proportion to their number", "[metrics]") {
+  constexpr std::size_t kWords = 400000;
+  std::string line;
+  for (std::size_t i = 0; i < kWords; ++i) line += i % 4 == 0 ? "(b " : i % 4 == 1 ? "c " : "a, ";
+  std::vector<std::string_view> words = {"before"};
+  const double start = processor_seconds();
+  chrf_words(line, words);
+  CHECK(processor_seconds() - start < 2);
+  REQUIRE(words.size() == 1 + kWords + kWords * 3 / 4);
+  CHECK(std::vector<std::string_view>(words.begin(), words.begin() + 9) ==
+        std::vector<std::string_view>{"before", "(", "b", "c", "a", ",", "a", ",", "("});
+  CHECK(words.back() == ",");
+}
+
 TEST_CASE("edits of TER are sacrebleu's where its beam leaves cells out", "[metrics]") {
   struct Case {
     std::uint64_t hypothesis;
