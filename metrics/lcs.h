@@ -20,17 +20,25 @@ class LongestCommonSubsequence {
 
   /// Sets in_common[i] for each reference item i of the subsequence that rouge-score reads off:
   /// from the ends, dropping the reference's last item unless only dropping the candidate's keeps
-  /// the length. Leaves the others as they are. Memory: a bit for each pair of items.
+  /// the length. Leaves the others as they are. Memory: a bit for each pair of items where that is
+  /// little; else the rows between two kept ones are computed twice.
   void mark(std::span<const std::uint32_t> candidate, std::span<char> in_common);
 
  private:
-  void advance(std::uint32_t item, const std::uint64_t* from, std::uint64_t* to) const;
+  void advance(std::uint32_t item, const std::uint64_t* from, std::uint64_t* to);
+  void fill_rows(std::span<const std::uint32_t> candidate, const std::uint64_t* first);
 
   std::span<const std::uint32_t> reference_;
   std::uint32_t items_ = 0;
   std::size_t words_ = 0;
-  std::vector<std::uint64_t> masks_;  // (items, words_): where an item stands in the reference
+  // Where an item stands in the reference: (items, words_) bits where that is little memory; else
+  // the items' positions, those of item i from starts_[i] on, and the bits of one item at a time.
+  bool dense_ = true;
+  std::vector<std::uint64_t> masks_;
+  std::vector<std::uint32_t> starts_;
+  std::vector<std::uint32_t> positions_;
   std::vector<std::uint64_t> rows_;
+  std::vector<std::uint64_t> kept_;  // by mark(): every so many rows one
 };
 
 }  // namespace petlab::metrics
