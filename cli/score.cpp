@@ -7,11 +7,13 @@
 #include <array>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string_view>
 
+#include "cli/score_files.h"
 #include "metrics/bleu.h"
 #include "metrics/text_tokenizers.h"
 
@@ -54,6 +56,7 @@ const std::vector<Applicability>& applicability() {
       {"--asian-support", {"ter"}},
       {"--case-sensitive", {"ter"}},
       {"--stem", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
+      {"--json-lines", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
       {"--num-labels", {"labels"}},
   };
   return table;
@@ -129,6 +132,12 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options) {
   }
 }
 
+std::vector<std::string> shown_names(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(shown_name(file));
+  return names;
+}
+
 void list(bool json, std::ostream& out) {
   if (json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -171,10 +180,19 @@ int run_score(const CLI::App& app, const ScoreOptions& options, bool only_list, 
   if (options.width < 0 || options.width > 17) {
     throw std::invalid_argument(fmt::format("--width is {}, must be 0 to 17", options.width));
   }
-  if (metric.input == metrics::MetricInput::text) {
-    score_text(metric, options, streams);
-  } else {
-    score_labels(metric, options, streams);
+  try {
+    if (metric.input == metrics::MetricInput::text) {
+      score_text(metric, options, streams);
+    } else {
+      score_labels(metric, options, streams);
+    }
+  } catch (const std::bad_alloc&) {
+    // Where one line is too long, the message of its reader or scorer came first.
+    throw std::runtime_error(
+        fmt::format("{} and {}: there is not enough memory for what {} keeps of all their lines; "
+                    "score parts of them, or allow the process more memory",
+                    shown_name(options.hypotheses),
+                    fmt::join(shown_names(options.references), ", "), options.metric));
   }
   return kDone;
 }
@@ -216,6 +234,8 @@ void add_metric_options(CLI::App& app, ScoreOptions& options) {
   app.add_flag("--case-sensitive,--ter-case-sensitive", options.case_sensitive,
                "ter: do not ignore case");
   app.add_flag("--stem", options.stem, "rouge: Porter's stemmer");
+  app.add_flag("--json-lines", options.json_lines,
+               "rouge: every line of the files is a JSON string, which can hold line breaks");
   app.add_option("--num-labels", options.num_labels,
                  "number of classes (default: as many as the files need, at least 2)");
 }

@@ -52,6 +52,7 @@ struct ScoreOptions {
   bool case_sensitive = false;
   // ROUGE
   bool stem = false;
+  bool json_lines = false;  // a JSON string a line
   // Labels
   std::optional<std::int64_t> num_labels;
 };

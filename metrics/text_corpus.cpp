@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "metrics/error.h"
@@ -15,6 +17,7 @@ namespace petlab::metrics {
 namespace {
 
 constexpr std::size_t kBlock = 256 * 1024;
+constexpr std::size_t kBatchBytes = 4 * 1024 * 1024;
 
 std::string invalid_utf8(std::string_view where, std::string_view text, std::size_t offset) {
   return fmt::format("{}: invalid UTF-8 at byte {} of the line (0x{:02X})", where, offset + 1,
@@ -55,6 +58,10 @@ void SegmentBatch::finish() {
     texts_.push_back(std::string_view(bytes_).substr(start, end - start));
     start = end;
   }
+}
+
+std::string SegmentSource::name_of(std::int64_t segment) const {
+  return fmt::format("segment {}", segment + 1);
 }
 
 // A file descriptor that is owned, or a stream that is not.
@@ -108,7 +115,16 @@ bool LineReader::refill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (buffer_.size() - end_ < kBlock) buffer_.resize(end_ + kBlock + end_ / 2);
+  if (buffer_.size() - end_ < kBlock) {
+    try {
+      buffer_.resize(end_ + kBlock + end_ / 2);
+    } catch (const std::bad_alloc&) {
+      throw InputError(fmt::format(
+          "{}:{}: there is not enough memory for this line, of which {} MiB were read; split it, "
+          "or allow the process more memory",
+          name_, lines_ + 1, end_ >> 20));
+    }
+  }
   const std::size_t got = input_->read(buffer_.data() + end_, kBlock, name_);
   end_ += got;
   return got > 0;
@@ -198,19 +214,42 @@ FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references
 FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references)
     : FileCorpus(std::move(hypotheses), std::move(references), Options{}) {}
 
-void FileCorpus::read(SegmentBatch& batch, std::size_t limit) {
+std::string FileCorpus::name_of(std::int64_t segment) const {
+  return fmt::format("{}:{}", hypotheses_.name(), segment + 1);
+}
+
+// The view holds until the next call, or the file's next line.
+std::string_view FileCorpus::text_of(std::string_view line, const LineReader& file) {
+  if (options_.json_lines) {
+    const nlohmann::json value = nlohmann::json::parse(line, nullptr, false);
+    if (!value.is_string()) {
+      throw InputError(fmt::format(
+          "{}:{}: found {}, wanted a JSON string in double quotes (its line breaks as \\n)",
+          file.name(), file.lines(),
+          value.is_discarded() ? "a line that is not JSON"
+                               : fmt::format("JSON of type {}", value.type_name())));
+    }
+    decoded_ = value.get_ref<const std::string&>();
+    line = decoded_;
+  }
+  return trim_right(line);
+}
+
+void FileCorpus::read(SegmentBatch& batch, std::size_t limit) try {
   batch.clear(hypotheses_.lines());
-  while (!ended_ && batch.size() < limit) {
+  while (!ended_ && batch.size() < limit && batch.bytes() < kBatchBytes) {
     const auto hypothesis = hypotheses_.next();
-    if (hypothesis) batch.add_hypothesis(*hypothesis);
+    if (hypothesis) batch.add_hypothesis(text_of(*hypothesis, hypotheses_));
     std::size_t present = 0;
     for (LineReader& file : references_) {
-      const auto reference = file.next();
-      if (reference.has_value() != hypothesis.has_value()) {
+      const auto line = file.next();
+      if (line.has_value() != hypothesis.has_value()) {
         refuse_line_counts(hypotheses_, references_);
       }
-      if (!reference || (options_.empty_is_missing && reference->empty())) continue;
-      batch.add_reference(*reference);
+      if (!line) continue;
+      const std::string_view reference = text_of(*line, file);
+      if (options_.empty_is_missing && reference.empty()) continue;
+      batch.add_reference(reference);
       ++present;
     }
     if (!hypothesis) {
@@ -222,6 +261,11 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) {
     }
   }
   batch.finish();
+} catch (const std::bad_alloc&) {
+  throw InputError(fmt::format(
+      "{}:{}: there is not enough memory to read this segment; split it, or allow the process more "
+      "memory",
+      hypotheses_.name(), hypotheses_.lines()));
 }
 
 MemoryCorpus::MemoryCorpus(std::vector<std::string> hypotheses, std::vector<Stream> references)

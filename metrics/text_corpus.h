@@ -25,6 +25,8 @@ class SegmentBatch {
   Segment operator[](std::size_t index) const;
   /// The number of segments before this batch's first.
   std::int64_t first() const { return first_; }
+  /// Of all texts that were added.
+  std::size_t bytes() const { return bytes_.size(); }
 
   void clear(std::int64_t first);
   /// Starts a segment. The bytes are copied.
@@ -49,6 +51,8 @@ class SegmentSource {
   /// Fills `batch` with the next segments, at most `limit`; none is the end. Throws InputError for
   /// what is wrong with the input.
   virtual void read(SegmentBatch& batch, std::size_t limit) = 0;
+  /// What messages call a segment, counted from 0: "segment 1", "hyp.txt:1".
+  virtual std::string name_of(std::int64_t segment) const;
 };
 
 /// Reads the lines of a UTF-8 file or stream in constant memory (of its longest line). A line ends
@@ -67,7 +71,7 @@ class LineReader {
 
   /// The next line without its end, or std::nullopt after the last; the view holds until the next
   /// call. Throws InputError "NAME:LINE: invalid UTF-8 at byte B of the line (0xFF)", bytes counted
-  /// from 1, and for a failing read.
+  /// from 1, for a failing read, and for a line that does not fit into memory.
   std::optional<std::string_view> next();
   /// The whole lines that are in memory, each with its "\n" (a last line without one gets it), at
   /// least one unless the file is at its end; for callers that parse lines as they find their ends.
@@ -97,28 +101,36 @@ class LineReader {
 /// Throws InputError for a file without any line.
 [[noreturn]] void refuse_empty(const LineReader& file);
 
-/// Line files side by side: hypotheses and one or more files of references. Streams of unknown
-/// length cost constant memory.
+/// Line files side by side: hypotheses and one or more files of references. White space at the end
+/// of a text is cut, as sacrebleu's command does. Streams of unknown length cost constant memory.
 class FileCorpus : public SegmentSource {
  public:
   struct Options {
     // An empty line of references means that this segment lacks this reference; otherwise it is an
     // empty reference, as in sacrebleu.
     bool empty_is_missing = false;
+    // Every line is a JSON string, which can hold line breaks.
+    bool json_lines = false;
   };
 
   /// Throws std::invalid_argument where `references` is empty.
   FileCorpus(LineReader hypotheses, std::vector<LineReader> references, Options options);
   FileCorpus(LineReader hypotheses, std::vector<LineReader> references);
 
-  /// Throws InputError for an empty corpus, for a segment without any reference, and for line
-  /// counts that differ (then it reads all files to their ends, to say which has how many lines).
+  /// Throws InputError for an empty corpus, for a segment without any reference, for a line that is
+  /// no JSON string though all must be, and for line counts that differ (then it reads all files to
+  /// their ends, to say which has how many lines). A batch ends early after a few MiB.
   void read(SegmentBatch& batch, std::size_t limit) override;
+  /// The line of the hypotheses.
+  std::string name_of(std::int64_t segment) const override;
 
  private:
+  std::string_view text_of(std::string_view line, const LineReader& file);
+
   LineReader hypotheses_;
   std::vector<LineReader> references_;
   Options options_;
+  std::string decoded_;  // of the JSON line that text_of() was given last
   bool ended_ = false;
 };
 

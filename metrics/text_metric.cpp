@@ -1,10 +1,13 @@
 #include "metrics/text_metric.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -41,7 +44,7 @@ class Evaluation {
         for (std::size_t i = 0; i < batch.size(); ++i) {
           const Segment segment = batch[i];
           const std::span<double> row = std::span(rows).subspan(sink_ ? i * columns_ : 0, columns_);
-          scorer->score(segment, row);
+          score(*scorer, segment, batch.first() + static_cast<std::int64_t>(i), row);
           for (std::size_t c = 0; c < columns_; ++c) sums[c].add(row[c]);
           const auto count = static_cast<std::int64_t>(segment.references.size());
           references = segments++ == 0 || references == count ? count : -1;
@@ -78,6 +81,18 @@ class Evaluation {
   }
 
  private:
+  void score(SegmentScorer& scorer, const Segment& segment, std::int64_t index,
+             std::span<double> statistics) const try {
+    scorer.score(segment, statistics);
+  } catch (const std::bad_alloc&) {
+    std::size_t bytes = 0;
+    for (const std::string_view reference : segment.references) bytes += reference.size();
+    throw InputError(fmt::format(
+        "{}: there is not enough memory to compute {} of its {} bytes beside {} of references; "
+        "split it, or allow the process more memory",
+        source_.name_of(index), metric_.name(), segment.hypothesis.size(), bytes));
+  }
+
   // `number` is the batch's, also where reading it throws.
   bool next(SegmentBatch& batch, std::int64_t& number) {
     const std::lock_guard lock(reading_);

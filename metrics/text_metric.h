@@ -84,7 +84,8 @@ using SegmentSink = std::function<void(std::int64_t index, const Segment& segmen
 
 /// Reads the corpus to its end in constant memory. Sums are exact, so the result depends neither on
 /// the order of the segments nor on `threads` (at least 1). Throws InputError for no segments and
-/// as the source does, always the error of the first faulty segment.
+/// as the source does, always the error of the first faulty segment, and names a segment for which
+/// there is not enough memory.
 CorpusStatistics evaluate(SegmentSource& source, const TextMetric& metric, int threads = 1,
                           const SegmentSink& sink = {});
 

@@ -14,7 +14,7 @@ ROWS = [
     ("bleu_13a", ["bleu"], "text", 20),
     ("chrf", ["chrf"], "text", 20),
     ("rouge2_stem", ["rouge2", "--stem"], "text", 50),
-    ("rougeLsum_stem", ["rougeLsum", "--stem"], "text", 0),
+    ("rougeLsum_stem", ["rougeLsum", "--stem", "--json-lines"], "summaries", 0),
     ("matthews", ["matthews"], "labels", 2),
     ("pearson", ["pearson"], "scores", 0),
     ("spearman", ["spearman"], "scores", 2),
@@ -59,8 +59,11 @@ def main():
     if unknown := set(only) - {row[0] for row in ROWS}:
         sys.exit(f"--only: unknown {', '.join(sorted(unknown))}; there are {', '.join(row[0] for row in ROWS)}")
     run([sys.executable, "-c", WRITE_LABELS, str(a.peers), str(a.work), str(a.pairs)])
+    summaries = [sys.executable, str(pathlib.Path(__file__).with_name("summaries.py"))]
+    run([*summaries, "write", str(a.work / "corpus"), str(a.work / "summaries")])
     files = {
         "text": (a.work / "corpus.hyp", a.work / "corpus.ref"),
+        "summaries": (a.work / "summaries.hyp", a.work / "summaries.ref"),
         "labels": (a.work / "labels.hyp", a.work / "labels.ref"),
         "scores": (a.work / "scores.hyp", a.work / "scores.ref"),
     }
@@ -73,9 +76,11 @@ def main():
         if only and name not in only:
             continue
         walls, cpus, theirs, ours, their_memory, our_memory = [], [], [], [], [], []
+        timed = [*summaries, "time", str(a.work / "summaries")] if kind == "summaries" else [
+            sys.executable, str(a.peers / "metrics_peers.py"), "--hyp", str(hyp), "--ref", str(ref),
+            "--repeat", "1", "--labels", str(a.pairs), "--only", name]
         for _ in range(a.rounds):
-            out, _, _, memory = run([sys.executable, str(a.peers / "metrics_peers.py"), "--hyp", str(hyp), "--ref", str(ref),
-                                     "--repeat", "1", "--labels", str(a.pairs), "--only", name])
+            out, _, _, memory = run(timed)
             peer = json.loads(out)
             out, wall, cpu, our = run([a.petlab, "score", *arguments, "--hyp", str(files[kind][0]), "--ref", str(files[kind][1]),
                                        "--threads", "1", "--json"])

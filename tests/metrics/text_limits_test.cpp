@@ -78,3 +78,27 @@ TEST_CASE("TER of a line of 100,000 words takes memory for its beam only", "[met
   CHECK(edits.count(hypothesis, reference) == 2);
   CHECK(edits.count(Words(50000, 200000), reference) == 100000);
 }
+
+TEST_CASE("memory that runs out while a segment is scored is told with the segment", "[metrics]") {
+  class Hungry : public TextMetric {
+   public:
+    std::string name() const override { return "hungry"; }
+    std::size_t statistics_size() const override { return 1; }
+    std::unique_ptr<SegmentScorer> scorer() const override {
+      class Scorer : public SegmentScorer {
+        void score(const Segment& segment, std::span<double> statistics) override {
+          if (segment.hypothesis == "large") throw std::bad_alloc();
+          statistics[0] = 1;
+        }
+      };
+      return std::make_unique<Scorer>();
+    }
+    double score(std::span<const double> statistics) const override { return statistics[0]; }
+    Signature signature(const SignatureContext&) const override { return {}; }
+  };
+  MemoryCorpus corpus({"small", "large"}, {{"a", "b"}});
+  CHECK_THROWS_WITH(evaluate(corpus, Hungry()),
+                    "segment 2: there is not enough memory to compute hungry of its 5 bytes beside "
+                    "1 of references; split it, or allow the process more memory");
+  CHECK_THROWS_AS(evaluate(corpus, Hungry(), 2), InputError);
+}
