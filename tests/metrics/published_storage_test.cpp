@@ -48,7 +48,7 @@ const std::vector<Erratum> kStorageErrata = {
     {"table12 Ro-En adapter only_mask same bn 384/8", 0.46, 0.520},
     {"table12 GLUE prefix only_mask same k and bn 64/50", 0.48, 0.473},
     {"table12 GLUE lora only_mask same k and bn 32/50", 0.48, 0.473},
-    // Not in that list. One backbone for eight tasks is 12.5 % a task, as table 2 prints.
+    // One backbone for eight tasks, as table 2 prints for the same.
     {"table3 full_finetuning", 25, 12.5},
 };
 
@@ -57,8 +57,8 @@ const std::vector<Erratum> kParameterErrata = {
     {"table1 propetl_lora bn=32", 1.04, 1.025},
     {"table2 multi-task propetl_adapter bn=64", 0.156, 0.182},
     {"table2 multi-task propetl_adapter bn=6", 0.016, 0.017},
-    // Not in that list. Table 2's errata follow the same formula.
     {"table3 full_finetuning", 25, 12.5},
+    // Not in that list. Table 2's errata follow the same formula.
     {"table3 propetl_adapter bn=64", 0.0283, 0.0328},
 };
 

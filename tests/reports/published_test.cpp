@@ -122,6 +122,12 @@ TEST_CASE("A published value is found by table, row and column", "[reports]") {
   CHECK(average->erratum.empty());
   CHECK(numbers.find("table4", "GLUE prefix", "bls_percent")->erratum ==
         "the formula gives 0.142 % for only_mask same bn (64/15)");
+  for (const std::string column : {"ft_params_percent", "bls_percent"}) {
+    CHECK(numbers.find("table3", "full_finetuning", column)->erratum ==
+          "the formula gives 12.5 %: one backbone for 8 tasks, as table 2 prints");
+  }
+  CHECK(numbers.find("table3", "propetl_adapter bn=64", "ft_params_percent")->erratum ==
+        "the formula gives 0.0328 % a task");
   CHECK(numbers.find("table1", "propetl_adapter bn=64", "nothing") == nullptr);
   CHECK(numbers.find("table1", "nothing", "average") == nullptr);
   CHECK(numbers.find("table17", "a", "b") == nullptr);
