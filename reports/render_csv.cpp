@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 
 #include "reports/render.h"
 #include "reports/text.h"
@@ -22,6 +25,25 @@ std::string quoted(const std::string& field) {
 void add_line(std::string& text, const std::vector<std::string>& fields) {
   for (std::size_t i = 0; i < fields.size(); ++i) text += (i == 0 ? "" : ",") + quoted(fields[i]);
   text += "\r\n";
+}
+
+// A text as a cell of a spreadsheet, which would compute one that begins like a formula: an
+// apostrophe marks it as text. Numbers stay.
+std::string inert(const std::string& text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
+    return text;
+  }
+  const char* const first = text.data() + (text.front() == '+' ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  double number = 0;
+  const auto [stopped, error] = std::from_chars(first, end, number);
+  if (error == std::errc() && stopped == end && std::isfinite(number)) return text;
+  return "'" + text;
+}
+
+std::vector<std::string> inert(std::vector<std::string> fields) {
+  for (std::string& field : fields) field = inert(field);
+  return fields;
 }
 
 std::string exact(const std::optional<double>& number) {
@@ -86,7 +108,7 @@ std::string to_csv(const Table& table) {
     if (printed.back()) head.push_back(name + " published");
   }
   std::string text;
-  add_line(text, head);
+  add_line(text, inert(std::move(head)));
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     std::vector<std::string> fields;
     if (groups) fields.push_back(table.rows[row].group);
@@ -100,7 +122,7 @@ std::string to_csv(const Table& table) {
       }
       if (printed[i]) fields.push_back(published_value(cell));
     }
-    add_line(text, fields);
+    add_line(text, inert(std::move(fields)));
   }
   return text;
 }

@@ -145,6 +145,32 @@ TEST_CASE("The CSV has all digits, quotes as RFC 4180 says and leaves missing ce
         "c,,,,0,,,,0\r\n");
 }
 
+TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV, numbers never",
+          "[reports]") {
+  DataMaker make;
+  const std::vector<std::string> variants = {"=1+1", "+x", "-5", "@sum", "\tx", "\rx", "a=b", "+4"};
+  for (const std::string& variant : variants) {
+    make.score(make.trial(variant, 1, "x"), "accuracy", -0.5);
+  }
+  const Table table = make_table(
+      parse_definition("report: r\ntable:\n  rows: [{each: variant}]\n  columns:\n"
+                       "    - {key: v, name: \"=a\", value: variant}\n    - {key: acc}\n",
+                       "r.yaml"),
+      make.data, {});
+  CHECK(to_csv(table) ==
+        "row,'=a,acc,acc sd,acc n\r\n"
+        "'=1+1,'=1+1,-50,,1\r\n"
+        "'+x,'+x,-50,,1\r\n"
+        "-5,-5,-50,,1\r\n"
+        "'@sum,'@sum,-50,,1\r\n"
+        "'\tx,'\tx,-50,,1\r\n"
+        "\"'\rx\",\"'\rx\",-50,,1\r\n"
+        "a=b,a=b,-50,,1\r\n"
+        "+4,+4,-50,,1\r\n");
+  // The one for programs keeps every text.
+  CHECK(to_long_csv(table).find("\r\nr,=1+1,,=1+1,v,=a,text,=1+1,") != std::string::npos);
+}
+
 TEST_CASE("The long CSV has a line a cell with its flags and samples", "[reports]") {
   const std::string text = to_long_csv(demo());
   CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 3 * 3);
