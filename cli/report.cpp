@@ -23,6 +23,7 @@
 #include "reports/render.h"
 #include "reports/table.h"
 #include "reports/words.h"
+#include "sweeps/catalog.h"
 
 namespace petlab::cli {
 namespace {
@@ -107,7 +108,13 @@ int report(const Options& options, const Streams& streams) {
   const std::filesystem::path database = database_to_read(options.database);
   reports::Definition asked = definition;
   asked.sweeps = reports::choose_sweeps(definition, options.sweeps, database);
-  const reports::Dataset data = reports::load_dataset(database, asked.sweeps, asked.where);
+  reports::Dataset data = reports::load_dataset(database, asked.sweeps, asked.where);
+  for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
+    data.known_words["task"].insert(task.name);
+  }
+  for (const sweeps::ModuleRow& module : sweeps::modules()) {
+    data.known_words["module_kind"].emplace(module.kind);
+  }
   const reports::Table table = reports::make_table(asked, data, reports::published_numbers());
 
   if (options.out.empty()) {

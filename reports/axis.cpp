@@ -6,6 +6,9 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "reports/selection.h"
 
@@ -28,26 +31,30 @@ results::Value score_field(const Score& score, const std::string& field) {
 
 // What `each` finds in the scores of one trial, by task, then split, name and step.
 std::vector<Values> combinations_of_scores(const std::vector<std::string>& each, const Trial& trial,
-                                           std::vector<const Score*> scores) {
-  const auto place_of_task = [&](const Score* score) {
-    return std::find(trial.tasks.begin(), trial.tasks.end(), score->task) - trial.tasks.begin();
-  };
-  std::sort(scores.begin(), scores.end(), [&](const Score* a, const Score* b) {
-    return std::make_tuple(place_of_task(a), std::cref(a->task), std::cref(a->split),
-                           std::cref(a->name), a->step) <
-           std::make_tuple(place_of_task(b), std::cref(b->task), std::cref(b->split),
-                           std::cref(b->name), b->step);
-  });
-  std::vector<Values> found;
+                                           const std::vector<const Score*>& scores) {
+  std::map<std::string_view, std::size_t> places;
+  for (const std::string& task : trial.tasks) places.emplace(task, places.size());
+  // Each score with its task's place among the trial's tasks; other tasks come last.
+  std::vector<std::pair<std::size_t, const Score*>> sorted;
   for (const Score* score : scores) {
+    const auto place = places.find(score->task);
+    sorted.emplace_back(place == places.end() ? places.size() : place->second, score);
+  }
+  const auto key = [](const std::pair<std::size_t, const Score*>& entry) {
+    return std::tie(entry.first, entry.second->task, entry.second->split, entry.second->name,
+                    entry.second->step);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::vector<Values> found;
+  std::set<Values> seen;
+  for (const auto& [place, score] : sorted) {
     Values values;
     for (const std::string& field : each) {
       values.push_back(is_score_field(field) || field == "task" ? score_field(*score, field)
                                                                 : field_of(trial, field));
     }
-    if (std::find(found.begin(), found.end(), values) == found.end()) {
-      found.push_back(std::move(values));
-    }
+    if (seen.insert(values).second) found.push_back(std::move(values));
   }
   return found;
 }

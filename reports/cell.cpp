@@ -63,6 +63,15 @@ std::optional<double> number_in(const results::Value& value) {
   return std::nullopt;
 }
 
+// What a message lists: all, or the first and how many more there are.
+std::vector<std::string> some_of(std::vector<std::string> all) {
+  if (all.size() <= 4) return all;
+  const std::size_t more = all.size() - 3;
+  all.resize(3);
+  all.push_back(fmt::format("{} more", more));
+  return all;
+}
+
 // The trials without those that another sweep or variant names again.
 std::vector<std::size_t> each_once(const Dataset& data, const std::vector<std::size_t>& trials) {
   std::set<std::string> seen;
@@ -156,26 +165,17 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
         found.push_back(fmt::format("{} {} {} at step {}", score->split, score->task, score->name,
                                     score->step));
       }
-      if (found.size() > 4) {
-        const std::size_t more = found.size() - 3;
-        found.resize(3);
-        found.push_back(fmt::format("{} more", more));
-      }
-      // One cell's message is enough: the others of the line say the same.
-      if (std::none_of(problems_.begin(), problems_.end(), [&](const std::string& problem) {
-            return problem.starts_with(fmt::format("{}:{}: ", definition_.file, line));
-          })) {
-        problems_.push_back(fmt::format(
-            "{}:{}: the cell selects {} values of trial {} ({}), must select one: add split, task "
-            "or name to a where",
-            definition_.file, line, scores.size(), trial.id, fmt::join(found, ", ")));
-      }
+      problem(line,
+              fmt::format("the cell selects {} values of trial {} ({}), must select one: add "
+                          "split, task or name to a where",
+                          scores.size(), trial.id, fmt::join(some_of(std::move(found)), ", ")));
     }
     if (scores.empty()) continue;
     Sample sample{{trial.id}, trial.seed, scores.front()->value};
     const metrics::MetricRow* metric = metrics::find_metric(scores.front()->name);
     if (sample.value && metric != nullptr && as_printed_) *sample.value *= metric->printed_scale;
     lower_is_better_ = metric != nullptr && !metric->higher_is_better;
+    series_.emplace(scores.front()->task, scores.front()->name, scores.front()->split);
     samples.push_back(std::move(sample));
     used.push_back(index);
   }
@@ -186,10 +186,47 @@ void CellMaker::metric_cell(Cell& cell, const Trials& trials, const Selections& 
                             int line) {
   Trials used;
   lower_is_better_ = false;
+  series_.clear();
   cell.samples = metric_samples(trials, selections, line, used);
+  refuse_pooling(line);
   if (lower_is_better_) cell.better = Better::lower;
   cell.planned = static_cast<std::int64_t>(trials.size());
   describe_trials(cell, used);
+}
+
+// The samples of a cell are its seeds: their mean and deviation say nothing where they are of
+// different things.
+void CellMaker::refuse_pooling(int line) {
+  std::set<std::string> tasks;
+  std::set<std::string> names;
+  std::set<std::string> splits;
+  std::vector<std::string> each;
+  for (const auto& [task, name, split] : series_) {
+    tasks.insert(task);
+    names.insert(name);
+    splits.insert(split);
+    each.push_back(fmt::format("{} {} {}", split, task, name));
+  }
+  if (each.size() < 2) return;
+  std::vector<std::string> several;
+  for (const auto& [what, found] :
+       {std::pair("task", &tasks), std::pair("name", &names), std::pair("split", &splits)}) {
+    if (found->size() > 1) several.emplace_back(what);
+  }
+  problem(line,
+          fmt::format("the cell pools {} kinds of values as if they were seeds ({}): select one "
+                      "{} with where, or take their mean with average_over",
+                      series_.size(), fmt::join(some_of(std::move(each)), ", "),
+                      fmt::join(several, " and ")));
+}
+
+// One cell's message is enough: the others of the line say the same.
+void CellMaker::problem(int line, const std::string& what) {
+  const std::string place = fmt::format("{}:{}: ", definition_.file, line);
+  if (std::none_of(problems_.begin(), problems_.end(),
+                   [&](const std::string& other) { return other.starts_with(place); })) {
+    problems_.push_back(place + what);
+  }
 }
 
 void CellMaker::average_cell(Cell& cell, const Trials& trials, const Selections& selections,

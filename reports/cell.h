@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "reports/axis.h"
@@ -19,7 +21,8 @@ class CellMaker {
   /// The cell where `row` and `column` meet, without its published value.
   Cell cell(const AxisLine& row, const AxisLine& column);
 
-  /// Cells that select several values of one trial, as `FILE:LINE: …`, each once.
+  /// Cells that select several values of one trial, or values of several tasks, metrics or splits,
+  /// as `FILE:LINE: …`, a line of the definition once.
   const std::vector<std::string>& problems() const { return problems_; }
   /// What a reader of the table must know (a backbone without a parameter count), each once.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -32,6 +35,8 @@ class CellMaker {
   std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
                                      Trials& used);
   void metric_cell(Cell& cell, const Trials& trials, const Selections& selections, int line);
+  void refuse_pooling(int line);
+  void problem(int line, const std::string& what);
   void average_cell(Cell& cell, const Trials& trials, const Selections& selections,
                     const std::vector<Selection>& parts, int line);
   void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
@@ -47,6 +52,7 @@ class CellMaker {
   std::vector<std::vector<const Score*>> last_scores_;  // by trial: the last step of each series
   bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
   bool lower_is_better_ = false;  // of the metric that it found last
+  std::set<std::tuple<std::string, std::string, std::string>> series_;  // its task, name, split
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
 };

@@ -47,6 +47,9 @@ struct Dataset {
   /// Columns that the database has although no trial here uses them (module_rank, where all are
   /// adapters): selecting by them is no mistake.
   std::set<std::string> other_fields;
+  /// For some fields (task, name, split, state, module_kind) all words that they can hold, whether
+  /// a trial or score here has them or not: selecting by them is no mistake, by any other is one.
+  std::map<std::string, std::set<std::string>> known_words;
 };
 
 }  // namespace petlab::reports

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "metrics/metric_table.h"
 #include "reports/error.h"
 #include "reports/words.h"
 #include "results/attempt.h"
@@ -45,9 +46,10 @@ std::vector<std::string> tasks_of(const Json& config) {
   return {};
 }
 
+// The attempt whose scores the views show.
 const AttemptFacts* counting(const results::TrialFacts& facts) {
   for (const AttemptFacts& attempt : facts.attempts) {
-    if (attempt.outcome == Outcome::finished) return &attempt;
+    if (attempt.attempt.number == facts.result_attempt) return &attempt;
   }
   return nullptr;
 }
@@ -225,6 +227,24 @@ void load_scores(const std::filesystem::path& database, const std::string& sweep
   }
 }
 
+void load_known_words(const std::filesystem::path& database, Dataset& data) {
+  std::set<std::string>& names = data.known_words["name"];
+  for (const metrics::MetricRow& metric : metrics::metric_table()) names.emplace(metric.name);
+  std::set<std::string>& tasks = data.known_words["task"];
+  for (const Trial& trial : data.trials) tasks.insert(trial.tasks.begin(), trial.tasks.end());
+  std::set<std::string>& splits = data.known_words["split"];
+  splits.insert({"train", "validation", "test"});
+  data.known_words["state"] = {"new", "running", "interrupted", "done", "failed", "cancelled"};
+  // The table and not a view of it: a row for each, where a view has one for each value.
+  const results::QueryResult series =
+      results::query(database, "SELECT split, task, name FROM series", {});
+  for (const std::vector<results::Value>& row : series.rows) {
+    splits.insert(std::get<std::string>(row[0]));
+    tasks.insert(std::get<std::string>(row[1]));
+    names.insert(std::get<std::string>(row[2]));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> choose_sweeps(const Definition& definition,
@@ -267,6 +287,7 @@ Dataset load_dataset(const std::filesystem::path& database, const std::vector<st
   const results::QueryResult none =
       results::query(database, "SELECT * FROM sweep_results LIMIT 0", {});
   data.other_fields.insert(none.columns.begin(), none.columns.end());
+  load_known_words(database, data);
   return data;
 }
 

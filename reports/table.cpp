@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -18,10 +19,26 @@ namespace {
 class NameCheck {
  public:
   NameCheck(const Definition& definition, const Dataset& data, const Published& published)
-      : definition_(definition), published_(published) {
+      : definition_(definition), published_(published), known_(data.known_words) {
+    collect_selected();
     std::set<std::string> fields;
     for (const Trial& trial : data.trials) {
       for (const auto& [field, value] : trial.fields) fields.insert(field);
+      for (auto& [field, words] : present_) {
+        const auto value = trial.fields.find(field);
+        if (value != trial.fields.end()) words.insert(to_text(value->second));
+      }
+      if (selected_.contains("task")) {
+        present_["task"].insert(trial.tasks.begin(), trial.tasks.end());
+      }
+    }
+    for (const Score& score : data.scores) {
+      for (const auto& [field, word] :
+           {std::pair("task", &score.task), std::pair("split", &score.split),
+            std::pair("name", &score.name)}) {
+        if (const auto words = present_.find(field); words != present_.end())
+          words->second.insert(*word);
+      }
     }
     if (fields.empty()) return;
     fields.insert(data.other_fields.begin(), data.other_fields.end());
@@ -29,7 +46,7 @@ class NameCheck {
     fields_.assign(fields.begin(), fields.end());
   }
 
-  std::vector<std::string> problems() {
+  void check() {
     selection(definition_.where);
     cells(definition_.table.cells);
     for (const std::vector<Line>* lines : {&definition_.table.rows, &definition_.table.columns}) {
@@ -40,10 +57,44 @@ class NameCheck {
       }
     }
     published();
-    return std::move(problems_);
+  }
+
+  std::vector<std::string> problems() && { return std::move(problems_); }
+
+  // What no trial has but may be meant.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    for (const auto& [field, words] : absent_) {
+      notes.push_back(fmt::format("no trial here has {} {}", field, joined(words)));
+    }
+    return notes;
   }
 
  private:
+  // The words that the definition selects by, and room for those that there are of each field.
+  void collect_selected() {
+    const auto collect = [this](const Selection& selection) {
+      for (const Condition& condition : selection.conditions) {
+        for (const results::Value& value : condition.any_of) {
+          const auto* const word = std::get_if<std::string>(&value);
+          if (word == nullptr) continue;
+          selected_[condition.field].insert(*word);
+          present_[condition.field];
+        }
+      }
+    };
+    const auto collect_parts = [&](const CellSpec& cells) {
+      for (const Selection& part : cells.average_over) collect(part);
+    };
+    collect(definition_.where);
+    collect_parts(definition_.table.cells);
+    for (const std::vector<Line>* lines : {&definition_.table.rows, &definition_.table.columns}) {
+      for (const Line& line : *lines) {
+        collect(line.where);
+        collect_parts(line.cells);
+      }
+    }
+  }
   void problem(int line, const std::string& what) {
     problems_.push_back(fmt::format("{}:{}: {}", definition_.file, line, what));
   }
@@ -54,7 +105,38 @@ class NameCheck {
                               name, did_you_mean(name, fields_)));
   }
   void selection(const Selection& selection) {
-    for (const Condition& condition : selection.conditions) field(condition.field, condition.line);
+    for (const Condition& condition : selection.conditions) {
+      field(condition.field, condition.line);
+      for (const results::Value& value : condition.any_of) {
+        if (const auto* text = std::get_if<std::string>(&value)) {
+          word(condition.field, *text, condition.line);
+        }
+      }
+    }
+  }
+  void word(const std::string& field, const std::string& word, int line) {
+    const std::set<std::string>& present = present_[field];
+    if (present.contains(word)) return;
+    if (const auto known = known_.find(field); known != known_.end()) {
+      if (known->second.contains(word)) return;
+      const std::vector<std::string> all(known->second.begin(), known->second.end());
+      problem(line, fmt::format("{} is '{}', which neither petlab nor the database knows{} (known: "
+                                "{})",
+                                field, word, did_you_mean(word, all), joined(all)));
+      return;
+    }
+    if (present.empty()) return;
+    // What the report selects elsewhere is no other spelling of this word.
+    std::vector<std::string> candidates;
+    std::set_difference(present.begin(), present.end(), selected_[field].begin(),
+                        selected_[field].end(), std::back_inserter(candidates));
+    const std::string guess = did_you_mean(word, candidates);
+    if (!guess.empty()) {
+      problem(line, fmt::format("{} is '{}', which no trial has{}", field, word, guess));
+      return;
+    }
+    std::vector<std::string>& absent = absent_[field];
+    if (std::find(absent.begin(), absent.end(), word) == absent.end()) absent.push_back(word);
   }
   void cells(const CellSpec& spec) {
     if (spec.value) field(*spec.value, spec.line);
@@ -90,6 +172,11 @@ class NameCheck {
 
   const Definition& definition_;
   const Published& published_;
+  using Words = std::map<std::string, std::set<std::string>>;  // by field
+  const Words& known_;
+  Words present_;   // of the trials and scores
+  Words selected_;  // by the definition
+  std::map<std::string, std::vector<std::string>> absent_;
   std::vector<std::string> fields_;  // sorted; empty: no trial that could tell
   std::vector<std::string> problems_;
 };
@@ -162,12 +249,16 @@ std::int64_t Cell::undefined() const {
 
 std::vector<std::string> unknown_names(const Definition& definition, const Dataset& data,
                                        const Published& published) {
-  return NameCheck(definition, data, published).problems();
+  NameCheck check(definition, data, published);
+  check.check();
+  return std::move(check).problems();
 }
 
 Table make_table(const Definition& definition, const Dataset& data, const Published& published) {
-  if (std::vector<std::string> problems = unknown_names(definition, data, published);
-      !problems.empty()) {
+  NameCheck check(definition, data, published);
+  check.check();
+  const std::vector<std::string> absent = check.notes();
+  if (std::vector<std::string> problems = std::move(check).problems(); !problems.empty()) {
     throw DefinitionError(std::move(problems));
   }
   Table table;
@@ -204,6 +295,7 @@ Table make_table(const Definition& definition, const Dataset& data, const Publis
   }
   if (!maker.problems().empty()) throw DefinitionError(maker.problems());
   table.notes.insert(table.notes.end(), maker.notes().begin(), maker.notes().end());
+  table.notes.insert(table.notes.end(), absent.begin(), absent.end());
   mark_best(table, spec.best_of_row);
   return table;
 }

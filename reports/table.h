@@ -83,12 +83,16 @@ struct Table {
 
 /// Everything in `definition` that `data` and `published` do not have, as `FILE:LINE: …` with the
 /// nearest known word: fields that no trial has and that are no field of a metric (nothing is said
-/// about fields while there is no trial), tables, rows and columns of the published numbers.
+/// about fields while there is no trial); words that Dataset::known_words lacks; other words that
+/// no trial has and that resemble one which it has and the definition does not select (a misspelt
+/// variant); tables, rows and columns of the published numbers.
 std::vector<std::string> unknown_names(const Definition& definition, const Dataset& data,
                                        const Published& published);
 
 /// Computes the table. Throws DefinitionError for what unknown_names finds, and where a cell
-/// selects several values of one trial. The order of `data.scores` changes nothing, to the bit.
+/// selects several values of one trial or takes values of several tasks, metrics or splits for
+/// those of seeds. Words that no trial has and that may be meant are noted below it. The order of
+/// `data.scores` changes nothing, to the bit.
 Table make_table(const Definition& definition, const Dataset& data, const Published& published);
 
 }  // namespace petlab::reports

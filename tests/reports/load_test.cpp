@@ -96,6 +96,64 @@ TEST_CASE("A trial is stale where later attempts ran on other numerics or other 
   CHECK_FALSE(data.trials[3].stale);
 }
 
+TEST_CASE("A trial that was made again shows the attempt that its scores are of", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s",
+                {{.id = "again", .scores = {{"f1", 0.1}}, .numerics = "1", .time = 10},
+                 {.id = "other", .seed = 2, .scores = {{"f1", 0.1}}, .numerics = "2", .time = 20}});
+  CHECK(load_dataset(file, {"s"}, {}).trials[0].stale);
+  {
+    results::Store store(file);
+    results::Batch batch = store.begin();
+    batch.allow_retry("again", 1);
+    results::NewAttempt wanted;
+    wanted.trial_id = "again";
+    wanted.sweep = "s";
+    wanted.owner = "test";
+    wanted.after = 1;
+    wanted.time = 30;
+    const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
+    sweeps::Started started;
+    started.worker = "petlab-trainer";
+    started.numerics = R"({"version":"2"})";
+    started.data_digests = {{"cola", "sha256:d"}};
+    batch.record_started(attempt, started, 30);
+    const std::vector<results::MetricRow> metrics = {
+        {1, 30, batch.series("test", "cola", "f1"), 0.9}};
+    batch.append_metrics(attempt, metrics);
+    batch.set_cursor(attempt, {100, 3, 9, true});
+    sweeps::Finished finished;
+    finished.step = 30;
+    finished.train_seconds = 99.5;
+    batch.record_finished(attempt, finished, 31);
+    batch.commit();
+  }
+  const Dataset data = load_dataset(file, {"s"}, {});
+  const Trial& trial = data.trials[0];
+  CHECK_FALSE(trial.stale);
+  CHECK(trial.numerics == R"({"version":"2"})");
+  CHECK(trial.fields.at("attempt") == results::Value(std::int64_t{2}));
+  CHECK(trial.fields.at("train_seconds") == results::Value(99.5));
+  for (const Score& score : data.scores) {
+    if (score.trial == 0) CHECK(*score.value == 0.9);
+  }
+}
+
+TEST_CASE("Words that selections can hold are those of the whole database and its metrics",
+          "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  make_database(file, "s", {{.id = "t", .task = "mine", .scores = {}}});
+  make_database(file, "other", {{.id = "u", .task = "theirs", .scores = {{"own_metric", 0.1}}}});
+  const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
+  const Dataset data = load_dataset(file, {"s"}, validation);
+  CHECK(data.known_words.at("task") == std::set<std::string>{"mine", "theirs"});
+  CHECK(data.known_words.at("split") == std::set<std::string>{"test", "train", "validation"});
+  CHECK(data.known_words.at("name").contains("own_metric"));
+  CHECK(data.known_words.at("name").contains("accuracy"));
+}
+
 TEST_CASE("The sweep is the named one, the definition's, or the database's only one", "[reports]") {
   const TempDir folder;
   const auto file = folder.path() / "p.db";

@@ -122,6 +122,29 @@ TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[re
             "FROM sweep_results LIMIT 1\" shows all)\n");
 }
 
+TEST_CASE("A word that no trial has yet gives dashes where the catalog knows it", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const auto report = [&](const std::string& where) {
+    const std::string file =
+        folder
+            .write("r.yaml",
+                   "report: r\ntable:\n  rows: [{key: a}]\n  columns:\n    - {key: c, "
+                   "where: {" +
+                       where + "}}\n")
+            .string();
+    return petlab({file, "--db", db, "--format", "csv"});
+  };
+  CHECK(report("task: mnli, name: accuracy").out == "row,c\r\na,\r\n");
+  CHECK(report("module_kind: lora, name: accuracy").out == "row,c\r\na,\r\n");
+  const Ran wrong = report("task: mnly, name: acuracy");
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("r.yaml:5: task is 'mnly', which neither petlab nor the database knows; did "
+                       "you mean mnli? (known: ") != std::string::npos);
+  CHECK(wrong.err.find("r.yaml:5: name is 'acuracy', which neither petlab nor the database knows; "
+                       "did you mean accuracy? (known: ") != std::string::npos);
+}
+
 TEST_CASE("Files and databases that fail end with exit code 1", "[reports]") {
   const TempDir folder;
   const std::string db = database(folder);

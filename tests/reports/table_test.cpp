@@ -1,7 +1,9 @@
 #include "reports/table.h"
 
 #include <algorithm>
+#include <ctime>
 
+#include "reports/axis.h"
 #include "tests/reports/make_data.h"
 #include "tests/support/catch.h"
 
@@ -295,6 +297,26 @@ TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
   CHECK(table.notes.empty());
 }
 
+TEST_CASE("%BLS of a module is per task", "[reports]") {
+  DataMaker make;
+  const std::size_t one = make.trial("one", 1, "x");
+  const std::size_t four = make.trial("four", 1, "x");
+  make.data.trials[four].tasks = {"x", "y", "z", "w"};
+  for (const std::size_t trial : {one, four}) {
+    make.data.trials[trial].fields["module_kind"] = "adapter";
+    make.data.trials[trial].fields["bls_bits"] = 3200.0;
+    make.data.trials[trial].fields["backbone"] = "tiny";
+  }
+  const Table table = make_table(
+      definition("backbone_parameters: {tiny: 1000}\n"
+                 "table:\n"
+                 "  rows: [{key: o, where: {variant: one}}, {key: f, where: {variant: four}}]\n"
+                 "  columns: [{key: p, value: bls_percent}]\n"),
+      make.data, {});
+  CHECK(*table.cells[0][0].mean == 10);
+  CHECK(*table.cells[1][0].mean == 2.5);
+}
+
 TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to do", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
@@ -335,6 +357,21 @@ TEST_CASE("Rows and columns of each come in the order of the plan, metrics by na
   std::reverse(reversed.scores.begin(), reversed.scores.end());
   const Table again = make_table(each, reversed, {});
   for (std::size_t i = 0; i < 3; ++i) CHECK(again.columns[i].name == table.columns[i].name);
+}
+
+TEST_CASE("A line for each step of a trial takes time in proportion to their number", "[reports]") {
+  DataMaker make;
+  const std::size_t trial = make.trial("a", 1, "x");
+  constexpr std::int64_t kSteps = 60000;
+  for (std::int64_t step = kSteps; step > 0; --step) make.score(trial, "loss", 0.5, "train", step);
+  Line line;
+  line.each = {"step"};
+  const std::clock_t start = std::clock();
+  const std::vector<AxisLine> lines = expand({line}, make.data, {trial}, {});
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 3);
+  REQUIRE(lines.size() == static_cast<std::size_t>(kSteps));
+  CHECK(lines.front().name == "1");
+  CHECK(lines.back().name == "60000");
 }
 
 TEST_CASE("Separate rows are made where trials differ in more than the seed", "[reports]") {

@@ -1,0 +1,86 @@
+// Definitions that can be read, of which the data show that they cannot be meant.
+#include "reports/table.h"
+#include "tests/reports/make_data.h"
+#include "tests/support/catch.h"
+
+namespace petlab::reports {
+namespace {
+
+using testing::DataMaker;
+
+Definition definition(const std::string& text) {
+  return parse_definition("report: r\n" + text, "r.yaml");
+}
+
+TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an error that names them",
+          "[reports]") {
+  DataMaker make;
+  make.score(make.trial("a", 1, "movie"), "accuracy", 0.8);
+  make.score(make.trial("a", 2, "movie"), "accuracy", 0.9);
+  make.score(make.trial("a", 1, "valence"), "pearson", 0.6);
+  const auto table = [&](const std::string& columns) {
+    return make_table(definition("table:\n  rows: [{key: a}]\n  columns:\n" + columns), make.data,
+                      {});
+  };
+  CHECK_THROWS_WITH(table("    - {key: c}\n    - {key: d, where: {split: test}}\n"),
+                    "r.yaml:5: the cell pools 2 kinds of values as if they were seeds (test movie "
+                    "accuracy, test valence pearson): select one task and name with where, or take "
+                    "their mean with average_over\n"
+                    "r.yaml:6: the cell pools 2 kinds of values as if they were seeds (test movie "
+                    "accuracy, test valence pearson): select one task and name with where, or take "
+                    "their mean with average_over");
+  CHECK(*table("    - {key: c, where: {name: accuracy}}\n").cells[0][0].mean == Approx(85));
+  CHECK(*table("    - {key: c, average_over: [{task: movie, name: accuracy}, {task: valence, name: "
+               "pearson}]}\n")
+             .cells[0][0]
+             .mean == Approx(70));
+  make.score(make.trial("a", 3, "movie"), "accuracy", 0.7, "validation");
+  CHECK_THROWS_WITH(table("    - {key: c, where: {task: movie}}\n"),
+                    "r.yaml:5: the cell pools 2 kinds of values as if they were seeds (test movie "
+                    "accuracy, validation movie accuracy): select one split with where, or take "
+                    "their mean with average_over");
+}
+
+TEST_CASE("A word of a selection that nothing knows is an error with the nearest one",
+          "[reports]") {
+  DataMaker make;
+  make.score(make.trial("propetl", 1, "x", {{"module_kind", "adapter"}}), "accuracy", 0.8);
+  make.score(make.trial("adapter-8", 1, "x", {{"module_kind", "adapter"}}), "accuracy", 0.8);
+  make.data.known_words = {{"name", {"accuracy", "f1"}}, {"task", {"x", "rte"}}};
+  const auto report = [](const std::string& rows, const std::string& where) {
+    return definition("table:\n  rows:\n" + rows + "  columns:\n    - {key: c, where: {" + where +
+                      "}}\n");
+  };
+  const std::string all = "    - {each: variant}\n";
+  CHECK_THROWS_WITH(
+      make_table(report(all, "name: acuracy, task: rtee"), make.data, {}),
+      "r.yaml:6: name is 'acuracy', which neither petlab nor the database knows; did "
+      "you mean accuracy? (known: accuracy, f1)\n"
+      "r.yaml:6: task is 'rtee', which neither petlab nor the database knows; did you "
+      "mean rte? (known: rte, x)");
+  CHECK_THROWS_WITH(
+      make_table(definition("table:\n  rows: [{key: a}]\n  columns:\n    - {key: c, average_over: "
+                            "[{name: acuracy}]}\n"),
+                 make.data, {}),
+      "r.yaml:5: name is 'acuracy', which neither petlab nor the database knows; did you mean "
+      "accuracy? (known: accuracy, f1)");
+  // Known, but without a value yet.
+  const Table none = make_table(report(all, "name: f1, task: rte"), make.data, {});
+  CHECK(none.cells[0][0].kind == Cell::Kind::missing);
+  CHECK(none.notes.empty());
+  // Variants are known from the sweep only.
+  CHECK_THROWS_WITH(
+      make_table(report("    - {key: a, where: {variant: proptl}}\n", "name: f1"), make.data, {}),
+      "r.yaml:4: variant is 'proptl', which no trial has; did you mean propetl?");
+  // A part of a sweep: adapter-4 is no other spelling of a variant that has its own row.
+  const Table part = make_table(report("    - {key: a, where: {variant: adapter-8}}\n"
+                                       "    - {key: b, where: {variant: adapter-4}}\n",
+                                       "name: accuracy"),
+                                make.data, {});
+  CHECK(part.cells[0][0].kind == Cell::Kind::number);
+  CHECK(part.cells[1][0].kind == Cell::Kind::missing);
+  CHECK(part.notes == std::vector<std::string>{"no trial here has variant adapter-4"});
+}
+
+}  // namespace
+}  // namespace petlab::reports
