@@ -4,6 +4,8 @@
 
 #include <iostream>
 
+#include "sweeps/standard_output.h"
+
 namespace petlab::cli {
 
 PatientOutput::PatientOutput(std::ostream& stream) : stream_(stream) {
@@ -18,6 +20,11 @@ PatientOutput::~PatientOutput() {
   if (!writer_) return;
   writer_->finish();
   stream_.rdbuf(former_);
+  if (writer_->error() == 0) return;
+  stream_.setstate(std::ios::badbit);
+  if (auto* const output = dynamic_cast<sweeps::StandardOutput*>(former_)) {
+    output->lost(writer_->error());
+  }
 }
 
 int PatientOutput::overflow(int character) {

@@ -75,7 +75,7 @@ void PatientWriter::finish() {
   }
 }
 
-// How much of the text is written; all of it where nobody will ever read.
+// How much of the text is done with: written, or lost for ever.
 std::size_t PatientWriter::write_now(std::string_view text) {
   // So much goes into a pipe that poll calls writable without waiting. A terminal promises room for
   // a character.
@@ -86,7 +86,10 @@ std::size_t PatientWriter::write_now(std::string_view text) {
     if (!own_ && !writable(fd, 0)) break;
     const ssize_t wrote = ::write(fd, text.data() + written, std::min(text.size() - written, most));
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno != EAGAIN) return text.size();
+    if (wrote < 0 && errno != EAGAIN) {
+      if (error_ == 0) error_ = errno;
+      return text.size();
+    }
     if (wrote <= 0) break;
     written += static_cast<std::size_t>(wrote);
   }

@@ -32,12 +32,15 @@ class PatientWriter {
   /// Writes the text, or its beginning and keeps the rest. False, and the text is dropped, where
   /// something is kept already or nothing can be written now.
   bool offer(std::string_view text);
+  /// Of the first write that failed, as errno; 0 where none did. What comes after is lost too.
+  int error() const { return error_; }
   /// Waits until all is written; on a terminal no longer than said above, then the rest is lost.
   void finish();
 
  private:
   std::size_t write_now(std::string_view text);
   int fd_;
+  int error_ = 0;
   bool terminal_;
   // The terminal opened again: O_NONBLOCK belongs to this opening alone.
   orchestrator::FileDescriptor own_;

@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "sweeps/standard_output.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/commands.h"
 
-int main(int argc, char** argv) {
-  using namespace petlab::trainer;
+namespace {
+
+using namespace petlab::trainer;
+
+int run(int argc, char** argv, bool& is_worker) {
   CLI::App app{"The worker: trains the trials in the given directories (docs/worker.md)."};
   app.name("petlab-trainer");
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
@@ -103,6 +107,7 @@ int main(int argc, char** argv) {
       std::cerr << app.help();
       return 2;
     }
+    is_worker = true;
     return run_worker(folders);
   } catch (const std::invalid_argument& e) {
     std::cerr << "petlab-trainer: " << e.what() << "\n";
@@ -111,4 +116,14 @@ int main(int argc, char** argv) {
     std::cerr << "petlab-trainer: " << e.what() << "\n";
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  petlab::sweeps::StandardOutput output;
+  bool is_worker = false;
+  const int code = run(argc, argv, is_worker);
+  // A worker's results are its events; what it prints is a log.
+  return is_worker ? code : output.end("petlab-trainer", code);
 }
