@@ -36,6 +36,8 @@ struct State {
   std::string storage_note;
 };
 
+constexpr std::size_t kNoTrial = static_cast<std::size_t>(-1);
+
 std::size_t index_of(const Field* field) {
   return static_cast<std::size_t>(field - sweeps::fields().data());
 }
@@ -83,8 +85,13 @@ class Expander {
     when_held_.assign(draft_.when.size(), false);
     exclude_held_.assign(draft_.exclude.size(), false);
     used_.assign(sweeps::fields().size(), false);
+    unchanged_.assign(draft_.axes.size(), {});
     for (std::size_t variant = 0; variant < draft_.variants.size(); ++variant) {
-      for (std::int64_t point = 0; point < points; ++point) add_trial(variant, point);
+      std::vector<std::size_t> trials;  // by point
+      for (std::int64_t point = 0; point < points; ++point) {
+        trials.push_back(add_trial(variant, point));
+      }
+      find_unchanged(variant, trials);
     }
     if (sweep_.trials.empty() && problems_.empty()) {
       problems_.add(draft_.exclude.empty() ? 1 : draft_.exclude.front().line, "exclude",
@@ -185,11 +192,10 @@ class Expander {
         [&](const Condition& condition) { return holds(condition, state, variant); });
   }
 
-  // base, variant, zip, grid, when.
+  // base, zip, grid, variant, when.
   State build(std::size_t variant, std::int64_t point) {
     State state;
     for (const Setting& setting : draft_.base) apply(state, setting);
-    for (const Setting& setting : draft_.variants[variant].settings) apply(state, setting);
     std::int64_t stride = 1;
     for (const Axis& axis : draft_.axes) stride *= static_cast<std::int64_t>(axis.points.size());
     for (const Axis& axis : draft_.axes) {  // the last turns fastest
@@ -199,6 +205,7 @@ class Expander {
         apply(state, setting);
       }
     }
+    for (const Setting& setting : draft_.variants[variant].settings) apply(state, setting);
     apply_defaults(state);
     for (std::size_t i = 0; i < draft_.when.size(); ++i) {
       if (!holds(draft_.when[i], state, variant)) continue;
@@ -260,6 +267,8 @@ class Expander {
                     "a variant with a storage formula");
       return false;
     }
+    // Both are reported here: the other may be excluded, and without a formula there is no size.
+    if (!check(other) || !check(state)) return false;
     solve_one(state, open, *shape, metrics::bls_bits(module_storage(other.config, *other_shape)));
     state.pending.clear();
     return true;
@@ -302,18 +311,42 @@ class Expander {
     return found == draft_.backbone_shapes.end() ? nullptr : &found->second;
   }
 
-  void add_trial(std::size_t variant, std::int64_t point) {
+  // The trial's place in the sweep; kNoTrial where it is excluded or wrong.
+  std::size_t add_trial(std::size_t variant, std::int64_t point) {
     State state = build(variant, point);
     std::vector<std::size_t> path;
     const bool solved = solve(state, variant, point, path);
     for (std::size_t i = 0; i < draft_.exclude.size(); ++i) {
       if (!holds(draft_.exclude[i], state, variant)) continue;
       exclude_held_[i] = true;
-      return;
+      return kNoTrial;
     }
     if (!state.user.empty()) state.config.user = json(state.user).dump();
     const bool valid = check(state);
-    if (solved && valid) keep(std::move(state), variant);
+    return solved && valid ? keep(std::move(state), variant) : kNoTrial;
+  }
+
+  // Notes the lists of zip and grid whose points all give the variant the same trials.
+  void find_unchanged(std::size_t variant, const std::vector<std::size_t>& trials) {
+    std::size_t stride = trials.size();
+    for (std::size_t axis = 0; axis < draft_.axes.size(); ++axis) {
+      const std::size_t size = draft_.axes[axis].points.size();
+      stride /= size;
+      bool compared = false;
+      bool equal = true;
+      for (std::size_t first = 0; equal && first < trials.size(); ++first) {
+        if (first / stride % size != 0) continue;
+        std::size_t known = kNoTrial;
+        for (std::size_t i = 0; i < size; ++i) {
+          const std::size_t trial = trials[first + i * stride];
+          if (trial == kNoTrial) continue;
+          compared = compared || known != kNoTrial;
+          equal = equal && (known == kNoTrial || known == trial);
+          known = trial;
+        }
+      }
+      if (compared && equal) unchanged_[axis].push_back(variant);
+    }
   }
 
   bool check(const State& state) {
@@ -348,7 +381,7 @@ class Expander {
     return digest;
   }
 
-  void keep(State state, std::size_t variant) {
+  std::size_t keep(State state, std::size_t variant) {
     const TrialConfig& config = state.config;
     std::vector<std::string> digests;
     for (const std::string& task : config.tasks) digests.push_back(digest_of(task));
@@ -367,7 +400,7 @@ class Expander {
       }
       twin.priority = std::max(twin.priority, state.priority);
       if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
-      return;
+      return known->second;
     }
     SweepTrial trial;
     trial.id = std::move(id);
@@ -380,6 +413,7 @@ class Expander {
     trial.priority = state.priority;
     trial.config = std::move(state.config);
     sweep_.trials.push_back(std::move(trial));
+    return sweep_.trials.size() - 1;
   }
 
   void note_unused(const std::vector<Setting>& settings) {
@@ -389,6 +423,42 @@ class Expander {
           fmt::format("{}:{}: {} is set, but no trial uses it with its module and switches",
                       sweep_.file.string(), setting.line, setting.name));
     }
+  }
+
+  // Whether note_unused says it already: what no trial uses changes nothing for any.
+  bool is_unused(const Axis& axis) const {
+    return std::all_of(axis.points.front().begin(), axis.points.front().end(),
+                       [&](const Setting& setting) {
+                         return setting.target == Target::field && !used_[index_of(setting.field)];
+                       });
+  }
+
+  void note_unchanged(const Axis& axis, const std::vector<std::size_t>& variants) {
+    if (variants.empty() || is_unused(axis)) return;
+    const std::vector<Setting>& settings = axis.points.front();
+    std::vector<std::string> fields;
+    for (const Setting& setting : settings) {
+      fields.push_back((setting.target == Target::user ? "user." : "") + setting.name);
+    }
+    std::vector<std::string> names;
+    bool own = true;  // the variants say themselves what the list says
+    for (const std::size_t variant : variants) {
+      const std::vector<Setting>& said = draft_.variants[variant].settings;
+      if (!draft_.variants[variant].name.empty()) names.push_back(draft_.variants[variant].name);
+      own = own && std::all_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+              return std::any_of(said.begin(), said.end(), [&](const Setting& other) {
+                return other.target == setting.target &&
+                       (other.target == Target::tasks || other.name == setting.name);
+              });
+            });
+    }
+    sweep_.notes.push_back(
+        fmt::format("{}:{}: the values of {} change nothing{}{}: equal trials are merged",
+                    sweep_.file.string(), axis.line, fmt::join(fields, ", "),
+                    names.empty() ? "" : fmt::format(" for {}", fmt::join(names, ", ")),
+                    !own                ? ""
+                    : names.size() == 1 ? ", which sets its own"
+                                        : ", which set their own"));
   }
 
   void write_notes() {
@@ -405,6 +475,9 @@ class Expander {
     note_unused(draft_.base);
     for (const Variant& variant : draft_.variants) note_unused(variant.settings);
     for (const Axis& axis : draft_.axes) note_unused(axis.points.front());
+    for (std::size_t axis = 0; axis < draft_.axes.size(); ++axis) {
+      note_unchanged(draft_.axes[axis], unchanged_[axis]);
+    }
     for (const Rule& rule : draft_.when) note_unused(rule.set);
   }
 
@@ -419,6 +492,7 @@ class Expander {
   std::vector<bool> when_held_;
   std::vector<bool> exclude_held_;
   std::vector<bool> used_;
+  std::vector<std::vector<std::size_t>> unchanged_;  // variants, by axis
 };
 
 }  // namespace

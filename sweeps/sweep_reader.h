@@ -90,7 +90,7 @@ struct SweepDraft {
 SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, FileProblems& problems);
 
-/// base, variant, zip, grid, when, solve sizes, exclude, validate, merge equal ids. Adds to
+/// base, zip, grid, variant, when, solve sizes, exclude, validate, merge equal ids. Adds to
 /// `problems`, and fills trials, notes and tasks. More than `max_trials` combinations are a
 /// problem.
 void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
@@ -79,7 +80,24 @@ TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const std::string text = page.str();
   const std::string fence = "```yaml\n";
   const std::size_t begin = text.find(fence) + fence.size();
-  CHECK(home.load(text.substr(begin, text.find("```", begin) - begin)).trials.size() == 28);
+  const Sweep sweep = home.load(text.substr(begin, text.find("```", begin) - begin));
+  CHECK(sweep.trials.size() == 56);
+  // Its grid is over the bottleneck: each point has its own equal storage.
+  std::map<std::int64_t, double> propetl;
+  for (const SweepTrial* trial : of_variant(sweep, "propetl")) {
+    propetl[trial->config.module.bottleneck] = *trial->bls_bits;
+  }
+  CHECK(propetl.size() == 2);
+  for (const std::string variant : {"random", "only_share", "only_mask"}) {
+    std::set<double> near;
+    for (const SweepTrial* trial : of_variant(sweep, variant)) {
+      for (const auto& [bottleneck, bits] : propetl) {
+        if (std::abs(*trial->bls_bits / bits - 1) < 0.05) near.insert(bits);
+      }
+    }
+    INFO(variant);
+    CHECK(near.size() == 2);
+  }
 }
 
 namespace {
