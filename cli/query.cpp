@@ -1,149 +1,99 @@
 #include "cli/query.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "cli/database_option.h"
-#include "reports/text.h"
+#include "cli/duration_option.h"
+#include "cli/row_printers.h"
+#include "results/error.h"
 
 namespace petlab::cli {
 namespace {
 
-using results::QueryResult;
-using results::Value;
-
-/// The same in every format, so that a number can be copied from any.
-std::string text_of(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&value)) return reports::exact_text(*real);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return "NULL";
-}
-
-bool is_number(const Value& value) {
-  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
-}
-
-std::string csv_text(const std::string& text) {
-  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
-nlohmann::ordered_json json_of(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return nullptr;
-}
+// A table needs all its rows before the first is printed.
+constexpr std::int64_t kTableRows = 10'000;
 
 struct Format {
   const char* name;
-  void (*print)(std::ostream&, const QueryResult&);
+  std::unique_ptr<RowPrinter> (*make)(std::ostream&);
+  std::optional<std::int64_t> most_rows;
 };
-constexpr Format kFormats[] = {{"table", print_table}, {"csv", print_csv}, {"json", print_json}};
+constexpr Format kFormats[] = {{"table", table_printer, kTableRows},
+                               {"csv", csv_printer, std::nullopt},
+                               {"json", json_printer, std::nullopt},
+                               {"jsonl", json_lines_printer, std::nullopt}};
 
 struct Options {
   std::string sql;
   std::filesystem::path database;
   std::string format = "table";
+  std::optional<std::int64_t> limit;
+  double timeout = 0;  // seconds; 0: none
 };
 
+volatile sig_atomic_t interrupted = 0;
+void on_interrupt(int) { interrupted = 1; }
+
+int query(const Options& options, const std::string& sql, Streams streams) {
+  // The second Ctrl-C ends the program, also where it waits for a reader of its output.
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESETHAND;
+  ::sigaction(SIGINT, &action, nullptr);
+  const Format& format =
+      *std::find_if(std::begin(kFormats), std::end(kFormats),
+                    [&](const Format& row) { return row.name == options.format; });
+  const std::unique_ptr<RowPrinter> printer = format.make(streams.out);
+  const std::optional<std::int64_t> most = options.limit ? options.limit : format.most_rows;
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(options.timeout);
+  const auto late = [&] { return options.timeout > 0 && std::chrono::steady_clock::now() >= end; };
+  std::int64_t rows = 0;
+  bool enough = false;
+  const bool complete = results::stream_query(
+      database_to_read(options.database), sql,
+      {[&](const std::vector<std::string>& names) { printer->columns(names); },
+       [&](const std::vector<results::Value>& values) {
+         enough = rows == most;
+         if (enough || interrupted != 0 || late() || !streams.out) return false;
+         ++rows;
+         enough = !printer->row(values);
+         return !enough;
+       },
+       [&] { return interrupted != 0 || late(); }});
+  if (complete || enough) printer->end();
+  if (complete || !streams.out) return kDone;  // main() says what became of lost output
+  if (enough) {
+    streams.err << fmt::format(
+        "petlab: only the first {} rows are printed; {}\n", rows,
+        options.limit ? "--limit says so" : "--format csv prints all, --limit N others");
+    return kDone;
+  }
+  if (interrupted != 0) {
+    streams.err << "petlab: the query was interrupted\n";
+    return kInterrupted;
+  }
+  throw results::Error(fmt::format("the query took longer than --timeout {} s", options.timeout));
+}
+
 }  // namespace
-
-void print_table(std::ostream& out, const QueryResult& result) {
-  if (result.columns.empty()) return;
-  const std::size_t columns = result.columns.size();
-  std::vector<std::vector<std::string>> cells;
-  std::vector<int> widths;
-  std::vector<bool> numeric(columns, !result.rows.empty());
-  for (const std::string& column : result.columns) {
-    widths.push_back(reports::display_width(reports::printable(column)));
-  }
-  for (const auto& row : result.rows) {
-    auto& line = cells.emplace_back();
-    for (std::size_t i = 0; i < columns; ++i) {
-      line.push_back(reports::printable(text_of(row[i])));
-      widths[i] = std::max(widths[i], reports::display_width(line.back()));
-      const bool null = std::holds_alternative<std::monostate>(row[i]);
-      numeric[i] = numeric[i] && (null || is_number(row[i]));
-    }
-  }
-  const auto print = [&](const std::vector<std::string>& line) {
-    std::string text;
-    for (std::size_t i = 0; i < columns; ++i) {
-      const std::string space(static_cast<std::size_t>(widths[i] - reports::display_width(line[i])),
-                              ' ');
-      if (i > 0) text += "  ";
-      text += numeric[i] ? space + line[i] : line[i] + space;
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out << text << '\n';
-  };
-  std::vector<std::string> head;
-  std::vector<std::string> rule;
-  for (std::size_t i = 0; i < columns; ++i) {
-    head.push_back(reports::printable(result.columns[i]));
-    std::string dashes;
-    for (int k = 0; k < widths[i]; ++k) dashes += "─";
-    rule.push_back(dashes);
-  }
-  print(head);
-  print(rule);
-  for (const auto& line : cells) print(line);
-}
-
-void print_csv(std::ostream& out, const QueryResult& result) {
-  const auto print = [&](const std::vector<std::string>& line) {
-    for (std::size_t i = 0; i < line.size(); ++i) out << (i > 0 ? "," : "") << line[i];
-    out << '\n';
-  };
-  std::vector<std::string> line;
-  for (const std::string& column : result.columns) line.push_back(csv_text(column));
-  print(line);
-  for (const auto& row : result.rows) {
-    line.clear();
-    for (const Value& value : row) {
-      const bool null = std::holds_alternative<std::monostate>(value);
-      line.push_back(null ? "" : csv_text(text_of(value)));
-    }
-    print(line);
-  }
-}
-
-void print_json(std::ostream& out, const QueryResult& result) {
-  std::vector<std::string> keys;
-  std::map<std::string, int> times;
-  for (const std::string& column : result.columns) {
-    const int before = times[column]++;
-    keys.push_back(before == 0 ? column : column + ":" + std::to_string(before));
-  }
-  out << '[';
-  for (std::size_t r = 0; r < result.rows.size(); ++r) {
-    nlohmann::ordered_json object = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < keys.size(); ++i) object[keys[i]] = json_of(result.rows[r][i]);
-    out << (r > 0 ? ",\n " : "")
-        << object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  }
-  out << "]\n";
-}
 
 std::function<int()> make_query(CLI::App& app, Streams streams) {
   auto options = std::make_shared<Options>();
   app.add_option("SQL", options->sql,
-                 "one SELECT; the views results and sweep_results have a row per trial and metric "
-                 "(docs/database.md). - reads it from standard input")
+                 "one SELECT; the views results and sweep_results have a row per trial, metric, "
+                 "step and split (docs/database.md). - reads it from standard input")
       ->required();
   app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
   std::vector<std::string> names;
@@ -151,15 +101,15 @@ std::function<int()> make_query(CLI::App& app, Streams streams) {
   app.add_option("--format", options->format, "how to print the rows")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
+  app.add_option(
+         "--limit", options->limit,
+         fmt::format("rows to print, at most (default: {} of a table, else all)", kTableRows))
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+  add_duration(app, "--timeout", options->timeout, "end a query that takes longer");
   return [options, streams] {
-    if (options->sql == "-") {
-      options->sql.assign(std::istreambuf_iterator<char>(streams.in), {});
-    }
-    const QueryResult result = results::query(database_to_read(options->database), options->sql);
-    for (const Format& format : kFormats) {
-      if (options->format == format.name) format.print(streams.out, result);
-    }
-    return static_cast<int>(kDone);
+    std::string sql = options->sql;
+    if (sql == "-") sql.assign(std::istreambuf_iterator<char>(streams.in), {});
+    return query(*options, sql, streams);
   };
 }
 

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 
 #include "results/connection.h"
 #include "results/error.h"
@@ -54,6 +57,38 @@ bool only_space_and_comments(sqlite3* handle, const char* text) {
   return true;
 }
 
+// Of the PRAGMAs, these only read; most that set something count as reading for SQLite too.
+constexpr std::string_view kReadingPragmas[] = {
+    "table_info",      "table_xinfo",   "table_list",     "index_list",      "index_info",
+    "index_xinfo",     "database_list", "function_list",  "collation_list",  "module_list",
+    "pragma_list",     "page_count",    "freelist_count", "compile_options", "foreign_key_list",
+    "integrity_check", "quick_check"};
+// And these without a value.
+constexpr std::string_view kAskingPragmas[] = {"user_version", "application_id", "encoding",
+                                               "page_size",    "journal_mode",   "schema_version"};
+
+int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
+  const auto is_in = [](const auto& list, const char* word) {
+    return std::any_of(std::begin(list), std::end(list), [&](std::string_view name) {
+      return sqlite3_stricmp(std::string(name).c_str(), word) == 0;
+    });
+  };
+  switch (action) {
+    case SQLITE_PRAGMA:
+      return is_in(kReadingPragmas, first) || (second == nullptr && is_in(kAskingPragmas, first))
+                 ? SQLITE_OK
+                 : SQLITE_DENY;
+    case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
+    case SQLITE_DETACH:
+      return SQLITE_DENY;
+    case SQLITE_FUNCTION:
+      return sqlite3_stricmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+    default:
+      return SQLITE_OK;
+  }
+}
+
 StatementHandle prepare(sqlite3* handle, const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   const char* rest = nullptr;
@@ -61,7 +96,7 @@ StatementHandle prepare(sqlite3* handle, const std::string& sql) {
       sqlite3_prepare_v2(handle, sql.c_str(), static_cast<int>(sql.size() + 1), &statement, &rest);
   StatementHandle owner(statement);
   if ((code & 0xff) == SQLITE_ERROR) throw std::invalid_argument(sql_error(handle, sql));
-  if ((code & 0xff) == SQLITE_READONLY) {
+  if ((code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_AUTH) {
     throw std::invalid_argument("SQL: it writes; only reading is allowed");
   }
   if (code != SQLITE_OK) throw SQLite::Exception(handle, code);
@@ -126,6 +161,56 @@ Value value_at(sqlite3_stmt* statement, int column) {
   }
 }
 
+/// SQLite's limit is one of the process.
+class HeapLimit {
+ public:
+  explicit HeapLimit(std::int64_t bytes) : former_(sqlite3_hard_heap_limit64(bytes)) {}
+  ~HeapLimit() { sqlite3_hard_heap_limit64(former_); }
+  HeapLimit(const HeapLimit&) = delete;
+  HeapLimit& operator=(const HeapLimit&) = delete;
+
+ private:
+  std::int64_t former_;
+};
+
+int ask_to_stop(void* sink) { return static_cast<const RowSink*>(sink)->stop() ? 1 : 0; }
+
+/// False where the sink ended it.
+bool run(internal::Connection& connection, const std::string& sql,
+         const std::vector<Value>& parameters, const RowSink& sink) {
+  sqlite3* handle = connection.database().getHandle();
+  // Also keeps ATTACH from making files: it counts as reading.
+  sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_set_authorizer(handle, &authorize, nullptr);
+  const StatementHandle statement = prepare(handle, sql);
+  bind(handle, statement.get(), parameters);
+  std::vector<std::string> names;
+  const int columns = sqlite3_column_count(statement.get());
+  for (int i = 0; i < columns; ++i) {
+    names.emplace_back(sqlite3_column_name(statement.get(), i));
+  }
+  sink.columns(names);
+  int code = SQLITE_OK;
+  std::vector<Value> row;
+  while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
+    row.clear();
+    for (int i = 0; i < columns; ++i) row.push_back(value_at(statement.get(), i));
+    if (!sink.row(row)) return false;
+  }
+  switch (code & 0xff) {
+    case SQLITE_DONE:
+      return true;
+    case SQLITE_INTERRUPT:
+      return false;
+    case SQLITE_ERROR:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+      throw std::invalid_argument(std::string("SQL: ") + sqlite3_errmsg(handle));
+    default:
+      throw SQLite::Exception(handle, code);
+  }
+}
+
 }  // namespace
 
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
@@ -133,28 +218,38 @@ QueryResult query(const std::filesystem::path& database, const std::string& sql,
   internal::Connection connection(database, internal::Connection::Mode::read, {});
   internal::check_version(connection);
   return connection.guard("query it", [&] {
-    sqlite3* handle = connection.database().getHandle();
-    // Also keeps ATTACH from making files: it counts as reading.
-    sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
-    const StatementHandle statement = prepare(handle, sql);
-    bind(handle, statement.get(), parameters);
     QueryResult result;
-    const int columns = sqlite3_column_count(statement.get());
-    for (int i = 0; i < columns; ++i) {
-      result.columns.emplace_back(sqlite3_column_name(statement.get(), i));
-    }
-    int code = SQLITE_OK;
-    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
-      std::vector<Value>& row = result.rows.emplace_back();
-      row.reserve(static_cast<std::size_t>(columns));
-      for (int i = 0; i < columns; ++i) row.push_back(value_at(statement.get(), i));
-    }
-    if (const int kind = code & 0xff;
-        kind == SQLITE_ERROR || kind == SQLITE_MISMATCH || kind == SQLITE_TOOBIG) {
-      throw std::invalid_argument(std::string("SQL: ") + sqlite3_errmsg(handle));
-    }
-    if (code != SQLITE_DONE) throw SQLite::Exception(handle, code);
+    run(connection, sql, parameters,
+        {[&](const std::vector<std::string>& columns) { result.columns = columns; },
+         [&](const std::vector<Value>& row) {
+           result.rows.push_back(row);
+           return true;
+         },
+         {}});
     return result;
+  });
+}
+
+bool stream_query(const std::filesystem::path& database, const std::string& sql,
+                  const RowSink& sink) {
+  internal::Connection connection(database, internal::Connection::Mode::read, {});
+  internal::check_version(connection);
+  return connection.guard("query it", [&] {
+    const HeapLimit limit(kMostMemory);
+    sqlite3* const handle = connection.database().getHandle();
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, static_cast<int>(kLongestValue));
+    connection.exec("PRAGMA temp_store = FILE");
+    constexpr int kSteps = 10'000;  // some tenths of a millisecond
+    sqlite3_progress_handler(handle, kSteps, &ask_to_stop, const_cast<RowSink*>(&sink));
+    try {
+      return run(connection, sql, {}, sink);
+    } catch (const SQLite::Exception& error) {
+      if ((error.getErrorCode() & 0xff) != SQLITE_NOMEM) throw;
+      throw Error(
+          fmt::format("SQL: it needs more memory than there is, or than {} MiB; ask for "
+                      "less at once",
+                      kMostMemory >> 20));
+    }
   });
 }
 

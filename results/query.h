@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,5 +24,25 @@ struct QueryResult {
 /// database, or of another version.
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
                   const std::vector<Value>& parameters = {});
+
+/// Who takes the rows of stream_query().
+struct RowSink {
+  /// Called once, before any row.
+  std::function<void(const std::vector<std::string>& columns)> columns;
+  /// False: no further row is wanted.
+  std::function<bool(const std::vector<Value>& row)> row;
+  /// Asked again and again while the statement runs, also between two rows; true ends it.
+  std::function<bool()> stop;
+};
+
+/// Runs one read-only statement that anybody may have written, as query() does, and hands over each
+/// row as it comes. Memory is bounded: no value has more than kLongestValue bytes, SQLite has at
+/// most kMostMemory, sorting goes to temporary files. False where the sink ended it. Throws as
+/// query(), and results::Error where that memory is not enough.
+bool stream_query(const std::filesystem::path& database, const std::string& sql,
+                  const RowSink& sink);
+
+inline constexpr std::int64_t kLongestValue = std::int64_t{64} << 20;
+inline constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;
 
 }  // namespace petlab::results

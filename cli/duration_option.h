@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
+
+namespace petlab::cli {
+
+/// An option whose value is a time, 0 to a century: `90`, `90s`, `30m`, `2h`, `1d`, `10ms`. The
+/// help says so.
+CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
+                          const std::string& help);
+
+/// Refuses what does not begin with a number, for transforms that would take a unit alone.
+CLI::Validator number_first(const std::string& wanted);
+
+}  // namespace petlab::cli
