@@ -23,11 +23,12 @@ int decree_each(const DecreeArguments& arguments, Streams streams,
     }
   }
   results::Store store(database);
+  const std::filesystem::path runs = arguments.existing_runs_path();
   const orchestrator::HostIdentity here = orchestrator::this_host();
   int code = kDone;
   for (const std::string& id : ids) {
     const orchestrator::Decree decree =
-        decide({store, arguments.runs_path(), id, here, orchestrator::wall_clock_seconds()});
+        decide({store, runs, id, here, orchestrator::wall_clock_seconds()});
     (decree.taken ? streams.out : streams.err) << id << " " << decree.text << "\n";
     if (!decree.taken) code = kSomeFailed;
   }

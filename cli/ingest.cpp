@@ -20,13 +20,17 @@ struct Options {
   bool rebuild = false;
 };
 
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 int ingest(const Options& options, Streams streams) {
   std::filesystem::path database = options.database;
   if (database.empty()) {
     database = options.rebuild ? std::filesystem::path("petlab.db") : database_to_read("");
   }
-  std::filesystem::path runs = options.runs;
-  if (runs.empty()) runs = std::filesystem::path(database).replace_extension(".runs");
+  const std::filesystem::path runs = runs_folder_of(
+      database, options.runs, std::filesystem::path(database).replace_extension(".runs"));
   if (!std::filesystem::is_directory(runs)) {
     throw std::invalid_argument(fmt::format(
         "{}: there is no such folder; name the runs folder with --runs", runs.string()));
@@ -41,9 +45,10 @@ int ingest(const Options& options, Streams streams) {
   for (const std::string& problem : summary.left_out) {
     streams.err << "petlab: left out: " << problem << '\n';
   }
-  streams.out << fmt::format("{}: {} sweeps, {} trials, {} attempts, {} new events from {}\n",
-                             database.string(), summary.sweeps, summary.trials, summary.attempts,
-                             summary.events, runs.string());
+  streams.out << fmt::format("{}: {}, {}, {}, {} from {}\n", database.string(),
+                             counted(summary.sweeps, "sweep"), counted(summary.trials, "trial"),
+                             counted(summary.attempts, "attempt"),
+                             counted(summary.events, "new event"), runs.string());
   return summary.left_out.empty() ? kDone : kSomeFailed;
 }
 
@@ -53,7 +58,8 @@ std::function<int()> make_ingest(CLI::App& app, Streams streams) {
   auto options = std::make_shared<Options>();
   app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
   app.add_option("--runs", options->runs,
-                 "the runs folder (default: beside the database, its name with .runs)");
+                 "the runs folder (default: the one that the database remembers, else beside it, "
+                 "its name with .runs)");
   app.add_flag("--rebuild", options->rebuild,
                "make the database anew; it must not exist (move the old one away)");
   return [options, streams] { return ingest(*options, streams); };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "orchestrator/progress_line.h"
 #include "reports/text.h"
@@ -145,17 +146,18 @@ std::vector<std::string> draw_rows(const std::vector<RunningTrial>& running, int
   return lines;
 }
 
-std::vector<std::string> draw_failure(const LiveFailure& failure, int width) {
+// Without a width nothing is cut.
+std::vector<std::string> draw_failure(const LiveFailure& failure, std::optional<int> width) {
+  const auto fit = [&](const std::string& text) { return width ? cut(text, *width) : text; };
   std::vector<std::string> lines;
   std::string reason = failure.reason;
   std::replace(reason.begin(), reason.end(), '\n', ' ');
-  lines.push_back(cut(reports::printable(fmt::format("{} {}: {}", failure.trial_id.substr(0, 8),
-                                                     failure.state, reason)),
-                      width));
+  lines.push_back(fit(reports::printable(
+      fmt::format("{} {}: {}", failure.trial_id.substr(0, 8), failure.state, reason))));
   const std::vector<std::string> log = reports::printable_lines(failure.last_lines);
   const std::size_t first = log.size() - std::min(log.size(), kLogLines);
   for (std::size_t line = first; line < log.size(); ++line) {
-    lines.push_back(cut("    " + log[line], width));
+    lines.push_back(fit("    " + log[line]));
   }
   return lines;
 }
@@ -189,7 +191,8 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
   std::size_t room = most - lines.size();
   std::size_t shown = 0;
   for (auto failure = picture.failures.rbegin(); failure != picture.failures.rend(); ++failure) {
-    std::vector<std::string> its = draw_failure(*failure, width);
+    std::vector<std::string> its =
+        draw_failure(*failure, height > 0 ? std::optional(width) : std::nullopt);
     const bool others = picture.failures.size() > shown + 1;
     if (its.size() + (others ? 1 : 0) > room) its.resize(std::min<std::size_t>(its.size(), 1));
     if (its.size() + (others ? 1 : 0) > room) break;

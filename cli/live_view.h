@@ -25,7 +25,8 @@ struct LivePicture {
 /// The picture as lines for a terminal of that size: a row for each trial that runs, the newest
 /// failures with the last lines of their logs, the summary. What has no room is counted: columns go
 /// from the least important one, then rows and log lines. No line is wider than `width`, and there
-/// are no more than `height` (0: any number). Text of users and workers is made printable.
+/// are no more than `height`. With height 0, for what stays when all is over, there is any number
+/// of lines, and reasons and log lines are whole. Text of users and workers is made printable.
 std::vector<std::string> draw(const LivePicture& picture, int width, int height);
 
 }  // namespace petlab::cli

@@ -38,7 +38,7 @@ void print_from(const std::filesystem::path& log, std::streamoff& offset, std::o
 
 int logs(const Arguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
-  const std::filesystem::path runs = arguments.runs_path();
+  const std::filesystem::path runs = arguments.existing_runs_path();
   const results::Reader reader(database);
   const std::string id = orchestrator::find_trial(reader, database, arguments.trial);
   const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
@@ -51,7 +51,13 @@ int logs(const Arguments& arguments, Streams streams) {
     throw std::invalid_argument(fmt::format("trial {} has no attempt {}, the last is {}", id,
                                             number, facts.attempts.back().attempt.number));
   }
-  const std::filesystem::path log = sweeps::TrialDirectory(runs, id, number).log();
+  const sweeps::TrialDirectory directory(runs, id, number);
+  if (!std::filesystem::is_directory(directory.folder())) {
+    throw results::Error(
+        fmt::format("{}: the folder of the attempt is not there; --runs names another runs folder",
+                    directory.folder().string()));
+  }
+  const std::filesystem::path log = directory.log();
   const orchestrator::HostIdentity here = orchestrator::this_host();
   const auto goes_on = [&] {
     const auto attempt = reader.attempt_facts(id, number);

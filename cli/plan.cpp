@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cli/sweep_arguments.h"
+#include "orchestrator/input_check.h"
 #include "orchestrator/run_sweep.h"
 #include "reports/text.h"
 
@@ -76,8 +77,9 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
 void print_text(std::ostream& out, const sweeps::Sweep& sweep,
                 const std::vector<orchestrator::TrialPlan>& plans,
                 const SweepArguments& arguments) {
-  out << fmt::format("sweep {}: {} trials\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
-                     arguments.database_path().string(), arguments.runs_path().string());
+  out << fmt::format("sweep {}: {} {}\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
+                     plans.size() == 1 ? "trial" : "trials", arguments.database_path().string(),
+                     arguments.runs_path().string());
   for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   std::size_t widest = 7;
@@ -100,6 +102,30 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   }
 }
 
+// Notes what a run would meet: files that cannot be read, and what it leaves alone unless asked.
+void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>& plans,
+                const sweeps::Locations& locations, const std::filesystem::path& worker) {
+  std::vector<std::size_t> trials;
+  std::int64_t failed = 0;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const bool has_failed = plans[at].state == sweeps::TrialState::failed;
+    failed += has_failed ? 1 : 0;
+    if (has_failed || orchestrator::is_work(plans[at].state)) trials.push_back(at);
+  }
+  const orchestrator::InputCheck check =
+      orchestrator::check_inputs(sweep, trials, locations, worker_to_check(worker));
+  for (const std::string& problem : check.problems) {
+    sweep.notes.push_back("cannot be trained on: " + problem);
+  }
+  if (!check.not_looked.empty()) sweep.notes.push_back(check.not_looked);
+  if (failed > 0) {
+    sweep.notes.push_back(
+        fmt::format("{} failed: once the cause is mended, petlab run --rerun failed tries {} again",
+                    failed == 1 ? "1 trial has" : fmt::format("{} trials have", failed),
+                    failed == 1 ? "it" : "them"));
+  }
+}
+
 }  // namespace
 
 std::function<int()> make_plan(CLI::App& app, Streams streams) {
@@ -110,10 +136,18 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   return [arguments, streams] {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
-    const sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
-    const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
-        sweep, locations, arguments->database_path(), arguments->runs_path(),
-        worker_if_any(arguments->worker, environment), arguments->retries);
+    sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
+    const std::filesystem::path worker = worker_if_any(arguments->worker, environment);
+    const std::vector<orchestrator::TrialPlan> plans =
+        orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
+                                 arguments->runs_path(), worker, arguments->retries);
+    look_ahead(sweep, plans, locations, worker);
+    if (std::filesystem::exists(arguments->database_path())) {
+      const results::Reader reader(arguments->database_path());
+      const std::string former = orchestrator::former_members_text(
+          orchestrator::finished_former_members(reader, sweep), sweep.name);
+      if (!former.empty()) sweep.notes.push_back(former);
+    }
     (arguments->json ? print_json : print_text)(streams.out, sweep, plans, *arguments);
     return static_cast<int>(kDone);
   };

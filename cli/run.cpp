@@ -5,21 +5,23 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <set>
 #include <stdexcept>
 
+#include "cli/database_option.h"
+#include "cli/duration_option.h"
 #include "cli/live_run.h"
 #include "cli/patient_output.h"
 #include "cli/screen.h"
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
 #include "orchestrator/fault_point.h"
+#include "orchestrator/input_check.h"
 #include "orchestrator/progress_line.h"
 #include "orchestrator/run_sweep.h"
+#include "sweeps/error.h"
 
 namespace petlab::cli {
 namespace {
@@ -37,6 +39,7 @@ struct Arguments : SweepArguments {
   double grace = 10;
   std::vector<std::string> rerun;
   bool fresh_workers = false;
+  bool keep_going = false;
   bool quiet = false;
   bool json = false;
   std::string launcher = "local";
@@ -48,45 +51,15 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-// Of seconds; longer ones would leave the clock's range.
-CLI::Validator within_a_century() {
-  return CLI::Validator(
-      [](const std::string& seconds) {
-        const double value = std::strtod(seconds.c_str(), nullptr);
-        return value >= 0 && value <= 36500 * 86400.0
-                   ? std::string()
-                   : fmt::format("found {} s, wanted 0s to 36500d", seconds);
-      },
-      "");
-}
-
-// CLI11 takes a unit alone for one of it, and a minus for a large number of 64 bits.
-CLI::Validator number_first(const std::string& wanted) {
-  return CLI::Validator(
-      [wanted](const std::string& text) {
-        return text.find_first_of("0123456789.") == 0
-                   ? std::string()
-                   : fmt::format("found {}, wanted {}", text, wanted);
-      },
-      "");
-}
-
-CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
-                          const std::string& help) {
-  return app.add_option(name, seconds, help + " (90, 90s, 30m, 2h, 1d)")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, double>{
-              {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
-          CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
-      ->transform(number_first("a time such as 90s"))  // comes before the other
-      ->check(within_a_century());
-}
-
 orchestrator::RunRequest request_of(const Arguments& arguments,
                                     const sweeps::Environment& environment) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
   request.runs = arguments.runs_path();
+  // One that is gone is not made anew without a word: checkpoints and logs were in it.
+  if (arguments.runs.empty() && remembers_runs(request.database)) {
+    require_runs_folder(request.runs, request.database);
+  }
   request.worker = worker_program(arguments.worker, environment);
   request.slots = arguments.slots;
   if (arguments.launcher == "slurm") {
@@ -127,6 +100,33 @@ orchestrator::RunRequest request_of(const Arguments& arguments,
   return request;
 }
 
+// Before the first trial: what the worker would find trial by trial.
+void require_inputs(const Arguments& arguments, const sweeps::Sweep& sweep,
+                    const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
+  std::error_code error;
+  if (arguments.keep_going || !std::filesystem::exists(request.worker.string() + "-check", error)) {
+    return;
+  }
+  const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
+      sweep, locations, request.database, request.runs, request.worker, request.options.retries);
+  std::vector<std::size_t> trials;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::TrialState state = plans[at].state;
+    if (orchestrator::is_work(state) ||
+        (state == sweeps::TrialState::failed && request.options.rerun_failed) ||
+        (state == sweeps::TrialState::stale && request.options.rerun_stale)) {
+      trials.push_back(at);
+    }
+  }
+  const orchestrator::InputCheck check =
+      orchestrator::check_inputs(sweep, trials, locations, request.worker);
+  if (check.problems.empty()) return;
+  throw sweeps::Error(fmt::format(
+      "{}\nnothing was started; mend this, or train what can be trained with --keep-going (and "
+      "after the repair the rest with --rerun failed)",
+      fmt::join(check.problems, "\n")));
+}
+
 int run(const Arguments& arguments, Streams streams) {
   // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
   const PatientOutput out(streams.out);
@@ -136,6 +136,7 @@ int run(const Arguments& arguments, Streams streams) {
   const sweeps::Locations locations = sweeps::find_locations(environment);
   const sweeps::Sweep sweep = sweeps::load_sweep(arguments.file, locations);
   const orchestrator::RunRequest request = request_of(arguments, environment);
+  require_inputs(arguments, sweep, locations, request);
   orchestrator::RunResult result;
   if (arguments.json) {
     JsonLines lines(streams.out);
@@ -211,6 +212,9 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
                "a worker that was asked to end is killed after this; default 10s");
   app.add_option("--rerun", arguments->rerun, "train what is stale, or what has failed, again")
       ->check(CLI::IsMember({"stale", "failed"}));
+  app.add_flag("--keep-going", arguments->keep_going,
+               "train what can be trained where weights or data cannot be read; the trials that "
+               "need them fail");
   app.add_flag("--fresh-workers", arguments->fresh_workers,
                "a new worker process for each trial, instead of one that keeps its backbone");
   app.add_option("--launcher", arguments->launcher,

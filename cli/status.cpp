@@ -228,7 +228,8 @@ nlohmann::ordered_json to_json(const Observer& observer, const Snapshot& snapsho
 }
 
 std::string sweep_text(const SweepStates& sweep) {
-  std::string text = fmt::format("sweep {}: {} trials", sweep.name, sweep.trials);
+  std::string text = fmt::format("sweep {}: {} {}", sweep.name, sweep.trials,
+                                 sweep.trials == 1 ? "trial" : "trials");
   const char* separator = ": ";
   for (const auto& [state, count] : sweep.states) {
     text += fmt::format("{}{} {}", separator, count, to_string(state));

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -75,12 +76,14 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> known;
   for (const CLI::Option* each : sub.get_options()) {
-    for (const std::string& word : each->get_lnames()) known.push_back("--" + word);
+    // Without the dashes, which make all of them alike.
+    for (const std::string& word : each->get_lnames()) known.push_back(word);
   }
   const std::vector<std::string_view> views(known.begin(), known.end());
-  const std::string_view nearest = metrics::nearest_word(name, views);
+  const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
+  const std::string_view nearest = metrics::nearest_word(bare, views);
   return fmt::format("{} has no option {}", sub.get_name(), name) +
-         (nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+         (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }
 
 }  // namespace
@@ -107,6 +110,10 @@ int run(int argc, const char* const* argv, Streams streams) {
   } catch (const std::invalid_argument& error) {
     streams.err << "petlab: " << error.what() << "\n";
     return kUsage;
+  } catch (const std::bad_alloc&) {
+    streams.err << "petlab: the memory ran out: there is less than this needs (of the machine, or "
+                   "a limit such as ulimit -v)\n";
+    return kSomeFailed;
   } catch (const std::exception& error) {
     streams.err << "petlab: " << error.what() << "\n";
     return kSomeFailed;

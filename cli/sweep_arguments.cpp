@@ -4,24 +4,34 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "cli/database_option.h"
 #include "orchestrator/local_launcher.h"
 #include "orchestrator/plan.h"
 
 namespace petlab::cli {
+namespace {
+
+std::filesystem::path beside_this_program(const char* name) {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
+}
+
+}  // namespace
 
 std::filesystem::path SweepArguments::database_path() const {
   return database.empty() ? orchestrator::default_database(file) : std::filesystem::path(database);
 }
 
 std::filesystem::path SweepArguments::runs_path() const {
-  return runs.empty() ? orchestrator::default_runs(file) : std::filesystem::path(runs);
+  return runs_folder_of(database_path(), runs, orchestrator::default_runs(file));
 }
 
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
   app.add_option("FILE", arguments.file, "the sweep file")->required();
   app.add_option("--db", arguments.database, "the database (default: beside FILE, .db)");
   app.add_option("--runs", arguments.runs,
-                 "the folder of the trials' directories (default: beside FILE, .runs)");
+                 "the folder of the trials' directories (default: the one that the database "
+                 "remembers, else beside FILE, .runs)");
   app.add_option("--worker", arguments.worker,
                  "the program that trains (default: petlab-trainer beside this program)");
 }
@@ -35,8 +45,7 @@ std::filesystem::path worker_program(const std::string& named,
   const std::string search_path = environment("PATH").value_or("");
   if (!named.empty()) return orchestrator::find_worker(named, search_path);
   std::error_code error;
-  const std::filesystem::path beside =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "petlab-trainer";
+  const std::filesystem::path beside = beside_this_program("petlab-trainer");
   if (std::filesystem::is_regular_file(beside, error)) return beside;
   try {
     return orchestrator::find_worker("petlab-trainer", search_path);
@@ -55,6 +64,10 @@ std::filesystem::path worker_if_any(const std::string& named,
     if (!named.empty()) throw;
     return {};
   }
+}
+
+std::filesystem::path worker_to_check(const std::filesystem::path& worker) {
+  return worker.empty() ? beside_this_program("petlab-trainer") : worker;
 }
 
 }  // namespace petlab::cli

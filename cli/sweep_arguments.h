@@ -21,6 +21,7 @@ struct SweepArguments {
 
   /// Where the user named none: beside the sweep file, with its name.
   std::filesystem::path database_path() const;
+  /// Where the user named none: the one that the database remembers, else beside the sweep file.
   std::filesystem::path runs_path() const;
 };
 
@@ -38,5 +39,9 @@ std::filesystem::path worker_program(const std::string& named,
 /// same, and empty where the user named none and there is none.
 std::filesystem::path worker_if_any(const std::string& named,
                                     const sweeps::Environment& environment);
+
+/// Whose `-check` program is to look at the files of the trials: the worker, and where there is
+/// none yet the petlab-trainer that would be beside this program.
+std::filesystem::path worker_to_check(const std::filesystem::path& worker);
 
 }  // namespace petlab::cli

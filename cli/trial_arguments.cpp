@@ -14,16 +14,26 @@ std::filesystem::path StoredArguments::database_path() const {
 }
 
 std::filesystem::path StoredArguments::runs_path() const {
-  std::filesystem::path folder = runs;
-  if (runs.empty() && !file.empty()) folder = orchestrator::default_runs(file);
-  if (folder.empty()) folder = database_path().replace_extension(".runs");
+  // With a folder that the user named no database need be there.
+  const std::filesystem::path folder =
+      !runs.empty() ? std::filesystem::path(runs)
+                    : runs_folder_of(database_path(), "",
+                                     file.empty() ? database_path().replace_extension(".runs")
+                                                  : orchestrator::default_runs(file));
   return std::filesystem::absolute(folder).lexically_normal();
+}
+
+std::filesystem::path StoredArguments::existing_runs_path() const {
+  const std::filesystem::path folder = runs_path();
+  require_runs_folder(folder, database_path());
+  return folder;
 }
 
 void add_stored_arguments(CLI::App& app, StoredArguments& arguments) {
   app.add_option("--db", arguments.database, "the database (default: petlab.db in this folder)");
   app.add_option("--runs", arguments.runs,
-                 "the folder of the trials' directories (default: beside the database, .runs)");
+                 "the folder of the trials' directories (default: the one that the database "
+                 "remembers, else beside it, .runs)");
 }
 
 void add_worker_argument(CLI::App& app, StoredArguments& arguments) {

@@ -22,8 +22,11 @@ struct StoredArguments {
   /// What the user named, else beside the sweep file, else petlab.db in this folder. Throws
   /// std::invalid_argument where there is none.
   std::filesystem::path database_path() const;
-  /// Absolute: what the user named, else beside the database, with its name.
+  /// Absolute: what the user named, else what the database remembers, else beside the sweep file or
+  /// the database, with its name.
   std::filesystem::path runs_path() const;
+  /// The same, for what reads or writes in it. Throws results::Error where it is not there.
+  std::filesystem::path existing_runs_path() const;
 };
 
 /// --db and --runs.

@@ -10,6 +10,7 @@
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/lock_file.h"
+#include "sweeps/files.h"
 #include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
@@ -106,13 +107,12 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
 std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::path& runs,
                                                        const HostIdentity& here) {
   std::vector<RunningOrchestrator> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(locks_folder(runs), error)) {
-    const std::string owner = entry.path().stem().string();
+  for (const std::filesystem::path& entry : sweeps::entries_of(locks_folder(runs))) {
+    const std::string owner = entry.stem().string();
     const std::optional<OwnerName> name = owner_name_from(owner);
     // A worker's lock has a slot behind the owner's name.
-    if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry.path())) continue;
-    std::ifstream in(entry.path());
+    if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry)) continue;
+    std::ifstream in(entry);
     const nlohmann::json about = sweeps::shallow_json_or_none(in);
     // It has not written yet what it is, or is dead and held by who has its jobs.
     if (!about.is_object() || about.contains("adopted_by")) continue;

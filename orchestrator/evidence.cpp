@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrator/local_launcher.h"
+#include "sweeps/files.h"
 #include "sweeps/shallow_json.h"
 
 namespace petlab::orchestrator {
@@ -17,11 +18,10 @@ namespace {
 std::vector<std::filesystem::path> worker_locks(const std::filesystem::path& locks,
                                                 const std::string& owner) {
   std::vector<std::filesystem::path> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(locks, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::filesystem::path& entry : sweeps::entries_of(locks)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with(owner + ".") && name != owner + ".lock" && name.ends_with(".lock")) {
-      found.push_back(entry.path());
+      found.push_back(entry);
     }
   }
   return found;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "orchestrator/gpu_slots.h"
 #include "sweeps/error.h"
@@ -188,6 +189,23 @@ std::map<std::string, std::string> known_data_digests(
     }
   }
   return digests;
+}
+
+std::int64_t finished_former_members(const results::Reader& reader, const sweeps::Sweep& sweep) {
+  std::unordered_set<std::string_view> members;
+  for (const sweeps::SweepTrial& trial : sweep.trials) members.insert(trial.id.value);
+  const std::vector<std::string> finished = reader.finished_members(sweep.name);
+  return std::count_if(finished.begin(), finished.end(),
+                       [&](const std::string& id) { return !members.contains(id); });
+}
+
+std::string former_members_text(std::int64_t finished, const std::string& sweep) {
+  if (finished == 0) return {};
+  return fmt::format(
+      "{} finished {} of earlier definitions of sweep {} {} no longer in it, and in none of its "
+      "tables; the view former_sweep_results has what {} reported",
+      finished, finished == 1 ? "trial" : "trials", sweep, finished == 1 ? "is" : "are",
+      finished == 1 ? "it" : "they");
 }
 
 std::filesystem::path default_database(const std::filesystem::path& sweep_file) {

@@ -10,6 +10,7 @@
 
 #include "orchestrator/evidence.h"
 #include "results/attempt.h"
+#include "results/store.h"
 #include "sweeps/sweep_file.h"
 #include "sweeps/trial_directory.h"
 #include "sweeps/trial_state.h"
@@ -52,6 +53,13 @@ bool is_work(sweeps::TrialState state);
 std::map<std::string, std::string> known_data_digests(
     const std::map<std::string, sweeps::TaskDeclaration>& tasks,
     const std::vector<std::filesystem::path>& data_folders, const std::filesystem::path& cache);
+
+/// How many trials with a result were members of the sweep as the database knows it, and are none
+/// of what its file says now.
+std::int64_t finished_former_members(const results::Reader& reader, const sweeps::Sweep& sweep);
+
+/// What `petlab plan` and `petlab run` say of them; empty where there are none.
+std::string former_members_text(std::int64_t finished, const std::string& sweep);
 
 /// `--db` and `--runs` where the user named none: beside the sweep file, with its name.
 std::filesystem::path default_database(const std::filesystem::path& sweep_file);

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "orchestrator/file_descriptor.h"
+#include "sweeps/files.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -83,14 +84,13 @@ std::optional<std::int64_t> process_start(pid_t pid) {
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value) {
   const std::string wanted = '\0' + name + "=" + value + '\0';
   std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string folder = entry.path().filename().string();
+  for (const std::filesystem::path& entry : sweeps::entries_of("/proc")) {
+    const std::string folder = entry.filename().string();
     pid_t pid = 0;
     const auto parsed = std::from_chars(folder.data(), folder.data() + folder.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != folder.data() + folder.size()) continue;
     if (pid == ::getpid()) continue;
-    const std::string environment = '\0' + read_proc(entry.path() / "environ");
+    const std::string environment = '\0' + read_proc(entry / "environ");
     if (environment.find(wanted) != std::string::npos) found.push_back(pid);
   }
   return found;

@@ -71,6 +71,11 @@ class RunsReader {
 
   RunsSummary read() {
     const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
+    // A database whose own folder is there has been given another one's results.
+    const auto known = store_.read().runs_folder();
+    if (!known || !std::filesystem::is_directory(*known)) {
+      batch().record_runs_folder(std::filesystem::absolute(runs_));
+    }
     std::vector<std::string> trials;
     for (const auto& entry : entries) {
       if (entry == sweeps::sweeps_folder(runs_) || !std::filesystem::is_directory(entry)) continue;
@@ -210,6 +215,14 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
       options.synced = false;  // nobody sees it before it is complete
       results::Store store(made, options);
       summary = ingest_runs(store, runs, progress);
+    }
+    if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
+      throw Error(
+          fmt::format("{}: holds no sweep and no attempt, there is nothing to make {} of{}",
+                      runs.string(), database.string(),
+                      summary.left_out.empty()
+                          ? ""
+                          : fmt::format("; left out: {}", fmt::join(summary.left_out, "; "))));
     }
     // Closing brings the log beside it into the file and removes it, and does not tell where that
     // fails.

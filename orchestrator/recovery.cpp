@@ -8,6 +8,7 @@
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/fault_point.h"
+#include "sweeps/files.h"
 #include "sweeps/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -57,10 +58,9 @@ Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::
     }
   }
   // Locks whose orchestrator died with no attempt open: before its first, or while clearing up.
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(locks, error)) {
-    const std::string name = entry.path().stem().string();
-    const std::optional<HostIdentity> host = lock_host(entry.path());
+  for (const std::filesystem::path& entry : sweeps::entries_of(locks)) {
+    const std::string name = entry.stem().string();
+    const std::optional<HostIdentity> host = lock_host(entry);
     const bool foreign = host && host->host != here.host && host->boot_id != here.boot_id;
     if (owner_name_from(name) && name.find('.') == std::string::npos && !foreign &&
         !in_queues.contains(name)) {

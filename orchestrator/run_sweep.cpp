@@ -52,6 +52,9 @@ void record(results::Store& store, const std::filesystem::path& runs, const swee
     }
   }
   record_sweep(store, runs, row, trials, wall_clock_seconds());
+  results::Batch batch = store.begin();
+  batch.record_runs_folder(runs);
+  batch.commit();
 }
 
 void make_folder(const std::filesystem::path& folder, const char* what, const char* setting) {
@@ -227,6 +230,9 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   results::Store store(request.database);
   if (is_new) tell_of_unknown_attempts(sweep, request, store, observer);
   record(store, request.runs, sweep);
+  const std::string former =
+      former_members_text(finished_former_members(store.read(), sweep), sweep.name);
+  if (!former.empty()) observer.note(former);
 
   const std::unique_ptr<Launcher> launcher =
       make_launcher(loop, request, devices, sweep, environment, observer);

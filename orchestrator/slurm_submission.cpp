@@ -110,9 +110,8 @@ std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem:
                                                           const std::string& owner) {
   std::map<std::int64_t, std::string> ids;
   const std::string prefix = fmt::format("{}{}.", kPrefix, owner);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(submissions_folder(runs), error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::filesystem::path& entry : sweeps::entries_of(submissions_folder(runs))) {
+    const std::string name = entry.filename().string();
     if (!name.starts_with(prefix)) continue;
     std::int64_t number = 0;
     const char* end = name.data() + name.size();
@@ -130,9 +129,8 @@ std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem:
 
 std::map<std::string, std::string> submission_owners(const std::filesystem::path& runs) {
   std::map<std::string, std::string> owners;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(submissions_folder(runs), error)) {
-    const std::string id = entry.path().filename().string();
+  for (const std::filesystem::path& entry : sweeps::entries_of(submissions_folder(runs))) {
+    const std::string id = entry.filename().string();
     const std::size_t dot = id.rfind('.');
     if (!id.starts_with(kPrefix) || dot < kPrefix.size()) continue;
     owners[id] = id.substr(kPrefix.size(), dot - kPrefix.size());

@@ -237,6 +237,40 @@ std::optional<SweepRow> Reader::sweep(const std::string& name) const {
   });
 }
 
+std::vector<std::string> Reader::finished_members(const std::string& sweep) const {
+  return reading(*connection_, [&] {
+    const bool know_former = internal::has_table(*connection_, "former_sweep_trials");
+    std::vector<std::string> ids;
+    Query rows(*connection_,
+               know_former
+                   ? "SELECT trial_id FROM trials WHERE result_attempt IS NOT NULL AND key IN "
+                     "(SELECT trial FROM sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name "
+                     "= ?1 UNION SELECT trial FROM former_sweep_trials JOIN sweeps s ON s.key = "
+                     "sweep WHERE s.name = ?1)"
+                   : "SELECT trial_id FROM trials WHERE result_attempt IS NOT NULL AND key IN "
+                     "(SELECT trial FROM sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name "
+                     "= ?1)");
+    rows.with(sweep);
+    while (rows.step()) ids.push_back(rows.text(0));
+    return ids;
+  });
+}
+
+std::optional<std::filesystem::path> Reader::runs_folder() const {
+  return reading(*connection_, [&]() -> std::optional<std::filesystem::path> {
+    if (!internal::has_table(*connection_, "settings")) return std::nullopt;
+    Query row(*connection_, "SELECT value FROM settings WHERE name = 'runs'");
+    if (!row.step()) return std::nullopt;
+    const std::filesystem::path& file = connection_->file();
+    // A link to the database is not where its folder lies; else the path stays as short as the
+    // user wrote it.
+    const std::filesystem::path folder = std::filesystem::is_symlink(file)
+                                             ? std::filesystem::canonical(file).parent_path()
+                                             : file.parent_path();
+    return folder / row.text(0);
+  });
+}
+
 std::vector<std::string> Reader::sweep_names() const {
   return reading(*connection_, [&] {
     std::vector<std::string> names;

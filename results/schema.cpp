@@ -79,6 +79,11 @@ CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
 CREATE TABLE IF NOT EXISTS retries (
   trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
   PRIMARY KEY (trial, after_attempt)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS former_sweep_trials (
+  sweep INTEGER NOT NULL REFERENCES sweeps, trial INTEGER NOT NULL REFERENCES trials,
+  variant TEXT NOT NULL, place INTEGER NOT NULL, left_at REAL NOT NULL,
+  PRIMARY KEY (sweep, trial, variant)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 )sql";
 
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
@@ -97,18 +102,23 @@ std::vector<std::string> views() {
       "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
       "CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to "
       "CROSS JOIN series s ON s.key = v.series";
+  const auto members_view = [&](const char* view, const char* members) {
+    return fmt::format(
+        "CREATE VIEW {} AS SELECT w.name AS sweep, nullif(m.variant, '') AS variant, {} FROM "
+        "sweeps w CROSS JOIN {} m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial {}",
+        view, selected, members, joined);
+  };
   return {
       "DROP VIEW IF EXISTS metrics",
       "DROP VIEW IF EXISTS results",
       "DROP VIEW IF EXISTS sweep_results",
+      "DROP VIEW IF EXISTS former_sweep_results",
       "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
       "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
       "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
       fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, joined),
-      fmt::format("CREATE VIEW sweep_results AS SELECT w.name AS sweep, nullif(m.variant, '') AS "
-                  "variant, {} FROM sweeps w CROSS JOIN sweep_trials m ON m.sweep = w.key "
-                  "CROSS JOIN trials t ON t.key = m.trial {}",
-                  selected, joined),
+      members_view("sweep_results", "sweep_trials"),
+      members_view("former_sweep_results", "former_sweep_trials"),
   };
 }
 
@@ -317,6 +327,11 @@ bool has_device_memory(Connection& connection) {
   return column.step();
 }
 
+bool has_table(Connection& connection, std::string_view name) {
+  Query table(connection, "SELECT 1 FROM sqlite_master WHERE name = ?1");
+  return table.with(name).step();
+}
+
 void check_columns(Connection& connection) {
   if (connection.guard("read it", [&] { return has_device_memory(connection); })) return;
   throw Error(fmt::format(
@@ -338,7 +353,10 @@ void add_missing_columns(Connection& connection) {
   };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kDecisions);
-    if (missing().empty() && has_device_memory(connection)) return;
+    if (missing().empty() && has_device_memory(connection) &&
+        has_table(connection, "former_sweep_results")) {
+      return;
+    }
     connection.exec("BEGIN IMMEDIATE");
     try {
       if (!has_device_memory(connection)) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/store.h"
@@ -47,5 +48,9 @@ void use_journal(Connection& connection, bool rollback);
 
 /// Adds the columns that a newer petlab knows of, and makes the views fit.
 void add_missing_columns(Connection& connection);
+
+/// Whether there is a table or view of that name: a database that is only read may be of an earlier
+/// state of this version.
+bool has_table(Connection& connection, std::string_view name);
 
 }  // namespace petlab::results::internal

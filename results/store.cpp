@@ -5,7 +5,9 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "results/connection.h"
 #include "results/host_lock.h"
@@ -152,6 +154,53 @@ void recount(Connection& connection, std::int64_t trial) {
   }
 }
 
+/// What a sweep of that key loses when it becomes `sweep`.
+void keep_former_members(Connection& connection, std::int64_t key, const SweepRow& sweep,
+                         std::span<const TrialRow> trials, double time) {
+  std::set<std::pair<std::string_view, std::string_view>> members;
+  std::set<std::string_view> member_trials;
+  for (const SweepRow::Member& member : sweep.members) {
+    members.emplace(member.trial_id, member.variant);
+    member_trials.insert(member.trial_id);
+  }
+  Query before(connection,
+               "SELECT m.trial, m.variant, m.place, t.trial_id FROM sweep_trials m JOIN trials t "
+               "ON t.key = m.trial WHERE m.sweep = ?1");
+  before.with(key);
+  Query leave(connection,
+              "INSERT OR REPLACE INTO former_sweep_trials (sweep, trial, variant, place, left_at) "
+              "VALUES (?1, ?2, ?3, ?4, ?5)");
+  while (before.step()) {
+    const std::string variant = before.text(1);
+    if (members.contains({before.text(3), variant})) continue;
+    leave.with(key).with(before.integer(0)).with(variant).with(before.integer(2)).with(time).run();
+    leave.again();
+  }
+  // Of the runs folder's file, which keeps the trials that were members and not their variants.
+  Query unknown(connection,
+                "INSERT INTO former_sweep_trials (sweep, trial, variant, place, left_at) SELECT "
+                "?1, key, '', 0, ?3 FROM trials WHERE trial_id = ?2 AND NOT EXISTS (SELECT 1 FROM "
+                "former_sweep_trials WHERE sweep = ?1 AND trial = trials.key)");
+  for (const TrialRow& trial : trials) {
+    if (member_trials.contains(trial.trial_id)) continue;
+    unknown.with(key).with(trial.trial_id).with(time).run();
+    unknown.again();
+  }
+}
+
+/// The members that came back.
+void forget_former_members(Connection& connection, std::int64_t key) {
+  Query back(connection,
+             "DELETE FROM former_sweep_trials WHERE sweep = ?1 AND (trial, variant) IN (SELECT "
+             "trial, variant FROM sweep_trials WHERE sweep = ?1)");
+  back.with(key).run();
+}
+
+/// The folder to which a runs folder is remembered relative.
+std::filesystem::path folder_of(const std::filesystem::path& database) {
+  return std::filesystem::canonical(database).parent_path();
+}
+
 AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewAttempt& attempt,
                           std::int64_t number) {
   Query insert(connection,
@@ -281,6 +330,7 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
     Query find(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
     find.with(sweep.name).step();
     const std::int64_t key = find.integer(0);
+    keep_former_members(*connection_, key, sweep, trials, time);
     Query clear(*connection_, "DELETE FROM sweep_trials WHERE sweep = ?1");
     clear.with(key).run();
     std::int64_t place = 0;
@@ -292,6 +342,20 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
       add.with(member.variant).with(place++).run();
       add.again();
     }
+    forget_former_members(*connection_, key);
+  });
+}
+
+void Batch::record_runs_folder(const std::filesystem::path& runs) {
+  write("record the runs folder", [&] {
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(runs);
+    const std::filesystem::path below = whole.lexically_relative(folder_of(connection_->file()));
+    const bool inside = !below.empty() && *below.begin() != "..";
+    const std::string value = (inside ? below : whole).string();
+    Query set(*connection_,
+              "INSERT INTO settings (name, value) VALUES ('runs', ?1) ON CONFLICT (name) DO UPDATE "
+              "SET value = ?1 WHERE value IS NOT ?1");
+    set.with(value).run();
   });
 }
 

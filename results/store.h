@@ -120,6 +120,11 @@ class Reader {
   std::vector<sweeps::Metric> validation_metrics(const AttemptRef& attempt) const;
   /// The sweep of that name; std::nullopt where there is none.
   std::optional<SweepRow> sweep(const std::string& name) const;
+  /// Those trials that have a result and are members of the sweep, or were once.
+  std::vector<std::string> finished_members(const std::string& sweep) const;
+  /// The runs folder of this database as record_runs_folder() was told it, below the database's own
+  /// folder as that lies now; std::nullopt where none was.
+  std::optional<std::filesystem::path> runs_folder() const;
   /// Names of the sweeps, in the order in which they came first.
   std::vector<std::string> sweep_names() const;
   /// Configuration (JSON text) of a trial; std::nullopt where there is none.
@@ -180,8 +185,12 @@ class Batch {
   void commit();
 
   /// Adds trials that are not there yet (what is there stays) and makes `sweep` what is given.
+  /// Members that it had before are former ones then, and so are `trials` that are no members.
   void record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time);
   void record_trial(const TrialRow& trial);
+  /// `runs` is absolute. Below the folder of the database it is remembered relative to that, so
+  /// that both can be moved together.
+  void record_runs_folder(const std::filesystem::path& runs);
 
   /// Takes a trial to run it: makes the next attempt unless one is open or newer than `after`.
   /// Throws std::invalid_argument for a trial that was not recorded.

@@ -27,7 +27,15 @@ class BadInputs(TinyWorld):
     def check(self, reason, mend):
         """The spoilt trial has failed for `reason`; after `mend` it is trained, the good one is not
         trained again."""
-        done = self.run_sweep(slots=1)
+        refused = self.run_sweep(slots=1)
+        self.assertEqual((refused.code, refused.out), (1, ""))
+        self.assertTrue(refused.err.startswith("petlab: "), refused)
+        self.assertIn("\nnothing was started; mend this, or train what can be trained with "
+                      "--keep-going (and after the repair the rest with --rerun failed)\n",
+                      refused.err)
+        self.assertFalse((self.root / "sweep.db").exists())
+        self.assertIn("note: cannot be trained on: ", self.petlab("plan", "sweep.yaml").out)
+        done = self.run_sweep("--keep-going", slots=1)
         spoilt, = self.query("SELECT trial_id, reason FROM attempts JOIN trials ON "
                              "trials.key = attempts.trial WHERE outcome = 'failed'")
         self.assertEqual(spoilt["reason"].replace(str(self.root), "ROOT"), reason)

@@ -52,7 +52,7 @@ class BadPlaces(TinyWorld):
         disk = self.small_disk("8m")
         shutil.copy(self.root / "sweep.db", disk)
         self.make_read_only(disk)
-        done = self.scripted("--db", "disk/sweep.db")
+        done = self.scripted("--db", "disk/sweep.db", "--runs", "sweep.runs")
         self.assertEqual((done.code, done.err),
                          (1, "petlab: disk/sweep.db: cannot open it: the file or its folder is "
                              "read-only; make both writable or name another database with --db\n"))

@@ -189,6 +189,30 @@ class InjectedFaults(ScriptedWorld):
                 self.assertIn(f"\n{trial['trial_id']} failed: {message}\n", done.err)
                 self.assertEqual(self.run_scripted("--rerun", "failed").code, 0)
 
+    def test_a_file_is_on_the_disk_before_it_gets_its_name(self):
+        self.write_sweep({}, {})
+        trace = self.root / "trace"
+        self.assertEqual(self.run_scripted(faults=f"trace program=petlab file={trace}").code, 0)
+        calls = [line.split(" ", 1) for line in trace.read_text().split("\n")[:-1]]
+        renamed = [(at, path) for at, (call, path) in enumerate(calls)
+                   if call == "rename" and ["mkostemp", path + ".XXXXXX"] in calls]
+        self.assertGreaterEqual(len(renamed), 3)  # two trial.json and the sweep
+        for at, path in renamed:
+            before = [call for call, other in calls[:at] if re.fullmatch(
+                re.escape(path) + r"\.\w{6}", other)]
+            self.assertEqual(before[-1], "fsync", path)
+            self.assertEqual(calls[at + 1], ["fsync", os.path.dirname(path)])
+
+    def test_a_folder_that_cannot_be_read_to_its_end_is_named(self):
+        self.write_sweep({})
+        self.assertEqual(self.run_scripted().code, 0)
+        self.faults = fail("readdir", "*/.locks", "EIO", after=1)
+        self.addCleanup(setattr, self, "faults", "")
+        for words in (["status", "sweep.yaml"], ["stop", "sweep.yaml"]):
+            done = self.petlab(*words)
+            self.assertEqual((done.code, done.err), (
+                1, "petlab: ROOT/sweep.runs/.locks: cannot be read: Input/output error\n"))
+
     def test_output_that_nobody_reads_holds_nothing_up(self):
         self.write_sweep(*[{}] * 150)
         for words, stream in ((["--json"], "stdout"), ([], "stderr")):

@@ -16,6 +16,7 @@
 //        Pipes are as small as that.
 // A path is the file of a descriptor, or the path given; the pattern is fnmatch's. `program` is the
 // name of the program's file; a fork of it does not count.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -263,6 +264,15 @@ FAULTY(ssize_t, pread, (int fd, void* data, size_t size, off_t at), (fd, data, s
        verdict_fd("pread", fd, false))
 FAULTY(ssize_t, pread64, (int fd, void* data, size_t size, off64_t at), (fd, data, size, at),
        verdict_fd("pread64", fd, false))
+extern "C" dirent* readdir(DIR* folder) {
+  static dirent* (*next)(DIR*) = nullptr;
+  const int error = verdict_fd("readdir", dirfd(folder), false);
+  if (error > 0) {
+    errno = error;
+    return nullptr;
+  }
+  return real("readdir", next)(folder);
+}
 FAULTY(int, ftruncate, (int fd, off_t size), (fd, size), verdict_fd("ftruncate", fd, true))
 FAULTY(int, ftruncate64, (int fd, off64_t size), (fd, size), verdict_fd("ftruncate64", fd, true))
 FAULTY(int, fsync, (int fd), (fd), verdict_fd("fsync", fd, true))

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""A database knows its runs folder, and what its sweeps were before they were edited.
+
+usage: runs_folders.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
+"""
+import json
+import os
+import re
+import shutil
+import sqlite3
+
+import tiny_world
+from scripted_world import WORKER, ScriptedWorld
+from tiny_world import PROGRAMS
+
+
+class RunsFolders(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write_sweep({}, {}, name="sweeps/sweep.yaml")
+        os.symlink("../tiny", self.root / "sweeps/tiny")
+        for name in ("films.yaml", *(f"films-{part}.tsv" for part in ("train", "dev", "test"))):
+            shutil.copy(self.root / name, self.root / "sweeps")
+
+    def run_it(self, *words):
+        return self.petlab("run", "sweeps/sweep.yaml", "--slots", 2, "--worker", WORKER, *words)
+
+    def trial(self, database):
+        return self.query("SELECT trial_id AS id FROM trials ORDER BY key", database)[0]["id"]
+
+    def test_every_command_uses_the_runs_folder_that_a_run_used(self):
+        done = self.run_it("--db", "other/all.db")
+        self.assertEqual(done.code, 1)  # there is no such folder
+        (self.root / "other").mkdir()
+        done = self.run_it("--db", "other/all.db")
+        self.assertEqual(done.code, 0, done)
+        trial = self.trial("other/all.db")
+        for words in (["logs", trial], ["cancel", trial], ["retry", trial], ["ingest"],
+                      ["explain", trial], ["status"], ["stop"]):
+            with self.subTest(words):
+                done = self.petlab(*words, "--db", "other/all.db")
+                if words[0] in ("status", "stop", "ingest"):
+                    self.assertIn("sweeps/sweep.runs", done.out)
+                if words[0] == "explain":
+                    self.assertIn(f"folder: ROOT/sweeps/sweep.runs/{trial}\n", done.out)
+                if words[0] == "logs":
+                    self.assertEqual(done.code, 0, done)
+        for words in (["plan", "sweeps/sweep.yaml"], ["status", "sweeps/sweep.yaml"]):
+            done = self.petlab(*words, "--db", "other/all.db")
+            self.assertIn("runs: ROOT/sweeps/sweep.runs\n", done.out)
+        self.assertEqual([path for path in (self.root / "other").iterdir() if path.is_dir()], [])
+        # Another sweep of the same database has no folder of its own.
+        text = (self.root / "sweeps/sweep.yaml").read_text()
+        self.write("sweeps/second.yaml", text.replace("sweep: scripted", "sweep: second").replace(
+            "seed: 2", "seed: 3"))
+        done = self.petlab("run", "sweeps/second.yaml", "--db", "other/all.db", "--worker", WORKER)
+        self.assertEqual(done.code, 0, done)
+        self.assertFalse((self.root / "sweeps/second.runs").exists())
+
+    def test_database_and_runs_folder_can_be_moved_together(self):
+        self.assertEqual(self.run_it("--db", "sweeps/a.db", "--runs", "sweeps/deep/runs").code, 0)
+        (self.root / "sweeps").rename(self.root / "moved")
+        trial = self.trial("moved/a.db")
+        done = self.petlab("logs", trial, "--db", "moved/a.db")
+        self.assertEqual(done.code, 0, done)
+        os.symlink("moved/a.db", self.root / "link.db")
+        self.assertEqual(self.petlab("logs", trial, "--db", "link.db").code, 0)
+
+    def test_a_runs_folder_that_is_gone_is_named_and_not_made_anew(self):
+        self.assertEqual(self.run_it().code, 0)
+        trial = self.trial("sweeps/sweep.db")
+        (self.root / "sweeps/sweep.runs").rename(self.root / "elsewhere")
+        for words in (["logs", trial], ["cancel", trial], ["retry", trial]):
+            done = self.petlab(*words, "--db", "sweeps/sweep.db")
+            self.assertEqual((done.code, done.err), (
+                1, "petlab: ROOT/sweeps/sweep.runs: the runs folder of sweeps/sweep.db is not "
+                   "there; put it back, or name it with --runs\n"))
+        done = self.run_it()
+        self.assertEqual(done.code, 1)
+        self.assertIn("sweeps/sweep.runs: the runs folder of sweeps/sweep.db is not there",
+                      done.err)
+        self.assertFalse((self.root / "sweeps/sweep.runs").exists())
+        # Named once, it is known.
+        done = self.petlab("ingest", "--db", "sweeps/sweep.db", "--runs", "elsewhere")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
+        self.assertEqual(self.run_it().code, 0)
+
+    def test_an_edited_sweep_tells_what_it_lost(self):
+        self.assertEqual(self.run_it().code, 0)
+        text = (self.root / "sweeps/sweep.yaml").read_text()
+        self.write("sweeps/sweep.yaml", text.replace("seed: 2", "seed: 3"))
+        told = ("1 finished trial of earlier definitions of sweep scripted is no longer in it, and "
+                "in none of its tables; the view former_sweep_results has what it reported\n")
+        self.assertIn("note: " + told, self.petlab("plan", "sweeps/sweep.yaml").out)
+        done = self.run_it()
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(told, done.err)
+        former = "SELECT DISTINCT variant, seed FROM former_sweep_results WHERE sweep = 'scripted'"
+        self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 2}])
+        self.assertIn(told, self.run_it().err)  # and again
+        plan = json.loads(self.petlab("plan", "sweeps/sweep.yaml", "--json").out)
+        self.assertIn(told[:-1], plan["notes"])
+        # A database made anew has them too, without the variant.
+        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(former, "new.db"), [{"variant": None, "seed": 2}])
+        # What comes back is a member.
+        self.write("sweeps/sweep.yaml", text)
+        self.assertEqual(self.run_it().code, 0)
+        self.assertEqual(self.query(former, "sweeps/sweep.db"), [{"variant": "v2", "seed": 3}])
+
+    def test_a_database_of_an_earlier_petlab_learns_all_this(self):
+        self.assertEqual(self.run_it().code, 0)
+        with sqlite3.connect(self.root / "sweeps/sweep.db") as database:
+            for statement in ("DROP VIEW former_sweep_results", "DROP TABLE former_sweep_trials",
+                              "DROP TABLE settings"):
+                database.execute(statement)
+        database.close()
+        trial = self.trial("sweeps/sweep.db")
+        self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
+        self.assertIn("      2 done\n", self.petlab("plan", "sweeps/sweep.yaml").out)
+        self.assertEqual(self.run_it().code, 0)
+        self.assertEqual(self.query("SELECT * FROM settings", "sweeps/sweep.db"),
+                         [{"name": "runs", "value": "sweep.runs"}])
+        self.assertEqual(self.query("SELECT * FROM former_sweep_results", "sweeps/sweep.db"), [])
+
+    def test_files_that_a_worker_cannot_read_are_found_before_the_first_trial(self):
+        # A worker that brings a check.
+        (self.root / "bin").mkdir()
+        os.symlink(WORKER, self.root / "bin/worker")
+        os.symlink(PROGRAMS / "petlab-trainer-check", self.root / "bin/worker-check")
+        run = ["run", "sweeps/sweep.yaml", "--worker", "bin/worker", "--db", "a.db", "--runs", "r"]
+        plan = ["plan", "sweeps/sweep.yaml", "--worker", "bin/worker", "--db", "a.db"]
+        for word in ("cannot be trained on", "not looked at"):
+            self.assertNotIn(word, self.petlab(*plan).out)
+        weights = (self.root / "tiny/model.safetensors").read_bytes()
+        rows = (self.root / "sweeps/films-dev.tsv").read_text()
+        for name, content, problem in (
+                ("tiny/model.safetensors", weights[:-8], "sweeps/tiny/model.safetensors: "),
+                ("sweeps/films-dev.tsv", rows.replace("poor", "awful", 1),
+                 "sweeps/films-dev.tsv:3: label 'awful' is not known, wanted one of poor, fine"),
+                ("sweeps/films-dev.tsv", rows.replace("label", "lable", 1),
+                 "sweeps/films-dev.tsv:1: has no column 'label', found lable, sentence")):
+            with self.subTest(problem):
+                before = (self.root / name).read_bytes()
+                self.write(name, content)
+                done = self.petlab(*plan)
+                self.assertEqual(done.code, 0, done)
+                self.assertRegex(done.out, "\nnote: cannot be trained on: ROOT/" +
+                                 re.escape(problem))
+                done = self.petlab(*run)
+                self.assertEqual((done.code, done.out), (1, ""))
+                self.assertTrue(done.err.startswith("petlab: ROOT/" + problem), done)
+                self.assertIn("nothing was started; mend this, or train what can be", done.err)
+                self.assertFalse((self.root / "a.db").exists())
+                self.write(name, before)
+        (self.root / "sweeps/films-test.tsv").rename(self.root / "away.tsv")
+        self.assertIn("films-test.tsv", self.petlab(*run).err)
+        done = self.petlab(*run, "--keep-going")
+        self.assertEqual(done.code, 0, done)  # this worker reads no data
+        # With nothing to train, nothing need be there.
+        self.assertEqual(self.petlab(*run).code, 0)
+        plan[3] = WORKER
+        plan[5] = "other.db"
+        self.assertIn("note: weights and data are not looked at: there is no "
+                      f"{WORKER}-check\n", self.petlab(*plan).out)
+
+    def test_an_empty_runs_folder_makes_no_database(self):
+        (self.root / "none").mkdir()
+        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "none")
+        self.assertEqual((done.code, done.err), (
+            1, "petlab: none: holds no sweep and no attempt, there is nothing to make new.db of\n"))
+        self.assertFalse((self.root / "new.db").exists())
+
+    def test_what_an_ingest_leaves_out_is_in_its_exit_code(self):
+        self.assertEqual(self.run_it().code, 0)
+        self.write("sweeps/sweep.runs/0123456789abcdef/1/trial.json", "{")
+        for words in (["--db", "sweeps/sweep.db"],
+                      ["--rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs"]):
+            done = self.petlab("ingest", *words)
+            self.assertEqual(done.code, 1, done)
+            self.assertRegex(done.err, "^petlab: left out: .*0123456789abcdef/1/trial.json")
+            self.assertIn("2 attempts", done.out)
+
+
+if __name__ == "__main__":
+    tiny_world.main()
