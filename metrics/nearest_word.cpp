@@ -37,7 +37,8 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   std::size_t best_distance = 0;
   for (const std::string_view candidate : known) {
     const std::size_t d = distance(word, candidate);
-    if (2 * d > std::max(word.size(), candidate.size())) continue;
+    // Half of it another word is no misspelling.
+    if (2 * d >= std::max(word.size(), candidate.size())) continue;
     if (best.empty() || d < best_distance) {
       best = candidate;
       best_distance = d;

@@ -211,6 +211,18 @@ bool is_active(const Field& field, const TrialConfig& config) {
   return !is_module_field(field.name) || has(field.name);
 }
 
+namespace {
+
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (i == 0 || name[i - 1] == '_') letters += name[i];
+  }
+  return letters;
+}
+
+}  // namespace
+
 std::string nearest_field(const std::string& word) {
   std::vector<std::string> names{"task", "tasks", "user", "priority"};
   std::vector<std::string> last_parts;
@@ -222,6 +234,12 @@ std::string nearest_field(const std::string& word) {
   }
   const std::string full = nearest_word(word, names);
   if (!full.empty()) return full;
+  // `lr`, `bs`: the first letters of a name's words.
+  for (std::size_t i = 0; i < last_parts.size(); ++i) {
+    if (last_parts[i].find('_') != std::string::npos && initials(last_parts[i]) == word) {
+      return of_last[i];
+    }
+  }
   const std::string part = nearest_word(word.substr(word.rfind('.') + 1), last_parts);
   for (std::size_t i = 0; i < last_parts.size(); ++i) {
     if (last_parts[i] == part) return of_last[i];
@@ -259,6 +277,10 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
       problems.push_back({"module.mask", std::string(metrics::to_string(config.module.mask)),
                           fmt::format("none with module.kind {}", row->kind)});
     }
+  }
+  if (row != nullptr && row->family && !config.module.share &&
+      config.module.mask != metrics::MaskKind::none && config.tasks.size() > 1) {
+    problems.push_back({"module.share", "false", "true with a mask and several tasks"});
   }
   const TrainingConfig& training = config.training;
   if (training.gradient_accumulation > 0 && training.batch_size > 0 &&

@@ -108,6 +108,22 @@ std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
   }
 }
 
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::permission_denied ||
+      error == std::errc::not_a_directory) {
+    return entries;
+  }
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) refuse(folder, "cannot be read", error.value());
+  return entries;
+}
+
 void remove_abandoned_writes(const std::filesystem::path& file) {
   remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
 }

@@ -4,12 +4,17 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace petlab::sweeps {
 
 /// The whole file as bytes. Throws sweeps::Error where it cannot be read, is no regular file or is
 /// larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
+
+/// What lies in a folder, in no order; nothing where it is not there or may not be opened. Throws
+/// sweeps::Error where it cannot be read to its end.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Writes under a temporary name in the same folder, syncs file and folder, and renames. Throws
 /// sweeps::Error and leaves no temporary file behind; one that an earlier, killed process left of

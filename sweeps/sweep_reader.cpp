@@ -31,9 +31,23 @@ bool is_group(const std::string& key) {
   return std::find(kGroups.begin(), kGroups.end(), key) != kGroups.end();
 }
 
+constexpr std::size_t kMostNameBytes = 100;
+constexpr std::string_view kNameWanted =
+    "a name of 1 to 100 bytes without line breaks, tabs and other control characters";
+
 bool is_printable(const std::string& text) {
   return std::none_of(text.begin(), text.end(),
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= kMostNameBytes && is_printable(text);
+}
+
+// What is wrong with it, where the name as it is shown does not say so.
+std::string found_name(const std::string& text) {
+  if (text.size() <= kMostNameBytes) return shown(json(text));
+  return fmt::format("{} ({} bytes)", shown(json(text)), text.size());
 }
 
 class SweepReader {
@@ -89,12 +103,12 @@ class SweepReader {
 
   void read_names(const YamlNode& root) {
     const YamlNode* const name = root.find("sweep");
-    constexpr std::string_view wanted = "a name of at most 100 bytes";
     if (name == nullptr) {
-      problems_.add(1, "sweep", "nothing", wanted);
-    } else if (name->kind != YamlNode::Kind::scalar || name->text.empty() ||
-               name->text.size() > 100 || !is_printable(name->text)) {
-      problems_.add(name->line, "sweep", shown(*name), wanted);
+      problems_.add(1, "sweep", "nothing", kNameWanted);
+    } else if (name->kind != YamlNode::Kind::scalar) {
+      problems_.add(name->line, "sweep", shown(*name), kNameWanted);
+    } else if (!is_name(name->text)) {
+      problems_.add(name->line, "sweep", found_name(name->text), kNameWanted);
     } else {
       draft_.name = name->text;
     }
@@ -121,8 +135,8 @@ class SweepReader {
     }
     for (std::size_t i = 0; i < node->items.size(); ++i) {
       const auto& [name, line] = node->keys[i];
-      if (name.empty() || name.size() > 100 || !is_printable(name)) {
-        problems_.add(line, "variants", shown(json(name)), "a name of at most 100 bytes");
+      if (!is_name(name)) {
+        problems_.add(line, "variants", found_name(name), kNameWanted);
         variants_known_ = false;
         continue;
       }

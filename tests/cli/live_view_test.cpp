@@ -82,6 +82,11 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
 TEST_CASE("A narrow terminal shows what matters most", "[cli]") {
   CHECK(draw(picture(), 46, 0)[1] == "01234567 …  training            120/400  3 min");
   CHECK(draw(picture(), 20, 0)[1].starts_with("01234567"));
+  // What stays in the scrollback keeps its reasons.
+  LivePicture failed;
+  failed.failures.push_back({"0123456789abcdef", "failed", std::string(100, 'r'), ""});
+  CHECK(draw(failed, 20, 0).front() == "01234567 failed: " + std::string(100, 'r'));
+  CHECK(draw(failed, 20, 9).front() == "01234567 failed: rr…");
 }
 
 TEST_CASE("What users and workers wrote cannot change the terminal", "[cli]") {

@@ -99,6 +99,21 @@ TEST_CASE("petlab storage reads configurations in YAML and JSON, nested or dotte
   CHECK(json_of(dir, "trial.json --tasks 8").at("module").at("tasks") == 8);
 }
 
+TEST_CASE("petlab storage reads numbers as sweeps do", "[cli]") {
+  const TempDir dir;
+  const auto bottleneck = [&](const std::string& written) {
+    dir.write("a.yaml",
+              "backbone: t5-base\nmodule: {kind: adapter, bottleneck: " + written + "}\n");
+    return json_of(dir, "a.yaml").at("module").at("bottleneck");
+  };
+  CHECK(bottleneck("010") == 10);
+  CHECK(bottleneck("8") == 8);
+  dir.write("a.yaml", "backbone: t5-base\nmodule: 3\nmodule.kind: adapter\n");
+  check_refused(dir, "a.yaml", 2, "a.yaml: module is 3, wanted a group of keys");
+  dir.write("a.yaml", "backbone: t5-base\nmodule: {kind: adapter}\nmodule: {kind: lora}\n");
+  CHECK(storage(dir, "a.yaml").exit_code == 2);
+}
+
 TEST_CASE("a backbone's own config.json gives the paper's parameter counts", "[cli]") {
   const TempDir dir;
   dir.write("models/roberta-base/config.json", kRobertaBase);
@@ -191,7 +206,7 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   dir.write("list.json", "[1, 2]");
   check_refused(dir, "list.json", 2, "list.json: found no mapping, wanted a trial's configuration");
   dir.write("sweep.yaml", "sweep: a\nbase: {backbone: minilm}\n");
-  check_refused(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial, nearest: task");
+  check_refused(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial");
   dir.write("small.yaml", "backbone: t5-base\nmodule: {kind: adapter, bottleneck: 0}\n");
   check_refused(dir, "small.yaml", 2,
                 "small.yaml: module.bottleneck is 0, must be a whole number from 1 to "

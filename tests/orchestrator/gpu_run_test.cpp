@@ -239,3 +239,16 @@ TEST_CASE("Trials of a higher priority begin first", "[orchestrator]") {
   CHECK(sweep.text("SELECT group_concat(seed, ' ') FROM (SELECT t.seed FROM attempts a JOIN trials "
                    "t ON t.key = a.trial ORDER BY a.started_at)") == "4 3 2 1");
 }
+
+TEST_CASE("A size that is no whole number of MiB is rounded up", "[orchestrator]") {
+  const FakeGpus gpus(1);
+  const ScriptedSweep sweep(trials(1, "gpu_mib: 1, steps: 1"));
+  // A byte more than one MiB.
+  const CommandResult result = run(sweep, gpus, "--pack 2 --trial-memory 1048577");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  const std::string id = sweep.text("SELECT trial_id FROM trials");
+  const auto trial = sweeps::read_trial_file(
+      sweeps::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
+  CHECK(trial.device_memory_mib == 2);
+}

@@ -1,5 +1,6 @@
 #include "sweeps/identity.h"
 
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -196,4 +197,43 @@ TEST_CASE("Data count by content and layout", "[sweeps]") {
   CHECK(data_digest(*find_task("rte"), there, digests) == digest);
   folder.write("other/glue/RTE/dev.tsv", "bc");
   CHECK(data_digest(*find_task("rte"), there, digests) != digest);
+}
+
+TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them", "[sweeps]") {
+  const TempDir folder;
+  FileDigests digests({});
+  folder.write("whole/model.safetensors", "weights");
+  folder.write("whole/tokenizer.json", "{}");
+  folder.write("whole/vocab.txt", "[PAD]\n");
+  folder.write("whole/config.json", "{}");
+  CHECK(backbone_digest(folder.path() / "whole", digests) ==
+        "sha256:5110352829393f7d9567c457db94add6bd4193919fd905bb691a15d9083bae94");
+  // Of shards, each counts once, in the order of their names and not of their tensors.
+  folder.write("shards/config.json", "{}");
+  folder.write("shards/model.safetensors.index.json",
+               R"({"weight_map":{"w":"b","v":"a","u":"b"}})");
+  folder.write("shards/b", "2");
+  folder.write("shards/a", "1");
+  CHECK(backbone_digest(folder.path() / "shards", digests) ==
+        "sha256:926354fc6ce207754709820156337c3f12c85f744afc49829f91376f19c858c8");
+  folder.write("glue/RTE/train.tsv", "a");
+  folder.write("glue/RTE/dev.tsv", "b");
+  CHECK(
+      data_digest(*find_task("rte"), std::vector<std::filesystem::path>{folder.path()}, digests) ==
+      "sha256:6bf0e9447c5e7d289ed8abce34e628b855b2447c6119f1aa1b359ce7d0f9db4c");
+  std::string all;
+  for (const TaskDeclaration& task : tasks()) all += task.name + " " + task_digest(task) + "\n";
+  CHECK(sha256(all) == "sha256:0d5513f8ae7df58075d1d790d8ce699bcf7f182c11b9a70ced944cd88588a9ba");
+}
+
+TEST_CASE("A digest is computed again where only the file's time is another", "[sweeps]") {
+  const TempDir folder;
+  const auto file = folder.write("data.bin", "abc");
+  const auto cache = folder.path() / "cache";
+  const std::string before = FileDigests(cache).of(file);
+  const auto time = std::filesystem::last_write_time(file);
+  // The same place on the disk and the same size.
+  std::fstream(file, std::ios::in | std::ios::out) << "xyz";
+  std::filesystem::last_write_time(file, time + std::chrono::seconds(1));
+  CHECK(FileDigests(cache).of(file) != before);
 }

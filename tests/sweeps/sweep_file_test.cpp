@@ -128,6 +128,49 @@ when:
   CHECK(sweep.trials[1].config.training.epochs == 9);
 }
 
+TEST_CASE("A variant overrides zip and grid, and the plan says where that leaves nothing of them",
+          "[sweeps]") {
+  const Home home;
+  const std::string text = kBase + R"(
+variants:
+  propetl: {module.share: true, module.mask: learned}
+  only_share: {module.share: true, module.bottleneck: {match_storage_of: propetl}}
+  fixed: {module.bottleneck: 12, training.epochs: 4}
+  late: {module.bottleneck: 12, training.epochs: 5}
+  lora: {module.kind: lora}
+zip: [{seed: [1, 2], training.epochs: [2, 3]}]
+grid: {module.bottleneck: [16, 32], user.note: [x, x]}
+)";
+  const Sweep sweep = home.load(text);
+  const auto bottlenecks = [&](const std::string& variant) {
+    std::multiset<std::int64_t> found;
+    for (const SweepTrial& trial : of_variant(sweep, variant)) {
+      found.insert(trial.config.module.bottleneck);
+    }
+    return found;
+  };
+  using Sizes = std::multiset<std::int64_t>;
+  CHECK(bottlenecks("propetl") == Sizes{16, 16, 32, 32});
+  CHECK(bottlenecks("only_share") == Sizes{19, 19, 38, 38});
+  CHECK(bottlenecks("fixed") == Sizes{12, 12});
+  CHECK(of_variant(sweep, "lora").size() == 2);
+  // One seed differs within the zip, so it changes something for all.
+  CHECK(of_variant(sweep, "fixed")[1].config.training.epochs == 4);
+  CHECK(of_variant(sweep, "fixed")[1].config.seed.value == 2);
+  const std::string file = (home.folder().path() / "sweep.yaml").string();
+  CHECK(sweep.notes ==
+        Strings{file + ":11: the values of module.bottleneck change nothing for fixed, late, lora: "
+                       "equal trials are merged",
+                file + ":11: the values of user.note change nothing for propetl, only_share, "
+                       "fixed, late, lora: equal trials are merged"});
+  // Where all of them set it themselves, that is why.
+  const Sweep own = home.load(kBase + "variants: {a: {seed: 1}}\ngrid: {seed: [2, 3]}\n");
+  CHECK(own.trials.size() == 1);
+  CHECK(own.trials[0].config.seed.value == 1);
+  CHECK(own.notes == Strings{file + ":4: the values of seed change nothing for a, which sets its "
+                                    "own: equal trials are merged"});
+}
+
 TEST_CASE("Equal trials are one, under both names", "[sweeps]") {
   const Home home;
   const Sweep sweep = home.load(kBase + R"(
@@ -148,6 +191,7 @@ TEST_CASE("A priority is no part of a trial, and the highest of equal trials cou
 variants:
   plain: {priority: -3}
   same: {priority: 7}
+  last: {priority: 5}
   other: {module.bottleneck: 8}
 grid: {seed: [1, 2]}
 when:
@@ -299,7 +343,8 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
     check(kBase + "variants: {a: !mine {}}\n",
           {"sweep.yaml:3: YAML: found the tag !mine, wanted no tag"});
     check("base: {backbone: minilm, task: cola}\n",
-          {"sweep.yaml:1: sweep: found nothing, wanted a name of at most 100 bytes"});
+          {"sweep.yaml:1: sweep: found nothing, wanted a name of 1 to 100 bytes "
+           "without line breaks, tabs and other control characters"});
   }
   SECTION("of sections") {
     check("sweep: t\nbase: 3\n", {"sweep.yaml:2: base: found 3, wanted a group of keys"});
@@ -440,6 +485,48 @@ TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
   CHECK(found[3] ==
         "sweep.yaml:8: backbone nowhere: found no folder nowhere, wanted one with config.json and "
         "the weights");
+}
+
+TEST_CASE("A refused name says why, and a short word is guessed by its letters or not at all",
+          "[sweeps]") {
+  const Home home;
+  const std::string wanted =
+      ", wanted a name of 1 to 100 bytes without line breaks, tabs and other control characters";
+  const std::string rest = "\nbase: {backbone: minilm, task: cola}\n";
+  CHECK(home.problems("sweep: \"a\\tb\"" + rest) ==
+        Strings{"sweep.yaml:1: sweep: found 'a\\tb'" + wanted});
+  CHECK(home.problems("sweep: ''" + rest) == Strings{"sweep.yaml:1: sweep: found ''" + wanted});
+  CHECK(home.problems("sweep: " + std::string(101, 'x') + rest) ==
+        Strings{"sweep.yaml:1: sweep: found '" + std::string(56, 'x') + "… (101 bytes)" + wanted});
+  const auto guess = [&](const std::string& word) {
+    return home.problems("sweep: t\nbase: {backbone: minilm, task: cola, " + word + ": 1}\n");
+  };
+  const std::string head = "sweep.yaml:2: base: found '";
+  CHECK(guess("lr") == Strings{head + "lr', wanted a field of a trial (nearest: "
+                                      "training.learning_rate)"});
+  CHECK(guess("bs") == Strings{head + "bs', wanted a field of a trial (nearest: "
+                                      "training.batch_size)"});
+  CHECK(guess("set") == Strings{head + "set', wanted a field of a trial"});
+  CHECK(guess("best") == Strings{head + "best', wanted a field of a trial"});
+}
+
+TEST_CASE("Masks that are not shared are refused for several tasks, also where a size is matched",
+          "[sweeps]") {
+  const Home home;
+  const std::string base = "sweep: t\nbase: {backbone: minilm, tasks: [cola, rte]}\nvariants:\n";
+  const std::string found = "module.share: found false, wanted true with a mask and several tasks";
+  CHECK(home.problems(base + "  a: {module.mask: learned}\n") == Strings{"sweep.yaml:2: " + found});
+  CHECK(home.problems(base + "  a: {module.share: false, module.mask: random}\n") ==
+        Strings{"sweep.yaml:4: " + found});
+  // Excluded, it is still what b would have to match.
+  CHECK(home.problems(base + "  a:\n    module.share: false\n    module.mask: learned\n"
+                             "  b: {module.bottleneck: {match_storage_of: a}}\n"
+                             "exclude: [{variant: a}]\n") == Strings{"sweep.yaml:5: " + found});
+  CHECK(home.problems(base + "  a: {module.share: true, module.mask: learned}\n"
+                             "  b: {module.mask: learned, module.share: false,\n"
+                             "      module.bottleneck: {match_storage_of: a}}\n") ==
+        Strings{"sweep.yaml:5: " + found});
+  CHECK(home.load(base + "  a: {module.share: true, module.mask: learned}\n").trials.size() == 1);
 }
 
 TEST_CASE("A huge grid is refused before it is expanded", "[sweeps]") {
