@@ -139,6 +139,28 @@ class Training(TinyWorld):
         self.assertEqual(self.query(METRICS, "killed.db"), self.query(METRICS, "whole.db"))
         self.assertEqual(self.losses("killed"), whole)
 
+    def test_a_worker_whose_log_nobody_reads_any_more_writes_its_checkpoint(self):
+        self.train("runs")
+        trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
+        # A line of the log every half second, and no end in sight.
+        trial["config"]["training"]["epochs"] = 100000
+        folder = self.root / "alone" / trial["trial"] / "1"
+        folder.mkdir(parents=True)
+        (folder / "trial.json").write_text(json.dumps(trial))
+        process = self.start(folder, program=TRAINER)
+        process.stdout.close()
+        limit = time.monotonic() + 60
+        while not any(event["type"] == "checkpoint" for event in self.events(folder)):
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.05)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 3)
+        last = self.events(folder)[-1]
+        self.assertEqual(last["type"], "checkpoint")
+        self.assertTrue((folder / last["path"]).is_file())
+
     def await_steps(self, process, new=False, runs="killed"):
         """Waits until an open attempt reported a checkpoint and its worker's pid is known: that pid.
         None where the run is over first."""

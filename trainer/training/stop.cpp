@@ -48,6 +48,7 @@ void listen_for_signals() {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 std::optional<std::string> LineReader::next() {
