@@ -131,7 +131,7 @@ class LiveView(ScriptedWorld):
         status = self.terminal("status", "sweep.yaml", "--watch")
         self.assertEqual(run.wait(), 0)
         self.assertEqual(status.wait(), 0)
-        self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trials: 1 done")
+        self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trial: 1 done")
 
     def test_a_worker_cannot_write_escape_codes_to_the_terminal(self):
         self.write_sweep(["bad: {seed: 1, user.steps: 6, user.behaviour: escape_codes, user.attempts: 9}"])
