@@ -95,7 +95,10 @@ class BadInputs(TinyWorld):
 
     # A backbone with other weights is another trial: it is new, and nothing is rerun.
     def check_backbone(self, reason):
-        done = self.run_sweep(slots=1)
+        refused = self.run_sweep(slots=1)
+        self.assertEqual(refused.code, 1, refused)
+        self.assertTrue(refused.err.startswith(f"petlab: {reason}\nnothing was started; "), refused)
+        done = self.run_sweep("--keep-going", slots=1)
         self.assertEqual(done.code, 1, done)
         self.assertIn(f" failed: attempt 1 failed: {reason}\n", done.err)
         write_safetensors(self.root / "tiny/model.safetensors", bert_shapes(CONFIG))
