@@ -132,8 +132,10 @@ std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::pa
 }
 
 bool ask_to_stop(const RunningOrchestrator& orchestrator, bool now) {
-  return orchestrator.reachable &&
-         ::kill(static_cast<pid_t>(orchestrator.pid), now ? SIGTERM : SIGUSR1) == 0;
+  const std::optional<OwnerName> name = owner_name_from(orchestrator.owner);
+  if (!orchestrator.reachable || !name) return false;
+  const FileDescriptor process = hold_process(static_cast<pid_t>(name->pid), name->start);
+  return process && send_signal(process, now ? SIGTERM : SIGUSR1);
 }
 
 }  // namespace petlab::orchestrator

@@ -117,7 +117,9 @@ std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
   DeadOwner owner(std::move(*lock), locks, begun.owner);
   for (const std::filesystem::path& worker : worker_locks(locks, begun.owner)) {
     const auto left = processes_with_environment(kWorkerVariable, worker.string());
-    if (!end_processes(left, static_cast<int>(grace.count()))) return std::nullopt;
+    if (!end_processes(left, kWorkerVariable, worker.string(), static_cast<int>(grace.count()))) {
+      return std::nullopt;
+    }
     // Held, though no process of this pid namespace says that it is the worker's.
     if (LockFile::is_held(worker)) return std::nullopt;
   }

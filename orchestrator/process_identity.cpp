@@ -1,6 +1,7 @@
 #include "orchestrator/process_identity.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +15,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "orchestrator/file_descriptor.h"
 #include "sweeps/files.h"
 
 namespace petlab::orchestrator {
@@ -81,36 +81,58 @@ std::optional<std::int64_t> process_start(pid_t pid) {
   return std::nullopt;
 }
 
+namespace {
+
+bool has_environment(pid_t pid, const std::string& name, const std::string& value) {
+  const std::string environment = '\0' + read_proc(fmt::format("/proc/{}/environ", pid));
+  return environment.find('\0' + name + "=" + value + '\0') != std::string::npos;
+}
+
+}  // namespace
+
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value) {
-  const std::string wanted = '\0' + name + "=" + value + '\0';
   std::vector<pid_t> found;
   for (const std::filesystem::path& entry : sweeps::entries_of("/proc")) {
     const std::string folder = entry.filename().string();
     pid_t pid = 0;
     const auto parsed = std::from_chars(folder.data(), folder.data() + folder.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != folder.data() + folder.size()) continue;
-    if (pid == ::getpid()) continue;
-    const std::string environment = '\0' + read_proc(entry / "environ");
-    if (environment.find(wanted) != std::string::npos) found.push_back(pid);
+    if (pid != ::getpid() && has_environment(pid, name, value)) found.push_back(pid);
   }
   return found;
 }
 
-bool end_processes(const std::vector<pid_t>& pids, int grace_ms) {
+// The handle first: what is then read under the pid is of the process that it means, or that is
+// gone and gets no signal.
+FileDescriptor hold_process(pid_t pid, const std::string& name, const std::string& value) {
+  FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (handle && !has_environment(pid, name, value)) handle.reset();
+  return handle;
+}
+
+FileDescriptor hold_process(pid_t pid, std::int64_t start) {
+  FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (handle && process_start(pid) != start) handle.reset();
+  return handle;
+}
+
+bool send_signal(const FileDescriptor& process, int signal) {
+  return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
+}
+
+bool end_processes(const std::vector<pid_t>& pids, const std::string& name,
+                   const std::string& value, int grace_ms) {
   std::vector<FileDescriptor> handles;
-  std::vector<pid_t> alive;
   for (const pid_t pid : pids) {
-    FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    FileDescriptor handle = hold_process(pid, name, value);
     if (!handle) continue;
-    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGTERM, nullptr, 0);
+    send_signal(handle, SIGTERM);
     // A stopped process does not see SIGTERM before it goes on.
-    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGCONT, nullptr, 0);
+    send_signal(handle, SIGCONT);
     handles.push_back(std::move(handle));
   }
   if (wait_gone(handles, grace_ms)) return true;
-  for (const FileDescriptor& handle : handles) {
-    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
-  }
+  for (const FileDescriptor& handle : handles) send_signal(handle, SIGKILL);
   return wait_gone(handles, 5000);
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/file_descriptor.h"
+
 namespace petlab::orchestrator {
 
 /// Within what a pid means something: one boot of one machine, one pid namespace.
@@ -26,8 +28,18 @@ std::optional<std::int64_t> process_start(pid_t pid);
 /// started, in whatever group or session, but what wiped its environment. Zombies are none.
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value);
 
-/// SIGTERM to each of `pids`, SIGKILL to what is left after `grace_ms`, then returns when all are
-/// gone (or after another 5 s: a process in an uninterruptible wait). True when all are gone.
-bool end_processes(const std::vector<pid_t>& pids, int grace_ms);
+/// A handle (pidfd) of the process `pid` whose environment says `NAME=value`, or that started at
+/// `start`; empty where that is not so. A pid that was read earlier may be another process's by
+/// now, a handle never is.
+FileDescriptor hold_process(pid_t pid, const std::string& name, const std::string& value);
+FileDescriptor hold_process(pid_t pid, std::int64_t start);
+/// False where it is gone, or may not be signalled.
+bool send_signal(const FileDescriptor& process, int signal);
+
+/// SIGTERM to each of `pids` whose environment still says `NAME=value`, SIGKILL to what is left of
+/// them after `grace_ms`, then returns when all are gone (or after another 5 s: a process in an
+/// uninterruptible wait). True when all are gone.
+bool end_processes(const std::vector<pid_t>& pids, const std::string& name,
+                   const std::string& value, int grace_ms);
 
 }  // namespace petlab::orchestrator

@@ -1,0 +1,79 @@
+// What was read of a process earlier, and whose pid that is now.
+#include "orchestrator/process_identity.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "orchestrator/control.h"
+#include "orchestrator/evidence.h"
+#include "tests/support/catch.h"
+
+using namespace petlab::orchestrator;
+
+namespace {
+
+constexpr const char* kName = "PETLAB_TEST_PROCESS";
+
+/// A process that waits, with one variable in its environment; ended with its scope.
+class Sleeper {
+ public:
+  explicit Sleeper(const std::string& value) : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::setenv(kName, value.c_str(), 1);
+      ::execl("/bin/sleep", "sleep", "60", static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    while (pid_ > 0 && !hold_process(pid_, kName, value)) ::usleep(1000);  // until it is exec's
+  }
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  pid_t pid() const { return pid_; }
+  /// By which signal; 0: it goes on.
+  int ended_by() const {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == 0 ? 0 : info.si_status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace
+
+TEST_CASE("A pid that was found and is another process's by now gets no signal", "[orchestrator]") {
+  const Sleeper ours("ours");
+  const Sleeper another("another");
+  CHECK(processes_with_environment(kName, "ours") == std::vector<pid_t>{ours.pid()});
+  CHECK(hold_process(ours.pid(), kName, "ours"));
+  CHECK_FALSE(hold_process(another.pid(), kName, "ours"));
+  // As if the second had been ours when it was looked for.
+  CHECK(end_processes({ours.pid(), another.pid()}, kName, "ours", 2000));
+  CHECK(ours.ended_by() == SIGTERM);
+  CHECK(another.ended_by() == 0);
+}
+
+TEST_CASE("An orchestrator that was seen and whose pid is another's by now is not asked to stop",
+          "[orchestrator]") {
+  const Sleeper process("orchestrator");
+  RunningOrchestrator seen;
+  seen.pid = process.pid();
+  seen.reachable = true;
+  const std::int64_t start = process_start(process.pid()).value();
+  seen.owner = to_string(OwnerName{process.pid(), start - 1, "89ab"});
+  CHECK_FALSE(ask_to_stop(seen, true));
+  CHECK(process.ended_by() == 0);
+  seen.owner = to_string(OwnerName{process.pid(), start, "89ab"});
+  CHECK(ask_to_stop(seen, true));
+  siginfo_t info{};
+  CHECK(::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WEXITED | WNOWAIT) == 0);
+  CHECK(info.si_status == SIGTERM);
+}
