@@ -64,8 +64,9 @@ std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
   for (int number = 0; number < kMostShares; ++number) {
     const std::filesystem::path file = share_file(gpu, number);
     std::error_code error;
-    if (!std::filesystem::exists(file, error)) break;  // they are made in order, and stay
-    if (file == except || !LockFile::is_held(file)) continue;
+    if (!std::filesystem::exists(file, error) || file == except || !LockFile::is_held(file)) {
+      continue;
+    }
     std::ifstream in(file);
     const nlohmann::json content = sweeps::shallow_json_or_none(in);
     // Whoever died while it wrote this, with a worker that lives: the worst is assumed.
@@ -78,6 +79,32 @@ std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
     held.push_back(share);
   }
   return held;
+}
+
+// The folder may have been cleaned away as a whole.
+std::optional<LockFile> GpuSlots::lock_mutex(const Gpu& gpu) const {
+  std::error_code error;
+  std::filesystem::create_directory(folder_, error);
+  return LockFile::try_lock(mutex_file(gpu));
+}
+
+// -1: there is none.
+int GpuSlots::highest_share(const Gpu& gpu) const {
+  int highest = kMostShares - 1;
+  std::error_code error;
+  while (highest >= 0 && !std::filesystem::exists(share_file(gpu, highest), error)) --highest;
+  return highest;
+}
+
+// Shares are made in order and stay, and the mutex says how many: where not all are there, the
+// folder was cleaned, and somebody may hold one that is not seen any more.
+bool GpuSlots::is_used_unseen(const Gpu& gpu, const LockFile& mutex) const {
+  int made = -1;
+  std::ifstream(mutex.file()) >> made;
+  std::error_code error;
+  int there = 0;
+  while (there < made && std::filesystem::exists(share_file(gpu, there), error)) ++there;
+  return (made < 0 || there < made) && is_held_though_removed(folder_, gpu.uuid + ".");
 }
 
 // What a slot for the request would get of the GPU; std::nullopt: it cannot have it now.
@@ -112,14 +139,14 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
   for (Device& device : devices_) {
     if (!request.first && device.gpu.uuid == kept_) continue;
     // Held for microseconds; who is slower looks again a little later.
-    std::optional<LockFile> mutex = LockFile::try_lock(mutex_file(device.gpu));
+    std::optional<LockFile> mutex = lock_mutex(device.gpu);
     if (!mutex) {
       all_looked_at = false;
       continue;
     }
     const std::vector<Share> held = shares(device.gpu);
     const std::optional<std::int64_t> left = room(device, held, request);
-    if (!left) continue;
+    if (!left || is_used_unseen(device.gpu, *mutex)) continue;
     // Workers are spread: they share a GPU's computing, too.
     if (!best || held.size() < best->held || (held.size() == best->held && *left > best->room)) {
       best.emplace(Offer{&device, std::move(*mutex), held.size(), *left});
@@ -142,6 +169,7 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
     slot.reserved_mib = all ? best->room : *request.memory_mib;
     slot.whole = request.whole_device;
     write_share(slot);
+    best->mutex.write(fmt::format("{}\n", highest_share(gpu) + 1));
     if (request.first) kept_.clear();
     return slot;
   }
@@ -176,11 +204,14 @@ Resized GpuSlots::resize(Slot& slot, std::int64_t reserved_mib) {
   const auto device = std::find_if(devices_.begin(), devices_.end(), [&](const Device& entry) {
     return entry.gpu.uuid == slot.gpu_uuid;
   });
-  const std::optional<LockFile> mutex = LockFile::try_lock(mutex_file(device->gpu));
+  const std::optional<LockFile> mutex = lock_mutex(device->gpu);
   if (!mutex) return Resized::busy;
   std::int64_t left = usable(device->gpu) - device->others_mib;
   for (const Share& share : shares(device->gpu, slot.lock.file())) left -= share.reserved_mib;
-  if (reserved_mib > std::max(left, slot.reserved_mib)) return Resized::no_room;
+  const bool grows = reserved_mib > slot.reserved_mib;
+  if (grows && (reserved_mib > left || is_used_unseen(device->gpu, *mutex))) {
+    return Resized::no_room;
+  }
   slot.reserved_mib = std::max(reserved_mib, slot.reported_mib);
   write_share(slot);
   return Resized::done;

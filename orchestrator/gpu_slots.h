@@ -18,9 +18,11 @@ bool is_gpu_share(const std::string& slot);
 
 /// Hands out GPUs and shares of them, so that what is reserved on each, by all petlabs of this user
 /// on this host, and what other processes hold of it never exceeds its memory. The state is in the
-/// folder of slot locks: `UUID.lock`, held while shares of that GPU change, and `UUID.N.lock`, one
-/// a share, with what is reserved for it in the file. A worker that inherits the lock of its slot
-/// keeps the memory reserved beyond the orchestrator's death. Use from one thread.
+/// folder of slot locks: `UUID.lock`, held while shares of that GPU change, with the number of
+/// shares that were ever made in it, and `UUID.N.lock`, one a share, with what is reserved for it
+/// in the file. Where one of these was removed while somebody held it, the GPU is left alone. A
+/// worker that inherits the lock of its slot keeps the memory reserved beyond the orchestrator's
+/// death. Use from one thread.
 class GpuSlots {
  public:
   /// `shares`: workers at once on a GPU, at most; 1: each has one for itself.
@@ -71,6 +73,9 @@ class GpuSlots {
   std::optional<std::int64_t> room(const Device& device, const std::vector<Share>& held,
                                    const SlotRequest& request) const;
   void keep_one_for(const SlotRequest& request);
+  std::optional<LockFile> lock_mutex(const Gpu& gpu) const;
+  bool is_used_unseen(const Gpu& gpu, const LockFile& mutex) const;
+  int highest_share(const Gpu& gpu) const;
 
   std::filesystem::path folder_;
   std::vector<Device> devices_;

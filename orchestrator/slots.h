@@ -32,6 +32,10 @@ int usable_cores();
 /// Error where it cannot be made or belongs to somebody else.
 std::filesystem::path slots_folder(const sweeps::Environment& environment);
 
+/// True where a process of this user holds a lock on a file that was removed from `folder` and
+/// whose name begins with `prefix`: temporary folders are cleaned. Looks through /proc.
+bool is_held_though_removed(const std::filesystem::path& folder, const std::string& prefix);
+
 /// Takes the first free one of the slots cpu-0 … cpu-(count-1); std::nullopt: all are taken, by
 /// this process or others. Throws Error where a lock file cannot be made.
 std::optional<Slot> acquire_cpu_slot(const std::filesystem::path& folder, int count);
