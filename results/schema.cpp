@@ -188,6 +188,13 @@ struct Made {
   int lock = -1;
 };
 
+bool has_name(int descriptor, const std::filesystem::path& name) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(descriptor, &opened) == 0 && stat(name.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
 /// What databases that are being made for `file` are called, up to a number.
 std::string made_prefix(const std::filesystem::path& file) {
   return fmt::format(".{}.new-", file.filename().string());
@@ -261,7 +268,9 @@ void remove_abandoned(const std::filesystem::path& file) {
     // With a second name it is the database itself, which must not be opened here: closing it would
     // end the locks that this process has on it.
     const int lock = status.st_nlink > 1 ? -1 : open(made.c_str(), O_RDONLY | O_CLOEXEC);
-    if (status.st_nlink > 1 || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)) {
+    // Locked may be what had the name before: whoever makes it began again meanwhile.
+    if (status.st_nlink > 1 ||
+        (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && has_name(lock, made))) {
       for (const char* suffix : kBeside) unlink((made.string() + suffix).c_str());
       unlink(made.c_str());
     }

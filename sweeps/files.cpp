@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "sweeps/error.h"
@@ -29,7 +28,6 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return number_; }
-  int close() { return ::close(std::exchange(number_, -1)); }
 
  private:
   int number_;
@@ -63,9 +61,15 @@ void remove_abandoned(const std::filesystem::path& folder, const std::string& na
     }
   }
   for (const std::filesystem::path& path : left) {
-    // A writer holds a lock on its temporary file.
+    // A writer holds a lock on its temporary file until that has its final name.
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+    struct stat locked {};
+    struct stat named {};
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
+        ::fstat(file.get(), &locked) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
+      ::unlink(path.c_str());
+    }
   }
 }
 
@@ -143,7 +147,7 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view c
   }
   // mkostemp makes files that only their owner reads; runs are shared.
   if (::fchmod(out.get(), 0644) != 0) refuse(file, "cannot be written", errno);
-  if (::fsync(out.get()) != 0 || out.close() != 0) refuse(file, "cannot be written", errno);
+  if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
   if (::rename(name.c_str(), file.c_str()) != 0) refuse(file, "cannot be written", errno);
   temporary.keep();
   const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Many `petlab run` on one database at once, while others read it; and the same sweep again and again.
 
-usage: many_at_once.py FOLDER_OF_PROGRAMS; PETLAB_TEST_REPEATS (2) says how often the sweep is repeated.
+usage: many_at_once.py FOLDER_OF_PROGRAMS; PETLAB_TEST_REPEATS (2) says how often the sweep is repeated, and, where
+it is given, how often many run it at once.
 """
 import os
 import shutil
@@ -13,6 +14,7 @@ from scripted_world import METRICS, WORKER, ScriptedWorld
 SLOTS = 6
 TRIALS = 30
 REPEATS = int(os.environ.get("PETLAB_TEST_REPEATS", "2"))
+TIMES_AT_ONCE = int(os.environ.get("PETLAB_TEST_REPEATS", "1"))
 # The first line of a worker's life comes when it has its slot, the last before it gives it back.
 RECORDER = """#!/bin/sh
 [ "$1" = --describe ] && exec '{worker}' --describe
@@ -35,8 +37,21 @@ class ManyAtOnce(ScriptedWorld):
     def words(self):
         return ["run", "sweep.yaml", "--slots", SLOTS, "--quiet", "--worker", self.recorder]
 
+    def start_anew(self):
+        for name in ("sweep.runs", "sweep.db", "sweep.db-wal", "sweep.db-shm", "anew.db"):
+            shutil.rmtree(self.root / name, ignore_errors=True)
+            (self.root / name).unlink(missing_ok=True)
+        self.record.write_text("")
+
+    def check_silent(self, ends):
+        """All of them, so that a failure shows what each of the runs said."""
+        self.assertEqual([done for done in ends if (done.code, done.out, done.err) != (0, "", "")], [])
+
     def check_complete(self):
-        self.assertEqual(self.outcomes(), {"finished": TRIALS})
+        if self.outcomes() != {"finished": TRIALS}:
+            rows = self.query("SELECT t.trial_id, number, outcome, reason, owner, begun_at, ended_at FROM attempts "
+                              "a JOIN trials t ON t.key = a.trial ORDER BY begun_at")
+            self.fail("\n".join(map(str, rows)))
         running = most = 0
         for line in self.record.read_text().split():
             running += 1 if line == "+" else -1
@@ -54,6 +69,12 @@ class ManyAtOnce(ScriptedWorld):
             self.assertEqual(self.query(sql, "anew.db"), self.query(sql))
 
     def test_32_runs_on_one_database_while_others_read_it(self):
+        for repeat in range(TIMES_AT_ONCE):
+            with self.subTest(repeat=repeat):
+                self.start_anew()
+                self.run_many_at_once()
+
+    def run_many_at_once(self):
         over = threading.Event()
         wrong = []
         readings = [0]
@@ -78,21 +99,15 @@ class ManyAtOnce(ScriptedWorld):
             over.set()
             for reader in readers:
                 reader.join()
-        self.assertEqual(wrong, [])
+        self.check_silent(ends + wrong)
         self.assertGreater(readings[0], 0)
-        for done in ends:
-            self.assertEqual((done.code, done.out, done.err), (0, "", ""))
         self.check_complete()
 
     def test_every_repeat_is_complete(self):
         for repeat in range(REPEATS):
             with self.subTest(repeat=repeat):
-                for name in ("sweep.runs", "sweep.db", "sweep.db-wal", "sweep.db-shm", "anew.db"):
-                    shutil.rmtree(self.root / name, ignore_errors=True)
-                    (self.root / name).unlink(missing_ok=True)
-                self.record.write_text("")
-                done = self.petlab(*self.words())
-                self.assertEqual((done.code, done.out, done.err), (0, "", ""))
+                self.start_anew()
+                self.check_silent([self.petlab(*self.words())])
                 self.check_complete()
 
 

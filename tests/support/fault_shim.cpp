@@ -8,6 +8,9 @@
 //   kill program=petlab calls=rename path=* at=5 [torn]
 //        Instead of the fifth such call the process dies by SIGKILL; torn: after half of a write.
 //        It says so on its standard error first: `killed at rename /the/path`.
+//   stop program=petlab calls=rename path=* at=5
+//        Before the fifth such call the process stops (SIGSTOP) until SIGCONT, so that others come
+//        in between. It says so first: `stopped at rename /the/path`.
 //   trace program=petlab file=/where
 //        Appends `call path` for each call that changes something.
 //   clock file=/where
@@ -38,7 +41,7 @@
 
 namespace {
 
-enum class Kind { fail, kill, trace };
+enum class Kind { fail, kill, stop };
 
 struct Rule {
   Kind kind = Kind::fail;
@@ -110,12 +113,13 @@ void read_rule(char* text, const char* program) {
       snprintf(trace_file, sizeof trace_file, "%s", value);
     }
   }
-  if (!mine || (strcmp(kind, "fail") != 0 && strcmp(kind, "kill") != 0)) {
+  const bool stop = strcmp(kind, "stop") == 0;
+  if (!mine || (strcmp(kind, "fail") != 0 && strcmp(kind, "kill") != 0 && !stop)) {
     rule.~Rule();
     new (&rule) Rule();
     return;
   }
-  rule.kind = strcmp(kind, "kill") == 0 ? Kind::kill : Kind::fail;
+  rule.kind = stop ? Kind::stop : strcmp(kind, "kill") == 0 ? Kind::kill : Kind::fail;
   if (rule_count + 1 < kMostRules) ++rule_count;
 }
 
@@ -171,10 +175,12 @@ int verdict(const char* call, const char* path, bool changes) {
     }
     if (seen != rule.at || !changes) continue;
     char line[PATH_MAX + 64];
-    const int length = snprintf(line, sizeof line, "killed at %s %s\n", call, path);
+    const bool stop = rule.kind == Kind::stop;
+    const int length =
+        snprintf(line, sizeof line, "%s at %s %s\n", stop ? "stopped" : "killed", call, path);
     syscall(SYS_write, 2, line, static_cast<size_t>(length));
     if (rule.torn) return -1;
-    syscall(SYS_kill, own_pid, SIGKILL);
+    syscall(SYS_kill, own_pid, stop ? SIGSTOP : SIGKILL);
   }
   return 0;
 }
