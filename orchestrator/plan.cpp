@@ -104,6 +104,7 @@ std::string last_end(const AttemptFacts& last) {
 TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& facts,
                      const PlanContext& context) {
   TrialPlan plan;
+  plan.planned_from = facts.changes;
   if (facts.attempts.empty()) {
     plan.state = facts.cancelled ? TrialState::cancelled : TrialState::fresh;
     plan.why = facts.cancelled ? "cancelled before any attempt" : "never tried";

@@ -35,6 +35,7 @@ struct PlanContext {
 struct TrialPlan {
   sweeps::TrialState state = sweeps::TrialState::fresh;
   std::string why;
+  std::int64_t planned_from = 0;         // TrialFacts::changes: what a claim by it states
   std::int64_t latest = 0;               // highest attempt number known
   std::int64_t failures = 0;             // attempts that count against the limit
   std::optional<sweeps::Resume> resume;  // the checkpoint from which it would go on

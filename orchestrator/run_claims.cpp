@@ -148,7 +148,7 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
   const std::string& id = trial.what->id.value;
   results::NewAttempt begun;
   begun.trial_id = id;
-  begun.after = trial.plan.latest;
+  begun.planned_from = trial.plan.planned_from;
   begun.at_least = highest_attempt_directory(options_.runs, id) + 1;
   begun.resume = trial.plan.resume;
   if (begun.resume) begun.resume->checkpoint = sweeps::kept_checkpoint(begun.resume->checkpoint);

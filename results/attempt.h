@@ -41,9 +41,9 @@ struct AttemptRef {
 /// Who wants to run a trial, and where. The line `begun` of attempt.jsonl.
 struct NewAttempt {
   std::string trial_id;
-  /// The highest attempt number that the caller knew of when it decided (0: none). Where the
-  /// database has a higher one, somebody else was first and nothing is claimed.
-  std::int64_t after = 0;
+  /// TrialFacts::changes as they were when the caller decided. Where the database says another
+  /// number, something has happened to the trial since, and nothing is claimed.
+  std::int64_t planned_from = 0;
   /// The new number is at least this: one above the highest directory of the trial that exists.
   std::int64_t at_least = 1;
   std::optional<sweeps::Resume> resume;
@@ -95,7 +95,7 @@ struct CheckpointAt {
 /// Everything that is known of an attempt but its metrics.
 struct AttemptFacts {
   AttemptRef attempt;
-  NewAttempt begun;  // after and at_least are not kept
+  NewAttempt begun;  // planned_from and at_least are not kept
   std::optional<Launch> launch;
   Outcome outcome = Outcome::open;
   std::string kind;    // failed: error, out_of_memory, not_finite, protocol
@@ -121,6 +121,11 @@ struct AttemptFacts {
 struct TrialFacts {
   std::string trial_id;
   bool known = false;  // false: the database has never heard of it
+  /// How often something has happened to the trial that a plan depends on: an attempt was made,
+  /// was over or was forgotten, the user decided. Only grows, so two equal numbers are one state;
+  /// what a claim is planned from. 0 where the database was not opened for writing by a petlab
+  /// that counts.
+  std::int64_t changes = 0;
   bool cancelled = false;
   /// Attempts up to this number do not count against the limit of failures (`petlab retry`).
   std::int64_t retried_after = 0;

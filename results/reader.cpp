@@ -138,9 +138,15 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
   return reading(*connection_, [&] {
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
+    // Without changes where an earlier petlab made the database: nobody claims by a reader.
+    Query counts(*connection_, "SELECT 1 FROM sqlite_schema WHERE name = 'trial_changes'");
     Query trial(*connection_,
-                "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = "
-                "result_attempt) FROM trials WHERE trial_id = ?1");
+                counts.step()
+                    ? "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
+                      "key = result_attempt), coalesce((SELECT changes FROM trial_changes WHERE "
+                      "trial = trials.key), 0) FROM trials WHERE trial_id = ?1"
+                    : "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
+                      "key = result_attempt), 0 FROM trials WHERE trial_id = ?1");
     Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.trial = ?1 ORDER BY a.number");
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
@@ -150,6 +156,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
         facts.cancelled = trial.integer(1) != 0;
         facts.retried_after = trial.integer(2);
         facts.result_attempt = trial.maybe_integer(3);
+        facts.changes = trial.integer(4);
         attempts.with(trial.integer(0));
         while (attempts.step()) facts.attempts.push_back(attempt_from(attempts));
         attempts.again();
@@ -308,7 +315,7 @@ Cursor Reader::cursor(const AttemptRef& attempt) const {
     Query row(*connection_,
               "SELECT events_offset, events_next_seq, events_lines, events_closed FROM attempts "
               "WHERE key = ?1");
-    if (!row.with(attempt.key).step()) return Cursor{};
+    if (!row.with(attempt.key).step()) return Cursor{.closed = true, .broken = true};
     return Cursor{row.integer(0), row.integer(1), row.integer(2), row.integer(3) != 0,
                   row.integer(3) == 2};
   });

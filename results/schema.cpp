@@ -72,8 +72,9 @@ CREATE TABLE metric_values (
   PRIMARY KEY (attempt, seq)) WITHOUT ROWID;
 )sql";
 
-// Also for a database of an earlier state of this version.
-constexpr const char* kDecisions = R"sql(
+// Also for a database of an earlier state of this version. Triggers count, so that nothing that
+// writes a trial's attempts can leave it out, an earlier petlab at the same database included.
+constexpr const char* kAddedLater = R"sql(
 CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
   WHERE cancelled != 0 OR retried_after != 0;
 CREATE TABLE IF NOT EXISTS retries (
@@ -84,6 +85,30 @@ CREATE TABLE IF NOT EXISTS former_sweep_trials (
   variant TEXT NOT NULL, place INTEGER NOT NULL, left_at REAL NOT NULL,
   PRIMARY KEY (sweep, trial, variant)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trial_changes (
+  trial INTEGER PRIMARY KEY REFERENCES trials, changes INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS forgotten_attempts (
+  key INTEGER PRIMARY KEY, trial INTEGER NOT NULL REFERENCES trials, number INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS forgotten_attempts_by_trial ON forgotten_attempts (trial, number);
+CREATE TRIGGER IF NOT EXISTS attempt_made AFTER INSERT ON attempts BEGIN
+  INSERT INTO trial_changes VALUES (NEW.trial, 1)
+    ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS attempt_over AFTER UPDATE OF event_outcome, ending_outcome ON attempts
+BEGIN
+  INSERT INTO trial_changes VALUES (NEW.trial, 1)
+    ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS attempt_forgotten AFTER DELETE ON attempts BEGIN
+  INSERT INTO trial_changes VALUES (OLD.trial, 1)
+    ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
+  INSERT INTO forgotten_attempts VALUES (OLD.key, OLD.trial, OLD.number);
+END;
+CREATE TRIGGER IF NOT EXISTS trial_decided AFTER UPDATE OF cancelled, retried_after ON trials
+WHEN OLD.cancelled IS NOT NEW.cancelled OR OLD.retried_after IS NOT NEW.retried_after BEGIN
+  INSERT INTO trial_changes VALUES (NEW.key, 1)
+    ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
+END;
 )sql";
 
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
@@ -228,7 +253,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                               kApplicationId, kSchemaVersion));
     database.exec(kTables);
-    database.exec(kDecisions);
+    database.exec(kAddedLater);
     for (const Field& field : fields()) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
@@ -361,7 +386,7 @@ void add_missing_columns(Connection& connection) {
     return absent;
   };
   connection.guard("add columns for new fields", [&] {
-    connection.exec(kDecisions);
+    connection.exec(kAddedLater);
     if (missing().empty() && has_device_memory(connection) &&
         has_table(connection, "former_sweep_results")) {
       return;

@@ -203,11 +203,13 @@ std::filesystem::path folder_of(const std::filesystem::path& database) {
 
 AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewAttempt& attempt,
                           std::int64_t number) {
+  // A key that was once given means that attempt to whoever read it, so it is not used again.
   Query insert(connection,
                "INSERT INTO attempts (trial, number, sweep, owner, launcher, \"commit\", begun_at, "
                "parent, resume_step, resume_seq, resume_checkpoint, host, boot_id, pid_namespace, "
-               "device) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) "
-               "ON CONFLICT DO NOTHING");
+               "device, key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
+               "?15, 1 + max(coalesce((SELECT max(key) FROM attempts), 0), coalesce((SELECT "
+               "max(key) FROM forgotten_attempts), 0))) ON CONFLICT DO NOTHING");
   insert.with(trial)
       .with(number)
       .text_or_null(attempt.sweep)
@@ -361,9 +363,14 @@ void Batch::record_runs_folder(const std::filesystem::path& runs) {
 
 Claim Batch::begin_attempt(const NewAttempt& attempt) {
   return write("begin an attempt", [&]() -> Claim {
-    Query trial(*connection_,
-                "SELECT key, cancelled, coalesce((SELECT max(number) FROM attempts WHERE trial = "
-                "trials.key), 0) FROM trials WHERE trial_id = ?1");
+    Query trial(
+        *connection_,
+        "SELECT key, cancelled, coalesce((SELECT max(number) FROM attempts WHERE trial = "
+        "trials.key), 0), EXISTS (SELECT 1 FROM attempts WHERE trial = trials.key AND "
+        "event_outcome = 'finished' AND number > retried_after), coalesce((SELECT changes FROM "
+        "trial_changes WHERE trial = trials.key), 0), max(retried_after, coalesce((SELECT "
+        "max(number) FROM forgotten_attempts WHERE trial = trials.key), 0)) FROM trials WHERE "
+        "trial_id = ?1");
     if (!trial.with(attempt.trial_id).step()) {
       throw std::invalid_argument(fmt::format("there is no trial {} in {}", attempt.trial_id,
                                               connection_->file().string()));
@@ -372,6 +379,8 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
     Taken taken;
     taken.cancelled = trial.integer(1) != 0;
     taken.latest = trial.integer(2);
+    taken.finished = trial.integer(3) != 0;
+    const bool changed = trial.integer(4) != attempt.planned_from;
     Query rival(*connection_,
                 "SELECT outcome = 'open', owner, host FROM attempts WHERE trial = ?1 ORDER BY "
                 "outcome = 'open' DESC, number DESC LIMIT 1");
@@ -380,8 +389,9 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
       taken.owner = rival.text(1);
       taken.host = rival.text(2);
     }
-    if (taken.cancelled || taken.open || taken.latest > attempt.after) return taken;
-    return insert_attempt(*connection_, key, attempt, std::max(taken.latest + 1, attempt.at_least));
+    if (taken.cancelled || taken.open || taken.finished || changed) return taken;
+    const std::int64_t given = std::max(taken.latest, trial.integer(5));
+    return insert_attempt(*connection_, key, attempt, std::max(given + 1, attempt.at_least));
   });
 }
 

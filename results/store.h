@@ -42,12 +42,13 @@ struct SweepRow {
   bool operator==(const SweepRow&) const = default;
 };
 
-/// Nothing was claimed: another orchestrator runs the trial, or ran it since the caller looked, or
-/// it was cancelled.
+/// Nothing was claimed: another orchestrator runs the trial, or something happened to it since the
+/// caller looked, or it was cancelled, or it has a result that nobody asked to be made again.
 struct Taken {
   std::int64_t latest = 0;  // the highest attempt number there is
   bool open = false;        // and it is not over
   bool cancelled = false;   // the user took the trial out
+  bool finished = false;    // after the last decision to retry it
   std::string owner;
   std::string host;
 };
@@ -131,6 +132,7 @@ class Reader {
   std::optional<TrialRow> trial(const std::string& trial_id) const;
   /// Trial ids that begin with `prefix`, at most `limit` (what a user typed).
   std::vector<std::string> trials_with_prefix(const std::string& prefix, int limit) const;
+  /// Of an attempt that was forgotten it is closed.
   Cursor cursor(const AttemptRef& attempt) const;
   /// Differs from an earlier value when another process has written since; costs microseconds.
   std::int64_t data_version() const;
@@ -192,8 +194,10 @@ class Batch {
   /// that both can be moved together.
   void record_runs_folder(const std::filesystem::path& runs);
 
-  /// Takes a trial to run it: makes the next attempt unless one is open or newer than `after`.
-  /// Throws std::invalid_argument for a trial that was not recorded.
+  /// Takes a trial to run it: makes the next attempt where nothing has happened to the trial since
+  /// `planned_from`, no attempt is open, and none that finished stands. Neither the number nor the
+  /// key of an attempt is ever given again. Throws std::invalid_argument for a trial that was not
+  /// recorded.
   Claim begin_attempt(const NewAttempt& attempt);
   /// An attempt known from its directory, whatever its number (rebuild); the same row if it exists.
   AttemptRef record_attempt(const NewAttempt& attempt, std::int64_t number);

@@ -87,9 +87,9 @@ class InjectedFaults(ScriptedWorld):
         self.assertRegex(done.err, f"{TRIAL}: the checkpoint ROOT/sweep.runs/{TRIAL}/1/checkpoint/"
                                    r"step-\d+.txt is there no more: planned again")
         self.assertEqual(self.query(METRICS), wanted)
-        # The claim was taken back: there is no third attempt.
+        # The claim was taken back: there is no second attempt, and its number is not given again.
         self.assertEqual([(row["number"], row["outcome"], row["parent"]) for row in self.resumed()],
-                         [(1, "stopped", None), (2, "finished", 1)])
+                         [(1, "stopped", None), (3, "finished", 1)])
         self.assertEqual([path for path in self.root.rglob("*") if ".new-" in path.name], [])
 
     def test_a_file_system_without_hard_links(self):

@@ -113,11 +113,10 @@ struct Fixture {
     }
     record_sweep(store, runs, sweep, trials, time += 1);
   }
-  AttemptRef begin(const std::string& id, std::int64_t after = 0,
-                   const std::optional<sweeps::Resume>& resume = {}) {
+  AttemptRef begin(const std::string& id, const std::optional<sweeps::Resume>& resume = {}) {
     results::NewAttempt wanted;
     wanted.trial_id = id;
-    wanted.after = after;
+    wanted.planned_from = store.read().trial_facts(std::vector{id}).at(0).changes;
     wanted.at_least = highest_attempt_directory(runs, id) + 1;
     wanted.resume = resume;
     wanted.sweep = "one";
@@ -181,7 +180,7 @@ void live(Fixture& f) {
                      sweeps::Checkpoint{1, "checkpoint/1"},
                      sweeps::Metric{2, "train", "cola", "loss", 1.2}});
   f.end(crashed, Outcome::crashed);
-  const AttemptRef resumed = f.begin("t2", 1, sweeps::Resume{1, 1, 2, "../1/checkpoint/1"});
+  const AttemptRef resumed = f.begin("t2", sweeps::Resume{1, 1, 2, "../1/checkpoint/1"});
   f.events(resumed, {kStarted, sweeps::Metric{2, "train", "cola", "loss", 1.3}, kFinished});
   const AttemptRef failed = f.begin("t3");
   f.events(failed, {kStarted, sweeps::Failed{"out of memory", "out_of_memory"}});
@@ -191,7 +190,7 @@ void live(Fixture& f) {
   const AttemptRef lost = f.begin("t4");
   f.events(lost, {kStarted});
   f.end(lost, Outcome::lost);
-  f.begin("t4", 1);
+  f.begin("t4");
   f.events(lost, {kFinished}, 1);  // late
   const AttemptRef liar = f.begin("t5");
   f.events(liar, {kStarted});

@@ -111,7 +111,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
     wanted.trial_id = "again";
     wanted.sweep = "s";
     wanted.owner = "test";
-    wanted.after = 1;
+    wanted.planned_from = store.read().trial_facts(std::vector<std::string>{"again"}).at(0).changes;
     wanted.time = 30;
     const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
     sweeps::Started started;

@@ -19,10 +19,10 @@ inline TrialRow trial_row(const std::string& id, std::uint64_t seed = 42) {
   return {id, sweeps::to_json(config).dump(), "sha256:b", 1000.0, 1024};
 }
 
-inline NewAttempt request(const std::string& trial_id, std::int64_t after = 0) {
+/// Of a trial to which nothing has happened yet.
+inline NewAttempt request(const std::string& trial_id) {
   NewAttempt attempt;
   attempt.trial_id = trial_id;
-  attempt.after = after;
   attempt.sweep = "s";
   attempt.owner = "me";
   attempt.host = "here";

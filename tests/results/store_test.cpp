@@ -1,9 +1,12 @@
 #include "results/store.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
+#include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
 
 namespace petlab::results {
@@ -29,7 +32,9 @@ struct Fixture {
       return result;
     }
   }
-  AttemptRef begin(const NewAttempt& wanted) {
+  /// Planned from what the database says now.
+  AttemptRef begin(NewAttempt wanted) {
+    wanted.planned_from = facts(wanted.trial_id).changes;
     return std::get<AttemptRef>(write([&](Batch& b) { return b.begin_attempt(wanted); }));
   }
   void finish(const AttemptRef& attempt) {
@@ -41,7 +46,7 @@ struct Fixture {
 };
 
 NewAttempt resumed(const std::string& id, std::int64_t parent, std::int64_t seq) {
-  NewAttempt attempt = request(id, parent);
+  NewAttempt attempt = request(id);
   attempt.resume = sweeps::Resume{parent, seq * 10, seq, "../x"};
   return attempt;
 }
@@ -85,7 +90,7 @@ TEST_CASE("of several finished attempts the lowest number counts, whenever it fi
     append_losses(b, first, 1, 100);
     b.record_ending(first, {Outcome::lost, "declared dead", {}, {}, "", 6});
   });
-  const AttemptRef second = f.begin(request("t1", 1));
+  const AttemptRef second = f.begin(request("t1"));
   f.write([&](Batch& b) { append_losses(b, second, 1, 200); });
   f.finish(second);
   CHECK(rows(f.file, "SELECT attempt, value FROM results") == Lines{"2|201.0"});
@@ -115,9 +120,11 @@ TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
   Store rival(f.file);
   const AttemptRef first = f.begin(request("t1"));
   CHECK(first.number == 1);
-  const auto claim = [&](std::int64_t after) {
+  const auto claim = [&](std::int64_t planned_from) {
+    NewAttempt wanted = request("t1");
+    wanted.planned_from = planned_from;
     Batch batch = rival.begin();
-    Claim result = batch.begin_attempt(request("t1", after));
+    Claim result = batch.begin_attempt(wanted);
     batch.commit();
     return result;
   };
@@ -130,10 +137,96 @@ TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
   taken = std::get<Taken>(claim(0));  // it had not seen attempt 1
   CHECK_FALSE(taken.open);
   CHECK(taken.latest == 1);
+  const std::int64_t ended = f.facts("t1").changes;
   f.write([](Batch& b) { b.set_cancelled("t1", true); });
-  CHECK(std::get<Taken>(claim(1)).cancelled);
+  CHECK(std::get<Taken>(claim(f.facts("t1").changes)).cancelled);
   f.write([](Batch& b) { b.set_cancelled("t1", false); });
-  CHECK(std::get<AttemptRef>(claim(1)).number == 2);
+  CHECK(std::holds_alternative<Taken>(claim(ended)));  // it had not seen the user's decisions
+  CHECK(std::get<AttemptRef>(claim(f.facts("t1").changes)).number == 2);
+}
+
+TEST_CASE("a claim that was planned before an attempt was forgotten is not given", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const AttemptRef half_made = f.begin(request("t1"));
+  // Two orchestrators see what a dead one left; one clears it up and runs the trial.
+  NewAttempt late = request("t1");
+  late.planned_from = f.facts("t1").changes;
+  f.write([&](Batch& b) { b.forget_attempt(half_made); });
+  const AttemptRef anew = f.begin(request("t1"));
+  CHECK(anew.number == half_made.number + 1);
+  CHECK(anew.key > half_made.key);
+  f.write([&](Batch& b) { b.record_ending(anew, {Outcome::crashed, "", 1, {}, "", 6}); });
+  const auto claim = [&] { return f.write([&](Batch& b) { return b.begin_attempt(late); }); };
+  CHECK_FALSE(std::get<Taken>(claim()).open);
+  late.planned_from = f.facts("t1").changes;
+  CHECK(std::holds_alternative<AttemptRef>(claim()));
+}
+
+TEST_CASE("a trial with a result is claimed only after the user asked for it", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  f.finish(f.begin(request("t1")));
+  NewAttempt again = request("t1");
+  const auto claim = [&] {
+    again.planned_from = f.facts("t1").changes;
+    return f.write([&](Batch& b) { return b.begin_attempt(again); });
+  };
+  CHECK(std::get<Taken>(claim()).finished);
+  f.write([](Batch& b) { b.allow_retry("t1", 1); });
+  const AttemptRef second = std::get<AttemptRef>(claim());
+  CHECK(second.number == 2);
+  f.finish(second);
+  CHECK(std::get<Taken>(claim()).finished);
+}
+
+TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) {
+    b.record_trial(trial_row("t1", 1));
+    b.record_trial(trial_row("t2", 2));
+  });
+  const AttemptRef forgotten = f.begin(request("t1"));
+  f.write([&](Batch& b) { b.forget_attempt(forgotten); });
+  CHECK(f.store.read().cursor(forgotten).closed);
+  const AttemptRef other = f.begin(request("t2"));
+  f.write([&](Batch& b) {
+    b.record_ending(forgotten, {Outcome::lost, "declared dead", {}, {}, "", 6});
+  });
+  CHECK(f.facts("t2").attempts.at(0).outcome == Outcome::open);
+  CHECK(f.store.read().cursor(other) == Cursor{});
+}
+
+TEST_CASE("a decision to retry counts no attempt that comes after it", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  // As in a database made anew, where the attempt that was decided on has left no directory.
+  f.write([](Batch& b) { b.allow_retry("t1", 2); });
+  CHECK(f.begin(request("t1")).number == 3);
+}
+
+TEST_CASE("a database of a petlab that did not count changes goes on", "[results]") {
+  Fixture f;
+  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
+  const AttemptRef first = f.begin(request("t1"));
+  f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
+  // What such a petlab did not make.
+  const auto done = testing::run_command(fmt::format(
+      "python3 -c \"import sqlite3; sqlite3.connect('{}').executescript('DROP TRIGGER "
+      "attempt_made; "
+      "DROP TRIGGER attempt_over; DROP TRIGGER attempt_forgotten; DROP TRIGGER trial_decided; "
+      "DROP TABLE trial_changes; DROP TABLE forgotten_attempts')\"",
+      f.file.string()));
+  REQUIRE(done.err.empty());
+  const std::vector<std::string> ids = {"t1"};
+  const TrialFacts read = Reader(f.file).trial_facts(ids).at(0);
+  CHECK(read.attempts.size() == 1);
+  CHECK(read.changes == 0);
+  f.store = Store(f.file);
+  CHECK(f.facts("t1").changes == 0);
+  const AttemptRef second = f.begin(request("t1"));
+  CHECK(second.number == 2);
+  CHECK(f.facts("t1").changes == 1);
 }
 
 TEST_CASE("an attempt's number is above every directory that exists", "[results]") {
@@ -144,7 +237,7 @@ TEST_CASE("an attempt's number is above every directory that exists", "[results]
   const AttemptRef attempt = f.begin(wanted);
   CHECK(attempt.number == 4);
   f.write([&](Batch& b) { b.forget_attempt(attempt); });
-  CHECK(f.begin(request("t1")).number == 1);
+  CHECK(f.begin(request("t1")).number == 5);  // a number is not given twice
 }
 
 TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
@@ -205,8 +298,8 @@ TEST_CASE("a renewed result takes the place of the old one when it is finished",
   Fixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const auto finish = [&](std::int64_t number, double value) {
-    const AttemptRef attempt = f.begin(request("t1", number - 1));
     f.write([&](Batch& b) {
+      const AttemptRef attempt = b.record_attempt(request("t1"), number);
       const MetricRow row{1, 1, b.series("test", "cola", "accuracy"), value};
       b.append_metrics(attempt, {&row, 1});
       b.record_finished(attempt, {}, 1);

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "results/store.h"
+#include "sweeps/catalog.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::testing {
+
+inline constexpr int kTrials = 2;
+
+/// What is done to the database in one transaction.
+struct Write {
+  enum class What { claim, forget, stopped, finished };
+  What what = What::claim;
+  int trial = 0;
+  std::int64_t number = 0;  // claim: at least
+  int owner = 0;
+  std::int64_t planned_from = 0;
+  auto operator<=>(const Write&) const = default;
+};
+
+/// What a real database says after a sequence of writes. Equal contents have equal numbers; 0 is
+/// that of the trials alone.
+class Databases {
+ public:
+  Databases() { find_or_add({}); }
+
+  const results::TrialFacts& facts(int state, int trial) const {
+    return states_[state].facts[trial];
+  }
+  std::size_t size() const { return states_.size(); }
+
+  struct Result {
+    int state = 0;
+    int number = 0;  // of the attempt that was claimed; 0: none was given
+  };
+  Result after(int state, const Write& write) {
+    const auto known = results_.find({state, write});
+    if (known != results_.end()) return known->second;
+    std::vector<Write> history = states_[state].history;
+    history.push_back(write);
+    const Result result = find_or_add(history);
+    results_.emplace(std::pair(state, write), result);
+    return result;
+  }
+
+ private:
+  struct State {
+    std::vector<Write> history;
+    std::array<results::TrialFacts, kTrials> facts;
+  };
+
+  static std::string id(int trial) { return fmt::format("t{}", trial); }
+
+  // From nothing, in a transaction that is then rolled back.
+  Result find_or_add(const std::vector<Write>& history) {
+    results::Batch batch = store_.begin();
+    for (int trial = 0; trial < kTrials; ++trial) {
+      batch.record_trial({id(trial), sweeps::to_json(config_).dump(), "", {}, {}});
+    }
+    Result result;
+    std::string forgotten;
+    for (const Write& write : history) {
+      result.number = 0;
+      if (write.what == Write::What::claim) {
+        results::NewAttempt wanted;
+        wanted.trial_id = id(write.trial);
+        wanted.planned_from = write.planned_from;
+        wanted.at_least = write.number;
+        wanted.sweep = "s";
+        wanted.owner = fmt::format("{}", write.owner);
+        const results::Claim claim = batch.begin_attempt(wanted);
+        if (const auto* attempt = std::get_if<results::AttemptRef>(&claim)) {
+          result.number = static_cast<int>(attempt->number);
+        }
+        continue;
+      }
+      const results::AttemptRef attempt =
+          store_.read().attempt_facts(id(write.trial), write.number)->attempt;
+      if (write.what == Write::What::forget) {
+        batch.forget_attempt(attempt);
+        forgotten += fmt::format(" {}/{}", write.trial, write.number);
+      } else if (write.what == Write::What::stopped) {
+        batch.record_ending(attempt, {results::Outcome::stopped, "", {}, {}, "", 1});
+      } else {
+        batch.record_finished(attempt, {}, 1);
+      }
+    }
+    State made{history, {}};
+    std::string content = forgotten;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      made.facts[trial] = store_.read().trial_facts(std::vector{id(trial)}).at(0);
+      content += fmt::format("; {}", made.facts[trial].changes);
+      for (const results::AttemptFacts& attempt : made.facts[trial].attempts) {
+        content += fmt::format(" {}/{}/{}/{}", attempt.attempt.key, attempt.attempt.number,
+                               attempt.begun.owner, static_cast<int>(attempt.outcome));
+      }
+    }
+    const auto [entry, fresh] = numbers_.try_emplace(content, static_cast<int>(states_.size()));
+    if (fresh) states_.push_back(std::move(made));
+    result.state = entry->second;
+    return result;
+  }
+
+  TempDir folder_;
+  results::Store store_{folder_.path() / "petlab.db", {.synced = false}};
+  sweeps::TrialConfig config_ = sweeps::default_config("adapter");
+  std::vector<State> states_;
+  std::map<std::string, int> numbers_;
+  std::map<std::pair<int, Write>, Result> results_;
+};
+
+}  // namespace petlab::testing

@@ -1,0 +1,469 @@
+// Every interleaving of two orchestrators over two trials, none left out: what each does to a claim
+// is a step of a small machine, a state is seen once, and what the database says is asked of a real
+// one. Directories, locks and workers are flags, so that no process and no file is needed.
+//
+// A step is what nobody else can come in between: a transaction, a look at a lock, one file call.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/plan.h"
+#include "tests/orchestrator/claim_databases.h"
+#include "tests/support/catch.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::AttemptFacts;
+using results::Outcome;
+using sweeps::TrialState;
+
+using testing::Databases;
+using testing::kTrials;
+using testing::Write;
+
+// The one that was dead before, two that start at once, and one that starts after a death.
+constexpr int kOwners = 4;
+constexpr int kFormer = 0;
+constexpr int kNumbers = 8;  // of attempts of a trial, more than ever come
+
+// --- One state of the world. Bytes only, so that equal states are equal memory.
+
+enum Life : std::int8_t { unborn, alive, dead, gone };
+enum Doing : std::int8_t { recovering, judging, looping };
+enum Standing : std::int8_t { unplanned, waiting, elsewhere, claimed, prepared, launched, settled };
+
+/// What is on the disk and in the process table of an attempt.
+struct Files {
+  std::int8_t owner;
+  std::int8_t made;
+  std::int8_t worker;    // one lives
+  std::int8_t finished;  // its events say so
+};
+
+struct Orchestrator {
+  std::int16_t snapshot;  // the database's state that it has read and not judged yet
+  std::int8_t life;
+  std::int8_t doing;
+  std::int8_t next;  // of the owners, to be looked at by its recovery
+  std::int8_t held;  // the dead owner whose lock it has, plus 1
+  std::int8_t started;
+  std::int8_t cleared;  // the files of a dead one are removed
+  std::array<std::int8_t, kTrials> standing;
+  std::array<std::int8_t, kTrials> number;
+  std::array<std::int8_t, kTrials> planned_from;
+};
+
+struct World {
+  std::int16_t database;
+  std::int8_t deaths_left;
+  std::int8_t returns_left;
+  std::array<Orchestrator, kOwners> owners;
+  std::array<std::array<Files, kNumbers>, kTrials> files;
+};
+static_assert(std::has_unique_object_representations_v<World>);
+
+bool operator==(const World& a, const World& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+struct Hash {
+  std::size_t operator()(const World& world) const {
+    return std::hash<std::string_view>()({reinterpret_cast<const char*>(&world), sizeof world});
+  }
+};
+
+/// What the former orchestrator had of a trial when it died.
+enum class Left { nothing, claim, directory, begun, finished };
+
+class Explorer {
+ public:
+  // Empty: no interleaving did what must not be. Else what, and the steps that led there.
+  // `deaths` of the two, and claims that are taken back: so many of each, at any moment.
+  std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns) {
+    World world;
+    std::memset(&world, 0, sizeof world);
+    world.deaths_left = static_cast<std::int8_t>(deaths);
+    world.returns_left = static_cast<std::int8_t>(returns);
+    world.owners[kFormer].life = dead;
+    world.owners[1].life = world.owners[2].life = alive;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      if (left[trial] == Left::nothing) continue;
+      const Databases::Result claim =
+          databases_.after(world.database, {Write::What::claim, trial, 1, kFormer, 0});
+      world.database = static_cast<std::int16_t>(claim.state);
+      Files& files = world.files[trial][claim.number];
+      files.owner = kFormer;
+      files.made = left[trial] != Left::claim;
+      files.worker = left[trial] == Left::begun;
+      files.finished = left[trial] == Left::finished;
+    }
+    states_.clear();
+    numbers_.clear();
+    steps_.clear();
+    add(world, 0);
+    std::vector<std::size_t> ends;
+    std::string problem;
+    for (std::size_t at = 0; at < states_.size() && problem.empty(); ++at) {
+      const World now = *states_[at].world;
+      bool any = false;
+      expand(now, [&](const auto&, const World& next) {
+        any = true;
+        steps_.emplace_back(add(next, at), at);
+      });
+      problem = any ? what_is_wrong(now) : what_is_wrong_at_the_end(now);
+      if (!problem.empty()) problem += ":" + trace(at);
+      if (!any) ends.push_back(at);
+    }
+    all_states_ += states_.size();
+    return problem.empty() ? endless(ends) : problem;
+  }
+
+  std::size_t states() const { return all_states_; }
+  std::size_t databases() const { return databases_.size(); }
+
+ private:
+  struct Seen {
+    const World* world;
+    std::size_t from;  // the state from which it was reached first
+  };
+
+  std::size_t add(const World& world, std::size_t from) {
+    const auto [entry, fresh] = numbers_.try_emplace(world, states_.size());
+    if (fresh) states_.push_back({&entry->first, from});
+    return entry->second;
+  }
+
+  // The shortest way there.
+  std::string trace(std::size_t to) {
+    if (to == 0) return {};
+    const std::size_t from = states_[to].from;
+    const World before = *states_[from].world;
+    std::string step;
+    expand(before, [&](const auto& what, const World& next) {
+      if (step.empty() && add(next, from) == to) step = "\n  " + what();
+    });
+    return trace(from) + step;
+  }
+
+  // From every state one must be reached where nothing is left to do.
+  std::string endless(std::vector<std::size_t> reached) {
+    std::sort(steps_.begin(), steps_.end());
+    std::vector<bool> ends(states_.size());
+    for (const std::size_t at : reached) ends[at] = true;
+    while (!reached.empty()) {
+      const std::size_t at = reached.back();
+      reached.pop_back();
+      for (auto step =
+               std::lower_bound(steps_.begin(), steps_.end(), std::pair(at, std::size_t{0}));
+           step != steps_.end() && step->first == at; ++step) {
+        if (!ends[step->second]) reached.push_back(step->second);
+        ends[step->second] = true;
+      }
+    }
+    const auto found = std::find(ends.begin(), ends.end(), false);
+    if (found == ends.end()) return {};
+    return "this never comes to an end:" + trace(static_cast<std::size_t>(found - ends.begin()));
+  }
+
+  template <typename Step>
+  void expand(const World& world, const Step& step) {
+    for (int owner = 1; owner < kOwners; ++owner) steps_of(world, owner, step);
+    for (int trial = 0; trial < kTrials; ++trial) {
+      for (int number = 1; number < kNumbers; ++number) {
+        if (!world.files[trial][number].worker) continue;
+        World next = world;
+        next.files[trial][number].worker = 0;
+        next.files[trial][number].finished = 1;
+        step([&] { return fmt::format("the worker of {}/{} finishes", trial, number); }, next);
+        // Its guardian ends it.
+        if (world.owners[world.files[trial][number].owner].life != dead) continue;
+        next.files[trial][number].finished = 0;
+        step([&] { return fmt::format("the worker of {}/{} dies", trial, number); }, next);
+      }
+    }
+  }
+
+  template <typename Step>
+  void steps_of(const World& world, int self, const Step& step) {
+    const Orchestrator& me = world.owners[self];
+    if (me.life == unborn) {
+      // Two at once, at most.
+      if (world.owners[1].life != dead && world.owners[2].life != dead) return;
+      World next = world;
+      next.owners[self].life = alive;
+      step([&] { return fmt::format("{} starts", self); }, next);
+      return;
+    }
+    if (me.life != alive) return;
+    if (world.deaths_left > 0) {
+      World next = world;
+      --next.deaths_left;
+      kill(next, self);
+      step([&] { return fmt::format("{} dies", self); }, next);
+    }
+    if (me.doing == recovering) {
+      recover(world, self, step);
+    } else if (me.doing == judging) {
+      World next = world;
+      judge(next, self);
+      step([&] { return fmt::format("{} plans", self); }, next);
+    } else {
+      for (int trial = 0; trial < kTrials; ++trial) work(world, self, trial, step);
+      look_or_end(world, self, step);
+    }
+  }
+
+  static void kill(World& world, int owner) {
+    std::memset(&world.owners[owner], 0, sizeof world.owners[owner]);
+    world.owners[owner].life = dead;
+  }
+
+  static int owner_of(const AttemptFacts& attempt) { return attempt.begun.owner.at(0) - '0'; }
+
+  static bool is_held(const World& world, int owner) {
+    if (world.owners[owner].life == alive) return true;
+    return std::any_of(world.owners.begin(), world.owners.end(),
+                       [&](const Orchestrator& other) { return other.held == owner + 1; });
+  }
+
+  // An open attempt of the owner: trial and number, which is 0 where there is none.
+  std::pair<int, int> open_of(const World& world, int owner) const {
+    for (int trial = 0; trial < kTrials; ++trial) {
+      for (const AttemptFacts& attempt : databases_.facts(world.database, trial).attempts) {
+        if (attempt.outcome == Outcome::open && owner_of(attempt) == owner) {
+          return {trial, static_cast<int>(attempt.attempt.number)};
+        }
+      }
+    }
+    return {0, 0};
+  }
+
+  // orchestrator/recovery.cpp, one dead owner after another.
+  template <typename Step>
+  void recover(const World& world, int self, const Step& step) {
+    World next = world;
+    Orchestrator& me = next.owners[self];
+    if (me.held == 0) {
+      while (me.next < kOwners &&
+             (me.next == self || world.owners[me.next].life != dead ||
+              (world.owners[me.next].cleared && open_of(world, me.next).second == 0))) {
+        ++me.next;
+      }
+      if (me.next == kOwners) {
+        me.next = 0;
+        me.snapshot = world.database;
+        me.doing = judging;
+        step([&] { return fmt::format("{} reads the database", self); }, next);
+      } else if (is_held(world, me.next)) {
+        const int owner = me.next++;
+        step([&] { return fmt::format("{} leaves {} to another", self, owner); }, next);
+      } else {
+        me.held = static_cast<std::int8_t>(me.next + 1);
+        for (auto& files : next.files) {
+          for (Files& attempt : files) {
+            if (attempt.owner == me.next) attempt.worker = 0;
+          }
+        }
+        step(
+            [&] {
+              return fmt::format("{} takes the lock of {}, whose workers end", self, me.next);
+            },
+            next);
+      }
+      return;
+    }
+    const int owner = me.held - 1;
+    const auto [trial, number] = open_of(world, owner);
+    if (number == 0) {
+      me.held = 0;
+      ++me.next;
+      next.owners[owner].cleared = 1;
+      step([&] { return fmt::format("{} removes the lock of {}", self, owner); }, next);
+      return;
+    }
+    const Files& files = world.files[trial][number];
+    const Write::What what = !files.made      ? Write::What::forget
+                             : files.finished ? Write::What::finished
+                                              : Write::What::stopped;
+    write(next, {what, trial, number, 0, 0});
+    step(
+        [&] {
+          return fmt::format("{} {} {}/{}", self,
+                             what == Write::What::forget     ? "forgets"
+                             : what == Write::What::finished ? "reads the end of"
+                                                             : "records the end of",
+                             trial, number);
+        },
+        next);
+  }
+
+  Databases::Result write(World& world, const Write& write) {
+    const Databases::Result result = databases_.after(world.database, write);
+    world.database = static_cast<std::int16_t>(result.state);
+    return result;
+  }
+
+  void plan(World& world, int self, int trial, int database) {
+    Orchestrator& me = world.owners[self];
+    PlanContext context;
+    context.sweep = "s";
+    context.liveness = [&](const AttemptFacts& attempt) {
+      const int owner = owner_of(attempt);
+      const bool works = world.files[trial][attempt.attempt.number].worker != 0;
+      return is_held(world, owner) || works ? Liveness::alive : Liveness::dead;
+    };
+    const TrialPlan plan = plan_trial({}, databases_.facts(database, trial), context);
+    me.standing[trial] = is_work(plan.state)                 ? waiting
+                         : plan.state == TrialState::running ? elsewhere
+                                                             : settled;
+    me.number[trial] = 0;
+    me.planned_from[trial] =
+        me.standing[trial] == waiting ? static_cast<std::int8_t>(plan.planned_from) : 0;
+  }
+
+  // At the start all, later those that others had.
+  void judge(World& world, int self) {
+    Orchestrator& me = world.owners[self];
+    for (int trial = 0; trial < kTrials; ++trial) {
+      if (!me.started || me.standing[trial] == elsewhere) plan(world, self, trial, me.snapshot);
+    }
+    me.started = 1;
+    me.snapshot = 0;
+    me.doing = looping;
+  }
+
+  template <typename Step>
+  void work(const World& world, int self, int trial, const Step& step) {
+    World next = world;
+    Orchestrator& me = next.owners[self];
+    const int number = me.number[trial];
+    switch (static_cast<Standing>(me.standing[trial])) {
+      case waiting: {
+        int highest = 0;
+        for (int made = 1; made < kNumbers; ++made) {
+          if (world.files[trial][made].made) highest = made;
+        }
+        const int given =
+            write(next, {Write::What::claim, trial, highest + 1, self, me.planned_from[trial]})
+                .number;
+        me.planned_from[trial] = 0;
+        me.standing[trial] = given > 0 ? claimed : elsewhere;
+        me.number[trial] = static_cast<std::int8_t>(given);
+        if (given > 0) next.files[trial][given] = {static_cast<std::int8_t>(self), 0, 0, 0};
+        step(
+            [&] {
+              return given > 0 ? fmt::format("{} claims {}/{}", self, trial, given)
+                               : fmt::format("{} is refused {}", self, trial);
+            },
+            next);
+        return;
+      }
+      case claimed:
+        next.files[trial][number].made = 1;
+        me.standing[trial] = prepared;
+        step([&] { return fmt::format("{} makes the directory {}/{}", self, trial, number); },
+             next);
+        if (world.returns_left > 0) {  // its checkpoint is gone: planned again
+          next = world;
+          --next.returns_left;
+          write(next, {Write::What::forget, trial, number, 0, 0});
+          plan(next, self, trial, next.database);
+          step([&] { return fmt::format("{} takes {}/{} back", self, trial, number); }, next);
+        }
+        return;
+      case prepared:
+        next.files[trial][number].worker = 1;
+        me.standing[trial] = launched;
+        step([&] { return fmt::format("{} launches {}/{}", self, trial, number); }, next);
+        return;
+      case launched:
+        if (!world.files[trial][number].finished) return;
+        write(next, {Write::What::finished, trial, number, 0, 0});
+        me.standing[trial] = settled;
+        me.number[trial] = 0;
+        step([&] { return fmt::format("{} reads that {}/{} finished", self, trial, number); },
+             next);
+        return;
+      case unplanned:
+      case elsewhere:
+      case settled:
+        return;
+    }
+  }
+
+  template <typename Step>
+  void look_or_end(const World& world, int self, const Step& step) {
+    const Orchestrator& me = world.owners[self];
+    World next = world;
+    if (std::count(me.standing.begin(), me.standing.end(), settled) == kTrials) {
+      std::memset(&next.owners[self], 0, sizeof next.owners[self]);
+      next.owners[self].life = gone;
+      step([&] { return fmt::format("{} ends", self); }, next);
+    } else if (std::count(me.standing.begin(), me.standing.end(), elsewhere) > 0) {
+      next.owners[self].doing = recovering;
+      step([&] { return fmt::format("{} looks at what others do", self); }, next);
+    }
+  }
+
+  static std::string what_is_wrong(const World& world) {
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const auto& files = world.files[trial];
+      const auto trained = std::count_if(files.begin(), files.end(), [](const Files& attempt) {
+        return attempt.worker || attempt.finished;
+      });
+      if (trained > 1) return fmt::format("trial {} is trained more often than once", trial);
+    }
+    return {};
+  }
+
+  std::string what_is_wrong_at_the_end(const World& world) const {
+    for (int owner = 1; owner < kOwners; ++owner) {
+      if (world.owners[owner].life == alive) return fmt::format("{} waits for ever", owner);
+    }
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const auto& attempts = databases_.facts(world.database, trial).attempts;
+      const auto finished = std::count_if(
+          attempts.begin(), attempts.end(),
+          [](const AttemptFacts& attempt) { return attempt.outcome == Outcome::finished; });
+      if (finished != 1) return fmt::format("trial {} finished {} times", trial, finished);
+    }
+    return what_is_wrong(world);
+  }
+
+  Databases databases_;
+  std::vector<Seen> states_;
+  std::unordered_map<World, std::size_t, Hash> numbers_;
+  std::vector<std::pair<std::size_t, std::size_t>> steps_;  // to, from
+  std::size_t all_states_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves it out",
+          "[orchestrator]") {
+  Explorer explorer;
+  constexpr std::array kAll = {Left::nothing, Left::claim, Left::directory, Left::begun,
+                               Left::finished};
+  // The two trials are alike, so their order does not matter.
+  for (const Left one : kAll) {
+    for (const Left other : {Left::nothing, Left::claim}) {
+      for (const int deaths : {0, 1}) {
+        INFO(fmt::format("left: {} and {}", static_cast<int>(one), static_cast<int>(other)));
+        CHECK(explorer.explore({one, other}, deaths, 1 - deaths) == "");
+      }
+    }
+  }
+  // A model that can do nothing would find nothing.
+  CHECK(explorer.states() > 5'000'000);
+  CHECK(explorer.databases() > 6000);
+}
+
+}  // namespace petlab::orchestrator
