@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "orchestrator/attempt_log.h"
+#include "orchestrator/fault_point.h"
 #include "orchestrator/recovery.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/wall_clock.h"
@@ -148,6 +149,7 @@ void Run::Impl::start() {
   }
   decisions_version_ = store_.read().data_version();
   plan_all();
+  fault_point("planned");
   if (launcher_.queues()) {
     launcher_.on_launch([this](const std::string& slot) { launches_.insert(slot); });
     adopt_orphans();
@@ -179,6 +181,7 @@ void Run::Impl::plan_all() {
   std::vector<std::size_t> all(trials_.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<results::TrialFacts> facts = facts_of(all);
+  fault_point("facts_read");
   const PlanContext how = context();
   bool again = false;
   for (std::size_t trial = 0; trial < all.size(); ++trial) {
@@ -288,6 +291,7 @@ void Run::Impl::look_elsewhere() {
     bool any_in_queue = false;
     const std::vector<std::size_t> trials(elsewhere_.begin(), elsewhere_.end());
     const std::vector<results::TrialFacts> facts = facts_of(trials);
+    fault_point("facts_read");
     const PlanContext how = context();
     for (std::size_t at = 0; at < trials.size(); ++at) {
       TrialPlan plan = plan_trial(trials_[trials[at]].what->config, facts[at], how);

@@ -2,13 +2,15 @@
 //
 // A sweep is run once undisturbed. Then it is run while orchestrator, guardians and workers are
 // killed with SIGKILL, alone or together, and started again, until it is complete; and so on with a
-// fresh database until enough kills are done. At times two orchestrators run at once. A kill comes
+// fresh database until enough kills are done. A kill comes
 //   - from outside, at a random moment;
 //   - at a fault point (PETLAB_FAULT_POINT);
 //   - at a call that changes something: each write, sync, rename, mkdir, unlink, lock, fork and
-//   kill
-//     of the orchestrator, SQLite's included, also after half of a write (tests/support/
+//     kill of the orchestrator, SQLite's included, also after half of a write (tests/support/
 //     fault_shim.cpp). Which kinds of calls there are is learned from what the runs do.
+// At times two to four orchestrators start at once, mostly where one was killed before that left
+// claims behind; of these some stand still (SIGSTOP) at a fault point, or at a random moment, while
+// the others go on.
 // Each time the recorded results must equal the undisturbed ones to the last digit, every trial
 // must have finished exactly once, a database made anew from the runs folder must say the same, and
 // no process and no half-made file may be left. From 1,000 kills on, each fault point and each kind
@@ -81,9 +83,13 @@ struct Tally {
   std::map<std::string, std::int64_t> phases;  // by what an attempt was at, at the moment of a kill
   std::map<std::string, std::int64_t> points;  // by fault point
   std::map<std::string, std::int64_t> calls;   // by kind of call
+  std::map<std::string, std::int64_t> pauses;  // by fault point
   std::int64_t kills = 0;
   std::int64_t rounds = 0;
   std::int64_t starts = 0;
+  std::int64_t at_once = 0;    // of these, with others
+  std::int64_t groups = 0;     // that started at once
+  std::int64_t half_made = 0;  // of these, after one that was to leave claims half made
   std::vector<std::string> problems;
 };
 
@@ -92,7 +98,8 @@ struct Run {
   pid_t pid = 0;
   bool armed = false;  // it will kill itself, perhaps
   fs::path trace;
-  std::optional<int> status;  // of waitpid, when it has ended
+  std::optional<int> status;                      // of waitpid, when it has ended
+  std::optional<Clock::time_point> paused_until;  // it stands still
 };
 
 class Campaign {
@@ -186,15 +193,18 @@ grid:
     return pid;
   }
 
-  Run start_disturbed(const fs::path& database, const fs::path& runs, bool disturb) {
+  // `first`: it is to leave a claim half made.
+  Run start_disturbed(const fs::path& database, const fs::path& runs, bool disturb, bool first) {
     Run run;
     run.trace = folder_ / fmt::format("trace-{}", tally_.starts);
     const std::string program = fs::path(options_.petlab).filename().string();
     std::string faults = fmt::format("trace program={} file={}", program, run.trace.string());
     std::string point;
     const std::string rare = std::exchange(next_call_, "");
-    const std::size_t choice = !disturb ? 0 : rare.empty() ? below(10) : 4;
-    if (choice >= 7) {
+    const std::size_t choice = !disturb ? 0 : first ? 10 : rare.empty() ? below(10) : 4;
+    if (choice == 10) {
+      point = fmt::format("{}:{}", below(2) == 0 ? "claimed" : "directory_made", 1 + below(6));
+    } else if (choice >= 7) {
       const std::string name = one_of_the_least(tally_.points);
       point = fmt::format("{}:{}", name, 1 + below(name.starts_with("recover") ? 2 : 12));
     } else if (choice >= 4 && !calls_.empty()) {
@@ -207,6 +217,38 @@ grid:
     run.armed = choice >= 4;
     run.pid = start(database, runs, point, faults);
     return run;
+  }
+
+  // One of several that start in the same moment: it may stand still where another comes between.
+  Run start_beside_others(const fs::path& database, const fs::path& runs) {
+    static constexpr std::string_view kWhere[] = {
+        "facts_read",    "planned",        "claimed",      "directory_made",
+        "recover_swept", "recover_forget", "recover_done", "committed"};
+    Run run;
+    std::string point;
+    if (below(3) != 0) point = fmt::format("{}:1:stop", kWhere[below(std::size(kWhere))]);
+    run.pid = start(database, runs, point, "");
+    return run;
+  }
+
+  // How many start at once, and which.
+  std::vector<Run> start_some(const fs::path& database, const fs::path& runs, bool disturb) {
+    std::vector<Run> all;
+    const bool over_half_made = std::exchange(half_made_, false);
+    if (!disturb || below(3) == 0 || (!over_half_made && below(2) == 0)) {
+      half_made_ = disturb && below(2) == 0;
+      all.push_back(start_disturbed(database, runs, disturb, half_made_));
+      return all;
+    }
+    const std::size_t count = 2 + below(3);
+    ++tally_.groups;
+    tally_.half_made += over_half_made;
+    tally_.at_once += static_cast<std::int64_t>(count);
+    while (all.size() < count) {
+      all.push_back(below(2) == 0 ? start_disturbed(database, runs, true, false)
+                                  : start_beside_others(database, runs));
+    }
+    return all;
   }
 
   // A key with few hits, mostly; what is rare would else hardly be hit.
@@ -225,13 +267,30 @@ grid:
   bool reap(std::vector<Run>& runs) {
     for (;;) {
       int status = 0;
-      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
       if (pid <= 0) break;
       for (Run& run : runs) {
-        if (run.pid == pid) run.status = status;
+        if (run.pid != pid) continue;
+        if (WIFSTOPPED(status)) {
+          pause(run);
+        } else {
+          run.status = status;
+        }
       }
     }
+    for (Run& run : runs) {
+      if (!run.paused_until || (!run.status && Clock::now() < *run.paused_until)) continue;
+      run.paused_until.reset();
+      if (!run.status) ::kill(run.pid, SIGCONT);
+    }
     return std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.status; });
+  }
+
+  // It stands still already.
+  void pause(Run& run) {
+    const double seconds = 0.4 * static_cast<double>(below(1000)) / 1000;
+    run.paused_until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(seconds));
   }
 
   void undisturbed() {
@@ -261,23 +320,26 @@ grid:
     const fs::path database = folder_ / "disturbed.db";
     const fs::path runs = folder_ / "disturbed.runs";
     fs::remove_all(runs);
+    fs::remove_all(folder_ / "slots");  // new lock files are looked behind: calls of their own
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(database.string() + end);
     const auto deadline =
         Clock::now() + std::chrono::duration<double>(60 + 40 * undisturbed_seconds_);
     for (bool complete = false; !complete && tally_.problems.empty();) {
       // The last start of a round is not disturbed once there were kills enough.
       const bool disturb = !enough();
-      std::vector<Run> runs_at_once;
-      for (std::size_t count = disturb && below(4) == 0 ? 2 : 1; count > 0; --count) {
-        runs_at_once.push_back(start_disturbed(database, runs, disturb));
-      }
+      std::vector<Run> runs_at_once = start_some(database, runs, disturb);
       while (!wait_a_moment(runs_at_once)) {
         if (Clock::now() > deadline) {
           tally_.problems.push_back("a round does not end");
           for (const Run& run : runs_at_once) ::kill(run.pid, SIGKILL);
           return;
         }
-        if (!enough()) kill_some(runs_at_once, database, runs);
+        if (enough()) continue;
+        if (runs_at_once.size() > 1 && below(2) == 0) {
+          pause_one(runs_at_once);
+        } else {
+          kill_some(runs_at_once, database, runs);
+        }
       }
       note_own_kills();
       for (const Run& run : runs_at_once) {
@@ -319,6 +381,15 @@ grid:
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return true;
+  }
+
+  // One orchestrator stands still for a moment, and its workers and the others go on.
+  void pause_one(std::vector<Run>& all) {
+    Run& chosen = all[below(all.size())];
+    if (chosen.status || chosen.paused_until) return;
+    ::kill(chosen.pid, SIGSTOP);
+    pause(chosen);
+    ++tally_.pauses["at a random moment"];
   }
 
   void kill_some(const std::vector<Run>& all, const fs::path& database, const fs::path& runs) {
@@ -438,6 +509,11 @@ grid:
     for (std::string line; std::getline(lines, line);) {
       const std::string point = "fault point ";
       const std::string call = "killed at ";
+      const std::string stopped = "stopped at fault point ";
+      if (line.starts_with(stopped)) {
+        ++tally_.pauses["at " + line.substr(stopped.size())];
+        continue;
+      }
       if (line.starts_with(point)) {
         ++tally_.points[line.substr(point.size())];
         ++tally_.targets["orchestrator at a fault point"];
@@ -555,9 +631,14 @@ grid:
     };
     std::cout << fmt::format("{} kills in {} rounds, {} starts, seed {}\n", tally_.kills,
                              tally_.rounds, tally_.starts, options_.seed);
+    std::cout << fmt::format(
+        "{} of the starts at once with others, in {} groups, {} of these after a start that was to "
+        "leave claims half made\n",
+        tally_.at_once, tally_.groups, tally_.half_made);
     print("killed:", tally_.targets);
     print("what attempts were at when something was killed:", tally_.phases);
     print("fault points:", tally_.points);
+    print("stood still:", tally_.pauses);
     print("calls:", tally_.calls);
     for (const std::string& problem : tally_.problems) std::cout << "PROBLEM: " << problem << "\n";
     if (tally_.problems.empty()) {
@@ -583,6 +664,7 @@ grid:
   std::map<pid_t, Clock::time_point> zombies_;
   std::map<std::string, Call> calls_;  // by name and path
   std::string next_call_;              // to be killed at
+  bool half_made_ = false;             // the last start was to leave claims half made
   std::string log_;
   std::size_t log_checked_ = 0;
 };
