@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <utility>
 
 #include "cli/sweep_arguments.h"
 #include "orchestrator/input_check.h"
@@ -30,25 +31,34 @@ std::string joined(const std::vector<std::string>& words) {
 
 // What tells a trial from the others of its variants: "cola, seed 42".
 std::vector<std::string> points(const sweeps::Sweep& sweep) {
-  std::vector<nlohmann::json> flat;
+  // Twice through the trials: the fields of a million of them at once would be many gigabytes.
   std::map<std::string, std::map<std::string, nlohmann::json>> first;  // by variant, by field
   std::set<std::string> varying;
   for (const sweeps::SweepTrial& trial : sweep.trials) {
-    const nlohmann::json& fields =
-        flat.emplace_back(nlohmann::json(sweeps::to_json(trial.config)).flatten());
+    const nlohmann::json fields = nlohmann::json(sweeps::to_json(trial.config)).flatten();
     auto& known = first[joined(trial.variants)];
     for (const auto& [field, value] : fields.items()) {
       if (known.try_emplace(field, value).first->second != value) varying.insert(field);
     }
   }
+  std::vector<std::pair<std::string, nlohmann::ordered_json::json_pointer>> shown;
+  for (const std::string& field : varying) {
+    if (field.starts_with("/task")) continue;
+    shown.emplace_back(field.substr(field.rfind('/') + 1),
+                       nlohmann::ordered_json::json_pointer(field));
+  }
   std::vector<std::string> texts;
-  for (std::size_t at = 0; at < flat.size(); ++at) {
-    std::string text = joined(sweep.trials[at].config.tasks);
-    for (const std::string& field : varying) {
-      if (field.starts_with("/task") || !flat[at].contains(field)) continue;
-      const nlohmann::json& value = flat[at].at(field);
-      text += fmt::format(", {} {}", field.substr(field.rfind('/') + 1),
-                          value.is_string() ? value.get<std::string>() : value.dump());
+  texts.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    const nlohmann::ordered_json fields = sweeps::to_json(trial.config);
+    std::string text = joined(trial.config.tasks);
+    for (const auto& [name, place] : shown) {
+      if (!fields.contains(place)) continue;
+      const nlohmann::ordered_json& value = fields.at(place);
+      // A group of the user's, where another trial has a single value.
+      if (value.is_structured()) continue;
+      text +=
+          fmt::format(", {} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
     }
     texts.push_back(std::move(text));
   }
@@ -63,15 +73,24 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
                                      {"runs", arguments.runs_path().string()},
                                      {"notes", sweep.notes},
                                      {"trials", nlohmann::ordered_json::array()}};
+  // One trial after the other: a document of a million would be many gigabytes.
+  std::string text = document.dump(1);
+  const std::size_t end = text.rfind(']');
+  out << std::string_view(text).substr(0, end);
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
-    document["trials"].push_back({{"id", trial.id.value},
-                                  {"variant", joined(trial.variants)},
-                                  {"config", sweeps::to_json(trial.config)},
-                                  {"state", std::string(to_string(plans[at].state))},
-                                  {"why", plans[at].why}});
+    const nlohmann::ordered_json shown = {{"id", trial.id.value},
+                                          {"variant", joined(trial.variants)},
+                                          {"config", sweeps::to_json(trial.config)},
+                                          {"state", std::string(to_string(plans[at].state))},
+                                          {"why", plans[at].why}};
+    out << (at == 0 ? "\n  " : ",\n  ");
+    for (const char c : shown.dump(1)) {
+      out << c;
+      if (c == '\n') out << "  ";
+    }
   }
-  out << document.dump(1) << "\n";
+  out << (plans.empty() ? "" : "\n ") << std::string_view(text).substr(end) << "\n";
 }
 
 void print_text(std::ostream& out, const sweeps::Sweep& sweep,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "orchestrator/recovery.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/wall_clock.h"
+#include "sweeps/identity.h"
 
 namespace petlab::orchestrator {
 
@@ -25,6 +27,9 @@ constexpr auto kTick = std::chrono::seconds(1);
 // free tells nobody.
 constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
 constexpr auto kPlanElsewhere = std::chrono::seconds(10);
+
+// Trials whose facts are in memory at once.
+constexpr std::size_t kPlannedAtOnce = 4096;
 
 // A user who sees nothing running is told why.
 constexpr auto kTellAfter = std::chrono::seconds(10);
@@ -178,87 +183,103 @@ std::vector<results::TrialFacts> Run::Impl::facts_of(const std::vector<std::size
 }
 
 void Run::Impl::plan_all() {
-  std::vector<std::size_t> all(trials_.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::vector<results::TrialFacts> facts = facts_of(all);
-  fault_point("facts_read");
+  number_shapes();
   const PlanContext how = context();
-  bool again = false;
-  for (std::size_t trial = 0; trial < all.size(); ++trial) {
-    const results::TrialFacts& known = facts[trial];
-    const TrialPlan plan = plan_trial(trials_[trial].what->config, known, how);
+  std::vector<TrialPlan> plans;
+  plans.reserve(trials_.size());
+  std::vector<std::pair<double, int>> seconds(shape_memory_mib_.size());  // by shape: sum, count
+  // Facts are many times larger than what is kept of them.
+  for (std::size_t begin = 0; begin < trials_.size(); begin += kPlannedAtOnce) {
+    std::vector<std::size_t> part(std::min(kPlannedAtOnce, trials_.size() - begin));
+    std::iota(part.begin(), part.end(), begin);
+    std::vector<results::TrialFacts> facts = facts_of(part);
+    fault_point("facts_read");
+    if (bring_up_to_date(part, facts, how)) facts = facts_of(part);
+    for (const std::size_t trial : part) {
+      const results::TrialFacts& known = facts[trial - begin];
+      note_facts(trial, known, seconds[shapes_[trial]]);
+      trials_[trial].cancelled = known.cancelled;
+      if (known.cancelled) cancelled_.insert(trial);
+      trials_[trial].retried_after = known.retried_after;
+      plans.push_back(plan_trial(trials_[trial].what->config, known, how));
+    }
+  }
+  std::vector<Task> tasks(trials_.size());
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    tasks[trial].group = trials_[trial].what->config.backbone;
+    tasks[trial].priority = trials_[trial].what->priority;
+    const auto& [sum, count] = seconds[shapes_[trial]];
+    if (count > 0) tasks[trial].expected_seconds = sum / count;
+  }
+  schedule_ = Schedule(std::move(tasks));
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    settle_plan(trial, std::move(plans[trial]));
+  }
+}
+
+// What the user asked to be tried again, and results that came after their attempts were given up:
+// they count. True where the facts have changed.
+bool Run::Impl::bring_up_to_date(const std::vector<std::size_t>& trials,
+                                 const std::vector<results::TrialFacts>& facts,
+                                 const PlanContext& how) {
+  bool changed = false;
+  for (std::size_t at = 0; at < trials.size(); ++at) {
+    const results::TrialFacts& known = facts[at];
+    const TrialPlan plan = plan_trial(trials_[trials[at]].what->config, known, how);
     const bool rerun = (plan.state == TrialState::stale && options_.rerun_stale) ||
                        (plan.state == TrialState::failed && options_.rerun_failed);
     if (rerun) {
       decide(store_, options_.runs, known.trial_id,
              {Decision::What::retry, plan.latest, wall_clock_seconds()});
-      again = true;
+      changed = true;
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
-      // A result that came after the attempt was given up counts.
       for (const results::AttemptFacts& attempt : known.attempts) {
         const sweeps::TrialDirectory directory(options_.runs, known.trial_id,
                                                attempt.attempt.number);
         if (bytes_in(directory.events()) <= store_.read().cursor(attempt.attempt).offset) continue;
         ingest_.read_all(attempt.attempt);
         ingest_.forget(attempt.attempt);
-        again = true;
+        changed = true;
       }
     }
   }
-  if (again) facts = facts_of(all);
-  estimate_durations(facts);
-  // From the last to the first: adding the best last is what the schedule does fastest.
-  for (std::size_t trial = all.size(); trial-- > 0;) {
-    trials_[trial].cancelled = facts[trial].cancelled;
-    if (facts[trial].cancelled) cancelled_.insert(trial);
-    trials_[trial].retried_after = facts[trial].retried_after;
-    settle_plan(trial, plan_trial(trials_[trial].what->config, facts[trial], how));
-  }
+  return changed;
 }
 
-void Run::Impl::estimate_durations(const std::vector<results::TrialFacts>& facts) {
-  // Trials that differ in the seed alone take about equally long.
-  std::map<std::string, std::pair<double, int>> sums;
-  std::vector<std::string> shapes(trials_.size());
-  std::vector<Task> tasks(trials_.size());
-  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
-    sweeps::TrialConfig config = trials_[trial].what->config;
-    tasks[trial].group = config.backbone;
-    tasks[trial].priority = trials_[trial].what->priority;
+// Trials that differ in the seed alone take about equally long, and as much memory.
+void Run::Impl::number_shapes() {
+  std::unordered_map<std::string, std::size_t> numbers;  // by digest: the texts are long
+  shapes_.clear();
+  shapes_.reserve(trials_.size());
+  for (const Trial& trial : trials_) {
+    sweeps::TrialConfig config = trial.what->config;
     config.seed = {};
-    shapes[trial] = sweeps::to_json(config).dump();
-    for (const results::AttemptFacts& attempt : facts[trial].attempts) {
-      if (attempt.outcome != Outcome::finished || !attempt.started_at || !attempt.ended_at ||
-          attempt.begun.resume) {
-        continue;
-      }
-      auto& [sum, count] = sums[shapes[trial]];
-      sum += *attempt.ended_at - *attempt.started_at;
-      ++count;
-    }
-  }
-  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
-    const auto found = sums.find(shapes[trial]);
-    if (found == sums.end()) continue;
-    tasks[trial].expected_seconds = found->second.first / found->second.second;
-  }
-  schedule_ = Schedule(std::move(tasks));
-  std::map<std::string, std::size_t> numbers;
-  shapes_.resize(shapes.size());
-  for (std::size_t trial = 0; trial < shapes.size(); ++trial) {
-    shapes_[trial] = numbers.emplace(shapes[trial], numbers.size()).first->second;
+    const std::string digest = sweeps::sha256(sweeps::to_json(config).dump());
+    shapes_.push_back(numbers.emplace(digest, numbers.size()).first->second);
   }
   shape_memory_mib_.assign(numbers.size(), 0);
-  note_memory(facts);
+}
+
+void Run::Impl::note_facts(std::size_t trial, const results::TrialFacts& facts,
+                           std::pair<double, int>& seconds) {
+  for (const results::AttemptFacts& attempt : facts.attempts) {
+    // One that did not finish may have needed more in the end.
+    if (attempt.outcome != Outcome::finished) continue;
+    if (attempt.device_memory_mib) {
+      std::int64_t& memory = shape_memory_mib_[shapes_[trial]];
+      memory = std::max(memory, static_cast<std::int64_t>(std::ceil(*attempt.device_memory_mib)));
+    }
+    if (!attempt.started_at || !attempt.ended_at || attempt.begun.resume) continue;
+    seconds.first += *attempt.ended_at - *attempt.started_at;
+    ++seconds.second;
+  }
 }
 
 void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
   Trial& entry = trials_[trial];
   elsewhere_.erase(trial);
   if (is_work(plan.state)) {
-    if (plan.ran_out_of_memory) {
-      schedule_.task(trial).alone = schedule_.task(trial).whole_device = true;
-    }
+    if (plan.ran_out_of_memory) schedule_.set_alone(trial, true);
     entry.standing = Standing::waiting;
     const Clock::time_point ready =
         plan.failures > 0 ? Clock::now() + backoff(options_.retry_delay, plan.failures)

@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "orchestrator/adoption.h"
 #include "orchestrator/best_metric.h"
@@ -133,7 +134,11 @@ class Run::Impl {
   void plan_all();
   std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
   void settle_plan(std::size_t trial, TrialPlan plan);
-  void estimate_durations(const std::vector<results::TrialFacts>& facts);
+  bool bring_up_to_date(const std::vector<std::size_t>& trials,
+                        const std::vector<results::TrialFacts>& facts, const PlanContext& how);
+  void number_shapes();
+  void note_facts(std::size_t trial, const results::TrialFacts& facts,
+                  std::pair<double, int>& seconds);
   void look_elsewhere();
   void look_at_decisions();
   void decided(std::size_t trial, bool cancelled, std::int64_t retried_after);
@@ -164,7 +169,6 @@ class Run::Impl {
   void release_orphans();
 
   // --- run_shares.cpp: several workers on a device
-  void note_memory(const std::vector<results::TrialFacts>& facts);
   std::optional<std::int64_t> memory_of(std::size_t trial) const;
   SlotRequest request_for(std::size_t trial) const;
   bool suits(const SlotState& slot, const DeviceShare& share, std::size_t trial) const;
@@ -232,7 +236,7 @@ class Run::Impl {
   Phase phase_ = Phase::running;
   int interrupts_ = 0;  // by signals of the user
   std::vector<Trial> trials_;
-  std::map<std::string, std::size_t> by_id_;
+  std::unordered_map<std::string, std::size_t> by_id_;
   Schedule schedule_{{}};
   std::list<Live> live_;
   std::map<int, Live*> by_watch_;

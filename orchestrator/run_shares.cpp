@@ -21,17 +21,6 @@ constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-void Run::Impl::note_memory(const std::vector<results::TrialFacts>& facts) {
-  for (std::size_t trial = 0; trial < facts.size(); ++trial) {
-    for (const results::AttemptFacts& attempt : facts[trial].attempts) {
-      // One that did not finish may have needed more in the end.
-      if (attempt.outcome != results::Outcome::finished || !attempt.device_memory_mib) continue;
-      std::int64_t& memory = shape_memory_mib_[shapes_[trial]];
-      memory = std::max(memory, static_cast<std::int64_t>(std::ceil(*attempt.device_memory_mib)));
-    }
-  }
-}
-
 // std::nullopt: nothing is known, so it gets all that a device has.
 std::optional<std::int64_t> Run::Impl::memory_of(std::size_t trial) const {
   const std::int64_t measured = shape_memory_mib_[shapes_[trial]];
@@ -192,10 +181,8 @@ void Run::Impl::report_front(const SlotState& slot) {
 }
 
 void Run::Impl::ran_out_of_memory(const Live& live, SlotState& slot) {
-  schedule_.task(live.trial).alone = true;
-  if (!launcher_.shares_devices()) return;
-  schedule_.task(live.trial).whole_device = true;
-  if (slot.whole) return;
+  schedule_.set_alone(live.trial, launcher_.shares_devices());
+  if (!launcher_.shares_devices() || slot.whole) return;
   // What was thought to be enough for its like was not.
   std::int64_t& measured = shape_memory_mib_[shapes_[live.trial]];
   if (memory_of(live.trial)) {

@@ -26,6 +26,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// Trials whose facts are in memory at once.
+constexpr std::size_t kPlannedAtOnce = 4096;
 constexpr auto kGpuTimeout = std::chrono::seconds(30);
 // A worker that loads a big library before it answers takes some seconds.
 constexpr auto kDescribeTimeout = std::chrono::seconds(60);
@@ -267,33 +269,40 @@ std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Loca
                                   const std::filesystem::path& database,
                                   const std::filesystem::path& runs,
                                   const std::filesystem::path& worker, std::int64_t retries) {
-  std::vector<results::TrialFacts> facts(sweep.trials.size());
   std::error_code error;
-  if (std::filesystem::exists(database, error)) {
-    std::vector<std::string> ids;
-    for (const sweeps::SweepTrial& trial : sweep.trials) ids.push_back(trial.id.value);
-    facts = results::Reader(database).trial_facts(ids);
-  }
+  std::optional<results::Reader> reader;
+  if (std::filesystem::exists(database, error)) reader.emplace(database);
   PlanContext context;
   context.runs = std::filesystem::absolute(runs).lexically_normal();
   context.sweep = sweep.name;
   context.retries = retries;
-  const bool any_over = std::any_of(facts.begin(), facts.end(),
-                                    [](const auto& trial) { return !trial.attempts.empty(); });
-  if (any_over) {
-    // Only then does it matter what has changed since.
-    if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
-    context.data_digests =
-        known_data_digests(sweep.tasks, locations.data_folders, locations.cache());
-  }
   const HostIdentity here = this_host();
   context.liveness = [&](const results::AttemptFacts& attempt) {
     return liveness(attempt.begun, locks_folder(context.runs), here);
   };
+  bool any_over = false;
   std::vector<TrialPlan> plans;
-  plans.reserve(facts.size());
-  for (std::size_t trial = 0; trial < facts.size(); ++trial) {
-    plans.push_back(plan_trial(sweep.trials[trial].config, facts[trial], context));
+  plans.reserve(sweep.trials.size());
+  // Facts are many times larger than plans.
+  for (std::size_t begin = 0; begin < sweep.trials.size(); begin += kPlannedAtOnce) {
+    std::vector<std::string> ids;
+    for (std::size_t trial = begin; trial < std::min(begin + kPlannedAtOnce, sweep.trials.size());
+         ++trial) {
+      ids.push_back(sweep.trials[trial].id.value);
+    }
+    std::vector<results::TrialFacts> facts(ids.size());
+    if (reader) facts = reader->trial_facts(ids);
+    if (!any_over && std::any_of(facts.begin(), facts.end(),
+                                 [](const auto& trial) { return !trial.attempts.empty(); })) {
+      // Only then does it matter what has changed since.
+      any_over = true;
+      if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
+      context.data_digests =
+          known_data_digests(sweep.tasks, locations.data_folders, locations.cache());
+    }
+    for (std::size_t at = 0; at < facts.size(); ++at) {
+      plans.push_back(plan_trial(sweep.trials[begin + at].config, facts[at], context));
+    }
   }
   return plans;
 }

@@ -285,7 +285,7 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
     } else if (suspects.size() > 1) {
       its.outcome = Outcome::stopped;
       its.reason += fmt::format(" with {} trials begun: each is tried alone", suspects.size());
-      schedule_.task(live->trial).alone = true;
+      schedule_.set_alone(live->trial, false);
     } else {
       its.outcome = Outcome::crashed;
       if (!end.last_lines.empty()) its.reason += ": " + one_line(end.last_lines);

@@ -394,10 +394,8 @@ class Expander {
     const auto [known, is_new] = trial_index_.emplace(id.value, sweep_.trials.size());
     if (!is_new) {
       SweepTrial& twin = sweep_.trials[known->second];
-      if (!name.empty() &&
-          std::find(twin.variants.begin(), twin.variants.end(), name) == twin.variants.end()) {
-        twin.variants.push_back(name);
-      }
+      // Variants come one after the other, each with all of its points.
+      if (!name.empty() && twin.variants.back() != name) twin.variants.push_back(name);
       twin.priority = std::max(twin.priority, state.priority);
       if (twin.storage_note.empty()) twin.storage_note = std::move(state.storage_note);
       return known->second;

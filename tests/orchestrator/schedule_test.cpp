@@ -1,5 +1,12 @@
 #include "orchestrator/schedule.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+
 #include "tests/support/catch.h"
 
 using namespace petlab::orchestrator;
@@ -57,6 +64,123 @@ TEST_CASE("A suspect is never given together with others", "[orchestrator]") {
   CHECK(schedule.take("a", true, kNow) == 1u);
   CHECK_FALSE(schedule.take("a", true, kNow));
   CHECK(schedule.take("a", false, kNow) == 0u);
+}
+
+TEST_CASE("A trial that must be alone from now on is that at once", "[orchestrator]") {
+  Schedule schedule({{"a", 10.0}, {"a", 1.0}, {"a", 1.0}});
+  for (std::size_t trial = 0; trial < 2; ++trial) schedule.add(trial);
+  schedule.add(2, kNow + 1s);
+  schedule.set_alone(0, true);
+  schedule.set_alone(2, false);
+  CHECK(schedule.take("a", true, kNow) == 1u);
+  CHECK_FALSE(schedule.take("a", true, kNow + 1s));
+  CHECK(schedule.take("a", false, kNow + 1s) == 0u);
+  CHECK(schedule.task(0).whole_device);
+  CHECK(schedule.take("a", false, kNow + 1s) == 2u);
+  CHECK_FALSE(schedule.task(2).whole_device);
+}
+
+TEST_CASE("A set of numbers finds the first behind any place", "[orchestrator]") {
+  std::mt19937 random(7);
+  for (const std::size_t bound : {1u, 64u, 65u, 4096u, 5000u, 300'000u}) {
+    NumberSet numbers(bound);
+    std::set<std::size_t> plain;
+    for (int round = 0; round < 2000; ++round) {
+      const std::size_t number = random() % bound;
+      if (random() % 3 == 0) {
+        numbers.erase(number);
+        plain.erase(number);
+      } else {
+        numbers.insert(number);
+        plain.insert(number);
+      }
+      const std::size_t least = random() % bound;
+      const auto next = plain.lower_bound(least);
+      REQUIRE(numbers.first(least) == (next == plain.end() ? std::nullopt : std::optional(*next)));
+    }
+  }
+  CHECK_FALSE(NumberSet().first());
+}
+
+TEST_CASE("What is taken is what going through all that wait in their order would find",
+          "[orchestrator]") {
+  std::mt19937 random(5);
+  const std::string groups[] = {"a", "b", "c"};
+  std::vector<Task> tasks(300);
+  for (Task& task : tasks) {
+    task.group = groups[random() % 3];
+    task.priority = static_cast<std::int64_t>(random() % 2);
+    if (random() % 3 != 0) task.expected_seconds = 1.0 + random() % 8;
+    task.alone = random() % 4 == 0;
+  }
+  Schedule schedule(tasks);
+  std::map<std::size_t, Schedule::Time> waiting;
+  const auto less = [&](std::size_t a, std::size_t b) {
+    const auto rank = [&](std::size_t trial) {
+      return std::tuple(-tasks[trial].priority, -tasks[trial].expected_seconds.value_or(1e300),
+                        trial);
+    };
+    return rank(a) < rank(b);
+  };
+  const auto urgency = [&](std::size_t trial) {
+    return std::pair(tasks[trial].priority,
+                     std::floor(std::log2(tasks[trial].expected_seconds.value_or(1e300))));
+  };
+  Schedule::Time now = kNow;
+  for (int round = 0; round < 20'000; ++round) {
+    now += std::chrono::milliseconds(random() % 3);
+    const std::size_t trial = random() % tasks.size();
+    if (random() % 2 == 0) {
+      if (waiting.contains(trial)) continue;
+      const auto at =
+          random() % 2 == 0 ? now + std::chrono::milliseconds(random() % 50) : Schedule::Time();
+      schedule.add(trial, at);
+      waiting[trial] = at;
+    } else if (random() % 5 == 0) {
+      REQUIRE(schedule.remove(trial) == (waiting.erase(trial) > 0));
+    } else {
+      const std::string group = random() % 4 == 0 ? "" : groups[random() % 3];
+      const bool with_others = random() % 2 == 0;
+      const auto fits = [&](std::size_t one) { return one % 5 != trial % 5; };
+      std::vector<std::size_t> able;
+      for (const auto& [one, ready_at] : waiting) {
+        if (ready_at <= now && !(with_others && tasks[one].alone) && fits(one)) able.push_back(one);
+      }
+      std::sort(able.begin(), able.end(), less);
+      std::optional<std::size_t> wanted;
+      for (const std::size_t one : able) {
+        if (wanted && urgency(one) != urgency(able.front())) break;
+        if (!wanted || tasks[one].group == group) wanted = one;
+        if (tasks[one].group == group) break;
+      }
+      REQUIRE(schedule.take(group, with_others, now, fits) == wanted);
+      if (wanted) waiting.erase(*wanted);
+    }
+    REQUIRE(schedule.waiting() == waiting.size());
+  }
+}
+
+TEST_CASE("A trial is put in and taken out as fast where a million wait", "[orchestrator]") {
+  // The best last in the order of the trials, and half of them for a worker that is not there: each
+  // had its own cost for every trial that waits.
+  constexpr std::size_t kTrials = 1'000'000;
+  std::vector<Task> tasks(kTrials);
+  for (std::size_t trial = 0; trial < kTrials; ++trial) {
+    tasks[trial].group = trial < kTrials / 2 ? "a" : "b";
+    tasks[trial].expected_seconds = 1 + static_cast<double>(trial) * 1e-9;
+    tasks[trial].alone = trial % 10 == 0;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  Schedule schedule(std::move(tasks));
+  for (std::size_t trial = 0; trial < kTrials; ++trial) {
+    schedule.add(trial, trial % 3 == 0 ? kNow + 1h : Schedule::Time());
+  }
+  for (std::size_t trial = 0; trial < kTrials; trial += 4) REQUIRE(schedule.remove(trial));
+  std::size_t taken = 0;
+  while (schedule.take("a", true, kNow)) ++taken;
+  CHECK(taken + schedule.waiting() == kTrials - kTrials / 4);
+  CHECK(schedule.take("a", true, kNow + 1h));
+  CHECK(std::chrono::steady_clock::now() - began < 30s);
 }
 
 TEST_CASE("The wait before a retry doubles up to 64 times", "[orchestrator]") {
