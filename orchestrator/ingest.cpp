@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 constexpr std::size_t kChunk = std::size_t{4} << 20;  // holds a longest line and then some
-constexpr std::size_t kRowsAtOnce = std::size_t{1} << 14;
 
 }  // namespace
 
@@ -85,14 +84,12 @@ std::string out_of_order(const sweeps::Event& event, std::int64_t next_seq) {
   return {};
 }
 
-/// Reads the lines of one call into a batch.
-class Lines {
+}  // namespace
+
+/// Understands the lines of one look.
+class EventLines {
  public:
-  Lines(results::Batch& batch, const results::AttemptRef& attempt, results::Cursor& cursor,
-        std::vector<results::MetricRow>& rows, IngestUpdate& update)
-      : batch_(batch), attempt_(attempt), cursor_(cursor), rows_(rows), update_(update) {
-    rows_.clear();
-  }
+  explicit EventLines(NewEvents& events) : events_(events), cursor_(events.after_) {}
 
   /// `line` without its newline.
   void take(std::string_view line) {
@@ -106,113 +103,114 @@ class Lines {
       break_off(problem);
       return;
     }
-    update_.last_time = event_.time;
-    std::visit([&](const auto& body) { store(body); }, event_.body);
+    IngestUpdate& update = events_.update_;
+    update.last_time = event_.time;
+    std::visit([&](const auto& body) { take(body); }, event_.body);
     ++cursor_.next_seq;
     ++cursor_.lines;
-    ++update_.lines;
+    ++update.lines;
     cursor_.offset += static_cast<std::int64_t>(line.size()) + 1;
   }
 
   /// The worker broke the protocol: nothing from this line on counts.
   void break_off(std::string_view problem) {
-    flush();
+    const results::AttemptRef& attempt = events_.attempt_;
     sweeps::Failed failed;
     failed.kind = "protocol";
-    failed.reason = fmt::format("{}/{}/events.jsonl:{}: {}", attempt_.trial_id, attempt_.number,
+    failed.reason = fmt::format("{}/{}/events.jsonl:{}: {}", attempt.trial_id, attempt.number,
                                 cursor_.lines + 1, problem);
-    batch_.record_failed(attempt_, failed, std::nullopt);  // what it says of time is not believed
-    update_.over = std::move(failed);
+    events_.update_.over = std::move(failed);
     cursor_.closed = true;
     cursor_.broken = true;
   }
 
-  /// Writes what was gathered.
-  void flush() {
-    batch_.append_metrics(attempt_, rows_);
-    rows_.clear();
-  }
-
-  void end() {
-    flush();
-    if (update_.progress) batch_.record_progress(attempt_, *update_.progress, progress_time_);
-    if (update_.checkpoint) batch_.record_checkpoint(attempt_, *update_.checkpoint);
-    batch_.set_cursor(attempt_, cursor_);
-  }
-
  private:
-  void store(const sweeps::Metric& metric) {
-    rows_.push_back({event_.seq, metric.step, batch_.series(metric.split, metric.task, metric.name),
-                     metric.value});
-    if (rows_.size() == kRowsAtOnce) flush();
-    if (metric.split == "validation") update_.validation.push_back(metric);
-    ++update_.metrics;
+  void take(const sweeps::Metric& metric) {
+    events_.rows_.push_back({event_.seq, metric.step, series(metric), metric.value});
+    if (metric.split == "validation") events_.update_.validation.push_back(metric);
+    ++events_.update_.metrics;
   }
-  void store(const sweeps::Progress& progress) {
+  void take(const sweeps::Progress& progress) {
+    IngestUpdate& update = events_.update_;
     const std::optional<double> before =
-        update_.progress ? update_.progress->device_memory_mib : std::nullopt;
-    update_.progress = progress;
+        update.progress ? update.progress->device_memory_mib : std::nullopt;
+    update.progress = progress;
     // The database keeps the last progress of many, and the most memory.
-    update_.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
-    progress_time_ = event_.time;
+    update.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
+    events_.progress_time_ = event_.time;
+    events_.progress_seq_ = event_.seq;
   }
-  void store(const sweeps::Checkpoint& checkpoint) {
-    update_.checkpoint = results::CheckpointAt{checkpoint.step, event_.seq, checkpoint.path};
+  void take(const sweeps::Checkpoint& checkpoint) {
+    events_.update_.checkpoint =
+        results::CheckpointAt{checkpoint.step, event_.seq, checkpoint.path};
   }
-  void store(const sweeps::Started& started) {
-    batch_.record_started(attempt_, started, event_.time);
-    update_.started = started;
+  void take(const sweeps::Started& started) {
+    events_.update_.started = started;
+    events_.started_time_ = event_.time;
   }
-  void store(const sweeps::Finished& finished) {
-    batch_.record_finished(attempt_, finished, event_.time);
-    update_.over = finished;
-    cursor_.closed = true;
-  }
-  void store(const sweeps::Failed& failed) {
-    batch_.record_failed(attempt_, failed, event_.time);
-    update_.over = failed;
+  void take(const sweeps::Finished& finished) { end(finished); }
+  void take(const sweeps::Failed& failed) { end(failed); }
+  template <typename End>
+  void end(const End& how) {
+    events_.update_.over = how;
+    events_.over_time_ = event_.time;
     cursor_.closed = true;
   }
 
-  results::Batch& batch_;
-  const results::AttemptRef& attempt_;
+  results::Series series(const sweeps::Metric& metric) {
+    std::string& joined = joined_;
+    joined.assign(metric.split).append(1, '\x1f');
+    joined.append(metric.task).append(1, '\x1f').append(metric.name);
+    const auto [known, is_new] =
+        places_.emplace(joined, static_cast<std::int64_t>(events_.series_.size()));
+    if (is_new) events_.series_.push_back({metric.split, metric.task, metric.name});
+    return {known->second};
+  }
+
+  NewEvents& events_;
   results::Cursor& cursor_;
-  std::vector<results::MetricRow>& rows_;
-  IngestUpdate& update_;
   sweeps::Event event_;
-  double progress_time_ = 0;
+  std::string joined_;
+  std::unordered_map<std::string, std::int64_t> places_;
 };
-
-}  // namespace
 
 Ingest::Ingest(results::Store& store, std::filesystem::path runs)
     : store_(store), runs_(std::move(runs)) {}
 
-IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& attempt,
-                          std::size_t max_bytes) {
-  IngestUpdate update;
-  const File file(sweeps::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
-  if (!file.exists()) return update;
-  const std::int64_t size = file.size();
-  Seen& seen = seen_[attempt.key];
-  if (seen.size == size && seen.serial > store_.last_rolled_back()) return update;
-  seen = {size, batch.serial()};
+void Ingest::expect(const results::Batch& batch, const results::AttemptRef& attempt) {
+  told_[attempt.key] = {-1, batch.serial(), {}};
+}
 
-  // From the database and not from memory: another process may have read on.
-  results::Cursor cursor = store_.read().cursor(attempt);
-  if (buffer_.empty()) buffer_.resize(kChunk);
-  if (cursor.closed) {
-    note_what_follows(batch, attempt, file, size, cursor, update);
-    return update;
+NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes) {
+  NewEvents events;
+  events.attempt_ = attempt;
+  const File file(sweeps::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
+  if (!file.exists()) return events;
+  const std::int64_t size = file.size();
+  auto told = told_.find(attempt.key);
+  if (told != told_.end() && told->second.serial <= store_.last_rolled_back()) {
+    told_.erase(told);
+    told = told_.end();
   }
-  Lines lines(batch, attempt, cursor, rows_, update);
-  if (size < cursor.offset) {
+  if (told == told_.end()) {
+    const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
+    told = told_.emplace(attempt.key, Told{-1, next, {}}).first;
+    told->second.cursor = store_.read().cursor(attempt);
+  }
+  if (told->second.size == size) return events;
+  told->second.size = size;
+  results::Cursor& cursor = events.after_;
+  events.before_ = cursor = told->second.cursor;
+  if (buffer_.empty()) buffer_.resize(kChunk);
+  EventLines lines(events);
+  if (!cursor.closed && size < cursor.offset) {
     lines.break_off(
         fmt::format("the file has {} bytes, {} were read already", size, cursor.offset));
-  } else if (cursor.offset > 0 &&
+  } else if (!cursor.closed && cursor.offset > 0 &&
              (file.read(buffer_.data(), 1, cursor.offset - 1) != 1 || buffer_[0] != '\n')) {
     lines.break_off("the lines before it, which were read already, have changed");
   }
+  IngestUpdate& update = events.update_;
   const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
   bool all_read = false;
   while (!cursor.closed && !all_read && !update.more) {
@@ -231,7 +229,7 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
         break;
       } else if (cursor.offset >= stop) {
         update.more = true;
-        seen.size = -1;
+        told->second.size = -1;
         break;
       } else {
         lines.take(read.substr(begin, end - begin));
@@ -239,30 +237,81 @@ IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& atte
       }
     }
   }
-  if (cursor.closed || update.lines > 0) lines.end();
-  if (cursor.closed) note_what_follows(batch, attempt, file, size, cursor, update);
-  return update;
+  if (cursor.closed) note_what_follows(file, size, events);
+  told->second.cursor = cursor;
+  return events;
 }
 
-void Ingest::note_what_follows(results::Batch& batch, const results::AttemptRef& attempt,
-                               const File& file, std::int64_t size, const results::Cursor& cursor,
-                               IngestUpdate& update) {
+void Ingest::store(results::Batch& batch, const NewEvents& events) {
+  const results::AttemptRef& attempt = events.attempt_;
+  const IngestUpdate& update = events.update_;
+  if (const auto told = told_.find(attempt.key); told != told_.end()) {
+    told->second.serial = batch.serial();
+  }
+  if (!update.note.empty()) batch.record_note(attempt, update.note);
+  if (events.after_ == events.before_) return;
+  // From the database and not from memory: another process may have stored some, or all.
+  const results::Cursor there = store_.read().cursor(attempt);
+  const auto is_new = [&](std::int64_t seq) { return seq >= there.next_seq; };
+  if (there.closed || (events.after_.next_seq <= there.next_seq && !events.after_.closed)) return;
+  if (update.started && is_new(0)) {
+    batch.record_started(attempt, *update.started, events.started_time_);
+  }
+  std::vector<results::Series> series;
+  series.reserve(events.series_.size());
+  for (const NewEvents::SeriesName& one : events.series_) {
+    series.push_back(batch.series(one.split, one.task, one.name));
+  }
+  std::vector<results::MetricRow> rows;
+  rows.reserve(events.rows_.size());
+  for (results::MetricRow row : events.rows_) {
+    if (!is_new(row.seq)) continue;
+    row.series = series[static_cast<std::size_t>(row.series.key)];
+    rows.push_back(row);
+  }
+  batch.append_metrics(attempt, rows);
+  if (update.progress && is_new(events.progress_seq_)) {
+    batch.record_progress(attempt, *update.progress, events.progress_time_);
+  }
+  if (update.checkpoint && is_new(update.checkpoint->seq)) {
+    batch.record_checkpoint(attempt, *update.checkpoint);
+  }
+  if (update.over) {
+    if (const auto* finished = std::get_if<sweeps::Finished>(&*update.over)) {
+      batch.record_finished(attempt, *finished, *events.over_time_);
+    } else {
+      batch.record_failed(attempt, std::get<sweeps::Failed>(*update.over), events.over_time_);
+    }
+  }
+  batch.set_cursor(attempt, events.after_);
+}
+
+IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& attempt,
+                          std::size_t max_bytes) {
+  const NewEvents events = look(attempt, max_bytes);
+  store(batch, events);
+  return events.update();
+}
+
+void Ingest::note_what_follows(const File& file, std::int64_t size, NewEvents& events) {
+  const results::Cursor& cursor = events.after_;
   if (cursor.broken || size <= cursor.offset) return;
   const std::size_t bytes = file.read(buffer_.data(), buffer_.size(), cursor.offset);
   if (std::string_view(buffer_.data(), bytes).find('\n') == std::string_view::npos) return;
-  update.note = fmt::format(
+  events.update_.note = fmt::format(
       "{}/{}/events.jsonl:{}: a line after the last event (finished or failed); it is "
       "ignored",
-      attempt.trial_id, attempt.number, cursor.lines + 1);
-  batch.record_note(attempt, update.note);
+      events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
 }
 
 IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
   IngestUpdate all;
   while (true) {
+    const NewEvents events = look(attempt);
     results::Batch batch = store_.begin();
-    IngestUpdate update = read(batch, attempt);
+    store(batch, events);
     batch.commit();
+    IngestUpdate update = events.update();
     update.lines += all.lines;
     update.metrics += all.metrics;
     if (!update.started) update.started = std::move(all.started);
@@ -274,6 +323,6 @@ IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
   }
 }
 
-void Ingest::forget(const results::AttemptRef& attempt) { seen_.erase(attempt.key); }
+void Ingest::forget(const results::AttemptRef& attempt) { told_.erase(attempt.key); }
 
 }  // namespace petlab::orchestrator

@@ -58,16 +58,16 @@ bool Run::Impl::to_give_back(const SlotState& slot, const Live& live) const {
 }
 
 // Its checkpoint was there when it was planned; its writer, which was thought dead, has removed it.
-void Run::Impl::take_claim_back(Live& live, SlotState& slot, results::Batch& batch) {
-  const std::size_t trial = live.trial;
+void Run::Impl::take_claim_back(Live& live, SlotState& slot) {
   observer_.note(fmt::format("{}: the checkpoint {} is there no more: planned again",
                              live.attempt.trial_id, live.resume_from.string()));
-  batch.forget_attempt(live.attempt);
+  to_store_.push_back(
+      [attempt = live.attempt](results::Batch& batch) { batch.forget_attempt(attempt); });
+  taken_back_.push_back(live.trial);
   take_out(live, slot);
-  settle_plan(trial, plan_trial(trials_[trial].what->config, facts_of({trial}).front(), context()));
 }
 
-void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
+void Run::Impl::give_ready_back(SlotState& slot) {
   for (Live* live : std::deque<Live*>(slot.ready)) {
     if (!to_give_back(slot, *live)) continue;
     const bool cancelled = live->verdict == Verdict::cancelled;
@@ -77,10 +77,10 @@ void Run::Impl::give_ready_back(SlotState& slot, results::Batch& batch) {
     ending.time = wall_clock_seconds();
     if (!live->prepared && !live->vanished) prepare(*live);
     if (live->vanished) {
-      take_claim_back(*live, slot, batch);
+      take_claim_back(*live, slot);
       continue;
     }
-    conclude_attempt(*live, ending, batch);
+    conclude_attempt(*live, ending);
     take_out(*live, slot);
   }
 }
@@ -143,13 +143,14 @@ void Run::Impl::choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen,
   }
 }
 
-void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch) {
+void Run::Impl::claim(SlotState& slot, std::size_t index, std::int64_t at_least,
+                      results::Batch& batch) {
   Trial& trial = trials_[index];
   const std::string& id = trial.what->id.value;
   results::NewAttempt begun;
   begun.trial_id = id;
   begun.planned_from = trial.plan.planned_from;
-  begun.at_least = highest_attempt_directory(options_.runs, id) + 1;
+  begun.at_least = at_least;
   begun.resume = trial.plan.resume;
   if (begun.resume) begun.resume->checkpoint = sweeps::kept_checkpoint(begun.resume->checkpoint);
   begun.sweep = sweep_.name;
@@ -177,6 +178,7 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, results::Batch& batch)
   Live& live = live_.front();
   live.place = live_.begin();
   live.attempt = *attempt;
+  ingest_.expect(batch, live.attempt);
   live.begun = begun;
   if (begun.resume) {
     live.resume_from = (live.directory.folder() / trial.plan.resume->checkpoint).lexically_normal();

@@ -3,8 +3,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <set>
 #include <unordered_map>
 
@@ -158,7 +160,7 @@ class Run::Impl {
 
   // --- run_queue.cpp
   void log_launches();
-  void record_noted(Live& live, results::Batch& batch);
+  void record_noted(Live& live);
   void withdraw_waiting();
   void adopt_orphans();
   bool settle_without_worker(const results::AttemptFacts& attempt);
@@ -188,11 +190,12 @@ class Run::Impl {
   void turn();
   void transact(Clock::time_point now);
   void set_ended_aside(SlotState& slot);
-  void record_launches(results::Batch& batch);
-  void read_events(results::Batch& batch);
-  void read_events(Live& live, results::Batch& batch);
-  void conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch);
-  void conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch);
+  void plan_concluded();
+  void record_launches();
+  void read_events();
+  void read_events(Live& live);
+  void conclude_attempt(Live& live, const results::Ending& ending);
+  bool conclude_worker(SlotState& slot, const Gone& gone);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
   void learn_pace(SlotState& slot, Clock::time_point now);
   std::string last_lines_of(const Live& live, SlotState& slot) const;
@@ -206,14 +209,14 @@ class Run::Impl {
   bool takes_claims(const SlotState& slot, Clock::time_point now) const;
   bool runs_dry(const SlotState& slot) const;
   bool to_give_back(const SlotState& slot, const Live& live) const;
-  void take_claim_back(Live& live, SlotState& slot, results::Batch& batch);
-  void give_ready_back(SlotState& slot, results::Batch& batch);
+  void take_claim_back(Live& live, SlotState& slot);
+  void give_ready_back(SlotState& slot);
   std::int64_t slots_missing(Clock::time_point now) const;
   void acquire_slots();
   std::size_t line_length(const SlotState& slot) const;
   SlotState& add_slot(const std::string& name);
   void choose(std::vector<std::pair<SlotState*, std::size_t>>& chosen, Clock::time_point now);
-  void claim(SlotState& slot, std::size_t index, results::Batch& batch);
+  void claim(SlotState& slot, std::size_t index, std::int64_t at_least, results::Batch& batch);
   void prepare(Live& live);
   bool prepare_one();
   void give(SlotState& slot);
@@ -244,8 +247,12 @@ class Run::Impl {
   std::map<std::string, SlotState> slots_;
   std::list<Orphans> orphans_;  // held until the end
   std::list<Stray> strays_;
-  std::vector<Live*> launched_;                          // whose launch is not in the database yet
-  std::set<std::string> launches_;                       // slots whose launch() has changed
+  std::vector<Live*> launched_;     // whose launch is not in the database yet
+  std::set<std::string> launches_;  // slots whose launch() has changed
+  // What files said, for the next transaction to store.
+  std::vector<std::function<void(results::Batch&)>> to_store_;
+  std::vector<std::size_t> concluded_;   // trials to be planned when that is committed
+  std::vector<std::size_t> taken_back_;  // those whose claims were, likewise
   std::vector<std::pair<std::size_t, TrialPlan>> over_;  // settled when the batch is committed
   std::set<std::size_t> cancelled_;                      // as of the last look
   std::set<std::size_t> elsewhere_;

@@ -30,14 +30,16 @@ void Run::Impl::log_launches() {
 }
 
 // A job that has begun before it was seen to run.
-void Run::Impl::record_noted(Live& live, results::Batch& batch) {
+void Run::Impl::record_noted(Live& live) {
   const std::optional<results::Launch> noted = launcher_.noted(live.directory.folder());
   if (!noted) return;
   live.launch.job = noted->job;
   live.launch.host = noted->host;
   live.launch.time = wall_clock_seconds();
   log_launch(live.directory, live.launch);
-  batch.record_launch(live.attempt, live.launch);
+  to_store_.push_back([attempt = live.attempt, launch = live.launch](results::Batch& batch) {
+    batch.record_launch(attempt, launch);
+  });
 }
 
 // No more trials are to begin: those that wait in a queue are taken out of it.

@@ -1,6 +1,8 @@
 // One turn of Run's loop: all that workers wrote and all that ended goes into one transaction with
 // the next claims; only when that is committed do directories and workers follow. What short trials
 // do within kGroup goes into one transaction, while workers go on with what was claimed before.
+// Other processes wait for the transaction, so files are read and written before it, and it only
+// stores what came of that (to_store_).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,24 +89,52 @@ void Run::Impl::transact(Clock::time_point now) {
   if (!news) choose(chosen, now);
   fruitless_ = !news && chosen.empty();
   if (fruitless_) return;
-  results::Batch batch = store_.begin();
-  record_launches(batch);
+  record_launches();
   if (news) {
-    read_events(batch);
+    read_events();
     for (auto& [name, slot] : slots_) {
-      for (const Gone& gone : slot.gone) conclude_worker(slot, gone, batch);
-      slot.gone.clear();
-      give_ready_back(slot, batch);
+      for (auto gone = slot.gone.begin(); gone != slot.gone.end();) {
+        gone = conclude_worker(slot, *gone) ? slot.gone.erase(gone) : std::next(gone);
+      }
+      give_ready_back(slot);
       learn_pace(slot, now);
     }
     choose(chosen, now);
   }
-  for (const auto& [slot, trial] : chosen) claim(*slot, trial, batch);
+  std::vector<std::int64_t> at_least;
+  for (const auto& [slot, trial] : chosen) {
+    at_least.push_back(highest_attempt_directory(options_.runs, trials_[trial].what->id.value) + 1);
+  }
+  results::Batch batch = store_.begin();
+  for (const auto& write : std::exchange(to_store_, {})) write(batch);
+  for (std::size_t at = 0; at < chosen.size(); ++at) {
+    claim(*chosen[at].first, chosen[at].second, at_least[at], batch);
+  }
   fault_point("before_commit");
   batch.commit();
   fault_point("committed");
   committed_ = Clock::now();
+  plan_concluded();
   for (auto& [trial, plan] : std::exchange(over_, {})) settle_over(trial, std::move(plan));
+}
+
+// Planned from the database, as the next start would.
+void Run::Impl::plan_concluded() {
+  const std::vector<std::size_t> concluded = std::exchange(concluded_, {});
+  const std::vector<std::size_t> taken_back = std::exchange(taken_back_, {});
+  if (concluded.empty() && taken_back.empty()) return;
+  const PlanContext how = context();
+  const auto plan = [&](std::size_t trial, const results::TrialFacts& facts) {
+    return plan_trial(trials_[trial].what->config, facts, how);
+  };
+  std::vector<results::TrialFacts> facts = facts_of(concluded);
+  for (std::size_t at = 0; at < concluded.size(); ++at) {
+    over_.emplace_back(concluded[at], plan(concluded[at], facts[at]));
+  }
+  facts = facts_of(taken_back);
+  for (std::size_t at = 0; at < taken_back.size(); ++at) {
+    settle_plan(taken_back[at], plan(taken_back[at], facts[at]));
+  }
 }
 
 void Run::Impl::set_ended_aside(SlotState& slot) {
@@ -124,25 +154,31 @@ void Run::Impl::set_ended_aside(SlotState& slot) {
   report_front(slot);
 }
 
-void Run::Impl::record_launches(results::Batch& batch) {
+void Run::Impl::record_launches() {
   for (const Live* live : std::exchange(launched_, {})) {
-    batch.record_launch(live->attempt, live->launch);
+    to_store_.push_back([attempt = live->attempt, launch = live->launch](results::Batch& batch) {
+      batch.record_launch(attempt, launch);
+    });
   }
 }
 
-void Run::Impl::read_events(results::Batch& batch) {
+void Run::Impl::read_events() {
   const std::set<Live*> dirty = std::exchange(dirty_, {});
   for (Live* live : dirty) {
-    if (!live->over) read_events(*live, batch);
+    if (!live->over) read_events(*live);
     SlotState& slot = slots_.at(live->slot);
     if (live->over) take_out(*live, slot);
   }
 }
 
-void Run::Impl::read_events(Live& live, results::Batch& batch) {
+void Run::Impl::read_events(Live& live) {
   SlotState& slot = slots_.at(live.slot);
-  const IngestUpdate update = ingest_.read(batch, live.attempt, kMaxBytes);
-  fault_point("events_read");
+  const auto events = std::make_shared<NewEvents>(ingest_.look(live.attempt, kMaxBytes));
+  const IngestUpdate& update = events->update();
+  to_store_.push_back([this, events](results::Batch& batch) {
+    ingest_.store(batch, *events);
+    fault_point("events_read");
+  });
   if (update.lines > 0) live.heard = Clock::now();
   if (update.started) {
     live.started = true;
@@ -150,7 +186,7 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
     live.started_at = Clock::now();
     live.first_step = live.begun.resume ? live.begun.resume->step : 0;
     slot.launch_failures = slot.taken_away = launch_failures_ = 0;
-    if (launcher_.queues() && live.launch.host.empty()) record_noted(live, batch);
+    if (launcher_.queues() && live.launch.host.empty()) record_noted(live);
   }
   if (update.progress) {
     live.progress_at = Clock::now();
@@ -184,7 +220,7 @@ void Run::Impl::read_events(Live& live, results::Batch& batch) {
   ending.reason = failed.reason;
   ending.time = wall_clock_seconds();
   ending.log_tail = last_lines_of(live, slot);
-  conclude_attempt(live, ending, batch);
+  conclude_attempt(live, ending);
   // It does not know where it is any more: what it would write next cannot be believed either.
   if (failed.kind == "protocol" && !live.gone && slot.worker && !slot.end) {
     slot.asked_to_stop = true;
@@ -220,28 +256,30 @@ void Run::Impl::learn_pace(SlotState& slot, Clock::time_point now) {
   slot.last_over = now;
 }
 
-void Run::Impl::conclude_attempt(Live& live, const results::Ending& ending, results::Batch& batch) {
+void Run::Impl::conclude_attempt(Live& live, const results::Ending& ending) {
   log_ending(live.directory, ending);
   fault_point("ending_logged");
-  batch.record_ending(live.attempt, ending);
-  // Planned from the database, as the next start would.
-  const std::vector<results::TrialFacts> facts = facts_of({live.trial});
-  over_.emplace_back(live.trial,
-                     plan_trial(trials_[live.trial].what->config, facts.front(), context()));
+  to_store_.push_back([attempt = live.attempt, ending](results::Batch& batch) {
+    batch.record_ending(attempt, ending);
+  });
+  concluded_.push_back(live.trial);
   live.over = true;
 }
 
-// The worker is gone: what its attempts have written is all that they will.
-void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batch& batch) {
+// The worker is gone: what its attempts have written is all that they will. False where there is
+// more than one turn reads.
+bool Run::Impl::conclude_worker(SlotState& slot, const Gone& gone) {
   const WorkerEnd& end = gone.end;
   const std::deque<Live*> given = gone.given;
   std::vector<Live*> suspects;
   std::vector<Live*> unstarted;
   for (Live* live : given) {
-    do {
-      dirty_.erase(live);
-      if (!live->over) read_events(*live, batch);
-    } while (dirty_.contains(live));
+    if (!live->over && !dirty_.contains(live)) read_events(*live);
+  }
+  const bool all_read = std::none_of(given.begin(), given.end(),
+                                     [this](Live* live) { return dirty_.contains(live); });
+  if (!all_read) return false;
+  for (Live* live : given) {
     if (!live->over) (live->started ? suspects : unstarted).push_back(live);
   }
   results::Ending ending;
@@ -290,7 +328,7 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
       its.outcome = Outcome::crashed;
       if (!end.last_lines.empty()) its.reason += ": " + one_line(end.last_lines);
     }
-    conclude_attempt(*live, its, batch);
+    conclude_attempt(*live, its);
   }
   for (Live* live : unstarted) {
     results::Ending its = ending;
@@ -305,10 +343,10 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
     } else if (out_of_time) {
       its.outcome = Outcome::timed_out;
     }
-    conclude_attempt(*live, its, batch);
+    conclude_attempt(*live, its);
   }
   for (Live* live : given) take_out(*live, slot);
-  if (own_doing || gone.any_started || unstarted.empty() || out_of_time) return;
+  if (own_doing || gone.any_started || unstarted.empty() || out_of_time) return true;
   if (refused) {
     problem_ = to_string(end);
   } else if (taken) {
@@ -316,6 +354,7 @@ void Run::Impl::conclude_worker(SlotState& slot, const Gone& gone, results::Batc
   } else {
     launch_failed(slot, "the worker ended with " + to_string(end), end.last_lines);
   }
+  return true;
 }
 
 void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const std::string& lines) {
@@ -348,6 +387,7 @@ void Run::Impl::settle_over(std::size_t trial, TrialPlan plan) {
   const std::string last_lines = plan.last_lines;
   if (state == TrialState::done) ++finished_here_;
   settle_plan(trial, std::move(plan));
+  if (state == TrialState::running) return;  // another petlab has it already
   observer_.trial_over(trials_[trial].what->id.value, state,
                        state == TrialState::done ? std::string() : why, last_lines);
 }

@@ -131,18 +131,71 @@ TEST_CASE("what was read into a batch that was not committed is read again", "[o
   CHECK(f.count() == 2);
 }
 
-TEST_CASE("two readers of one attempt store its events once", "[orchestrator]") {
+TEST_CASE("two readers of one attempt store its events once, and hear of all of them",
+          "[orchestrator]") {
   Fixture f;
   results::Store other_store(f.file);
   Ingest other(other_store, f.runs);
   f.write({f.start(), f.metric(1)});
   CHECK(other.read_all(f.attempt).metrics == 1);
-  CHECK(f.ingest.read_all(f.attempt).metrics == 0);
+  CHECK(f.ingest.read_all(f.attempt).metrics == 0);  // it begins where the database is
   f.write({f.metric(2)});
   CHECK(f.ingest.read_all(f.attempt).metrics == 1);
-  f.write({f.metric(3)});
-  CHECK(other.read_all(f.attempt).metrics == 1);
+  f.write({f.metric(3), f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  IngestUpdate update = other.read_all(f.attempt);
+  CHECK(update.metrics == 2);
+  CHECK(update.over);
+  // A run that has not heard the end would wait for it for ever.
+  update = f.ingest.read_all(f.attempt);
+  CHECK(update.metrics == 1);
+  CHECK(update.over);
   CHECK(f.count() == 3);
+  CHECK(f.facts().outcome == results::Outcome::finished);
+}
+
+TEST_CASE("what another reader stores between a look and its store is not stored again",
+          "[orchestrator]") {
+  Fixture f;
+  results::Store other_store(f.file);
+  Ingest other(other_store, f.runs);
+  f.write({f.start(), f.metric(1), f.line(sweeps::Progress{1, 9, 0.5, {}})});
+  const NewEvents few = other.look(f.attempt);
+  f.write({f.metric(2), f.line(sweeps::Checkpoint{2, "checkpoint/step-2"})});
+  const NewEvents all = f.ingest.look(f.attempt);
+  const auto store = [](results::Store& into, Ingest& ingest, const NewEvents& events) {
+    results::Batch batch = into.begin();
+    ingest.store(batch, events);
+    batch.commit();
+  };
+  SECTION("fewer first") {
+    store(other_store, other, few);
+    store(f.store, f.ingest, all);
+  }
+  SECTION("all first") {
+    store(f.store, f.ingest, all);
+    store(other_store, other, few);
+  }
+  CHECK(f.count() == 2);
+  CHECK(f.store.read().cursor(f.attempt).next_seq == 5);
+  CHECK(f.facts().checkpoint->seq == 4);
+  CHECK(other.read_all(f.attempt).metrics == 1);
+  CHECK(f.count() == 2);
+}
+
+TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[orchestrator]") {
+  Fixture f;
+  {
+    results::Batch batch = f.store.begin();
+    f.ingest.expect(batch, f.attempt);
+    batch.commit();
+  }
+  results::Store other_store(f.file);
+  f.write({f.start(), f.metric(1)});
+  Ingest(other_store, f.runs).read_all(f.attempt);
+  const IngestUpdate update = f.ingest.read_all(f.attempt);
+  CHECK(update.started);
+  CHECK(update.metrics == 1);
+  CHECK(f.count() == 1);
 }
 
 TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and wanted",

@@ -13,6 +13,9 @@
 //        in between. It says so first: `stopped at rename /the/path`.
 //   trace program=petlab file=/where
 //        Appends `call path` for each call that changes something.
+//   locked program=petlab path=*/runs/* file=/where
+//        Appends `call path` for each call on such a file while the process holds the write lock of
+//        an SQLite database in WAL mode, and `lock` the first time that it has it.
 //   clock file=/where
 //        The wall clock is moved by the seconds that the file says at that moment.
 //   pipe size=4096
@@ -60,6 +63,9 @@ Rule rules[kMostRules];
 int rule_count = 0;
 char clock_file[PATH_MAX] = "";
 char trace_file[PATH_MAX] = "";
+char locked_file[PATH_MAX] = "";
+char locked_path[PATH_MAX] = "";
+std::atomic<bool> locked{false};
 int pipe_size = 0;
 pid_t own_pid = 0;
 bool ready = false;
@@ -112,6 +118,12 @@ void read_rule(char* text, const char* program) {
     if (is("file") && mine && strcmp(kind, "trace") == 0) {
       snprintf(trace_file, sizeof trace_file, "%s", value);
     }
+    if (is("file") && mine && strcmp(kind, "locked") == 0) {
+      snprintf(locked_file, sizeof locked_file, "%s", value);
+    }
+    if (is("path") && strcmp(kind, "locked") == 0) {
+      snprintf(locked_path, sizeof locked_path, "%s", value);
+    }
   }
   const bool stop = strcmp(kind, "stop") == 0;
   if (!mine || (strcmp(kind, "fail") != 0 && strcmp(kind, "kill") != 0 && !stop)) {
@@ -150,21 +162,23 @@ Function* real(const char* name, Function*& cached) {
   return cached;
 }
 
+void append(const char* file, const char* call, const char* path) {
+  char line[PATH_MAX + 64];
+  const int length = snprintf(line, sizeof line, "%s %s\n", call, path);
+  const int fd = static_cast<int>(
+      syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (fd < 0) return;
+  syscall(SYS_write, fd, line, static_cast<size_t>(length));
+  syscall(SYS_close, fd);
+}
+
 // What a call does to a file: nothing happens (0), it fails with that error, or half of it and then
 // death (-1).
 int verdict(const char* call, const char* path, bool changes) {
   set_up();
   if (getpid() != own_pid) return 0;
-  if (changes && trace_file[0] != '\0') {
-    char line[PATH_MAX + 64];
-    const int length = snprintf(line, sizeof line, "%s %s\n", call, path);
-    const int fd = static_cast<int>(
-        syscall(SYS_openat, AT_FDCWD, trace_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (fd >= 0) {
-      syscall(SYS_write, fd, line, static_cast<size_t>(length));
-      syscall(SYS_close, fd);
-    }
-  }
+  if (changes && trace_file[0] != '\0') append(trace_file, call, path);
+  if (locked && fnmatch(locked_path, path, 0) == 0) append(locked_file, call, path);
   for (int index = 0; index < rule_count; ++index) {
     Rule& rule = rules[index];
     if (!has_word(rule.calls, call) || fnmatch(rule.path, path, 0) != 0) continue;
@@ -187,7 +201,7 @@ int verdict(const char* call, const char* path, bool changes) {
 
 int verdict_fd(const char* call, int fd, bool changes) {
   set_up();
-  if (rule_count == 0 && trace_file[0] == '\0') return 0;
+  if (rule_count == 0 && trace_file[0] == '\0' && !locked) return 0;
   char link[64];
   char path[PATH_MAX] = "";
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -350,6 +364,40 @@ FAULTY_OPEN(open, (const char* path, int flags, ...), (path, flags, mode))
 FAULTY_OPEN(open64, (const char* path, int flags, ...), (path, flags, mode))
 FAULTY_OPEN(openat, (int at, const char* path, int flags, ...), (at, path, flags, mode))
 FAULTY_OPEN(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mode))
+
+// Bytes of the file beside a database that SQLite locks: the first of them is the write lock.
+void note_lock(const struct flock* lock) {
+  constexpr off_t kWriteLock = 120;
+  set_up();
+  if (locked_file[0] == '\0' || getpid() != own_pid) return;
+  if (lock->l_start > kWriteLock || lock->l_start + lock->l_len <= kWriteLock) return;
+  static bool told = false;
+  locked = lock->l_type == F_WRLCK;
+  if (locked && !told) append(locked_file, "lock", "");
+  told = told || locked;
+}
+#define NOTED_FCNTL(NAME)                                        \
+  extern "C" int NAME(int fd, int command, ...) {                \
+    static int (*next)(int, int, ...) = nullptr;                 \
+    va_list rest;                                                \
+    va_start(rest, command);                                     \
+    void* argument = va_arg(rest, void*);                        \
+    va_end(rest);                                                \
+    const int result = real(#NAME, next)(fd, command, argument); \
+    if (result == 0 && command == F_SETLK) {                     \
+      note_lock(static_cast<const struct flock*>(argument));     \
+    }                                                            \
+    return result;                                               \
+  }
+NOTED_FCNTL(fcntl)
+NOTED_FCNTL(fcntl64)
+
+extern "C" DIR* opendir(const char* path) {
+  static DIR* (*next)(const char*) = nullptr;
+  char whole[PATH_MAX];
+  verdict("opendir", full(path, whole), false);
+  return real("opendir", next)(path);
+}
 
 extern "C" int pipe2(int* ends, int flags) {
   static int (*next)(int*, int) = nullptr;
