@@ -3,14 +3,17 @@
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <thread>
+
+#include "results/host_lock.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -18,31 +21,48 @@ namespace {
 constexpr const char* kRebuild =
     "move it away and make it anew from the run directories: petlab ingest --rebuild";
 
-/// What the file begins with, for a message: "empty", or its first bytes.
-std::string looks_like(const std::filesystem::path& file) {
+/// The files that a connection has open. They are read through it: to open and close a file of the
+/// database a second time would end all locks that this process has on it.
+sqlite3_file* open_file(sqlite3* handle, int which) {
+  sqlite3_file* file = nullptr;
+  if (handle != nullptr) sqlite3_file_control(handle, "main", which, &file);
+  return file == nullptr || file->pMethods == nullptr ? nullptr : file;
+}
+
+/// What the file begins with, for a message: "is empty", or its first bytes.
+std::string looks_like(sqlite3* handle) {
+  sqlite3_file* file = open_file(handle, SQLITE_FCNTL_FILE_POINTER);
+  sqlite3_int64 size = 0;
   char head[16] = {};
-  std::ifstream in(file, std::ios::binary);
-  in.read(head, sizeof head);
-  if (in.gcount() == 0) return "is empty";
+  if (file == nullptr || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
+    return "is unreadable";
+  if (size == 0) return "is empty";
+  const int length = static_cast<int>(std::min<sqlite3_int64>(size, sizeof head));
+  file->pMethods->xRead(file, head, length, 0);
   std::string shown;
-  for (int i = 0; i < in.gcount(); ++i) {
+  for (int i = 0; i < length; ++i) {
     shown += head[i] >= 0x20 && head[i] < 0x7f ? head[i] : '.';
   }
   return fmt::format("begins with '{}'", shown);
 }
 
-/// The error of a disk that cannot read the file; 0 where it can. SQLite calls both damaged.
-int read_error(const std::filesystem::path& file) {
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
+/// The error of a disk that cannot read an open file; 0 where it can. SQLite calls both damaged.
+int read_error(sqlite3_file* file) {
+  sqlite3_int64 size = 0;
+  if (file == nullptr || file->pMethods->xFileSize(file, &size) != SQLITE_OK) return 0;
   std::vector<char> buffer(1 << 20);
-  ssize_t got = 0;
-  do {
-    got = read(fd, buffer.data(), buffer.size());
-  } while (got > 0 || (got < 0 && errno == EINTR));
-  const int error = got < 0 ? errno : 0;
-  close(fd);
-  return error;
+  for (sqlite3_int64 at = 0; at < size;) {
+    const auto part = std::min(size - at, static_cast<sqlite3_int64>(buffer.size()));
+    const int code = file->pMethods->xRead(file, buffer.data(), static_cast<int>(part), at);
+    if (code == SQLITE_IOERR_SHORT_READ) return 0;
+    if (code != SQLITE_OK) {
+      int error = 0;
+      file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error);
+      return error;
+    }
+    at += part;
+  }
+  return 0;
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {
@@ -84,10 +104,10 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
       return read_only;
     case SQLITE_NOTADB:
       return fmt::format("{}: it {}, which is no SQLite database; name another file with --db",
-                         subject, looks_like(file));
+                         subject, looks_like(handle));
     case SQLITE_CORRUPT:
-      for (const char* suffix : {"", "-wal"}) {
-        const int failed = read_error(file.string() + suffix);
+      for (const int which : {SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER}) {
+        const int failed = read_error(open_file(handle, which));
         if (failed == EIO) return unreadable(std::strerror(failed));
       }
       return fmt::format("{}: the database is damaged ({}); {}", subject, error.what(), kRebuild);
@@ -106,20 +126,28 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
   }
 }
 
+/// What tells that a file was written since.
+struct FileState {
+  explicit FileState(const std::filesystem::path& file) {
+    struct stat status {};
+    if (stat(file.c_str(), &status) != 0) return;
+    values = {static_cast<std::int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec,
+              status.st_mtim.tv_nsec};
+  }
+  bool operator==(const FileState&) const = default;
+  std::array<std::int64_t, 4> values{};
+};
+
 /// A database in WAL mode in a folder that cannot be written can only be read when nobody writes
 /// it; then SQLite must be told so, because it cannot make the files beside it.
-std::string name_to_open(const std::filesystem::path& file, Connection::Mode mode, int& flags) {
-  if (mode == Connection::Mode::write) {
-    flags = SQLite::OPEN_READWRITE;
-    return file.string();
-  }
-  flags = SQLite::OPEN_READONLY;
-  const std::filesystem::path folder = folder_of(file);
+bool nobody_writes(const std::filesystem::path& file) {
   std::error_code ignored;
   const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
   const bool nothing_pending = ignored || wal == 0;
-  if (access(folder.c_str(), W_OK) == 0 || !nothing_pending) return file.string();
-  flags |= SQLite::OPEN_URI;
+  return nothing_pending && access(folder_of(file).c_str(), W_OK) != 0;
+}
+
+std::string immutable_name(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const unsigned char c : std::filesystem::absolute(file).string()) {
     if (std::isalnum(c) || std::strchr("/-._~", c) != nullptr) {
@@ -157,19 +185,37 @@ Connection::Connection(const std::filesystem::path& file, Mode mode, const OpenO
   if (std::filesystem::is_directory(file)) {
     throw Error(fmt::format("{}: it is a folder, must be a database file (--db)", file.string()));
   }
+  open(mode, options.synced);
+}
+
+void Connection::open(Mode mode, bool synced) {
+  const std::filesystem::path real = real_path(file_);
   guard("open it", [&] {
-    int flags = 0;
-    const std::string name = name_to_open(file, mode, flags);
-    database_ = std::make_unique<SQLite::Database>(name, flags);
+    immutable_ = mode == Mode::read && nobody_writes(real);
+    if (immutable_) state_ = FileState(real).values;
+    const int flags = immutable_           ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
+                      : mode == Mode::read ? SQLite::OPEN_READONLY
+                                           : SQLite::OPEN_READWRITE;
+    database_ = std::make_unique<SQLite::Database>(
+        immutable_ ? immutable_name(real) : file_.string(), flags);
     sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
     sqlite3_extended_result_codes(database_->getHandle(), 1);
     database_->exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
     if (mode == Mode::write) {
-      database_->exec(options.synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+      database_->exec(synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
       database_->exec("PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864");
       register_batch_rows(*this);
     }
   });
+}
+
+void Connection::look_again() {
+  if (!immutable_) return;
+  const std::filesystem::path real = real_path(file_);
+  if (nobody_writes(real) && FileState(real).values == state_) return;
+  statements_.clear();
+  ++reopened_;
+  open(Mode::read, false);
 }
 
 Connection::~Connection() = default;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -40,6 +41,11 @@ class Connection {
   void roll_back() noexcept;
   /// Throws Error where the file's name no longer leads to the opened file.
   void check_not_moved() const;
+  /// Before a read, with no statement in use: a file that was opened as one that nobody writes is
+  /// opened again where somebody has written it since.
+  void look_again();
+  /// How often that has happened.
+  std::int64_t reopened() const { return reopened_; }
   /// Turns the exception in flight, an SQLite::Exception, into an Error; others pass through.
   [[noreturn]] void rethrow(std::string_view doing) const;
   /// Runs `body`; SQLite's errors in it become Errors that say what could not be done.
@@ -70,6 +76,10 @@ class Connection {
   std::uint32_t jitter_ = 1;
   std::unique_ptr<SQLite::Database> database_;
   std::unordered_map<std::string_view, std::unique_ptr<SQLite::Statement>> statements_;
+  bool immutable_ = false;               // SQLite was told that nobody writes the file
+  std::array<std::int64_t, 4> state_{};  // of the file then
+  std::int64_t reopened_ = 0;
+  void open(Mode mode, bool synced);
   static int on_busy(void* self, int tries);
 };
 

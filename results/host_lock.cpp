@@ -39,6 +39,19 @@ std::string host_name() {
 
 }  // namespace
 
+std::filesystem::path real_path(const std::filesystem::path& file) {
+  std::error_code error;
+  // A link that leads to no file yet: a database made under its name would replace nothing.
+  std::filesystem::path real = file;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(real, error); ++links) {
+    const std::filesystem::path target = std::filesystem::read_symlink(real, error);
+    if (error) break;
+    real = target.is_absolute() ? target : real.parent_path() / target;
+  }
+  const std::filesystem::path found = std::filesystem::weakly_canonical(real, error);
+  return error ? real : found;
+}
+
 bool on_network_file_system(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   struct statfs status = {};

@@ -5,6 +5,9 @@
 
 namespace petlab::results::internal {
 
+/// `file` with all links followed, as far as it exists: where SQLite puts what stands beside it.
+std::filesystem::path real_path(const std::filesystem::path& file);
+
 /// True where `file` lies, or would lie, on a file system between machines (NFS, SMB, Lustre, GPFS,
 /// BeeGFS, AFS, Ceph, 9P, FUSE): SQLite's WAL mode needs memory that all its users share.
 bool on_network_file_system(const std::filesystem::path& file);

@@ -1,6 +1,8 @@
 #include <SQLiteCpp/Database.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "results/connection.h"
 #include "results/schema.h"
@@ -19,6 +21,7 @@ class Snapshot {
   explicit Snapshot(Connection& connection) : connection_(connection) {
     if (connection.in_transaction()) return;
     connection.check_not_moved();
+    connection.look_again();
     connection.exec("BEGIN");
     own_ = true;
   }
@@ -41,17 +44,19 @@ auto reading(Connection& connection, Body&& body) {
   });
 }
 
-#define PETLAB_ATTEMPT_COLUMNS                                                                     \
-  "SELECT a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "   \
+#define PETLAB_ATTEMPT_FIELDS                                                                      \
+  "a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "          \
   "a.parent, a.resume_step, a.resume_seq, a.resume_checkpoint, a.host, a.boot_id, "                \
   "a.pid_namespace, a.device, a.pid, a.pid_start, a.job, a.launched_at, a.outcome, a.event_kind, " \
   "a.reason, a.exit_code, a.signal, a.log_tail, a.started_at, a.ended_at, a.worker, "              \
   "a.worker_version, a.numerics, a.backbone_digest, a.data_digests, a.checkpoint_step, "           \
   "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.device_memory_mib, a.train_seconds, " \
-  "a.note "                                                                                        \
-  "FROM attempts a JOIN trials t ON t.key = a.trial "
+  "a.note "
 
-/// A row of PETLAB_ATTEMPT_COLUMNS.
+#define PETLAB_ATTEMPT_COLUMNS \
+  "SELECT " PETLAB_ATTEMPT_FIELDS "FROM attempts a JOIN trials t ON t.key = a.trial "
+
+/// From a row that begins with PETLAB_ATTEMPT_FIELDS.
 AttemptFacts attempt_from(const Query& row) {
   int at = 0;
   const auto integer = [&] { return row.integer(at++); };
@@ -214,14 +219,18 @@ std::vector<ProgressFacts> Reader::progress() const {
   });
 }
 
-std::vector<sweeps::Metric> Reader::validation_metrics(const AttemptRef& attempt) const {
+std::vector<sweeps::Metric> Reader::validation_metrics(const AttemptRef& attempt,
+                                                       std::int64_t& from_seq) const {
   return reading(*connection_, [&] {
     std::vector<sweeps::Metric> all;
-    Query rows(*connection_,
-               "SELECT v.step, s.task, s.name, v.value FROM metric_values v JOIN series s ON s.key "
-               "= v.series WHERE v.attempt = ?1 AND s.split = 'validation' ORDER BY v.seq");
-    rows.with(attempt.key);
+    Query rows(
+        *connection_,
+        "SELECT v.step, s.task, s.name, v.value, v.seq FROM metric_values v JOIN series s ON "
+        "s.key = v.series WHERE v.attempt = ?1 AND v.seq >= ?2 AND s.split = 'validation' "
+        "ORDER BY v.seq");
+    rows.with(attempt.key).with(from_seq);
     while (rows.step()) {
+      from_seq = rows.integer(4) + 1;
       all.push_back(
           {rows.integer(0), "validation", rows.text(1), rows.text(2), rows.maybe_real(3)});
     }
@@ -278,6 +287,105 @@ std::optional<std::filesystem::path> Reader::runs_folder() const {
   });
 }
 
+void Reader::each_member(const std::string& sweep,
+                         const std::function<void(const SweepRow::Member&, const TrialRow&,
+                                                  const TrialFacts&)>& take) const {
+  reading(*connection_, [&] {
+    constexpr int kOwn = 40;  // the first column behind the attempt's
+    // The members are sorted before the wide rows are put to them: sorting those would take more
+    // than a gigabyte for a million. CROSS JOIN keeps the order.
+    Query rows(
+        *connection_,
+        "SELECT " PETLAB_ATTEMPT_FIELDS
+        ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM "
+        "attempts WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, "
+        "t.stored_bits FROM (SELECT trial, variant, place FROM sweep_trials WHERE sweep = "
+        "(SELECT key FROM sweeps WHERE name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN "
+        "trials t ON t.key = m.trial LEFT JOIN attempts a ON a.trial = t.key");
+    rows.with(sweep);
+    std::optional<std::int64_t> place;
+    SweepRow::Member member;
+    TrialRow trial;
+    TrialFacts facts;
+    const auto told = [&] {
+      std::sort(facts.attempts.begin(), facts.attempts.end(),
+                [](const auto& a, const auto& b) { return a.attempt.number < b.attempt.number; });
+      take(member, trial, facts);
+    };
+    while (rows.step()) {
+      if (place != rows.integer(kOwn)) {
+        if (place) told();
+        if (place > rows.integer(kOwn)) throw std::logic_error("members came out of their order");
+        place = rows.integer(kOwn);
+        member = {rows.text(kOwn + 2), rows.text(kOwn + 1)};
+        facts = {};
+        facts.trial_id = member.trial_id;
+        facts.known = true;
+        facts.cancelled = rows.integer(kOwn + 3) != 0;
+        facts.retried_after = rows.integer(kOwn + 4);
+        facts.result_attempt = rows.maybe_integer(kOwn + 5);
+        trial = {member.trial_id, rows.text(kOwn + 6), rows.text(kOwn + 7),
+                 rows.maybe_real(kOwn + 8), rows.maybe_integer(kOwn + 9)};
+      }
+      if (!rows.is_null(0)) facts.attempts.push_back(attempt_from(rows));
+    }
+    if (place) told();
+  });
+}
+
+SweepOutline Reader::outline(const std::string& sweep) const {
+  return reading(*connection_, [&] {
+    SweepOutline outline;
+    Query key(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
+    if (!key.with(sweep).step()) return outline;
+    const std::int64_t its = key.integer(0);
+    Query count(*connection_, "SELECT count(DISTINCT trial) FROM sweep_trials WHERE sweep = ?1");
+    count.with(its).step();
+    outline.trials = count.integer(0);
+    const auto add = [&](Query& groups) {
+      groups.with(its);
+      while (groups.step()) outline.alike.push_back({groups.text(0), groups.integer(1)});
+    };
+    Query untried(
+        *connection_,
+        "SELECT min(t.trial_id), count(*) FROM trials t WHERE t.key IN (SELECT trial FROM "
+        "sweep_trials WHERE sweep = ?1) AND NOT EXISTS (SELECT 1 FROM attempts a WHERE "
+        "a.trial = t.key) GROUP BY t.cancelled");
+    add(untried);
+    Query with_result(
+        *connection_,
+        "SELECT min(t.trial_id), count(*) FROM trials t CROSS JOIN attempts a ON a.key "
+        "= t.result_attempt WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep "
+        "= ?1) AND a.number > t.retried_after AND t.key NOT IN (SELECT trial FROM "
+        "attempts WHERE outcome = 'open') GROUP BY a.sweep, a.worker, a.numerics, "
+        "a.data_digests");
+    add(with_result);
+    Query others(*connection_,
+                 "SELECT t.trial_id FROM trials t LEFT JOIN attempts a ON a.key = t.result_attempt "
+                 "WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep = ?1) AND (t.key IN "
+                 "(SELECT trial FROM attempts WHERE outcome = 'open') OR a.number <= "
+                 "t.retried_after OR (a.key IS NULL AND EXISTS (SELECT 1 FROM attempts b WHERE "
+                 "b.trial = t.key))) ORDER BY t.trial_id");
+    others.with(its);
+    while (others.step()) outline.others.push_back(others.text(0));
+    return outline;
+  });
+}
+
+std::vector<std::string> Reader::variants(const std::string& sweep,
+                                          const std::string& trial_id) const {
+  return reading(*connection_, [&] {
+    std::vector<std::string> variants;
+    Query rows(*connection_,
+               "SELECT m.variant FROM sweeps w CROSS JOIN trials t CROSS JOIN sweep_trials m ON "
+               "m.sweep = w.key AND m.trial = t.key WHERE w.name = ?1 AND t.trial_id = ?2 AND "
+               "m.variant != '' ORDER BY m.place");
+    rows.with(sweep).with(trial_id);
+    while (rows.step()) variants.push_back(rows.text(0));
+    return variants;
+  });
+}
+
 std::vector<std::string> Reader::sweep_names() const {
   return reading(*connection_, [&] {
     std::vector<std::string> names;
@@ -300,10 +408,11 @@ std::optional<TrialRow> Reader::trial(const std::string& trial_id) const {
 std::vector<std::string> Reader::trials_with_prefix(const std::string& prefix, int limit) const {
   return reading(*connection_, [&] {
     std::vector<std::string> ids;
-    // A range of the index, and no pattern whose special characters a user could type.
+    // A range of the index, up to the last character that there is, and no pattern whose special
+    // characters a user could type.
     Query rows(*connection_,
-               "SELECT trial_id FROM trials WHERE trial_id >= ?1 AND substr(trial_id, 1, "
-               "length(?1)) = ?1 ORDER BY trial_id LIMIT ?2");
+               "SELECT trial_id FROM trials WHERE trial_id >= ?1 AND trial_id <= ?1 || "
+               "char(1114111) ORDER BY trial_id LIMIT ?2");
     rows.with(prefix).with(std::int64_t{limit});
     while (rows.step()) ids.push_back(rows.text(0));
     return ids;
@@ -325,7 +434,8 @@ std::int64_t Reader::data_version() const {
   return reading(*connection_, [&] {
     Query row(*connection_, "PRAGMA data_version");
     row.step();
-    return row.integer(0);
+    // Each opening counts from its own beginning.
+    return row.integer(0) + (connection_->reopened() << 32);
   });
 }
 

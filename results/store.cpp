@@ -236,12 +236,15 @@ AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewA
 
 Store::Store(const std::filesystem::path& database, const OpenOptions& options)
     : reader_(std::shared_ptr<Connection>()) {
+  // SQLite follows links: what stands beside the database stands beside the file itself.
+  const std::filesystem::path real =
+      std::filesystem::is_symlink(database) ? internal::real_path(database) : database;
   const bool rollback = options.journal == OpenOptions::Journal::rollback ||
                         (options.journal == OpenOptions::Journal::automatic &&
-                         internal::on_network_file_system(database));
-  internal::remove_abandoned(database);
-  if (!std::filesystem::exists(database)) internal::create_database(database, rollback);
-  if (rollback) lock_ = std::make_unique<internal::HostLock>(database);
+                         internal::on_network_file_system(real));
+  internal::remove_abandoned(real);
+  if (!std::filesystem::exists(real)) internal::create_database(real, rollback);
+  if (rollback) lock_ = std::make_unique<internal::HostLock>(real);
   connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
   internal::check_version(*connection_);
   internal::use_journal(*connection_, rollback);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,19 @@ struct SweepRow {
   std::string digest;
   std::vector<Member> members;  // a trial may have several variants: one member each
   bool operator==(const SweepRow&) const = default;
+};
+
+/// The trials of a sweep, those that are in the same state put together.
+struct SweepOutline {
+  /// Trials that differ in nothing that says what state they are in: one of them, and how many.
+  struct Alike {
+    std::string trial_id;
+    std::int64_t trials = 0;
+  };
+  std::int64_t trials = 0;
+  /// Never tried, or with a result and no open attempt: by cancelled, or by what made the result.
+  std::vector<Alike> alike;
+  std::vector<std::string> others;  // each to be looked at by itself, sorted
 };
 
 /// Nothing was claimed: another orchestrator runs the trial, or something happened to it since the
@@ -117,8 +131,10 @@ class Reader {
   std::vector<Decided> decided() const;
   /// The last progress of every open attempt.
   std::vector<ProgressFacts> progress() const;
-  /// The metrics of split `validation` that an attempt has reported, in its order.
-  std::vector<sweeps::Metric> validation_metrics(const AttemptRef& attempt) const;
+  /// The metrics of split `validation` that an attempt has reported from `from_seq` on, in its
+  /// order; from_seq is set behind the last.
+  std::vector<sweeps::Metric> validation_metrics(const AttemptRef& attempt,
+                                                 std::int64_t& from_seq) const;
   /// The sweep of that name; std::nullopt where there is none.
   std::optional<SweepRow> sweep(const std::string& name) const;
   /// Those trials that have a result and are members of the sweep, or were once.
@@ -126,6 +142,15 @@ class Reader {
   /// The runs folder of this database as record_runs_folder() was told it, below the database's own
   /// folder as that lies now; std::nullopt where none was.
   std::optional<std::filesystem::path> runs_folder() const;
+  /// Calls `take` with each member of a sweep, in its order, in one pass over the database.
+  void each_member(const std::string& sweep,
+                   const std::function<void(const SweepRow::Member&, const TrialRow&,
+                                            const TrialFacts&)>& take) const;
+  /// What the states of a sweep's trials follow from, without every trial's attempts; nothing where
+  /// there is no such sweep.
+  SweepOutline outline(const std::string& sweep) const;
+  /// The variants under which a sweep names a trial, in its order.
+  std::vector<std::string> variants(const std::string& sweep, const std::string& trial_id) const;
   /// Names of the sweeps, in the order in which they came first.
   std::vector<std::string> sweep_names() const;
   /// Configuration (JSON text) of a trial; std::nullopt where there is none.

@@ -1,0 +1,153 @@
+// What only shows while a database is held for long, by name or through a link.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "results/error.h"
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+using testing::TempDir;
+using Lines = std::vector<std::string>;
+
+/// A folder that shows another one's files and takes no changes, as long as it lives. Only root may
+/// make one.
+class ReadOnlyView {
+ public:
+  explicit ReadOnlyView(const std::filesystem::path& of) {
+    const char* here = folder_.path().c_str();
+    made_ = mount(of.c_str(), here, nullptr, MS_BIND, nullptr) == 0;
+    if (made_ && mount(nullptr, here, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
+      umount2(here, MNT_DETACH);
+      made_ = false;
+    }
+    if (!made_) std::printf("skipped: a read-only mount is not allowed here\n");
+  }
+  ~ReadOnlyView() {
+    if (made_) umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  bool made() const { return made_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TempDir folder_;
+  bool made_ = false;
+};
+
+void record(Store& store, const std::string& trial) {
+  Batch batch = store.begin();
+  batch.record_trial(trial_row(trial));
+  batch.commit();
+}
+
+/// Whether another process sees a lock of this one on the bytes that SQLite locks.
+bool is_locked(const std::filesystem::path& file) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = 0x40000000;
+    lock.l_len = 512;
+    _exit(fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("a reader in a folder that it cannot write sees what others write there", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  { Store store(file); }
+  const ReadOnlyView view(folder.path());
+  if (!view.made()) return;
+  const Reader reader(view.path() / "petlab.db");
+  std::int64_t version = reader.data_version();
+  const auto changed = [&] { return std::exchange(version, reader.data_version()) != version; };
+  CHECK_FALSE(changed());
+  CHECK_FALSE(reader.trial("t1"));
+  {
+    Store store(file);
+    record(store, "t1");
+    CHECK(changed());
+    CHECK(reader.trial("t1"));  // from the log beside the file, whose writer lives
+    CHECK_FALSE(changed());
+    record(store, "t2");
+    CHECK(changed());
+    CHECK(reader.trial("t2"));
+  }
+  CHECK(reader.trial("t2"));  // it has brought its log into the file
+  {
+    Store store(file);
+    record(store, "t3");
+  }
+  CHECK(reader.trial("t3"));
+  CHECK(reader.trial_facts(std::vector<std::string>{"t1", "t2", "t3"}).at(2).known);
+}
+
+TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  {
+    Store store(file);
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t1"));
+    const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
+    append_losses(batch, attempt, 20'000);
+    batch.record_finished(attempt, {}, 9);
+    batch.commit();
+  }
+  const Store store(file);
+  REQUIRE(is_locked(file));
+  const auto size = static_cast<long>(std::filesystem::file_size(file));
+  // By another process: to close the file in this one would end the locks too.
+  REQUIRE(std::system(fmt::format("dd if=/dev/urandom of={} bs=4096 seek={} count={} conv=notrunc "
+                                  "2>/dev/null",
+                                  file.string(), size / 2 / 4096, size / 2 / 4096)
+                          .c_str()) == 0);
+  std::string message;
+  try {
+    query(file, "SELECT count(*), sum(value) FROM results");
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK(message.find("the database is damaged (") != std::string::npos);
+  CHECK(is_locked(file));
+}
+
+TEST_CASE("a linked database has one lock, beside the file itself", "[results]") {
+  const TempDir folder;
+  std::filesystem::create_directories(folder.path() / "far");
+  const auto file = folder.path() / "far/petlab.db";
+  const auto link = folder.path() / "link.db";
+  std::filesystem::create_symlink("far/petlab.db", link);
+  OpenOptions shared;  // as on a network file system
+  shared.journal = OpenOptions::Journal::rollback;
+  const Store store(link, shared);  // also where the link led nowhere before
+  CHECK(std::filesystem::exists(file.string() + ".lock"));
+  CHECK(std::filesystem::is_symlink(link));
+  std::string message;
+  try {
+    const Store rival(file, shared);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK(message.find("on a network file system only one may") != std::string::npos);
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,105 @@
+#include <fstream>
+
+#include "results/connection.h"
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+using testing::TempDir;
+using Lines = std::vector<std::string>;
+
+/// A database as an earlier petlab left it: tests/results/schemas/NAME.sql, with a resumed trial
+/// that has a result (t1), one that failed (t2) and one that was cancelled (t3).
+std::filesystem::path old_database(const TempDir& folder, const std::string& name) {
+  const auto file = folder.write("old.db", "");
+  const std::string sql =
+      testing::read_file(testing::source_dir() / "tests/results/schemas" / (name + ".sql"));
+  internal::Connection connection(file, internal::Connection::Mode::write, {});
+  connection.exec(sql.c_str());
+  return file;
+}
+
+Lines columns(const std::filesystem::path& file) {
+  return rows(file,
+              "SELECT m.name || ' ' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c "
+              "WHERE m.type IN ('table', 'view') ORDER BY 1");
+}
+Lines names(const std::filesystem::path& file) {
+  return rows(file, "SELECT type || ' ' || name FROM sqlite_schema ORDER BY 1");
+}
+
+}  // namespace
+
+TEST_CASE("a database of each earlier schema becomes one of this, and its work goes on",
+          "[results]") {
+  for (const std::string name : {"fewer_fields", "first", "decisions", "device_memory"}) {
+    INFO(name);
+    const TempDir folder;
+    const auto file = old_database(folder, name);
+    Store store(file);
+    const auto fresh = folder.path() / "fresh.db";
+    { const Store another(fresh); }
+    CHECK(columns(file) == columns(fresh));
+    CHECK(names(file) == names(fresh));
+
+    // What was there, through the views; the new columns hold what the configurations say.
+    CHECK(rows(file,
+               "SELECT variant, trial_id, attempt, step, name, value, module_share, "
+               "training_dropout, data_max_tokens, module_bottleneck, bls_bits FROM sweep_results "
+               "ORDER BY attempt, seq") == Lines{"a|t1|1|10|loss|0.5|1|0.25|128|64|990.0",
+                                                 "a|t1|2|30|loss|0.125|1|0.25|128|64|990.0",
+                                                 "a|t1|2|30|matthews|NULL|1|0.25|128|64|990.0"});
+    CHECK(rows(file,
+               "SELECT trial_id, module_share, training_dropout, data_max_tokens, "
+               "json_extract(user, '$.width') FROM trials ORDER BY 1") ==
+          Lines{"t1|1|0.25|128|3", "t2|0|-1.0|64|3", "t3|0|-1.0|128|3"});
+    const auto facts = store.read().trial_facts(std::vector<std::string>{"t1", "t2", "t3"});
+    CHECK(facts[0].result_attempt == 2);
+    REQUIRE(facts[0].attempts.size() == 2);
+    CHECK(facts[0].attempts[0].outcome == Outcome::stopped);
+    CHECK(facts[0].attempts[1].begun.resume->checkpoint == "checkpoint/step-10");
+    CHECK(facts[0].attempts[1].device_memory_mib ==
+          (name == "device_memory" ? std::optional(700.0) : std::nullopt));
+    CHECK(facts[1].attempts.at(0).reason == "no data");
+    CHECK(facts[1].retried_after == (name == "decisions" || name == "device_memory" ? 1 : 0));
+    CHECK(facts[2].cancelled);
+
+    // Work goes on: a retry, an attempt with all that it can report, a sweep recorded anew.
+    Batch batch = store.begin();
+    batch.allow_retry("t2", 1);
+    batch.record_trial(trial_row("t4"));
+    const AttemptRef attempt = batch.record_attempt(request("t2"), 2);
+    append_losses(batch, attempt, 3);
+    batch.record_progress(attempt, {5, 9, {}, 800.0}, 6);
+    batch.record_finished(attempt, {}, 9);
+    batch.record_sweep({"old", "", "", "", {{"t2", "b"}, {"t4", ""}}}, {}, 7);
+    batch.commit();
+    CHECK(rows(file, "SELECT count(*), min(value) FROM results WHERE trial_id = 't2'") ==
+          Lines{"3|1.0"});
+    CHECK(store.read().attempt_facts("t2", 2)->device_memory_mib == 800.0);
+    CHECK(Reader(file).sweep("old")->members.size() == 2);
+  }
+}
+
+TEST_CASE("a reader names what makes an earlier database fit, and changes nothing", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "first");
+  const Lines before = names(file);
+  std::string message;
+  try {
+    const Reader reader(file);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK(message.find(file.string() +
+                     ": an earlier petlab made the database; petlab ingest --db ") == 0);
+  CHECK(names(file) == before);
+  { const Store store(file); }
+  CHECK(Reader(file).sweep("old")->members.size() == 3);
+}
+
+}  // namespace petlab::results
