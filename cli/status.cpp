@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
+#include <span>
 #include <stdexcept>
 
 #include "cli/live_view.h"
@@ -41,6 +43,8 @@ struct Arguments : StoredArguments {
 
 // How often the rows are drawn anew: their times go on.
 constexpr auto kLookAgain = std::chrono::milliseconds(500);
+// Trials whose attempts are in memory at once.
+constexpr std::size_t kFactsAtOnce = 4096;
 
 struct SweepStates {
   std::string name;
@@ -68,59 +72,95 @@ class Observer {
         world_(today(arguments, runs_)) {
     context_.runs = runs_;
     context_.retries = arguments.retries;
-    context_.liveness = [this](const results::AttemptFacts& attempt) {
-      return orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs_), here_);
-    };
+    context_.liveness = [this](const results::AttemptFacts& attempt) { return liveness(attempt); };
   }
 
   const std::filesystem::path& database() const { return database_; }
   const std::filesystem::path& runs() const { return runs_; }
 
-  const Snapshot& look() {
-    const std::int64_t version = reader_.data_version();
-    const std::size_t before = snapshot_.orchestrators.size();
+  /// `at_once`: what has changed is looked at however little time has passed.
+  const Snapshot& look(bool at_once) {
+    alive_.clear();
     snapshot_.orchestrators = orchestrator::running_orchestrators(runs_, here_);
-    // A state also changes when an orchestrator dies.
-    if (version != version_ || snapshot_.orchestrators.size() != before) look_at_sweeps();
-    version_ = version;
+    const std::int64_t version = reader_.data_version();
+    if (version != version_) {
+      open_ = reader_.open_attempts();
+      progress_.clear();
+      for (results::ProgressFacts& one : reader_.progress()) {
+        progress_.emplace(one.attempt.key, std::move(one));
+      }
+      version_ = version;
+      sweeps_are_old_ = true;
+    }
+    // A state also changes when a worker, or who watches it, dies: nobody writes that down.
+    std::vector<orchestrator::Liveness> living;
+    for (const results::AttemptFacts& attempt : open_) living.push_back(liveness(attempt));
+    if (living != living_) {
+      living_ = std::move(living);
+      sweeps_are_old_ = at_once = true;
+    }
+    if (sweeps_are_old_ && (at_once || Clock::now() >= sweeps_due_)) {
+      const Clock::time_point began = Clock::now();
+      look_at_sweeps();
+      sweeps_are_old_ = false;
+      sweeps_due_ = Clock::now() + kRestPart * (Clock::now() - began);
+    }
     look_at_running();
     return snapshot_;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // Of a sweep with very many trials the numbers are looked up as often as that takes a tenth of
+  // the time.
+  static constexpr int kRestPart = 9;
+
+  // What is known of an attempt that runs, so that each look asks only for what is new.
+  struct Followed {
+    std::string variant;
+    std::optional<orchestrator::BestMetric> best;  // absent: nothing says by what tasks select
+    std::int64_t next_seq = 0;
+  };
+
+  // All attempts of one orchestrator stand behind the same locks.
+  orchestrator::Liveness liveness(const results::AttemptFacts& attempt) {
+    const auto [known, is_new] =
+        alive_.try_emplace(attempt.begun.owner, orchestrator::Liveness::unknown);
+    if (is_new) {
+      known->second =
+          orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs_), here_);
+    }
+    return known->second;
+  }
+
   void look_at_sweeps() {
     snapshot_.sweeps.clear();
     snapshot_.failures.clear();
-    variants_.clear();
     std::map<std::string, std::pair<double, LiveFailure>> failures;
     for (const std::string& name : reader_.sweep_names()) {
-      const std::optional<results::SweepRow> sweep = reader_.sweep(name);
-      if (!sweep) continue;
-      std::vector<std::string> ids;
-      for (const auto& member : sweep->members) {
-        std::string& variant = variants_[{name, member.trial_id}];
-        if (variant.empty()) {
-          ids.push_back(member.trial_id);
-          variant = member.variant;
-        } else {
-          variant += ", " + member.variant;
-        }
-      }
-      // A sweep without variants has each trial once.
-      std::sort(ids.begin(), ids.end());
-      ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+      const results::SweepOutline outline = reader_.outline(name);
       context_.sweep = name;
       SweepStates& states =
-          snapshot_.sweeps.emplace_back(SweepStates{name, std::ssize(ids), {}, {}});
-      for (const results::TrialFacts& facts : reader_.trial_facts(ids)) {
+          snapshot_.sweeps.emplace_back(SweepStates{name, outline.trials, {}, {}});
+      const auto count = [&](const results::TrialFacts& facts, std::int64_t trials) {
         world_.put_into(context_, facts);
         const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context_);
-        ++states.states[plan.state];
-        if (plan.state == sweeps::TrialState::stale) ++states.stale[plan.why];
-        if (plan.state != sweeps::TrialState::failed) continue;
+        states.states[plan.state] += trials;
+        if (plan.state == sweeps::TrialState::stale) states.stale[plan.why] += trials;
+        if (plan.state != sweeps::TrialState::failed) return;
         failures[facts.trial_id] = {
             facts.attempts.back().ended_at.value_or(0),
             {facts.trial_id, std::string(to_string(plan.state)), plan.why, plan.last_lines}};
+      };
+      for (const auto& [trial_id, trials] : outline.alike) {
+        count(reader_.trial_facts(std::vector<std::string>{trial_id}).front(), trials);
+      }
+      const std::span<const std::string> others = outline.others;
+      for (std::size_t at = 0; at < others.size(); at += kFactsAtOnce) {
+        for (const results::TrialFacts& facts :
+             reader_.trial_facts(others.subspan(at, std::min(kFactsAtOnce, others.size() - at)))) {
+          count(facts, 1);
+        }
       }
     }
     std::vector<std::pair<double, LiveFailure>> by_time;
@@ -132,24 +172,46 @@ class Observer {
 
   void look_at_running() {
     snapshot_.running.clear();
-    const std::vector<results::ProgressFacts> progress = reader_.progress();
-    for (const results::AttemptFacts& attempt : reader_.open_attempts()) {
-      if (context_.liveness(attempt) == orchestrator::Liveness::dead) continue;
-      const auto its = std::find_if(progress.begin(), progress.end(), [&](const auto& one) {
-        return one.attempt == attempt.attempt;
-      });
-      snapshot_.running.push_back(running(attempt, its == progress.end() ? nullptr : &*its));
+    std::map<std::int64_t, Followed> followed;
+    for (std::size_t at = 0; at < open_.size(); ++at) {
+      if (living_[at] == orchestrator::Liveness::dead) continue;
+      const results::AttemptFacts& attempt = open_[at];
+      const auto known = followed_.find(attempt.attempt.key);
+      Followed its = known == followed_.end() ? follow(attempt) : std::move(known->second);
+      const auto progress = progress_.find(attempt.attempt.key);
+      snapshot_.running.push_back(
+          running(attempt, progress == progress_.end() ? nullptr : &progress->second, its));
+      followed.emplace(attempt.attempt.key, std::move(its));
     }
+    followed_ = std::move(followed);
+  }
+
+  // trial.json says by which metrics the tasks select; without it there is no best.
+  Followed follow(const results::AttemptFacts& attempt) const {
+    Followed its;
+    for (const std::string& variant :
+         reader_.variants(attempt.begun.sweep, attempt.attempt.trial_id)) {
+      its.variant += (its.variant.empty() ? "" : ", ") + variant;
+    }
+    try {
+      const sweeps::TrialDirectory directory(runs_, attempt.attempt.trial_id,
+                                             attempt.attempt.number);
+      const sweeps::TrialFile file = sweeps::read_trial_file(directory.trial_json());
+      std::vector<const sweeps::TaskDeclaration*> tasks;
+      for (const sweeps::TaskDeclaration& task : file.tasks) tasks.push_back(&task);
+      its.best.emplace(tasks);
+    } catch (const sweeps::Error&) {
+    }
+    return its;
   }
 
   orchestrator::RunningTrial running(const results::AttemptFacts& attempt,
-                                     const results::ProgressFacts* progress) const {
+                                     const results::ProgressFacts* progress, Followed& its) const {
     const double now = orchestrator::wall_clock_seconds();
     orchestrator::RunningTrial trial;
     trial.trial_id = attempt.attempt.trial_id;
     trial.attempt = attempt.attempt.number;
-    const auto variant = variants_.find({attempt.begun.sweep, trial.trial_id});
-    if (variant != variants_.end()) trial.variant = variant->second;
+    trial.variant = its.variant;
     trial.sweep = attempt.begun.sweep;
     trial.host = attempt.begun.host;
     // The GPU's UUID stands behind the slot.
@@ -164,7 +226,12 @@ class Observer {
     trial.step = progress->step;
     trial.of = progress->of;
     trial.loss = progress->loss;
-    trial.best = best(attempt.attempt);
+    if (its.best) {
+      for (const sweeps::Metric& one : reader_.validation_metrics(attempt.attempt, its.next_seq)) {
+        its.best->add(one);
+      }
+      trial.best = its.best->value();
+    }
     trial.seconds_left = orchestrator::seconds_left(
         trial.step, trial.of, attempt.begun.resume ? attempt.begun.resume->step : 0,
         progress->time - attempt.started_at.value_or(progress->time), std::nullopt);
@@ -172,21 +239,6 @@ class Observer {
       *trial.seconds_left = std::max(0.0, *trial.seconds_left - (now - progress->time));
     }
     return trial;
-  }
-
-  // trial.json says by which metrics the tasks select; without it there is no best.
-  std::optional<double> best(const results::AttemptRef& attempt) const {
-    try {
-      const sweeps::TrialDirectory directory(runs_, attempt.trial_id, attempt.number);
-      const sweeps::TrialFile file = sweeps::read_trial_file(directory.trial_json());
-      std::vector<const sweeps::TaskDeclaration*> tasks;
-      for (const sweeps::TaskDeclaration& task : file.tasks) tasks.push_back(&task);
-      orchestrator::BestMetric metric(tasks);
-      for (const sweeps::Metric& one : reader_.validation_metrics(attempt)) metric.add(one);
-      return metric.value();
-    } catch (const sweeps::Error&) {
-      return std::nullopt;
-    }
   }
 
   std::filesystem::path database_;
@@ -197,7 +249,13 @@ class Observer {
   orchestrator::PlanContext context_;
   Snapshot snapshot_;
   std::int64_t version_ = -1;
-  std::map<std::pair<std::string, std::string>, std::string> variants_;  // by sweep and trial
+  std::vector<results::AttemptFacts> open_;                  // as of that version
+  std::map<std::int64_t, results::ProgressFacts> progress_;  // by AttemptRef::key
+  std::vector<orchestrator::Liveness> living_;               // of open_
+  std::map<std::string, orchestrator::Liveness> alive_;      // by owner, of this look
+  std::map<std::int64_t, Followed> followed_;                // by AttemptRef::key
+  bool sweeps_are_old_ = true;
+  Clock::time_point sweeps_due_;
 };
 
 nlohmann::ordered_json to_json(const Observer& observer, const Snapshot& snapshot) {
@@ -271,8 +329,9 @@ int watch(Observer& observer, PatientWriter& out) {
   Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
   bool went_on = false;
+  bool at_once = true;
   while (ended == 0) {
-    const Snapshot& snapshot = observer.look();
+    const Snapshot& snapshot = observer.look(at_once);
     LivePicture picture{snapshot.running, snapshot.failures, {}};
     for (const SweepStates& sweep : snapshot.sweeps) {
       const double rate = rates[sweep.name].per_second(with_result(sweep));
@@ -281,7 +340,13 @@ int watch(Observer& observer, PatientWriter& out) {
     const Screen::Size size = screen.size();
     screen.show(draw(picture, size.width, size.height));
     const bool goes_on = !snapshot.orchestrators.empty() || !snapshot.running.empty();
-    if (went_on && !goes_on) break;
+    if (went_on && !goes_on) {
+      // The last picture stays: it shows all.
+      if (at_once) break;
+      at_once = true;
+      continue;
+    }
+    at_once = false;
     went_on = goes_on;
     const timespec pause{0, std::chrono::nanoseconds(kLookAgain).count()};
     ::nanosleep(&pause, nullptr);
@@ -301,7 +366,7 @@ int status(const Arguments& arguments, Streams streams) {
     }
     return watch(observer, *out.writer());
   }
-  const Snapshot& snapshot = observer.look();
+  const Snapshot& snapshot = observer.look(true);
   if (arguments.json) {
     streams.out
         << to_json(observer, snapshot).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)

@@ -2,10 +2,12 @@
 """petlab run and petlab status on a terminal. usage: live_view.py FOLDER_OF_PROGRAMS"""
 import json
 import os
+import pathlib
 import re
 import select
 import signal
 import termios
+import time
 
 import tiny_world
 from scripted_world import HEARD, ScriptedWorld
@@ -132,6 +134,30 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 0)
         self.assertEqual(status.wait(), 0)
         self.assertRegex("\n".join(status.screen.shown()), "sweep live: 1 trial: 1 done")
+
+    def test_a_watch_sees_a_worker_die_that_nobody_watches(self):
+        self.write_sweep(["only: {seed: 1, user.behaviour: ignore_sigterm, user.phase: loading}"])
+        run = self.terminal(*self.run_words())
+        run.until(lambda shown: any(" loading " in line for line in shown))
+        status = self.terminal("status", "sweep.yaml", "--watch")
+        status.until(lambda shown: any("1 running" in line for line in shown))
+        worker, = self.query("SELECT pid FROM attempts")
+        ignored = re.compile(r"SigIgn:\s*(\w+)")
+        told = pathlib.Path(f"/proc/{worker['pid']}/status")
+        self.until(lambda: int(ignored.search(told.read_text())[1], 16) >> signal.SIGTERM - 1 & 1)
+        # Its guardian first, while the run cannot start another.
+        os.kill(run.pid, signal.SIGSTOP)
+        for task in pathlib.Path(f"/proc/{run.pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                if child != worker["pid"]:
+                    os.kill(child, signal.SIGKILL)
+        os.kill(run.pid, signal.SIGKILL)
+        # The worker lives, and is what the watch goes on for.
+        time.sleep(1.5)
+        self.assertRegex("\n".join(status.screen.shown()), "1 trial.*: 1 running")
+        os.kill(worker["pid"], signal.SIGKILL)
+        self.assertEqual(status.wait(), 0)
+        self.assertRegex("\n".join(status.screen.shown()), "1 trial.*: 1 interrupted")
 
     def test_a_worker_cannot_write_escape_codes_to_the_terminal(self):
         self.write_sweep(["bad: {seed: 1, user.steps: 6, user.behaviour: escape_codes, user.attempts: 9}"])
