@@ -148,10 +148,16 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
       trials_of[std::move(own)].push_back(index);
     }
   }
+  std::map<Values, TrialList> shared;
+  for (auto& [values, those] : trials_of) {
+    shared[values] = std::make_shared<const std::vector<std::size_t>>(std::move(those));
+  }
+  const auto none = std::make_shared<const std::vector<std::size_t>>();
   for (const auto& [values, place] : known) {
     Values own;
     for (const std::size_t i : own_places) own.push_back(values[i]);
-    expanded[place].trials = trials_of[own];
+    const auto its = shared.find(own);
+    expanded[place].trials = its == shared.end() ? none : its->second;
   }
 }
 
@@ -183,7 +189,7 @@ std::vector<AxisLine> expand(const std::vector<Line>& lines, const Dataset& data
     made.name = line.name;
     made.published = line.published.value_or(line.key);
     made.line = &line;
-    made.trials = std::move(matching);
+    made.trials = std::make_shared<const std::vector<std::size_t>>(std::move(matching));
     made.scores = scores_only(line.where);
     expanded.push_back(std::move(made));
   }
@@ -193,36 +199,45 @@ std::vector<AxisLine> expand(const std::vector<Line>& lines, const Dataset& data
 std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<AxisLine>& columns,
                                 const Dataset& data) {
   std::vector<AxisLine> all;
+  // Neighbouring rows often are of the same trials.
+  TrialList compared;
+  std::set<std::string> different;
   for (AxisLine& row : rows) {
-    std::set<std::string> different;
-    if (row.line->separate) {
+    if (!row.line->separate || row.trials != compared) different.clear();
+    if (row.line->separate && row.trials != compared) {
+      compared = row.trials;
       for (const AxisLine& column : columns) {
-        for (std::string& field : differing_fields(data, common(row.trials, column.trials))) {
+        for (std::string& field : differing_fields(data, common(*row.trials, *column.trials))) {
           different.insert(std::move(field));
         }
       }
     }
+    if (!row.line->separate) compared.reset();
     if (different.empty()) {
       all.push_back(std::move(row));
       continue;
     }
     std::map<Values, std::size_t> known;
-    for (const std::size_t index : row.trials) {
+    std::vector<std::pair<std::size_t, std::vector<std::size_t>>> parts;  // place and trials
+    for (const std::size_t index : *row.trials) {
       Values values;
       std::string description;
       for (const std::string& field : different) {
         values.push_back(field_of(data.trials[index], field));
         description += (description.empty() ? "" : ", ") + field + " " + to_text(values.back());
       }
-      const auto [place, is_new] = known.emplace(std::move(values), all.size());
+      const auto [place, is_new] = known.emplace(std::move(values), parts.size());
       if (is_new) {
         AxisLine part = row;
-        part.trials.clear();
         part.key += fmt::format(" ({})", description);
         part.name += fmt::format(" ({})", description);
+        parts.emplace_back(all.size(), std::vector<std::size_t>());
         all.push_back(std::move(part));
       }
-      all[place->second].trials.push_back(index);
+      parts[place->second].second.push_back(index);
+    }
+    for (auto& [place, trials] : parts) {
+      all[place].trials = std::make_shared<const std::vector<std::size_t>>(std::move(trials));
     }
   }
   return all;
@@ -248,6 +263,15 @@ std::vector<std::string> differing_fields(const Dataset& data,
 std::vector<std::size_t> common(const std::vector<std::size_t>& a,
                                 const std::vector<std::size_t>& b) {
   std::vector<std::size_t> both;
+  const auto& few = a.size() < b.size() ? a : b;
+  const auto& many = a.size() < b.size() ? b : a;
+  // A thousand rows of some trials each do not go through a column of all trials a thousand times.
+  if (few.size() * 16 < many.size()) {
+    std::copy_if(few.begin(), few.end(), std::back_inserter(both), [&](std::size_t index) {
+      return std::binary_search(many.begin(), many.end(), index);
+    });
+    return both;
+  }
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
   return both;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,15 +10,18 @@
 
 namespace petlab::reports {
 
+/// Indices into Dataset::trials, ascending. Shared: of a million steps each is a row of all trials.
+using TrialList = std::shared_ptr<const std::vector<std::size_t>>;
+
 /// A row or a column after `each` was expanded: one line of the table.
 struct AxisLine {
   std::string key;
   std::string group;
   std::string name;
-  std::string published;            // key in the published table
-  const Line* line = nullptr;       // of the definition, which must outlive this
-  std::vector<std::size_t> trials;  // indices into Dataset::trials, ascending
-  Selection scores;                 // conditions on split, step, name and task
+  std::string published;       // key in the published table
+  const Line* line = nullptr;  // of the definition, which must outlive this
+  TrialList trials;
+  Selection scores;  // conditions on split, step, name and task
 };
 
 /// The rows or columns of a table over `trials` (ascending). Under `each` they come in the order

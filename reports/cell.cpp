@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 
 #include "metrics/metric_table.h"
 #include "metrics/published_backbones.h"
@@ -40,18 +43,45 @@ Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& 
   return made;
 }
 
-bool same_series(const Score& a, const Score& b) {
-  return std::tie(a.split, a.task, a.name) == std::tie(b.split, b.task, b.name);
-}
+auto series_of(const Score& score) { return std::tie(score.split, score.task, score.name); }
 
-bool has_step(const std::vector<const Selection*>& selections) {
+// The condition on the step that comes first; nullptr: there is none.
+const Condition* step_condition(const std::vector<const Selection*>& selections) {
   for (const Selection* selection : selections) {
     for (const Condition& condition : selection->conditions) {
-      if (condition.field == "step") return true;
+      if (condition.field == "step") return &condition;
     }
   }
-  return false;
+  return nullptr;
 }
+
+// The steps that a condition may mean, ascending: a fraction only seems to be one.
+std::vector<std::int64_t> steps_of(const Condition& condition) {
+  std::vector<std::int64_t> steps;
+  for (const results::Value& value : condition.any_of) {
+    const auto* real = std::get_if<double>(&value);
+    const std::string text = real != nullptr ? fmt::format("{:.0f}", *real) : to_text(value);
+    std::int64_t step = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+    if (error == std::errc() && end == text.data() + text.size()) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+// Texts in the order in which they came, each once.
+class DifferentTexts {
+ public:
+  void add(std::string text) {
+    if (seen_.insert(text).second) texts_.push_back(std::move(text));
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::unordered_set<std::string> seen_;
+  std::vector<std::string> texts_;
+};
 
 void add_once(std::vector<std::string>& all, std::string one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
@@ -95,22 +125,32 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
       data_(data),
       scores_(data.trials.size()),
       last_scores_(data.trials.size()) {
-  for (const Score& score : data.scores) {
-    scores_[score.trial].push_back(&score);
-    std::vector<const Score*>& last = last_scores_[score.trial];
-    const auto place = std::find_if(last.begin(), last.end(),
-                                    [&](const Score* other) { return same_series(*other, score); });
-    if (place == last.end()) {
-      last.push_back(&score);
-    } else if ((*place)->step < score.step) {
-      *place = &score;
-    }
+  for (const Score& score : data.scores) scores_[score.trial].push_back(&score);
+  for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
+    std::vector<const Score*>& scores = scores_[trial];
+    std::stable_sort(scores.begin(), scores.end(), [](const Score* a, const Score* b) {
+      return std::pair(series_of(*a), -a->step) < std::pair(series_of(*b), -b->step);
+    });
+    std::unique_copy(scores.begin(), scores.end(), std::back_inserter(last_scores_[trial]),
+                     [](const Score* a, const Score* b) { return series_of(*a) == series_of(*b); });
+    std::stable_sort(scores.begin(), scores.end(),
+                     [](const Score* a, const Score* b) { return a->step < b->step; });
   }
+}
+
+// The trials of a cell, each once.
+const CellMaker::Trials& CellMaker::trials_of(const AxisLine& row, const AxisLine& column) {
+  auto& [of_row, trials] = last_trials_[column.trials];
+  if (of_row != row.trials) {
+    of_row = row.trials;
+    trials = each_once(data_, common(*row.trials, *column.trials));
+  }
+  return trials;
 }
 
 Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
   const Settings settings = inherited(row.line->cells, column.line->cells, definition_.table.cells);
-  const Trials trials = each_once(data_, common(row.trials, column.trials));
+  const Trials& trials = trials_of(row, column);
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
   Cell made;
@@ -140,10 +180,23 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
 std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
                                                const Selections& selections) const {
   std::vector<const Score*> found;
-  for (const Score* score : has_step(selections) ? scores_[trial] : last_scores_[trial]) {
+  const auto add_if_selected = [&](const Score* score) {
     if (std::all_of(selections.begin(), selections.end(),
                     [&](const Selection* selection) { return matches(*selection, *score); })) {
       found.push_back(score);
+    }
+  };
+  const Condition* condition = step_condition(selections);
+  if (condition == nullptr) {
+    for (const Score* score : last_scores_[trial]) add_if_selected(score);
+    return found;
+  }
+  const std::vector<const Score*>& all = scores_[trial];
+  const auto earlier = [](const Score* score, std::int64_t step) { return score->step < step; };
+  for (const std::int64_t step : steps_of(*condition)) {
+    for (auto at = std::lower_bound(all.begin(), all.end(), step, earlier);
+         at != all.end() && (*at)->step == step; ++at) {
+      add_if_selected(*at);
     }
   }
   return found;
@@ -287,7 +340,7 @@ void CellMaker::average_cell(Cell& cell, const Trials& trials, const Selections&
 
 void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& field,
                            double scale) {
-  std::vector<std::string> texts;
+  DifferentTexts texts;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
     const results::Value& value = field_of(trial, field);
@@ -296,13 +349,13 @@ void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& 
     if (number) {
       cell.samples.push_back({{trial.id}, trial.seed, *number});
     } else if (std::holds_alternative<std::string>(value)) {
-      add_once(texts, std::get<std::string>(value));
+      texts.add(std::get<std::string>(value));
     }
   }
   cell.planned = static_cast<std::int64_t>(trials.size());
-  if (!texts.empty()) {
+  if (!texts.texts().empty()) {
     cell.kind = Cell::Kind::text;
-    cell.text = fmt::format("{}", fmt::join(texts, ", "));
+    cell.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
     cell.spread = false;
     return;
   }
@@ -317,11 +370,11 @@ void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& 
 }
 
 void CellMaker::text_cell(Cell& cell, const Trials& trials, const std::string& text) {
-  std::vector<std::string> texts;
-  for (const std::size_t index : trials) add_once(texts, filled(text, data_.trials[index]));
-  if (texts.empty()) return;
+  DifferentTexts texts;
+  for (const std::size_t index : trials) texts.add(filled(text, data_.trials[index]));
+  if (texts.texts().empty()) return;
   cell.kind = Cell::Kind::text;
-  cell.text = fmt::format("{}", fmt::join(texts, ", "));
+  cell.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
   cell.spread = false;
 }
 
@@ -349,7 +402,7 @@ std::optional<double> CellMaker::bls_percent(const Trial& trial) {
   return metrics::bls_percent(*bits, parameters) / tasks;
 }
 
-void CellMaker::describe_trials(Cell& cell, const Trials& used) const {
+void CellMaker::describe_trials(Cell& cell, const Trials& used) {
   std::set<std::string> numerics;
   for (const std::size_t index : used) {
     const Trial& trial = data_.trials[index];
@@ -357,7 +410,8 @@ void CellMaker::describe_trials(Cell& cell, const Trials& used) const {
     if (!trial.numerics.empty()) numerics.insert(trial.numerics);
   }
   cell.numerics.assign(numerics.begin(), numerics.end());
-  cell.mixed_fields = differing_fields(data_, used);
+  if (last_differing_.first != used) last_differing_ = {used, differing_fields(data_, used)};
+  cell.mixed_fields = last_differing_.second;
 }
 
 void CellMaker::explain_missing(Cell& cell, const Trials& trials) const {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reports/axis.h"
@@ -31,6 +33,7 @@ class CellMaker {
   using Trials = std::vector<std::size_t>;
   using Selections = std::vector<const Selection*>;
 
+  const Trials& trials_of(const AxisLine& row, const AxisLine& column);
   std::vector<const Score*> scores_of(std::size_t trial, const Selections& selections) const;
   std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
                                      Trials& used);
@@ -42,17 +45,20 @@ class CellMaker {
   void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
   void text_cell(Cell& cell, const Trials& trials, const std::string& text);
   std::optional<double> bls_percent(const Trial& trial);
-  void describe_trials(Cell& cell, const Trials& used) const;
+  void describe_trials(Cell& cell, const Trials& used);
   void explain_missing(Cell& cell, const Trials& trials) const;
   static void summarise(Cell& cell, double scale);
 
   const Definition& definition_;
   const Dataset& data_;
-  std::vector<std::vector<const Score*>> scores_;       // by trial: all
+  std::vector<std::vector<const Score*>> scores_;       // by trial: all, by step
   std::vector<std::vector<const Score*>> last_scores_;  // by trial: the last step of each series
   bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
   bool lower_is_better_ = false;  // of the metric that it found last
   std::set<std::tuple<std::string, std::string, std::string>> series_;  // its task, name, split
+  // Neighbouring rows often are of the same trials. By the column's: the row's, and those of both.
+  std::map<TrialList, std::pair<TrialList, Trials>> last_trials_;
+  std::pair<Trials, std::vector<std::string>> last_differing_;  // trials, and in what they differ
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
 };

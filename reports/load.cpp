@@ -109,31 +109,25 @@ class SweepLoader {
   SweepLoader(const results::Reader& reader, Dataset& data) : reader_(reader), data_(data) {}
 
   void load(const std::string& name, Latest& latest) {
-    const std::optional<results::SweepRow> sweep = reader_.sweep(name);
-    if (!sweep) return;
-    std::vector<std::string> ids;
-    for (const auto& member : sweep->members) ids.push_back(member.trial_id);
-    const std::vector<results::TrialFacts> facts = reader_.trial_facts(ids);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      for (const AttemptFacts& attempt : facts[i].attempts) latest.add(attempt);
-      data_.trials.push_back(trial(name, sweep->members[i], facts[i]));
-      attempts.push_back(counting(facts[i]) == nullptr ? AttemptFacts() : *counting(facts[i]));
-    }
+    reader_.each_member(name, [&](const results::SweepRow::Member& member,
+                                  const results::TrialRow& row, const results::TrialFacts& facts) {
+      for (const AttemptFacts& attempt : facts.attempts) latest.add(attempt);
+      data_.trials.push_back(trial(name, member, row, facts));
+      attempts.push_back(counting(facts) == nullptr ? AttemptFacts() : *counting(facts));
+    });
   }
 
   std::vector<AttemptFacts> attempts;  // that count, one a trial; outcome open: none
 
  private:
   Trial trial(const std::string& sweep, const results::SweepRow::Member& member,
-              const results::TrialFacts& facts) {
+              const results::TrialRow& row, const results::TrialFacts& facts) {
     Trial made;
     made.sweep = sweep;
     made.variant = member.variant;
     made.id = member.trial_id;
     made.state = state_of(facts);
-    const std::optional<results::TrialRow> row = reader_.trial(member.trial_id);
-    if (!row) throw Error("the database names trial " + member.trial_id + " and does not have it");
-    const Json config = Json::parse(row->config);
+    const Json config = Json::parse(row.config);
     flatten(config, "", made.fields);
     for (const auto& [field, value] : made.fields) data_.configuration.insert(field);
     made.tasks = tasks_of(config);
@@ -147,9 +141,9 @@ class SweepLoader {
         member.variant.empty() ? results::Value() : results::Value(member.variant);
     made.fields["trial_id"] = made.id;
     made.fields["state"] = made.state;
-    made.fields["bls_bits"] = row->bls_bits ? results::Value(*row->bls_bits) : results::Value();
+    made.fields["bls_bits"] = row.bls_bits ? results::Value(*row.bls_bits) : results::Value();
     made.fields["stored_bits"] =
-        row->stored_bits ? results::Value(*row->stored_bits) : results::Value();
+        row.stored_bits ? results::Value(*row.stored_bits) : results::Value();
     made.fields["peak_memory_mib"] = results::Value();
     made.fields["train_seconds"] = results::Value();
     if (const AttemptFacts* attempt = counting(facts)) {

@@ -184,16 +184,18 @@ class NameCheck {
 std::vector<SweepProgress> progress_of(const Dataset& data,
                                        const std::vector<std::string>& sweeps) {
   std::vector<SweepProgress> all;
-  for (const std::string& sweep : sweeps) all.push_back({sweep, 0, {}});
+  std::map<std::string, std::size_t> places;
+  for (const std::string& sweep : sweeps) {
+    places.emplace(sweep, all.size());
+    all.push_back({sweep, 0, {}});
+  }
   std::set<std::pair<std::string, std::string>> seen;
   std::map<std::string, std::map<std::string, std::int64_t>> states;
   for (const Trial& trial : data.trials) {
     if (!seen.emplace(trial.sweep, trial.id).second) continue;
-    auto place = std::find_if(all.begin(), all.end(), [&](const SweepProgress& progress) {
-      return progress.sweep == trial.sweep;
-    });
-    if (place == all.end()) place = all.insert(all.end(), {trial.sweep, 0, {}});
-    ++place->trials;
+    const auto [place, is_new] = places.emplace(trial.sweep, all.size());
+    if (is_new) all.push_back({trial.sweep, 0, {}});
+    ++all[place->second].trials;
     ++states[trial.sweep][trial.state];
   }
   for (SweepProgress& progress : all) {

@@ -1,0 +1,95 @@
+// Tables of very many rows: what once took the square of their number.
+#include <chrono>
+
+#include "reports/table.h"
+#include "tests/reports/make_data.h"
+#include "tests/support/catch.h"
+
+namespace petlab::reports {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::DataMaker;
+
+Definition definition(const std::string& text) {
+  return parse_definition("report: r\n" + text, "r.yaml");
+}
+
+TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
+  constexpr std::int64_t kSteps = 200'000;
+  DataMaker make;
+  const std::size_t first = make.trial("a", 1, "x");
+  const std::size_t second = make.trial("a", 2, "x");
+  for (std::int64_t step = 1; step <= kSteps; ++step) {
+    make.score(first, "loss", 1.0 / static_cast<double>(step), "train", step);
+    if (step % 2 == 0) make.score(second, "loss", 3.0 / static_cast<double>(step), "train", step);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const Table table = make_table(definition(R"(table:
+  rows: [{each: step, separate: true}]
+  columns: [{key: loss, where: {name: loss}, scale: 1}]
+)"),
+                                 make.data, {});
+  CHECK(std::chrono::steady_clock::now() - began < 60s);
+  REQUIRE(table.rows.size() == static_cast<std::size_t>(kSteps));
+  CHECK(table.rows[3].key == "4");
+  CHECK(*table.cells[3][0].mean == Approx(0.5));
+  CHECK(table.cells[3][0].n() == 2);
+  CHECK(*table.cells[4][0].mean == Approx(0.2));
+  CHECK(table.cells[4][0].n() == 1);
+  CHECK(table.cells[4][0].partial());
+}
+
+TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
+  constexpr std::size_t kTrials = 50'000;
+  DataMaker make;
+  for (std::size_t trial = 0; trial < kTrials; ++trial) {
+    make.score(make.trial("a", static_cast<std::int64_t>(trial), "x", {{"size", std::int64_t{3}}}),
+               "accuracy", 0.5);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const Table table = make_table(definition(R"(table:
+  rows: [{each: trial_id}]
+  columns:
+    - {key: acc, where: {name: accuracy}}
+    - {key: size, value: size}
+    - {key: all, text: "{trial_id}"}
+)"),
+                                 make.data, {});
+  const Table whole = make_table(definition(R"(table:
+  rows: [{key: all}]
+  columns: [{key: ids, text: "{trial_id}"}]
+)"),
+                                 make.data, {});
+  CHECK(std::chrono::steady_clock::now() - began < 60s);
+  REQUIRE(table.rows.size() == kTrials);
+  CHECK(table.rows.back().key == "t49999");
+  CHECK(*table.cells.back()[0].mean == Approx(50));
+  CHECK(table.cells.back()[2].text == "t49999");
+  CHECK(whole.cells[0][0].text.starts_with("t0, t1, t2, "));
+}
+
+TEST_CASE("Steps are selected by whatever stands for their number", "[reports]") {
+  DataMaker make;
+  const std::size_t trial = make.trial("a", 1, "x");
+  for (const std::int64_t step : {10, 20, 30}) {
+    make.score(trial, "loss", static_cast<double>(step), "train", step);
+  }
+  const auto shown = [&](const std::string& step) {
+    const Table table = make_table(definition("table:\n  rows: [{key: all}]\n  columns: [{key: l, "
+                                              "scale: 1, where: {name: loss, step: " +
+                                              step + "}}]\n"),
+                                   make.data, {});
+    return table.cells[0][0].mean;
+  };
+  CHECK(shown("20") == 20.0);
+  CHECK(shown("20.0") == 20.0);
+  CHECK(shown("'20'") == 20.0);
+  CHECK(shown("[20, 20.0, '20', 25]") == 20.0);
+  CHECK_FALSE(shown("20.25"));
+  CHECK_FALSE(shown("'020'"));
+  CHECK_FALSE(shown("~"));
+}
+
+}  // namespace
+}  // namespace petlab::reports
