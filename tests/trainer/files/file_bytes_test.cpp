@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/support/catch.h"
+#include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/error.h"
 
@@ -55,6 +58,29 @@ std::string map_error(const std::filesystem::path& file) {
     return error.what();
   }
   return "no error";
+}
+
+// A program of its own, in which every sync fails: run by the case below.
+TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
+  const char* file = std::getenv("PETLAB_TEST_FILE");
+  REQUIRE(file != nullptr);
+  CHECK(write_error(file, "new").find(": cannot sync: ") != std::string::npos);
+  CHECK(testing::read_file(file) == "old");
+}
+
+TEST_CASE("a file gets its name only when it is on the disk", "[trainer][files]") {
+  const testing::TempDir folder;
+  const auto file = folder.write("file", "old");
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result = testing::run_command(
+      "PETLAB_TEST_FILE=" + file.string() +
+      " LD_PRELOAD=" + testing::program("petlab-faults.so").string() +
+      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
+      program.filename().string() + " calls=fsync,fdatasync error=EIO' " + program.string() +
+      " '[unsynced]'");
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("3 assertions in 1 test case") != std::string::npos);
 }
 
 TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[trainer][files]") {

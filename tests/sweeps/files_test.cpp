@@ -1,0 +1,40 @@
+#include "sweeps/files.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
+#include "sweeps/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab;
+using petlab::testing::TempDir;
+
+// A program of its own, in which every sync fails: run by the case below.
+TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
+  const char* file = std::getenv("PETLAB_TEST_FILE");
+  REQUIRE(file != nullptr);
+  CHECK_THROWS_AS(sweeps::write_file_atomically(file, "new"), sweeps::Error);
+  CHECK(testing::read_file(file) == "old");
+}
+
+TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "old");
+  const auto faults = testing::program("petlab-faults.so");
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result = testing::run_command(
+      "PETLAB_TEST_FILE=" + file.string() + " LD_PRELOAD=" + faults.string() +
+      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
+      program.filename().string() + " calls=fsync,fdatasync error=EIO' " + program.string() +
+      " '[unsynced]'");
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("3 assertions in 1 test case") != std::string::npos);
+  // Nothing of the new one is left.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  sweeps::write_file_atomically(file, "new");
+  CHECK(testing::read_file(file) == "new");
+}
