@@ -111,9 +111,12 @@ TrainingLoop::Batch TrainingLoop::batch_of(std::int64_t step) {
     return batch;
   }
   // With several tasks, the epochs of each follow one another without a seam.
-  const auto end = task_of_step_.begin() + step;
-  batch.task = *end;
-  const std::int64_t from = std::count(task_of_step_.begin(), end, batch.task) * size;
+  if (turn_of_step_.empty()) {
+    std::vector<std::int64_t> turns(tasks_.size());
+    for (const std::size_t task : task_of_step_) turn_of_step_.push_back(turns[task]++);
+  }
+  batch.task = task_of_step_[static_cast<std::size_t>(step)];
+  const std::int64_t from = turn_of_step_[static_cast<std::size_t>(step)] * size;
   const std::int64_t n = tasks_[batch.task].train.size();
   for (std::int64_t i = from; i < from + size; ++i) {
     batch.examples.push_back(order_of(batch.task, i / n)[static_cast<std::size_t>(i % n)]);

@@ -84,8 +84,9 @@ class TrainingLoop {
   TrialState state_;
   std::int64_t steps_an_epoch_ = 0;
   std::int64_t steps_ = 0;
-  std::vector<std::size_t> task_of_step_;  // (steps); empty for one task
-  std::vector<EpochOrder> orders_;         // (tasks): of the epoch that each is in
+  std::vector<std::size_t> task_of_step_;   // (steps); empty for one task
+  std::vector<std::int64_t> turn_of_step_;  // (steps); how many of its task came before
+  std::vector<EpochOrder> orders_;          // (tasks): of the epoch that each is in
 };
 
 }  // namespace petlab::trainer
