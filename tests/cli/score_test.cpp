@@ -395,7 +395,7 @@ TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {
                 "score wants a metric (petlab score --list shows them)");
 }
 
-TEST_CASE("petlab score prints the same with any number of threads", "[cli]") {
+TEST_CASE("petlab score prints the same with any number of threads", "[cli][golden][wide]") {
   const auto golden = petlab::testing::golden("metrics");
   if (!golden) return;
   const TempDir dir;

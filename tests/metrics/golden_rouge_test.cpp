@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "metrics/porter_stemmer.h"
 #include "metrics/rouge.h"
 #include "tests/metrics/golden_text.h"
@@ -106,15 +104,15 @@ TEST_CASE("ROUGE over a corpus is the mean, and its bootstrap rouge-score's", "[
       }
     }
   }
-  std::printf("golden: %zu corpus means of rouge_corpus*.json\n", cases);
+  golden_ran("metrics/rouge_corpus", static_cast<std::int64_t>(cases));
 }
 
 TEST_CASE("stems are those of NLTK's Porter stemmer", "[metrics][golden]") {
   const auto folder = golden("metrics");
   if (!folder) return;
+  std::int64_t cases = 0;
   for (const auto& file : golden_files(*folder, "porter_stems", ".tsv")) {
     LineReader lines(file.string());
-    std::size_t cases = 0;
     while (const auto line = lines.next()) {
       if (line->starts_with("#")) continue;
       std::istringstream in{std::string(*line)};
@@ -129,6 +127,6 @@ TEST_CASE("stems are those of NLTK's Porter stemmer", "[metrics][golden]") {
       CHECK(rouge_tokens(word, true) == std::vector{token});
       ++cases;
     }
-    std::printf("golden: %zu stems of %s\n", cases, file.filename().c_str());
   }
+  golden_ran("metrics/porter_stems", cases);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
@@ -85,14 +84,14 @@ std::vector<metrics::MemoryCorpus::Stream> streams_of(const json& references) {
 void for_each_case(const std::string& prefix, const std::function<void(const json&)>& check) {
   const auto folder = golden("metrics");
   if (!folder) return;
+  std::int64_t cases = 0;
   for (const std::filesystem::path& file : golden_files(*folder, prefix, ".jsonl")) {
-    std::size_t cases = 0;
     for (const json& value : read_jsonl(file)) {
       check(value);
       ++cases;
     }
-    std::printf("golden: %zu cases of %s\n", cases, file.filename().c_str());
   }
+  golden_ran("metrics/" + prefix, cases);
 }
 
 bool near(double found, double wanted, double tolerance) {

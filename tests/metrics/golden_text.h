@@ -29,7 +29,7 @@ metrics::MemoryCorpus corpus_of(const std::vector<std::string>& hypotheses,
 /// The streams of references of one segment's list of them.
 std::vector<metrics::MemoryCorpus::Stream> streams_of(const nlohmann::json& references);
 
-/// Runs `check` on every value of every such file and prints how many cases ran.
+/// Runs `check` on every value of every such file; golden_ran says how many there were.
 void for_each_case(const std::string& prefix,
                    const std::function<void(const nlohmann::json&)>& check);
 

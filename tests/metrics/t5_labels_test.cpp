@@ -1,6 +1,5 @@
 #include "metrics/t5_labels.h"
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ const GlueTask& task_named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("generated texts parse as the golden values say", "[metrics]") {
+TEST_CASE("generated texts parse as the golden values say", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   const auto file = read_json(*folder / "t5_labels.json");
@@ -63,12 +62,11 @@ TEST_CASE("generated texts parse as the golden values say", "[metrics]") {
     CHECK(score_text(row.at(0)) == row.at(1).get<std::string>());
     ran++;
   }
-  std::printf("t5_labels.json: %d texts\n", ran);
-  CHECK(ran > 0);
+  petlab::testing::golden_ran("metrics/t5_labels texts", ran);
 }
 
 TEST_CASE("metrics of generated labels count texts that are none as the golden values do",
-          "[metrics]") {
+          "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -97,11 +95,11 @@ TEST_CASE("metrics of generated labels count texts that are none as the golden v
           Approx(row.at("task_score_percent").get<double>()).margin(1e-10).epsilon(0));
     ran++;
   }
-  std::printf("t5_labels.json: %d cases of labels\n", ran);
-  CHECK(ran > 0);
+  petlab::testing::golden_ran("metrics/t5_labels labels", ran);
 }
 
-TEST_CASE("metrics of generated scores take -1 for texts that are none", "[metrics]") {
+TEST_CASE("metrics of generated scores take -1 for texts that are none",
+          "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
   int ran = 0;
@@ -137,8 +135,7 @@ TEST_CASE("metrics of generated scores take -1 for texts that are none", "[metri
     }
     ran++;
   }
-  std::printf("t5_labels.json: %d cases of scores\n", ran);
-  CHECK(ran > 0);
+  petlab::testing::golden_ran("metrics/t5_labels scores", ran);
 }
 
 TEST_CASE("a class is one ASCII digit below the number of classes", "[metrics]") {

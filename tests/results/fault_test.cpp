@@ -2,12 +2,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 
 #include "results/error.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace petlab::results {
@@ -22,7 +22,7 @@ class SmallDisk {
  public:
   explicit SmallDisk(const std::string& size) {
     mounted_ = mount("petlab", folder_.path().c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
-    if (!mounted_) std::printf("skipped: mounting a small tmpfs is not allowed here\n");
+    if (!mounted_) testing::skip("mounting a small tmpfs is not allowed here");
   }
   ~SmallDisk() {
     if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);

@@ -2,13 +2,18 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace petlab::testing {
 namespace {
 
-const std::filesystem::path kShared =
-    std::filesystem::path(PETLAB_SOURCE_DIR).parent_path() / "shared";
+const std::filesystem::path kSource = PETLAB_SOURCE_DIR;
+const std::filesystem::path kShared = kSource.parent_path() / "shared";
 
 std::optional<std::filesystem::path> found(const char* variable,
                                            const std::filesystem::path& otherwise,
@@ -21,15 +26,40 @@ std::optional<std::filesystem::path> found(const char* variable,
     return folder;
   }
   if (std::filesystem::exists(otherwise / what)) return otherwise / what;
-  std::printf("skipped: %s is not there (%s names its folder)\n", (otherwise / what).c_str(),
-              variable);
+  skip((otherwise / what).string() + " is not there (" + variable + " names its folder)");
   return std::nullopt;
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::int64_t fewest_cases(const std::string& what) {
+  const std::filesystem::path own =
+      std::filesystem::path(variable("PETLAB_GOLDEN_DIR")) / "counts.json";
+  const std::string file =
+      std::filesystem::exists(own) ? own.string() : variable("PETLAB_GOLDEN_COUNTS");
+  if (file.empty()) return 1;
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error(file + ": cannot be read, wanted counts of golden cases");
+  const auto counts = nlohmann::json::parse(in);
+  if (!counts.contains(what)) throw std::runtime_error(file + ": has no count of " + what);
+  return counts.at(what);
 }
 
 }  // namespace
 
 std::optional<std::filesystem::path> golden(const std::string& part) {
   return found("PETLAB_GOLDEN_DIR", kShared / "golden", part);
+}
+
+std::filesystem::path own_golden() { return kSource / "tests" / "golden"; }
+
+void golden_ran(const std::string& what, std::int64_t cases) {
+  std::printf("golden: %lld cases of %s\n", static_cast<long long>(cases), what.c_str());
+  INFO(what);
+  CHECK(cases >= fewest_cases(what));
 }
 
 std::optional<std::filesystem::path> real_data() {
@@ -41,7 +71,7 @@ std::optional<std::filesystem::path> real_data() {
 std::optional<std::filesystem::path> published_values() {
   const std::filesystem::path file = kShared / "reference" / "published.json";
   if (std::filesystem::exists(file)) return file;
-  std::printf("skipped: %s is not there\n", file.c_str());
+  skip(file.string() + " is not there");
   return std::nullopt;
 }
 
@@ -57,8 +87,7 @@ std::optional<std::filesystem::path> minilm() {
   if (std::filesystem::exists(home / "models/minilm/model.safetensors")) {
     return home / "models/minilm";
   }
-  std::printf("skipped: %s is not there (scripts/setup.sh makes it)\n",
-              (home / "models/minilm").c_str());
+  skip((home / "models/minilm").string() + " is not there (scripts/setup.sh makes it)");
   return std::nullopt;
 }
 

@@ -99,6 +99,7 @@ TEST_CASE("golden checkpoints hold the same weights in every format", "[trainer]
     REQUIRE(pickled.tensors.count(name) == 1);
     CHECK(same(entry.tensor, pickled.tensors.at(name).tensor));
   }
+  testing::golden_ran("models/formats", std::ssize(mapped.tensors));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_CASE("A configuration that is nested too deep is refused", "[trainer]") {
 }
 
 TEST_CASE("What the libraries saved is read, becomes an artifact and is written alike",
-          "[trainer]") {
+          "[trainer][golden][wide]") {
   const auto found_golden = petlab::testing::golden("petl");
   if (!found_golden) return;
   const std::filesystem::path& golden = *found_golden;
