@@ -191,6 +191,35 @@ TEST_CASE("Each field out of its range is a problem of that field", "[sweeps]") 
         "is -0.1, must be a number > 0");
 }
 
+TEST_CASE("The ends of a range are in it or not as its text says", "[sweeps]") {
+  TrialConfig good;
+  good.backbone = "minilm";
+  good.tasks = {"cola"};
+  good.module.mask = metrics::MaskKind::learned;
+  good.module.share = true;
+  REQUIRE(validate(good).empty());
+  struct End {
+    const char* field;
+    double value;
+    bool in;
+  };
+  for (const End& end :
+       {End{"training.dropout", 1, false}, End{"training.dropout", 0, true},
+        End{"training.dropout", 0.999, true}, End{"training.dropout", -1, true},
+        End{"training.dropout", -0.999, false}, End{"training.warmup_ratio", 1, false},
+        End{"training.warmup_ratio", 0, true}, End{"training.warmup_ratio", -1e-9, false},
+        End{"training.weight_decay", 0, true}, End{"training.weight_decay", -1e-9, false},
+        End{"training.max_grad_norm", 0, true}, End{"training.max_grad_norm", -1e-9, false},
+        End{"training.learning_rate", 0, false}, End{"training.mask_learning_rate", 0, false},
+        End{"module.sparsity_ratio", 0, false}, End{"module.sparsity_ratio", 1, true},
+        End{"module.sparsity_ratio", 1.001, false}}) {
+    INFO(end.field << " " << end.value);
+    TrialConfig config = good;
+    REQUIRE(find_field(end.field)->set(config, end.value));
+    CHECK(validate(config).empty() == end.in);
+  }
+}
+
 TEST_CASE("Backbones are counted as the paper counts them", "[sweeps]") {
   const Home home;
   const BackboneShape roberta = read_backbone_shape(home.locations().models() / "roberta-base");

@@ -49,6 +49,23 @@ TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[traine
                     file + ": tensor a: found [2], wanted [1, 2]");
 }
 
+TEST_CASE("of a name with the prefix and without it, the one with it counts", "[trainer][files]") {
+  const testing::TempDir dir;
+  const std::array<float, 2> own{1, 2}, other{3, 4};
+  const auto view = [](const std::array<float, 2>& values) {
+    return TensorView{DType::f32, {2}, std::as_bytes(std::span(values)), nullptr};
+  };
+  for (const bool own_first : {true, false}) {
+    std::vector<std::pair<std::string, TensorView>> tensors{{"bert.a", view(own)},
+                                                            {"a", view(other)}};
+    if (!own_first) std::swap(tensors[0], tensors[1]);
+    write_safetensors(dir.path() / "model.safetensors", tensors);
+    const BackboneWeights weights = pick(dir.path(), {{"a", {2}}});
+    CHECK(to_floats(weights.tensors.at("a")) == std::vector<float>{1, 2});
+    CHECK(weights.unused == std::vector<std::string>{"a"});
+  }
+}
+
 TEST_CASE("a folder without weights says what it looked for", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK_THROWS_WITH(open_checkpoint(dir.path()),

@@ -199,6 +199,32 @@ TEST_CASE("the permutation of a split is torch's with seed 42", "[trainer][files
   CHECK(sst2.train.size() == 66349);
 }
 
+TEST_CASE("one file is cut into validation, test and training, in this order", "[trainer][files]") {
+  const SplitRows rows = split_rows(SplitRule::one_file, 20, 0, 0);
+  CHECK(rows.validation == Numbers{2, 14, 18, 15});
+  CHECK(rows.test == Numbers{1, 10, 0, 4});
+  CHECK(rows.train == Numbers{6, 11, 8, 3, 7, 17, 13, 12, 19, 5, 16, 9});
+  const SplitRows many = split_rows(SplitRule::one_file, 7000, 0, 0);
+  CHECK(many.validation.size() == 1000);
+  CHECK(many.test.size() == 1000);
+  CHECK(many.train.size() == 5000);
+  // The first examples of the files that load_task_data reads are those rows.
+  const testing::TempDir dir;
+  std::string text = "t\ty\n";
+  for (int i = 0; i < 20; ++i) text += "row" + std::to_string(i) + "\tno\n";
+  TaskDeclaration task;
+  task.name = "mine";
+  task.classes = {"no", "yes"};
+  task.split = SplitRule::one_file;
+  task.layouts = {layout(FileFormat::tsv, true, {"t"}, "y")};
+  sweeps::TaskFiles files;
+  files.train = dir.write("d.tsv", text);
+  const TaskData data = load_task_data(task, files, {});
+  CHECK(data.validation.examples[0].text == "row2");
+  CHECK(data.test.examples[0].text == "row1");
+  CHECK(data.train.examples[0].text == "row6");
+}
+
 TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") {
   const auto folder = testing::real_data();
   if (!folder) return;

@@ -115,6 +115,15 @@ TEST_CASE("initial values have the range and the moments that were asked for", "
   CHECK(*std::max_element(values.begin(), values.end()) > 0.499f);
 }
 
+TEST_CASE("initial values are the numbers of their stream", "[trainer][files]") {
+  // As tests/golden/training/make_training.py computes them from this module's description.
+  std::vector<float> values(4);
+  fill_normal(42, 5, 0.5, values);
+  CHECK(values == std::vector<float>{-0.29291272f, -0.27637014f, -0.011376482f, 0.4953886f});
+  fill_uniform(42, 5, 0.5, values);
+  CHECK(values == std::vector<float>{-0.3988161f, 0.20587796f, 0.32106066f, 0.07869238f});
+}
+
 TEST_CASE("a random mask has exactly the number of ones of a learned one", "[trainer][files]") {
   for (const double k : {0.0, 0.1, 0.5, 0.9, 1.0}) {
     std::vector<std::uint8_t> mask(1001), other(1001), task(1001);

@@ -55,6 +55,18 @@ TEST_CASE("what is written as safetensors reads back, mapped", "[trainer][files]
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
 }
 
+TEST_CASE("tensors begin at a multiple of eight bytes, whatever the header's length",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  const std::array<float, 1> value{1};
+  const auto file = dir.path() / "a.safetensors";
+  for (std::size_t length = 1; length <= 8; ++length) {
+    write_safetensors(file, {{std::string(length, 'w'), view_of(value, {1})}});
+    const std::string bytes = testing::read_file(file);
+    CHECK((bytes.size() - sizeof value) % 8 == 0);
+  }
+}
+
 TEST_CASE("the writer refuses what would not read back", "[trainer][files]") {
   const testing::TempDir dir;
   const std::array<float, 2> values{1, 2};
@@ -90,6 +102,12 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
   CHECK(refusal(std::string(8, '\xff')) ==
         "x: the safetensors header is said to be 18446744073709551615 bytes long, longer than the "
         "file of 8 bytes");
+  // The header ends with the file, or one byte behind it.
+  CHECK(refusal(bytes_of("{}", 0)) == "no error");
+  std::string longer = bytes_of("{}", 0);
+  longer[0] = 3;
+  CHECK(refusal(longer) ==
+        "x: the safetensors header is said to be 3 bytes long, longer than the file of 10 bytes");
   CHECK(refusal(bytes_of("[1]", 0)) ==
         "x: the safetensors header is a JSON array, wanted an object");
   const std::string deep(200'000, '[');
