@@ -17,7 +17,8 @@ std::optional<std::filesystem::path> golden(const std::string& part);
 std::filesystem::path own_golden();
 
 /// Prints that `cases` cases of `what` (metrics/rouge_pairs) ran. Fails where that is none, or
-/// fewer than the JSON object in the file that PETLAB_GOLDEN_COUNTS names has for `what`.
+/// fewer than a JSON object has for `what`: that of counts.json in PETLAB_GOLDEN_DIR, else of the
+/// file that PETLAB_GOLDEN_COUNTS names, where there is one.
 void golden_ran(const std::string& what, std::int64_t cases);
 
 /// The folder of real data (holds glue/CoLA/train.tsv …): PETLAB_DATA, else ../shared/data.
