@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "orchestrator/guardian.h"
 #include "orchestrator/local_launcher.h"
 #include "sweeps/files.h"
 #include "sweeps/shallow_json.h"
@@ -117,7 +118,9 @@ std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
   DeadOwner owner(std::move(*lock), locks, begun.owner);
   for (const std::filesystem::path& worker : worker_locks(locks, begun.owner)) {
     const auto left = processes_with_environment(kWorkerVariable, worker.string());
-    if (!end_processes(left, kWorkerVariable, worker.string(), static_cast<int>(grace.count()))) {
+    const bool ask = !left.empty() && first_to_ask(asked_file(worker).c_str());
+    if (!end_processes(left, kWorkerVariable, worker.string(), static_cast<int>(grace.count()),
+                       ask)) {
       return std::nullopt;
     }
     // Held, though no process of this pid namespace says that it is the worker's.
@@ -129,6 +132,7 @@ std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
 void DeadOwner::remove_files() {
   std::error_code ignored;
   for (const std::filesystem::path& worker : worker_locks(locks_, owner_)) {
+    std::filesystem::remove(asked_file(worker), ignored);
     std::filesystem::remove(worker, ignored);
   }
   std::filesystem::remove(lock_.file(), ignored);

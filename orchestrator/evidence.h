@@ -49,8 +49,9 @@ Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path&
 /// been ended; the caller records the ends of its attempts, then calls remove_files().
 class DeadOwner {
  public:
-  /// Ends what is left of the owner's workers: SIGTERM, then SIGKILL after the grace. std::nullopt
-  /// where the owner is alive, is being cleared up by another, or has a process that does not die.
+  /// Ends what is left of the owner's workers: SIGTERM, unless their guardian has asked them
+  /// already (asked_file), then SIGKILL after the grace. std::nullopt where the owner is alive, is
+  /// being cleared up by another, or has a process that does not die.
   static std::optional<DeadOwner> take(const results::NewAttempt& begun,
                                        const std::filesystem::path& locks, const HostIdentity& here,
                                        std::chrono::milliseconds grace);

@@ -35,7 +35,7 @@ void close_all_but(int kept) {
 bool group_exists(pid_t group) { return ::kill(-group, 0) == 0 || errno == EPERM; }
 
 // Only async-signal-safe calls: the parent's heap and locks are in an unknown state after the fork.
-[[noreturn]] void guard(int pipe_fd, int grace_ms) {
+[[noreturn]] void guard(int pipe_fd, int grace_ms, const char* asked) {
   ::setsid();
   ::prctl(PR_SET_NAME, "petlab-guardian");
   sigset_t all;
@@ -53,8 +53,11 @@ bool group_exists(pid_t group) { return ::kill(-group, 0) == 0 || errno == EPERM
     pid_t* place = std::find(std::begin(groups), std::end(groups), from);
     if (place != std::end(groups)) *place = to;
   }
+  const bool any = std::any_of(std::begin(groups), std::end(groups),
+                               [](pid_t group) { return group != 0 && group_exists(group); });
+  const bool ask = any && first_to_ask(asked);
   for (const pid_t group : groups) {
-    if (group != 0) ::kill(-group, SIGTERM);
+    if (group != 0 && ask) ::kill(-group, SIGTERM);
     if (group != 0) ::kill(-group, SIGCONT);
   }
   // The groups' leaders are not our children, so their end is looked for: only now, when the
@@ -75,7 +78,18 @@ bool group_exists(pid_t group) { return ::kill(-group, 0) == 0 || errno == EPERM
 
 }  // namespace
 
-Guardian::Guardian(std::chrono::milliseconds grace) {
+std::filesystem::path asked_file(const std::filesystem::path& worker_lock) {
+  return worker_lock.string() + ".asked";
+}
+
+bool first_to_ask(const char* asked_file) {
+  const int made = ::open(asked_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (made < 0) return errno != EEXIST;
+  ::close(made);
+  return true;
+}
+
+Guardian::Guardian(std::chrono::milliseconds grace, const std::filesystem::path& asked) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(fmt::format("no pipe for a guardian: {}", std::strerror(errno)));
@@ -85,7 +99,7 @@ Guardian::Guardian(std::chrono::milliseconds grace) {
   const int grace_ms = static_cast<int>(grace.count());
   pid_ = ::fork();
   if (pid_ < 0) throw Error(fmt::format("no process for a guardian: {}", std::strerror(errno)));
-  if (pid_ == 0) guard(reading.get(), grace_ms);
+  if (pid_ == 0) guard(reading.get(), grace_ms, asked.c_str());
   death_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!death_) throw Error(fmt::format("no handle of a guardian: {}", std::strerror(errno)));
 }

@@ -3,20 +3,30 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "orchestrator/file_descriptor.h"
 
 namespace petlab::orchestrator {
 
+/// The file beside a worker's lock that says that the worker was asked to end (SIGTERM). Several
+/// may have a reason to ask: the orchestrator, the guardian when that is dead, the next
+/// orchestrator when both are. A second SIGTERM would end the worker without its checkpoint
+/// (docs/worker.md), so whoever makes this file asks, and the others wait.
+std::filesystem::path asked_file(const std::filesystem::path& worker_lock);
+/// Makes it. True where it was not there, and where it cannot be made: asking twice is better than
+/// never. Async-signal-safe.
+bool first_to_ask(const char* asked_file);
+
 /// A small process that ends a slot's worker, with its whole process group, when the orchestrator
 /// dies: it holds the reading end of a pipe whose writing end only the orchestrator has. It sends
-/// SIGTERM, then SIGKILL after a grace. It is a fork without exec, so it must be started before the
-/// process has threads. The destructor closes the pipe and reaps it; at that time no group may be
-/// watched that is to live on.
+/// SIGTERM, unless somebody has, then SIGKILL after a grace. It is a fork without exec, so it must
+/// be started before the process has threads. The destructor closes the pipe and reaps it; at that
+/// time no group may be watched that is to live on.
 class Guardian {
  public:
-  /// Throws Error where no pipe or process can be made.
-  explicit Guardian(std::chrono::milliseconds grace);
+  /// `asked`: asked_file() of the slot. Throws Error where no pipe or process can be made.
+  Guardian(std::chrono::milliseconds grace, const std::filesystem::path& asked);
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;

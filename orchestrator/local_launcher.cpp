@@ -40,7 +40,8 @@ struct LocalSlot {
   LockFile worker_lock;
   std::unique_ptr<Guardian> guardian;
   Stream guardian_death;
-  pid_t group = 0;  // of the worker; 0: none
+  pid_t group = 0;     // of the worker; 0: none
+  bool asked = false;  // it was asked to end, by us
 };
 
 // nvidia-smi takes seconds where the driver wakes its GPUs up.
@@ -150,7 +151,8 @@ class LocalWorker final : public Worker {
 
   void stop() override {
     if (over_) return;
-    ::kill(-slot_.group, SIGTERM);
+    slot_.asked = true;
+    if (first_to_ask(asked_file(slot_.worker_lock.file()).c_str())) ::kill(-slot_.group, SIGTERM);
     ::kill(-slot_.group, SIGCONT);
   }
   void kill() override {
@@ -236,6 +238,10 @@ class LocalWorker final : public Worker {
   void forget_group() {
     slot_.guardian->release(slot_.group);
     slot_.group = 0;
+    std::error_code ignored;
+    if (std::exchange(slot_.asked, false)) {
+      std::filesystem::remove(asked_file(slot_.worker_lock.file()), ignored);
+    }
   }
 
   LocalSlot& slot_;
@@ -352,7 +358,7 @@ class LocalLauncher final : public Launcher {
     boost::system::error_code ignored;
     slot.guardian_death.close(ignored);
     slot.guardian.reset();
-    slot.guardian = std::make_unique<Guardian>(options_.grace);
+    slot.guardian = std::make_unique<Guardian>(options_.grace, asked_file(slot.worker_lock.file()));
     if (slot.group != 0) slot.guardian->watch(slot.group);
     slot.guardian_death.assign(::fcntl(slot.guardian->death_fd(), F_DUPFD_CLOEXEC, 0));
     slot.guardian_death.async_wait(Stream::wait_read,

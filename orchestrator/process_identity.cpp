@@ -121,12 +121,12 @@ bool send_signal(const FileDescriptor& process, int signal) {
 }
 
 bool end_processes(const std::vector<pid_t>& pids, const std::string& name,
-                   const std::string& value, int grace_ms) {
+                   const std::string& value, int grace_ms, bool ask) {
   std::vector<FileDescriptor> handles;
   for (const pid_t pid : pids) {
     FileDescriptor handle = hold_process(pid, name, value);
     if (!handle) continue;
-    send_signal(handle, SIGTERM);
+    if (ask) send_signal(handle, SIGTERM);
     // A stopped process does not see SIGTERM before it goes on.
     send_signal(handle, SIGCONT);
     handles.push_back(std::move(handle));

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,8 +40,6 @@ void forget_handlers() {
                          char* const* environment, volatile int& error) {
   ::setpgid(0, 0);
   Guardian::watch_self(guardian);
-  // Where orchestrator and guardian are killed at once, this is what is left.
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   // The pipes may have numbers that standard input to error are to have.
   const int input = ::fcntl(start.input, F_DUPFD, 3);
   const int output = ::fcntl(start.output, F_DUPFD, 3);

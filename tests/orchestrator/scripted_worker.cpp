@@ -6,6 +6,8 @@
 //   user.validate_every (0: never)                       accuracy on validation each so many steps
 //   user.gate (none)                                     a file without which it does not go on
 //                                                        from its first checkpoint, or first step
+//   user.stop_ms (0)                                     how long it takes to stop when asked
+//   user.stops (none)                                    a file that gets a letter a SIGTERM
 //   user.behaviour (finish)                              see kBehaviours; where it happens:
 //   user.phase (training)                                begin, loading, training, checkpointing,
 //   end user.attempts (1)                                    only attempts up to this number
@@ -43,7 +45,10 @@ namespace fs = std::filesystem;
 using namespace petlab::sweeps;
 
 volatile sig_atomic_t stop_asked = 0;
+volatile sig_atomic_t stops_fd = -1;
 void on_stop(int) {
+  if (stops_fd >= 0) [[maybe_unused]]
+    const ssize_t wrote = ::write(stops_fd, "T", 1);
   if (stop_asked != 0) ::_exit(3);
   stop_asked = 1;
 }
@@ -167,15 +172,17 @@ struct Script {
     gpu_mib = user.value("gpu_mib", std::int64_t{0});
     step_ms = user.value("step_ms", 0.0);
     load_ms = user.value("load_ms", 0.0);
+    stop_ms = user.value("stop_ms", 0.0);
     gate = user.value("gate", "");
+    stops = user.value("stops", "");
     behaviour = user.value("behaviour", "finish");
     phase = user.value("phase", "training");
     attempts = user.value("attempts", std::int64_t{1});
   }
   bool misbehaves(const char* name) const { return attempt <= attempts && behaviour == name; }
   std::int64_t attempt, steps, checkpoint_every, metrics, attempts, gpu_mib, validate_every;
-  double step_ms, load_ms;
-  std::string behaviour, gate, phase;
+  double step_ms, load_ms, stop_ms;
+  std::string behaviour, gate, phase, stops;
 };
 
 void hang() {
@@ -263,6 +270,9 @@ void train(const TrialDirectory& directory) {
   named("w:loading");
   const TrialFile trial = read_trial_file(directory.trial_json());
   const Script script(trial);
+  if (!script.stops.empty() && stops_fd < 0) {
+    stops_fd = ::open(script.stops.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }
   EventFile events(directory.events());
   misbehave(script, "begin", events);
   Started started;
@@ -317,6 +327,7 @@ void train(const TrialDirectory& directory) {
       }
       if (step == (script.steps + 1) / 2) misbehave(script, "training", events);
       const bool due = script.checkpoint_every > 0 && step % script.checkpoint_every == 0;
+      if (stop_asked != 0) pause_ms(script.stop_ms);
       if ((due && step < script.steps) || (stop_asked != 0 && script.checkpoint_every > 0)) {
         write_checkpoint(directory, events, script, step, state);
         named("w:training");

@@ -20,7 +20,7 @@ namespace {
 
 // Starts `sh -c script` and returns what it printed, in words.
 std::vector<std::string> words_of(const std::string& script, ProcessStart start = {}) {
-  const Guardian guardian(std::chrono::milliseconds(100));
+  const Guardian guardian(std::chrono::milliseconds(100), "/there/is/no/such/mark");
   int ends[2] = {-1, -1};
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
   FileDescriptor reading(ends[0]);
@@ -89,7 +89,7 @@ TEST_CASE("A process begins with no signal blocked, and its parent keeps its own
 }
 
 TEST_CASE("A program that is not there leaves no process", "[orchestrator]") {
-  const Guardian guardian(std::chrono::milliseconds(100));
+  const Guardian guardian(std::chrono::milliseconds(100), "/there/is/no/such/mark");
   const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ProcessStart start;
   start.program = "/there/is/no/such/program";

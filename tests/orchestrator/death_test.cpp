@@ -1,0 +1,109 @@
+// What workers hear when their orchestrator dies.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/orchestrator/scripted_sweep.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+
+namespace {
+
+// A trial of about a second that counts its SIGTERMs in a file and, when asked, takes half a second
+// for its checkpoint; a run of it, and what is known of that.
+class Dying {
+ public:
+  Dying()
+      : stops_(folder_.path() / "stops"),
+        sweep(fmt::format("  a: {{seed: 1, user: {{steps: 50, step_ms: 20, checkpoint_every: 1000, "
+                          "stop_ms: 500, stops: {}}}}}\n",
+                          stops_.string())),
+        run_([this] { return go_on(); }) {
+    REQUIRE(sweep.until("SELECT count(*) FROM metrics"));
+    const std::string owner = sweep.text("SELECT owner FROM attempts");
+    orchestrator = std::stoi(owner);
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
+    for (pid_t child = 0; children >> child;) {
+      std::string name;
+      std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)) >> std::ws, name);
+      if (name == "petlab-guardian") guardians.push_back(child);
+    }
+    REQUIRE(guardians.size() == 1);
+  }
+
+  testing::CommandResult go_on() const {
+    return sweep.petlab(fmt::format("run sweep.yaml --slots 1 --grace 5s --worker {}",
+                                    testing::program("scripted-worker").string()));
+  }
+  std::string stops() const {
+    std::ifstream in(stops_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  bool until_stopped() const {
+    for (int tries = 0; tries < 500 && stops().empty(); ++tries) pause();
+    return !stops().empty();
+  }
+  static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+  void wait() { run_.wait(); }
+  bool went_on_from_a_checkpoint() const {
+    return sweep.number("SELECT count(*) FROM attempts WHERE resume_step > 0") == 1;
+  }
+
+ private:
+  testing::TempDir folder_;
+  std::filesystem::path stops_;
+
+ public:
+  testing::ScriptedSweep sweep;
+  pid_t orchestrator = 0;
+  std::vector<pid_t> guardians;
+
+ private:
+  testing::Background run_;
+};
+
+}  // namespace
+
+TEST_CASE("A worker whose orchestrator was killed is asked to stop once", "[orchestrator]") {
+  Dying dying;
+  ::kill(dying.orchestrator, SIGKILL);
+  dying.wait();
+  // It clears up while the worker writes its checkpoint.
+  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.stops() == "T");
+  CHECK(dying.went_on_from_a_checkpoint());
+}
+
+TEST_CASE("A worker whose orchestrator and guardian were killed is asked to stop by the next run",
+          "[orchestrator]") {
+  Dying dying;
+  ::kill(dying.orchestrator, SIGSTOP);
+  for (const pid_t guardian : dying.guardians) ::kill(guardian, SIGKILL);
+  ::kill(dying.orchestrator, SIGKILL);
+  dying.wait();
+  CHECK(dying.stops().empty());
+  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.stops() == "T");
+  CHECK(dying.went_on_from_a_checkpoint());
+}
+
+TEST_CASE("A worker that was asked to stop is not asked again when its orchestrator is killed",
+          "[orchestrator]") {
+  Dying dying;
+  ::kill(dying.orchestrator, SIGTERM);
+  REQUIRE(dying.until_stopped());
+  ::kill(dying.orchestrator, SIGKILL);
+  dying.wait();
+  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.stops() == "T");
+  CHECK(dying.went_on_from_a_checkpoint());
+}
