@@ -51,12 +51,13 @@ constexpr auto kLookAtGpus = std::chrono::seconds(5);
 
 std::vector<std::string> worker_environment(const LockFile& lock, const Slot& slot,
                                             const LocalOptions& options) {
+  const std::string ours = std::string(kWorkerVariable) + "=";
   std::vector<std::string> environment;
   bool has_threads = false;
   const bool choose_gpu = !slot.gpu_uuid.empty() || options.hide_gpus;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(kWorkerVariable)) continue;
+    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(ours)) continue;
     if (choose_gpu && text.starts_with("CUDA_VISIBLE_DEVICES=")) continue;
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
     environment.push_back(text);

@@ -20,12 +20,13 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// A handler of ours that ran in the child would write to our memory and pipes.
+// A handler of ours that ran in the child would write to our memory and pipes. SIGPIPE is ignored
+// by us, and by the rules of exec would be in the worker and all that it starts.
 void forget_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN ||
-        action.sa_handler == SIG_DFL) {
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
+        (action.sa_handler == SIG_IGN && signal != SIGPIPE)) {
       continue;
     }
     action = {};

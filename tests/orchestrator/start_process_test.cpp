@@ -102,3 +102,16 @@ TEST_CASE("A program that is not there leaves no process", "[orchestrator]") {
   }
   CHECK(::waitpid(-1, nullptr, WNOHANG) == 0);  // the guardian alone is left
 }
+
+TEST_CASE("A process does not inherit that its parent ignores SIGPIPE", "[orchestrator]") {
+  struct sigaction before {};
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &before);
+  const auto words = words_of(
+      "while read name value; do case $name in SigIgn:) echo $value;; esac; done "
+      "</proc/self/status");
+  ::sigaction(SIGPIPE, &before, nullptr);
+  REQUIRE(words.size() == 2);
+  CHECK((std::stoull(words[1], nullptr, 16) & (1ull << (SIGPIPE - 1))) == 0);
+}
