@@ -102,7 +102,7 @@ RunResult Run::Impl::execute() {
   RunResult result;
   result.status = status();
   result.interrupted = phase_ != Phase::running;
-  result.problem = problem_;
+  result.problem = problem_.empty() ? left_ : problem_;
   return result;
 }
 
@@ -280,11 +280,14 @@ void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
   elsewhere_.erase(trial);
   if (is_work(plan.state)) {
     if (plan.ran_out_of_memory) schedule_.set_alone(trial, true);
-    entry.standing = Standing::waiting;
-    const Clock::time_point ready =
-        plan.failures > 0 ? Clock::now() + backoff(options_.retry_delay, plan.failures)
-                          : Clock::time_point();
-    schedule_.add(trial, ready);
+    const std::int64_t failures = std::max<std::int64_t>(plan.failures, entry.unbegun);
+    if (entry.unbegun >= kLaunchFailuresThatStop) {
+      entry.standing = Standing::left;
+    } else {
+      entry.standing = Standing::waiting;
+      schedule_.add(trial, failures > 0 ? Clock::now() + backoff(options_.retry_delay, failures)
+                                        : Clock::time_point());
+    }
     fruitless_ = false;
   } else if (plan.state == TrialState::running) {
     entry.standing = Standing::elsewhere;
@@ -357,6 +360,7 @@ void Run::Impl::decided(std::size_t trial, bool cancelled, std::int64_t retried_
   if (entry.cancelled == cancelled && entry.retried_after == retried_after) return;
   entry.cancelled = cancelled;
   entry.retried_after = retried_after;
+  entry.unbegun = 0;
   const std::string& id = entry.what->id.value;
   if (entry.standing == Standing::elsewhere) return;  // planned with the others
   if (entry.standing == Standing::taken) {

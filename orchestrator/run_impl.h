@@ -28,6 +28,8 @@ class Run::Impl {
   using Clock = std::chrono::steady_clock;
   // What is known is committed no later than this after the commit before (docs/orchestrator.md).
   static constexpr std::chrono::milliseconds kGroup{10};
+  // Workers in a row that ended before they began a trial stop what they have in common.
+  static constexpr int kLaunchFailuresThatStop = 3;
   // Why an attempt ended that the user took out.
   static constexpr const char* kCancelled = "petlab cancel";
 
@@ -41,7 +43,7 @@ class Run::Impl {
 
  private:
   enum class Phase { running, finishing, stopping, killing };
-  enum class Standing { settled, waiting, taken, elsewhere };
+  enum class Standing { settled, waiting, taken, elsewhere, left };  // left: for the next run
 
   struct Trial {
     const sweeps::SweepTrial* what = nullptr;
@@ -49,6 +51,7 @@ class Run::Impl {
     Standing standing = Standing::settled;
     bool cancelled = false;  // as the user had decided when this run looked last
     std::int64_t retried_after = 0;
+    int unbegun = 0;  // workers in a row that ended before they began it, though it was their next
   };
 
   // Why this run ends a worker itself.
@@ -196,6 +199,7 @@ class Run::Impl {
   void read_events(Live& live);
   void conclude_attempt(Live& live, const results::Ending& ending);
   bool conclude_worker(SlotState& slot, const Gone& gone);
+  void never_begun(const Live& live, const std::string& what, const std::string& lines);
   void launch_failed(SlotState& slot, const std::string& what, const std::string& lines);
   void learn_pace(SlotState& slot, Clock::time_point now);
   std::string last_lines_of(const Live& live, SlotState& slot) const;
@@ -269,9 +273,10 @@ class Run::Impl {
   Clock::time_point looked_elsewhere_;
   Clock::time_point planned_elsewhere_;
   Clock::time_point checked_limits_ = Clock::now();
-  int launch_failures_ = 0;  // of all slots, in a row: a queue's jobs have one cause
+  int launch_failures_ = 0;  // of all slots, in a row
   Clock::time_point looked_for_slots_;
   std::string problem_;
+  std::string left_;  // why the first of the trials that are left for the next run is
   std::vector<std::size_t> shapes_;             // by trial; those of one differ in the seed alone
   std::vector<std::int64_t> shape_memory_mib_;  // by shape: the most that was measured; 0: nothing
   std::optional<Clock::time_point> waits_since_;  // for a slot, with none; when to tell

@@ -20,7 +20,6 @@ using sweeps::TrialState;
 
 namespace {
 
-constexpr int kLaunchFailuresThatStop = 3;
 // Of one attempt in one turn, so that one that floods its events does not keep the others waiting.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
@@ -182,6 +181,7 @@ void Run::Impl::read_events(Live& live) {
   if (update.lines > 0) live.heard = Clock::now();
   if (update.started) {
     live.started = true;
+    trials_[live.trial].unbegun = 0;
     (live.gone ? gone_with(live, slot)->any_started : slot.any_started) = true;
     live.started_at = Clock::now();
     live.first_step = live.begun.resume ? live.begun.resume->step : 0;
@@ -330,6 +330,10 @@ bool Run::Impl::conclude_worker(SlotState& slot, const Gone& gone) {
     }
     conclude_attempt(*live, its);
   }
+  const std::string what = "the worker ended with " + to_string(end);
+  if (!own_doing && suspects.empty() && !unstarted.empty() && !taken && !out_of_time && !refused) {
+    never_begun(*unstarted.front(), what, end.last_lines);
+  }
   for (Live* live : unstarted) {
     results::Ending its = ending;
     its.outcome = Outcome::never_started;
@@ -352,23 +356,44 @@ bool Run::Impl::conclude_worker(SlotState& slot, const Gone& gone) {
   } else if (taken) {
     slot.not_before = Clock::now() + backoff(options_.retry_delay, ++slot.taken_away);
   } else {
-    launch_failed(slot, "the worker ended with " + to_string(end), end.last_lines);
+    launch_failed(slot, what, end.last_lines);
   }
   return true;
+}
+
+// A trial that no worker lives to begin would be given out for ever, to one slot after the other
+// and between others that can be trained.
+void Run::Impl::never_begun(const Live& live, const std::string& what, const std::string& lines) {
+  Trial& trial = trials_[live.trial];
+  if (++trial.unbegun != kLaunchFailuresThatStop) return;
+  const std::string message = fmt::format(
+      "{} is left for the next run: three workers in a row ended before they began it: {}{}{}",
+      live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);
+  observer_.note(message);
+  if (left_.empty()) left_ = message;
 }
 
 void Run::Impl::launch_failed(SlotState& slot, const std::string& what, const std::string& lines) {
   ++slot.launch_failures;
   slot.retired = false;  // the slot counts them
   slot.not_before = Clock::now() + backoff(options_.retry_delay, slot.launch_failures);
-  if (launcher_.queues()) {
-    const bool any_runs = std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
-      return entry.second.worker && entry.second.any_started;
-    });
-    if (++launch_failures_ < kLaunchFailuresThatStop || any_runs || !problem_.empty()) return;
-    problem_ = fmt::format("three jobs in a row ended before they began a trial: {}{}{}", what,
+  ++launch_failures_;
+  const bool any_runs = std::any_of(slots_.begin(), slots_.end(), [](const auto& entry) {
+    return entry.second.worker && entry.second.any_started;
+  });
+  const auto stop_run = [&](const std::string& who) {
+    if (any_runs || !problem_.empty()) return;
+    problem_ = fmt::format("{} in a row ended before they began a trial: {}{}{}", who, what,
                            lines.empty() ? "" : "\n", lines);
+  };
+  // A queue's jobs have one cause, wherever they ran.
+  if (launcher_.queues()) {
+    if (launch_failures_ >= kLaunchFailuresThatStop) stop_run("three jobs");
     return;
+  }
+  // A slot that is given back between two launches begins to count anew.
+  if (launch_failures_ >= kLaunchFailuresThatStop * options_.slots) {
+    stop_run(fmt::format("{} workers", launch_failures_));
   }
   if (slot.launch_failures < kLaunchFailuresThatStop) return;
   slot.broken = true;

@@ -33,6 +33,37 @@ std::string content(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("A trial that no worker lives to begin is left after three, whatever slots are free",
+          "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n");
+  const auto result =
+      sweep.petlab(fmt::format("run sweep.yaml --slots 2 --retry-delay 100ms --worker {}",
+                               testing::program("scripted-worker").string()),
+                   "timeout 20");
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("three workers in a row ended before they began it: the worker ended with "
+                        "signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);
+  // The second waited as before a first retry, the third twice as long.
+  CHECK(sweep.number("SELECT max(begun_at) - min(begun_at) >= 0.3 FROM attempts") == 1);
+  // It never counts against the trial: the next run tries it anew.
+  const auto plan = sweep.petlab("plan sweep.yaml");
+  CHECK(plan.out.find("never started") != std::string::npos);
+}
+
+TEST_CASE("A trial that no worker lives to begin does not keep the others from being trained",
+          "[orchestrator]") {
+  std::string variants = "  bad: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n";
+  for (int seed = 2; seed < 30; ++seed) {
+    variants += fmt::format("  v{0}: {{seed: {0}, user: {{step_ms: 10}}}}\n", seed);
+  }
+  const Scripted sweep(variants);
+  const auto result = sweep.run("", "timeout 60");
+  CHECK(result.exit_code == 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 28);
+  CHECK(sweep.number("SELECT max(number) FROM attempts") == 3);
+}
+
 TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   const auto worker = script(sweep, "env >env.txt\nexec \"$W\" \"$@\"");

@@ -57,10 +57,16 @@ TEST_CASE("A trial that always crashes fails after the retries, alone", "[orches
 }
 
 TEST_CASE("Three workers in a row that die before a trial stop the slot", "[orchestrator]") {
-  const Scripted sweep("  a: {seed: 1, user: {behaviour: crash, phase: begin, attempts: 99}}\n");
-  const auto result = sweep.run();
+  std::string variants;
+  for (int seed = 1; seed < 4; ++seed) {
+    variants += fmt::format(
+        "  v{0}: {{seed: {0}, user: {{behaviour: crash, phase: begin, attempts: 99}}}}\n", seed);
+  }
+  const Scripted sweep(variants);
+  const auto result = sweep.run("--slots 1");
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("three workers in a row ended before they began a trial: the worker ended "
+  CHECK(result.err.find("slot cpu-0 is stopped: three workers in a row ended before they began a "
+                        "trial: the worker ended "
                         "with signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
 }
 
