@@ -210,6 +210,13 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                     RunObserver& observer) {
   ::signal(SIGPIPE, SIG_IGN);
   request.runs = std::filesystem::absolute(request.runs).lexically_normal();
+  if (request.runs.string().find_first_of("\n\t") != std::string::npos) {
+    throw std::invalid_argument(
+        fmt::format("the runs folder is {}: a line break or a tab in its path cannot be told to a "
+                    "worker; --runs names another",
+                    nlohmann::json(request.runs.string())
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  }
   make_folder(request.runs, "runs folder", "--runs");
   make_folder(locks_folder(request.runs), "folder of locks", "--runs");
   RunOptions& options = request.options;

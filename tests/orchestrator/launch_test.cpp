@@ -64,6 +64,16 @@ TEST_CASE("A trial that no worker lives to begin does not keep the others from b
   CHECK(sweep.number("SELECT max(number) FROM attempts") == 3);
 }
 
+TEST_CASE("A runs folder whose path a worker cannot be told is refused", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1}\n");
+  for (const char* name : {"$(printf 'two\\nlines')", "$(printf 'a\\ttab')"}) {
+    const auto result = sweep.run(fmt::format("--runs \"{}\"", name));
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("a line break or a tab in its path cannot be told to a worker; --runs "
+                          "names another") != std::string::npos);
+  }
+}
+
 TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   const auto worker = script(sweep, "env >env.txt\nexec \"$W\" \"$@\"");
