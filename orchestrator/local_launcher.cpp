@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -271,7 +272,8 @@ class LocalLauncher final : public Launcher {
 
   std::optional<std::string> acquire_slot() override {
     if (gpus_) return acquire_share({std::nullopt, true, true});
-    return take(acquire_cpu_slot(options_.slots_folder, options_.slots));
+    // The run takes no more than --slots; another run's may be any of the machine's.
+    return take(acquire_cpu_slot(options_.slots_folder, std::max(options_.slots, usable_cores())));
   }
 
   bool shares_devices() const override { return gpus_ && options_.shares > 1; }

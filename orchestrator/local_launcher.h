@@ -20,7 +20,7 @@ namespace petlab::orchestrator {
 struct LocalOptions {
   std::filesystem::path worker;        // the program, absolute
   bool one_process_a_trial = false;    // `WORKER DIR` for each; else `WORKER -` for many
-  int slots = 1;                       // cpu-0 … cpu-(slots-1); with GPUs as their memory allows
+  int slots = 1;                       // at most; with GPUs as their memory allows
   std::vector<Gpu> gpus;               // empty: workers run on CPU cores
   int shares = 1;                      // workers on a GPU at once, at most
   bool hide_gpus = false;              // workers on CPU cores see none

@@ -85,3 +85,20 @@ TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orches
   CHECK(environment.find("PETLAB_WORKER_FLAVOUR=mild\n") != std::string::npos);
   CHECK(environment.find("PETLAB_WORKER=outer\n") == std::string::npos);
 }
+
+TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {
+  if (orchestrator::usable_cores() < 2) return;
+  const testing::TempDir gates;
+  const auto gate = (gates.path() / "gate").string();
+  const Scripted sweep(
+      fmt::format("  a: {{seed: 1, user: {{gate: {0}}}}}\n"
+                  "  b: {{seed: 2, user: {{gate: {0}}}}}\n",
+                  gate));
+  testing::Background first([&] { return sweep.run("--slots 1"); });
+  testing::Background second([&] { return sweep.run("--slots 1"); });
+  const bool both = sweep.until("SELECT count(*) = 2 FROM attempts WHERE started_at > 0");
+  gates.write("gate", "");
+  CHECK(both);
+  CHECK(first.wait().exit_code == 0);
+  CHECK(second.wait().exit_code == 0);
+}
