@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/readable_pipe.hpp>
@@ -40,14 +41,30 @@ WorkerDescription describe_worker(const std::filesystem::path& program,
   if (!ended || code != 0) return description;
   const nlohmann::json object = sweeps::shallow_json_or_none(text);
   if (!object.is_object()) return description;
-  description.name = object.value("name", description.name);
-  description.version = object.value("version", "");
-  description.protocol = object.value("protocol", std::int64_t{1});
-  description.numerics = object.value("numerics", "");
+  const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {
+    throw Error(
+        fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", program.string(), key,
+                    found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), wanted));
+  };
+  const auto read_text = [&](const char* key, std::string& text_of) {
+    const auto found = object.find(key);
+    if (found == object.end()) return;
+    if (!found->is_string()) refuse(key, *found, "a text");
+    text_of = found->get<std::string>();
+  };
+  read_text("name", description.name);
+  read_text("version", description.version);
+  read_text("numerics", description.numerics);
+  if (const auto found = object.find("protocol"); found != object.end()) {
+    if (!found->is_number_integer()) refuse("protocol", *found, "a whole number");
+    description.protocol = found->get<std::int64_t>();
+  }
   if (const auto devices = object.find("devices"); devices != object.end()) {
-    for (const auto& device : *devices) {
-      if (device.is_string()) description.devices.push_back(device.get<std::string>());
-    }
+    const bool texts =
+        devices->is_array() && std::all_of(devices->begin(), devices->end(),
+                                           [](const auto& device) { return device.is_string(); });
+    if (!texts) refuse("devices", *devices, "a list of texts");
+    description.devices = devices->get<std::vector<std::string>>();
   }
   if (description.protocol != 1) {
     throw Error(

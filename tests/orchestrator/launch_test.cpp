@@ -86,6 +86,25 @@ TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orches
   CHECK(environment.find("PETLAB_WORKER=outer\n") == std::string::npos);
 }
 
+TEST_CASE("A description with a field of another type is refused by its name", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1}\n");
+  const auto refused = [&](const std::string& description) {
+    const auto worker = script(sweep, fmt::format("echo '{}'", description));
+    const auto result = sweep.petlab("run sweep.yaml --worker " + worker);
+    CHECK(result.exit_code == 1);
+    const std::size_t at = result.err.find("worker.sh --describe: ");
+    return at == std::string::npos ? result.err : result.err.substr(at);
+  };
+  CHECK(refused(R"({"numerics": 3})") ==
+        "worker.sh --describe: numerics is 3, must be a text (docs/worker.md)\n");
+  CHECK(refused(R"({"name": ["w"]})") ==
+        "worker.sh --describe: name is [\"w\"], must be a text (docs/worker.md)\n");
+  CHECK(refused(R"({"protocol": "1"})") ==
+        "worker.sh --describe: protocol is \"1\", must be a whole number (docs/worker.md)\n");
+  CHECK(refused(R"({"devices": "cpu"})") ==
+        "worker.sh --describe: devices is \"cpu\", must be a list of texts (docs/worker.md)\n");
+}
+
 TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {
   if (orchestrator::usable_cores() < 2) return;
   const testing::TempDir gates;
