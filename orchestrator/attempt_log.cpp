@@ -27,12 +27,23 @@ using Json = nlohmann::ordered_json;
   throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
-/// One write, so that the lines of two processes do not mix.
+/// True where the last line has no end: whoever wrote it was killed, or the disk was full.
+bool ends_torn(int descriptor) {
+  struct stat status {};
+  char last = '\n';
+  if (fstat(descriptor, &status) != 0 || status.st_size == 0) return false;
+  return pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+/// One write, so that the lines of two processes do not mix. A torn line is ended first, or this
+/// one would become a part of it; where two do that at once, an empty line comes of it, which
+/// nobody understands and all leave out.
 void append_line(const std::filesystem::path& file, const Json& line, bool synced) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(file, "cannot be written");
   // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
-  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = (ends_torn(descriptor) ? "\n" : "") +
+                           line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const ssize_t written = write(descriptor, text.data(), text.size());
   int error = 0;
   if (written != static_cast<ssize_t>(text.size())) {

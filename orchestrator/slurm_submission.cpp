@@ -60,6 +60,7 @@ export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{threads}}}"
 trap : TERM INT HUP
 "$worker" "$attempt" >>log.txt 2>&1 </dev/null
 code=$?
+[ -z "$(tail -c 1 job.jsonl)" ] || echo >>job.jsonl
 note ended ",\"exit_code\":$code" >>job.jsonl
 exit $code
 )sh";

@@ -17,10 +17,11 @@ using petlab::testing::TempDir;
 namespace {
 
 // A runs folder whose name a shell must not take apart, two attempts, and a worker that exits with
-// the number of its attempt.
+// the number of its attempt; `first` is what it does before.
 struct Jobs {
-  Jobs() {
-    folder.write("it's $a/worker", "#!/bin/sh\necho \"$1\" $OMP_NUM_THREADS\nexit ${1##*/}\n");
+  explicit Jobs(const std::string& first = "") {
+    folder.write("it's $a/worker",
+                 "#!/bin/sh\n" + first + "\necho \"$1\" $OMP_NUM_THREADS\nexit ${1##*/}\n");
     ::chmod((runs / "worker").c_str(), 0755);
     for (const char* attempt : {"t1/1", "t1/3"}) {
       std::filesystem::create_directories(runs / attempt);
@@ -54,6 +55,15 @@ TEST_CASE("a job runs the worker of its task's attempt and notes its end", "[orc
   CHECK(job_last_lines(directory, jobs.runs, "petlab.o.1", 1) ==
         directory.folder().string() + " 2");
   CHECK_FALSE(read_job_log(TrialDirectory(jobs.submission.attempts[0])));
+}
+
+TEST_CASE("a job notes its end behind a torn line, too", "[orchestrator]") {
+  // Its node's disk was full when it noted that it began.
+  const Jobs jobs("printf '{\"v\":1,\"ty' >\"$1/job.jsonl\"");
+  CHECK(jobs.task(1).exit_code == 3);
+  const std::optional<JobLog> log = read_job_log(TrialDirectory(jobs.submission.attempts[1]));
+  REQUIRE(log);
+  CHECK(log->exit_code == 3);
 }
 
 TEST_CASE("an attempt is run by one job, once", "[orchestrator]") {

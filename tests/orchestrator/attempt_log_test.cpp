@@ -1,0 +1,87 @@
+#include "orchestrator/attempt_log.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "orchestrator/rebuild.h"
+#include "results/query.h"
+#include "sweeps/catalog.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::Outcome;
+
+// A runs folder with attempts, without a database.
+struct Runs {
+  testing::TempDir folder;
+  std::filesystem::path runs = folder.path() / "runs";
+
+  static sweeps::TrialConfig config() {
+    sweeps::TrialConfig made = sweeps::default_config("adapter");
+    made.backbone = "minilm";
+    made.tasks = {"cola"};
+    return made;
+  }
+  sweeps::TrialDirectory attempt(const std::string& trial, std::int64_t number = 1) const {
+    sweeps::TrialFile file;
+    file.trial_id = trial;
+    file.attempt = number;
+    file.config = config();
+    results::NewAttempt begun;
+    begun.trial_id = trial;
+    begun.sweep = "one";
+    begun.owner = "o";
+    const sweeps::TrialDirectory directory(runs, trial, number);
+    make_attempt_directory(directory, file, begun);
+    return directory;
+  }
+  static void append(const std::filesystem::path& file, const std::string& text) {
+    std::ofstream(file, std::ios::app | std::ios::binary) << text;
+  }
+};
+
+results::Ending crash() {
+  results::Ending ending;
+  ending.outcome = Outcome::crashed;
+  ending.reason = "the worker ended with exit code 1";
+  return ending;
+}
+
+}  // namespace
+
+TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "[orchestrator]") {
+  const Runs f;
+  const sweeps::TrialDirectory directory = f.attempt("t1");
+  f.append(directory.attempt_log(), R"({"v":1,"type":"launched","pi)");
+  log_ending(directory, crash());
+  log_launch(directory, {11, 22, "", "", "", "cpu-0", "", 5});
+  const AttemptLog log = read_attempt_log(directory);
+  REQUIRE(log.begun);
+  CHECK(log.begun->owner == "o");
+  REQUIRE(log.ending);
+  CHECK(log.ending->outcome == Outcome::crashed);
+  REQUIRE(log.launch);
+  CHECK(log.launch->pid == 11);
+  CHECK(log.left_out ==
+        std::vector<std::string>{directory.attempt_log().string() + ":2: it is no JSON object"});
+}
+
+TEST_CASE("A decision behind a torn line counts, and those before it too", "[orchestrator]") {
+  const Runs f;
+  const auto database = f.folder.path() / "petlab.db";
+  results::Store store(database);
+  results::Batch batch = store.begin();
+  batch.record_trial({"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}});
+  batch.commit();
+  decide(store, f.runs, "t1", {Decision::What::cancel, 0, 1});
+  f.append(sweeps::decisions_file(f.runs, "t1"), R"({"v":1,"time":2.0,"deci)");
+  decide(store, f.runs, "t1", {Decision::What::retry, 3, 3});
+  CHECK(read_decisions(f.runs, "t1") ==
+        std::vector<Decision>{{Decision::What::cancel, 0, 1}, {Decision::What::retry, 3, 3}});
+}
+
+}  // namespace petlab::orchestrator
