@@ -68,20 +68,33 @@ void write_new(const std::filesystem::path& file, const std::string& text) {
   fail(file, "cannot be written");
 }
 
-/// Calls `take` with each complete line that is a JSON object of version 1.
-void each_line(const std::filesystem::path& file, const std::function<void(const Json&)>& take) {
+/// Calls `take` with each complete line that is a JSON object of version 1. Returns what was left
+/// out, a line each: `FILE:LINE: why`.
+std::vector<std::string> each_line(const std::filesystem::path& file,
+                                   const std::function<void(const Json&)>& take) {
   std::ifstream in(file, std::ios::binary);
+  std::vector<std::string> left_out;
   std::string line;
-  while (std::getline(in, line) && !in.eof()) {
+  for (std::int64_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
+    const auto leave_out = [&](std::string_view why) {
+      left_out.push_back(fmt::format("{}:{}: {}", file.string(), number, why));
+    };
     const Json json = sweeps::shallow_ordered_json_or_none(line);
-    if (json.is_object() && json.value("v", Json()) == 1) {
+    if (!json.is_object()) {
+      leave_out("it is no JSON object");
+    } else if (json.value("v", Json()) != 1) {
+      leave_out(fmt::format("v is {}, must be 1", json.value("v", Json()).dump()));
+    } else {
       try {
         take(json);
-      } catch (const Json::exception&) {
-        // A field of another type: not understood, left out.
+      } catch (const Json::exception& error) {
+        leave_out(error.what());
+      } catch (const std::invalid_argument& error) {
+        leave_out(error.what());
       }
     }
   }
+  return left_out;
 }
 
 void put(Json& line, const char* key, const std::string& text) {
@@ -328,7 +341,7 @@ void log_ending(const sweeps::TrialDirectory& directory, const results::Ending& 
 
 AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory) {
   AttemptLog log;
-  each_line(directory.attempt_log(), [&](const Json& line) {
+  log.left_out = each_line(directory.attempt_log(), [&](const Json& line) {
     const std::string type = line.value("type", "");
     if (type == "begun" && !log.begun) {
       log.begun = begun_from(line, directory.trial_id());
@@ -342,8 +355,12 @@ AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory) {
                                    line.value("job", ""),
                                    line.value("time", 0.0)};
     } else if (type == "ended" && !log.ending) {
-      const auto outcome = results::outcome_from(line.value("outcome", ""));
-      if (!outcome) return;
+      const std::string word = line.value("outcome", "");
+      const auto outcome = results::outcome_from(word);
+      if (!outcome || outcome == results::Outcome::open || outcome == results::Outcome::finished) {
+        throw std::invalid_argument(
+            fmt::format("outcome is '{}', which no orchestrator says of an end", word));
+      }
       log.ending = results::Ending{*outcome,
                                    line.value("reason", ""),
                                    number_of<int>(line, "exit_code"),
@@ -399,17 +416,21 @@ void decide(results::Store& store, const std::filesystem::path& runs, const std:
   batch.commit();
 }
 
-std::vector<Decision> read_decisions(const std::filesystem::path& runs,
-                                     const std::string& trial_id) {
+std::vector<Decision> read_decisions(const std::filesystem::path& runs, const std::string& trial_id,
+                                     std::vector<std::string>* left_out) {
   std::vector<Decision> decisions;
-  each_line(sweeps::decisions_file(runs, trial_id), [&](const Json& line) {
-    for (const auto& [what, word] : kDecisions) {
-      if (line.value("decision", "") == word) {
-        decisions.push_back(
-            {what, line.value("after_attempt", std::int64_t{0}), line.value("time", 0.0)});
-      }
-    }
-  });
+  std::vector<std::string> unread =
+      each_line(sweeps::decisions_file(runs, trial_id), [&](const Json& line) {
+        for (const auto& [what, word] : kDecisions) {
+          if (line.value("decision", "") == word) {
+            decisions.push_back(
+                {what, line.value("after_attempt", std::int64_t{0}), line.value("time", 0.0)});
+            return;
+          }
+        }
+        throw std::invalid_argument("decision is none that this petlab knows");
+      });
+  if (left_out != nullptr) left_out->insert(left_out->end(), unread.begin(), unread.end());
   return decisions;
 }
 
@@ -441,6 +462,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) fail(file, "cannot be read");
   SweepFile content;
+  std::set<std::string> known;
   std::string line;
   std::int64_t number = 0;
   try {
@@ -462,9 +484,14 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
                                   json.value("backbone_digest", ""),
                                   number_of<double>(json, "bls_bits"),
                                   number_of<std::int64_t>(json, "stored_bits")});
+        known.insert(content.trials.back().trial_id);
       } else {
         content.sweep.members.push_back(
             {json.at("member").get<std::string>(), json.at("variant").get<std::string>()});
+        if (!known.contains(content.sweep.members.back().trial_id)) {
+          throw Error(fmt::format("{}:{}: its member {} is no trial of the file", file.string(),
+                                  number, content.sweep.members.back().trial_id));
+        }
       }
     }
   } catch (const Json::exception& error) {

@@ -38,12 +38,13 @@ void remove_unfinished_directories(const sweeps::TrialDirectory& directory);
 void log_launch(const sweeps::TrialDirectory& directory, const results::Launch& launch);
 void log_ending(const sweeps::TrialDirectory& directory, const results::Ending& ending);
 
-/// attempt.jsonl, read back. Missing file: nothing. A last line without newline and lines that are
-/// not understood are left out.
+/// attempt.jsonl, read back. Missing file: nothing. A last line without newline is left out, and so
+/// are lines that are not understood.
 struct AttemptLog {
   std::optional<results::NewAttempt> begun;
   std::optional<results::Launch> launch;  // the last
   std::optional<results::Ending> ending;  // the first
+  std::vector<std::string> left_out;      // "FILE:LINE: why", of lines that are not understood
 };
 AttemptLog read_attempt_log(const sweeps::TrialDirectory& directory);
 
@@ -64,8 +65,9 @@ void decide(results::Store& store, const std::filesystem::path& runs, const std:
             const Decision& decision);
 /// The part of decide() that stores.
 void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision);
-std::vector<Decision> read_decisions(const std::filesystem::path& runs,
-                                     const std::string& trial_id);
+/// `left_out`, where given, gets "FILE:LINE: why" of each line that is not understood.
+std::vector<Decision> read_decisions(const std::filesystem::path& runs, const std::string& trial_id,
+                                     std::vector<std::string>* left_out = nullptr);
 
 /// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed), then stores the sweep in a
 /// transaction of its own. The last sweep of a name counts; trials that it has no more stay known.

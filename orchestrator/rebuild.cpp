@@ -115,6 +115,7 @@ class RunsReader {
 
   void read_attempt(const sweeps::TrialDirectory& directory) {
     const AttemptLog log = read_attempt_log(directory);
+    summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
     const results::TrialRow trial = trial_row(directory);
     results::Batch& batch = this->batch();
     // What the store knows already came from a sweep, later than this attempt.
@@ -159,7 +160,7 @@ class RunsReader {
   }
 
   void read_decisions_of(const std::string& trial_id) {
-    const std::vector<Decision> decisions = read_decisions(runs_, trial_id);
+    const std::vector<Decision> decisions = read_decisions(runs_, trial_id, &summary_.left_out);
     if (decisions.empty()) return;
     if (!store_.read().trial(trial_id)) {
       summary_.left_out.push_back(fmt::format("{}: no sweep and no attempt says what the trial is",

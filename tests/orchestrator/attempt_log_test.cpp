@@ -84,4 +84,51 @@ TEST_CASE("A decision behind a torn line counts, and those before it too", "[orc
         std::vector<Decision>{{Decision::What::cancel, 0, 1}, {Decision::What::retry, 3, 3}});
 }
 
+TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is read",
+          "[orchestrator]") {
+  const Runs f;
+  const sweeps::TrialDirectory damaged = f.attempt("t1");
+  f.append(damaged.attempt_log(), R"({"v":1,"type":"ended","outcome":"finished"})"
+                                  "\n"
+                                  R"({"v":1,"type":"ended","outcome":"open"})"
+                                  "\n"
+                                  R"({"v":1,"type":"launched","pid":"eleven"})"
+                                  "\n");
+  log_ending(damaged, crash());
+  log_ending(f.attempt("t2"), crash());
+  const auto database = f.folder.path() / "again.db";
+  const RunsSummary summary = rebuild(f.runs, database);
+  REQUIRE(summary.left_out.size() == 3);
+  const std::string file = damaged.attempt_log().string();
+  CHECK(summary.left_out[0] ==
+        file + ":2: outcome is 'finished', which no orchestrator says of an end");
+  CHECK(summary.left_out[1] ==
+        file + ":3: outcome is 'open', which no orchestrator says of an end");
+  CHECK(summary.left_out[2].starts_with(file + ":4: "));
+  const auto rows =
+      results::query(database, "SELECT count(*) FROM attempts WHERE outcome = 'crashed'").rows;
+  CHECK(std::get<std::int64_t>(rows[0][0]) == 2);
+}
+
+TEST_CASE("A sweep's file with a member that is no trial is named and left out", "[orchestrator]") {
+  const Runs f;
+  log_ending(f.attempt("t1"), crash());
+  const auto write = [&](const std::string& name, const std::string& member) {
+    results::Store store(f.folder.path() / (name + ".db"));
+    results::SweepRow sweep{name, "", name + ".yaml", "sha256:s", {}};
+    sweep.members.push_back({"t1", "v"});
+    record_sweep(store, f.runs, sweep, {{"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}}},
+                 1);
+    f.append(sweeps::sweep_file(f.runs, name), member);
+  };
+  write("bad", "{\"member\":\"t9\",\"variant\":\"v\"}\n");
+  write("good", "");
+  const auto database = f.folder.path() / "again.db";
+  const RunsSummary summary = rebuild(f.runs, database);
+  CHECK(summary.left_out == std::vector<std::string>{sweeps::sweep_file(f.runs, "bad").string() +
+                                                     ":4: its member t9 is no trial of the file"});
+  CHECK(summary.sweeps == 1);
+  CHECK(summary.attempts == 1);
+}
+
 }  // namespace petlab::orchestrator
