@@ -2,17 +2,23 @@
 
 #include <algorithm>
 
+#include "metrics/metric_table.h"
+#include "metrics/selection.h"
+
 namespace petlab::orchestrator {
 
 BestMetric::BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks) {
   for (const sweeps::TaskDeclaration* task : tasks) {
-    for (const std::string& name : task->select_by) wanted_.emplace_back(task->name, name);
+    for (const std::string& name : task->select_by) {
+      unknown_ = unknown_ || metrics::find_metric(name) == nullptr;
+      wanted_.emplace_back(task->name, name);
+    }
   }
 }
 
 void BestMetric::add(const sweeps::Metric& metric) {
   const std::pair key(metric.task, metric.name);
-  if (metric.split != "validation" || !metric.value ||
+  if (unknown_ || metric.split != "validation" ||
       std::find(wanted_.begin(), wanted_.end(), key) == wanted_.end()) {
     return;
   }
@@ -20,11 +26,12 @@ void BestMetric::add(const sweeps::Metric& metric) {
     step_ = metric.step;
     seen_.clear();
   }
-  seen_[key] = *metric.value;
+  seen_[key] = metric.value;
   if (seen_.size() < wanted_.size()) return;
-  double sum = 0;
-  for (const auto& [name, value] : seen_) sum += value;
-  best_ = std::max(best_.value_or(-1e300), sum / static_cast<double>(seen_.size()));
+  std::vector<metrics::SelectedMetric> values;
+  for (const auto& one : wanted_) values.push_back({one.second, seen_.at(one)});
+  const std::optional<double> score = metrics::selection_score(values);
+  if (metrics::is_better_selection(score, best_)) best_ = score;
 }
 
 std::optional<double> seconds_left(std::int64_t step, std::int64_t of, std::int64_t first,

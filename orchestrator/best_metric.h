@@ -12,21 +12,23 @@
 
 namespace petlab::orchestrator {
 
-/// The best validation score of an attempt so far, as the trainer chooses its best step: the mean
-/// of the metrics that each task selects by, over all tasks. Higher is better.
+/// The best validation score of an attempt so far, as the trainer chooses its best step
+/// (metrics/selection.h): the mean over all metrics that its tasks select by, those of which less
+/// is better with their sign turned. Higher is better.
 class BestMetric {
  public:
   explicit BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks);
 
   /// Metrics of other splits and names are ignored.
   void add(const sweeps::Metric& metric);
-  /// Absent until one step has all of them.
+  /// Absent until one step has all of them, and where this petlab does not know one by name.
   const std::optional<double>& value() const { return best_; }
 
  private:
   std::vector<std::pair<std::string, std::string>> wanted_;  // task, name
   std::int64_t step_ = -1;
-  std::map<std::pair<std::string, std::string>, double> seen_;  // at step_
+  std::map<std::pair<std::string, std::string>, std::optional<double>> seen_;  // at step_
+  bool unknown_ = false;
   std::optional<double> best_;
 };
 
