@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -150,7 +152,16 @@ class Fields {
     if (!has(key) || tokens_[key].kind == Kind::null) return std::nullopt;
     return whole(key);
   }
-  std::optional<double> memory(Key key) const {
+  // A relative path that does not lead out of the attempt's directory.
+  std::string path_inside(Key key) const {
+    const std::filesystem::path path = text(key);
+    const bool leads_out = path.is_absolute() ||
+                           std::find(path.begin(), path.end(), "..") != path.end() ||
+                           path.native().find('\0') != std::string::npos;
+    if (path.empty() || leads_out) refuse(key, "a path inside the attempt's directory");
+    return path.native();
+  }
+  std::optional<double> not_negative(Key key) const {
     const std::optional<double> value = optional_number(key);
     if (value && *value < 0) refuse(key, "a number >= 0");
     return value;
@@ -219,12 +230,12 @@ Metric read_metric(const Fields& fields) {
 Finished read_finished(const Fields& fields) {
   Finished finished;
   finished.step = fields.whole(kStep);
-  finished.artifact = fields.text_or(kArtifact, "");
-  finished.bls_bits = fields.optional_number(kBlsBits);
+  if (fields.has(kArtifact)) finished.artifact = fields.path_inside(kArtifact);
+  finished.bls_bits = fields.not_negative(kBlsBits);
   finished.stored_bits = fields.optional_whole(kStoredBits);
-  finished.peak_memory_mib = fields.optional_number(kPeakMemory);
-  finished.device_memory_mib = fields.memory(kDeviceMemory);
-  finished.train_seconds = fields.optional_number(kTrainSeconds);
+  finished.peak_memory_mib = fields.not_negative(kPeakMemory);
+  finished.device_memory_mib = fields.not_negative(kDeviceMemory);
+  finished.train_seconds = fields.not_negative(kTrainSeconds);
   return finished;
 }
 
@@ -376,9 +387,9 @@ Event parse_event(std::string_view line) {
     event.body = read_metric(fields);
   } else if (name == "progress") {
     event.body = Progress{fields.whole(kStep), fields.whole(kOf), fields.number_or_null(kLoss),
-                          fields.memory(kDeviceMemory)};
+                          fields.not_negative(kDeviceMemory)};
   } else if (name == "checkpoint") {
-    event.body = Checkpoint{fields.whole(kStep), fields.text(kPath)};
+    event.body = Checkpoint{fields.whole(kStep), fields.path_inside(kPath)};
   } else if (name == "started") {
     event.body = read_started(fields);
   } else if (name == "finished") {
