@@ -34,6 +34,9 @@ constexpr std::size_t kPlannedAtOnce = 4096;
 // A user who sees nothing running is told why.
 constexpr auto kTellAfter = std::chrono::seconds(10);
 constexpr auto kTellAgain = std::chrono::minutes(10);
+// So is one whose trial has said nothing for so long; after its last step the end is near.
+constexpr auto kSilent = std::chrono::minutes(10);
+constexpr auto kSilentAtEnd = std::chrono::seconds(30);
 
 std::int64_t bytes_in(const std::filesystem::path& file) {
   std::error_code error;
@@ -454,8 +457,23 @@ void Run::Impl::check_limits() {
                now - std::max(front.heard, front.began) > *options_.no_progress_limit) {
       front.verdict = Verdict::stalled;
       slot.worker->kill();
+    } else if (!slot.worker->waits()) {
+      tell_of_silence(front, now);
     }
   }
+}
+
+// Most who write a first worker forget an event; a run without --no-progress-limit waits for it.
+void Run::Impl::tell_of_silence(Live& front, Clock::time_point now) {
+  const bool all_steps = front.progress && front.progress->step >= front.progress->of;
+  const auto silent = now - std::max(front.heard, front.began);
+  if (front.told_silent || silent < (all_steps ? Clock::duration(kSilentAtEnd) : kSilent)) return;
+  front.told_silent = true;
+  observer_.note(fmt::format(
+      "{}: its worker has reported nothing for {} s{}; a trial is over when it writes finished or "
+      "failed (docs/worker.md), and --no-progress-limit ends a worker that is silent",
+      front.attempt.trial_id, std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
+      all_steps ? " since its last step" : ""));
 }
 
 bool Run::Impl::finished() const {

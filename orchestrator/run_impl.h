@@ -77,6 +77,7 @@ class Run::Impl {
     bool started = false;
     bool checkpointed = false;
     bool over = false;
+    bool told_silent = false;
     Verdict verdict = Verdict::none;
     Clock::time_point began;  // launched, or at the front of its worker's line
     Clock::time_point heard;  // of its last event
@@ -151,6 +152,7 @@ class Run::Impl {
   void go_to(Phase phase);
   void tick();
   void check_limits();
+  void tell_of_silence(Live& front, Clock::time_point now);
   void tell_why_nothing_runs();
   bool finished() const;
   void wait_for_work();

@@ -121,3 +121,13 @@ TEST_CASE("Two runs of one slot each train at once where there are two cores", "
   CHECK(first.wait().exit_code == 0);
   CHECK(second.wait().exit_code == 0);
 }
+
+TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1, user: {behaviour: leave, phase: end}}\n");
+  const auto result = sweep.run("", "timeout --signal=TERM --preserve-status 40");
+  CHECK(result.err.find(": its worker has reported nothing for 3") != std::string::npos);
+  CHECK(
+      result.err.find(" s since its last step; a trial is over when it writes finished or failed "
+                      "(docs/worker.md), and --no-progress-limit ends a worker that is silent\n") !=
+      std::string::npos);
+}
