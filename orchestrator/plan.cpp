@@ -147,6 +147,10 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
       plan.why = fmt::format("finished in attempt {} by sweep {}", finished->attempt.number,
                              finished->begun.sweep);
     }
+    const sweeps::TrialDirectory directory(context.runs, facts.trial_id, finished->attempt.number);
+    std::error_code error;
+    plan.files_gone = !std::filesystem::exists(directory.folder(), error) && !error;
+    if (plan.files_gone) plan.why += "; its files are gone";
     return plan;
   }
   if (facts.cancelled) {

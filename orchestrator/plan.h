@@ -41,9 +41,11 @@ struct TrialPlan {
   std::optional<sweeps::Resume> resume;  // the checkpoint from which it would go on
   std::string last_lines;                // of the log of the last attempt, where it failed
   bool ran_out_of_memory = false;        // so it is to have a device for itself
+  bool files_gone = false;               // of the attempt with the result
 };
 
-/// Decides from what the database knows. Looks at checkpoint files and locks, touches nothing.
+/// Decides from what the database knows. Looks at checkpoint files, directories and locks, touches
+/// nothing.
 TrialPlan plan_trial(const sweeps::TrialConfig& config, const results::TrialFacts& facts,
                      const PlanContext& context);
 

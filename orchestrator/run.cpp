@@ -207,6 +207,14 @@ void Run::Impl::plan_all() {
       plans.push_back(plan_trial(trials_[trial].what->config, known, how));
     }
   }
+  const auto files_gone = std::count_if(plans.begin(), plans.end(),
+                                        [](const TrialPlan& plan) { return plan.files_gone; });
+  if (files_gone > 0) {
+    observer_.note(fmt::format(
+        "the files of {} finished trial(s) are gone from {}: their scores are in the database, "
+        "their artifacts and logs are lost; with another --db they are trained again",
+        files_gone, options_.runs.string()));
+  }
   std::vector<Task> tasks(trials_.size());
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     tasks[trial].group = trials_[trial].what->config.backbone;

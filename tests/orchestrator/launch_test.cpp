@@ -131,3 +131,14 @@ TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchest
                       "(docs/worker.md), and --no-progress-limit ends a worker that is silent\n") !=
       std::string::npos);
 }
+
+TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") {
+  const Scripted sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
+  CHECK(sweep.run().err.find("are gone from") == std::string::npos);
+  std::filesystem::remove_all(sweep.folder.path() / "sweep.runs");
+  CHECK(sweep.petlab("plan sweep.yaml").out.find("finished in attempt 1; its files are gone\n") !=
+        std::string::npos);
+  const auto result = sweep.run();
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("the files of 2 finished trial(s) are gone from ") != std::string::npos);
+}
