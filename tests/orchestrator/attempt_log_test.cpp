@@ -84,6 +84,24 @@ TEST_CASE("A decision behind a torn line counts, and those before it too", "[orc
         std::vector<Decision>{{Decision::What::cancel, 0, 1}, {Decision::What::retry, 3, 3}});
 }
 
+TEST_CASE("A later decision to retry never takes an earlier one back", "[orchestrator]") {
+  const Runs f;
+  results::Store store(f.folder.path() / "petlab.db");
+  results::Batch batch = store.begin();
+  batch.record_trial({"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}});
+  batch.commit();
+  const auto retried_after = [](const results::Store& of) {
+    return of.read().trial_facts(std::vector<std::string>{"t1"}).front().retried_after;
+  };
+  // Two who decide at once may have looked in the other order.
+  decide(store, f.runs, "t1", {Decision::What::retry, 5, 1});
+  CHECK(retried_after(store) == 5);
+  decide(store, f.runs, "t1", {Decision::What::retry, 3, 2});
+  CHECK(retried_after(store) == 5);
+  decide(store, f.runs, "t1", {Decision::What::cancel, 0, 3});
+  CHECK(retried_after(store) == 5);
+}
+
 TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is read",
           "[orchestrator]") {
   const Runs f;

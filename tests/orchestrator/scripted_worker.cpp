@@ -54,6 +54,7 @@ void on_stop(int) {
 }
 
 struct Stopped {};
+struct Left {};  // goes on with the next trial, and says nothing more of this one
 struct OutOfMemory {};
 
 // What this process holds of the GPU that CUDA_VISIBLE_DEVICES names: a file UUID.PID with a number
@@ -202,6 +203,8 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   }
   if (script.misbehaves("kill")) ::kill(::getpid(), SIGKILL);
   if (script.misbehaves("exit")) ::_exit(0);
+  if (script.misbehaves("exit_3")) ::_exit(3);
+  if (script.misbehaves("leave")) throw Left{};
   if (script.misbehaves("hang")) hang();
   if (script.misbehaves("ignore_sigterm")) {
     ::signal(SIGTERM, SIG_IGN);
@@ -371,7 +374,10 @@ int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string(argv[1]) == "-") {
       for (std::string line; stop_asked == 0 && std::getline(std::cin, line);) {
-        train(TrialDirectory(line));
+        try {
+          train(TrialDirectory(line));
+        } catch (const Left&) {
+        }
       }
     } else {
       for (int argument = 1; argument < argc; ++argument) train(TrialDirectory(argv[argument]));

@@ -2,6 +2,10 @@
 
 #include <signal.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "orchestrator/error.h"
 #include "orchestrator/slurm_launcher.h"
 #include "tests/support/catch.h"
@@ -150,6 +154,26 @@ TEST_CASE("each state is a phase; one that is not known still runs", "[orchestra
   CHECK(job_phase("INVENTED_LATER") == JobPhase::running);
 }
 
+TEST_CASE("every state of Slurm's is the phase that petlab acts by", "[orchestrator]") {
+  const std::map<JobPhase, std::vector<const char*>> phases = {
+      {JobPhase::waiting,
+       {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+        "CONFIGURING", "POWER_UP_NODE"}},
+      {JobPhase::paused, {"SUSPENDED", "STOPPED"}},
+      {JobPhase::running, {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"}},
+      {JobPhase::ended,
+       {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL",
+        "DEADLINE", "OUT_OF_MEMORY", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL"}},
+  };
+  for (const auto& [phase, states] : phases) {
+    for (const char* state : states) {
+      INFO(state);
+      CHECK(job_phase(state) == phase);
+      CHECK(job_phase(std::string(state) + "+") == phase);
+    }
+  }
+}
+
 TEST_CASE("only what a trial does itself is its worker's end", "[orchestrator]") {
   const auto told = [](const char* state, int code = 0, int signal = 0) {
     return worker_end("7_1", {state, code, signal});
@@ -164,6 +188,17 @@ TEST_CASE("only what a trial does itself is its worker's end", "[orchestrator]")
   CHECK(to_string(told("NODE_FAIL")) == "Slurm job 7_1 lost its node");
   CHECK(to_string(told("TIMEOUT")) == "Slurm job 7_1 reached its time limit (--slurm-time)");
   CHECK(std::holds_alternative<TakenAway>(told("NODE_FAIL").how));
+  CHECK(to_string(told("BOOT_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(told("RECONFIG_FAIL")) == "Slurm job 7_1 lost its node");
+  CHECK(to_string(told("REVOKED")) == "Slurm job 7_1 was revoked");
+  CHECK(to_string(told("LAUNCH_FAILED")) == "Slurm job 7_1 was not launched by Slurm");
+  CHECK(to_string(told("DEADLINE")) == "Slurm job 7_1 reached its deadline (--slurm-time)");
+  for (const char* taken :
+       {"CANCELLED", "PREEMPTED", "BOOT_FAIL", "RECONFIG_FAIL", "REVOKED", "LAUNCH_FAILED"}) {
+    INFO(taken);
+    CHECK(std::holds_alternative<TakenAway>(told(taken, 1, 9).how));
+  }
+  CHECK(std::holds_alternative<OutOfTime>(told("DEADLINE", 1, 15).how));
   CHECK(std::holds_alternative<OutOfTime>(told("TIMEOUT").how));
 }
 

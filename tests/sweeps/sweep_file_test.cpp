@@ -1,6 +1,9 @@
 #include "sweeps/sweep_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "metrics/storage.h"
@@ -207,6 +210,20 @@ when:
   CHECK_THROWS_WITH(home.load(kBase + "variants: {a: {priority: high}}\n"),
                     Catch::Contains("priority: found 'high', wanted a whole number from -1000000 "
                                     "to 1000000"));
+}
+
+TEST_CASE("Of merged trials the highest priority counts, wherever it stands", "[sweeps]") {
+  const Home home;
+  const std::vector<std::array<int, 3>> orders = {{7, -3, 0}, {0, 7, -3}, {-3, 0, 7}};
+  for (const auto& [a, b, c] : orders) {
+    const Sweep sweep = home.load(
+        kBase + fmt::format("variants: {{a: {{priority: {}}}, b: {{priority: {}}}, c: {{priority: "
+                            "{}}}}}\n",
+                            a, b, c));
+    REQUIRE(sweep.trials.size() == 1);
+    CHECK(sweep.trials[0].variants.size() == 3);
+    CHECK(sweep.trials[0].priority == 7);
+  }
 }
 
 TEST_CASE("Several zip groups multiply, and multi-task trials are lists", "[sweeps]") {
