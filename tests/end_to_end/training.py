@@ -10,7 +10,10 @@ import struct
 import time
 
 import tiny_world
-from tiny_world import SWEEP, TRAINER, VARIANTS, TinyWorld
+from tiny_world import SWEEP, TRAINER, VARIANTS, WORDS, TinyWorld
+
+# PETLAB_KILLS=20 for a thorough look.
+KILLS = int(os.environ.get("PETLAB_KILLS", "3"))
 
 METRICS = ("SELECT trial_id, step, split, task, name, value FROM results "
            "ORDER BY 1, 2, 3, 4, 5")
@@ -139,6 +142,35 @@ class Training(TinyWorld):
         self.assertEqual(self.query(METRICS, "killed.db"), self.query(METRICS, "whole.db"))
         self.assertEqual(self.losses("killed"), whole)
 
+    def test_a_worker_whose_orchestrator_is_killed_writes_a_checkpoint_each_time(self):
+        # So many steps an epoch that no checkpoint is written but for the signal, and so long ones
+        # that a second signal would come while the first one waits for the step to end.
+        rows = "".join(f"{'fine' if i % 3 else 'poor'}\tthe film is {WORDS[i % 9]}\n"
+                       for i in range(150000))
+        self.write("films-train.tsv", "label\tsentence\n" + rows)
+        self.write("sweep.yaml", SWEEP.replace("epochs: 3, batch_size: 12",
+                                               "epochs: 1, batch_size: 1500"))
+        reached, checkpoints = 0, 0
+        for number in range(1, KILLS + 1):
+            process = self.start("run", "sweep.yaml", "--slots", "1", "--retry-delay", "10ms",
+                                 "--retries", "99")
+            folder, pid, step = self.await_step_after(reached, number, process)
+            process.kill()
+            self.assertEqual(self.end(process).code, -signal.SIGKILL)
+            self.await_death(pid)
+            events = self.events(folder)
+            written = [event for event in events if event["type"] == "checkpoint"]
+            self.assertEqual(len(written), 1, (number, events[-3:]))
+            self.assertEqual(written, events[-1:])
+            self.assertTrue((folder / written[0]["path"]).is_file())
+            self.assertGreaterEqual(written[0]["step"], step)
+            trial = json.loads((folder / "trial.json").read_text())
+            self.assertEqual(trial.get("resume", {}).get("step", 0), reached)
+            reached = written[0]["step"]
+            checkpoints += 1
+        self.assertEqual(checkpoints, KILLS)
+        print(f"{checkpoints} checkpoints of {KILLS} kills", flush=True)
+
     def test_a_worker_whose_log_nobody_reads_any_more_writes_its_checkpoint(self):
         self.train("runs")
         trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
@@ -160,6 +192,26 @@ class Training(TinyWorld):
         last = self.events(folder)[-1]
         self.assertEqual(last["type"], "checkpoint")
         self.assertTrue((folder / last["path"]).is_file())
+
+    def await_step_after(self, step, number, process):
+        """Waits until attempt `number` reported a step after `step`: its folder, its worker's pid
+        and that step."""
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit:
+            self.assertIsNone(process.poll())
+            for folder in self.attempt_folders():
+                events = self.events(folder) if folder.name == str(number) else []
+                steps = [event["step"] for event in events if event["type"] == "progress"]
+                if steps and steps[-1] > step:
+                    return folder, events[0]["pid"], steps[-1]
+            time.sleep(0.01)
+        self.fail("no attempt came to a step within a minute")
+
+    def await_death(self, pid):
+        limit = time.monotonic() + 30
+        while os.path.exists(f"/proc/{pid}"):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
 
     def await_steps(self, process, new=False, runs="killed"):
         """Waits until an open attempt reported a checkpoint and its worker's pid is known: that pid.
