@@ -29,7 +29,7 @@ class Home {
                       types + "}");
     folder_.write("models/" + name + "/model.safetensors", weights);
   }
-  Locations locations() const { return {folder_.path(), {folder_.path() / "data"}}; }
+  Locations locations() const { return {folder_.path(), {folder_.path() / "data"}, {}}; }
   const petlab::testing::TempDir& folder() const { return folder_; }
 
   /// Writes the text to sweep.yaml and loads it.
