@@ -1,7 +1,9 @@
 #include "orchestrator/evidence.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,9 @@
 
 namespace petlab::orchestrator {
 namespace {
+
+// What was killed and is not gone after this is in an uninterruptible wait.
+constexpr auto kKilled = std::chrono::seconds(5);
 
 std::vector<std::filesystem::path> worker_locks(const std::filesystem::path& locks,
                                                 const std::string& owner) {
@@ -106,8 +111,8 @@ Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path&
 
 std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
                                          const std::filesystem::path& locks,
-                                         const HostIdentity& here,
-                                         std::chrono::milliseconds grace) {
+                                         const HostIdentity& here, std::chrono::milliseconds grace,
+                                         Time now) {
   if (!comparable(begun, here)) return std::nullopt;
   const std::filesystem::path file = owner_lock(locks, begun.owner);
   std::error_code error;
@@ -115,18 +120,41 @@ std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
   if (!was_there && owner_process_lives(begun, here)) return std::nullopt;
   std::optional<LockFile> lock = LockFile::try_lock(file);
   if (!lock) return std::nullopt;
-  DeadOwner owner(std::move(*lock), locks, begun.owner);
-  for (const std::filesystem::path& worker : worker_locks(locks, begun.owner)) {
-    const auto left = processes_with_environment(kWorkerVariable, worker.string());
-    const bool ask = !left.empty() && first_to_ask(asked_file(worker).c_str());
-    if (!end_processes(left, kWorkerVariable, worker.string(), static_cast<int>(grace.count()),
-                       ask)) {
-      return std::nullopt;
-    }
-    // Held, though no process of this pid namespace says that it is the worker's.
-    if (LockFile::is_held(worker)) return std::nullopt;
-  }
+  DeadOwner owner(std::move(*lock), locks, begun.owner, now + grace);
+  owner.find_workers(true);
   return owner;
+}
+
+void DeadOwner::find_workers(bool ask) {
+  for (const std::filesystem::path& worker : worker_locks(locks_, owner_)) {
+    std::vector<FileDescriptor> found;
+    for (const pid_t pid : processes_with_environment(kWorkerVariable, worker.string())) {
+      FileDescriptor process = hold_process(pid, kWorkerVariable, worker.string());
+      if (process) found.push_back(std::move(process));
+    }
+    const bool first = ask && !found.empty() && first_to_ask(asked_file(worker).c_str());
+    for (FileDescriptor& process : found) {
+      if (first) send_signal(process, SIGTERM);
+      // A stopped process does not see SIGTERM before it goes on.
+      if (ask) send_signal(process, SIGCONT);
+      left_.push_back(std::move(process));
+    }
+  }
+}
+
+DeadOwner::Workers DeadOwner::look(Time now) {
+  std::erase_if(left_, [](const FileDescriptor& process) { return is_gone(process); });
+  // One that was seen may have started others since.
+  if (left_.empty()) find_workers(false);
+  if (left_.empty()) {
+    const std::vector<std::filesystem::path> workers = worker_locks(locks_, owner_);
+    // Held, though no process of this pid namespace says that it is the worker's.
+    return std::any_of(workers.begin(), workers.end(), LockFile::is_held) ? Workers::stay
+                                                                          : Workers::gone;
+  }
+  if (now < kill_at_) return Workers::ending;
+  for (const FileDescriptor& process : left_) send_signal(process, SIGKILL);
+  return now < kill_at_ + kKilled ? Workers::ending : Workers::stay;
 }
 
 void DeadOwner::remove_files() {

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "orchestrator/file_descriptor.h"
 #include "orchestrator/lock_file.h"
 #include "orchestrator/process_identity.h"
 #include "results/attempt.h"
@@ -45,24 +47,39 @@ enum class Liveness {
 Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
                   const HostIdentity& here);
 
-/// A dead orchestrator, held by its lock so that nobody else clears up after it. Its workers have
-/// been ended; the caller records the ends of its attempts, then calls remove_files().
+/// A dead orchestrator, held by its lock so that nobody else clears up after it. When look() says
+/// that its workers are gone, the caller records the ends of its attempts, then calls
+/// remove_files(). Nothing here waits.
 class DeadOwner {
  public:
-  /// Ends what is left of the owner's workers: SIGTERM, unless their guardian has asked them
-  /// already (asked_file), then SIGKILL after the grace. std::nullopt where the owner is alive, is
-  /// being cleared up by another, or has a process that does not die.
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// Asks what is left of the owner's workers to end: SIGTERM, unless their guardian has asked them
+  /// already (asked_file). std::nullopt where the owner is alive, or is being cleared up by
+  /// another.
   static std::optional<DeadOwner> take(const results::NewAttempt& begun,
                                        const std::filesystem::path& locks, const HostIdentity& here,
-                                       std::chrono::milliseconds grace);
+                                       std::chrono::milliseconds grace, Time now);
+  enum class Workers {
+    ending,  ///< some are left; after the grace they get SIGKILL
+    gone,
+    stay,  ///< a process that does not die, or none that can be seen from this pid namespace
+  };
+  Workers look(Time now);
   void remove_files();
 
  private:
-  DeadOwner(LockFile lock, std::filesystem::path locks, std::string owner)
-      : lock_(std::move(lock)), locks_(std::move(locks)), owner_(std::move(owner)) {}
+  DeadOwner(LockFile lock, std::filesystem::path locks, std::string owner, Time kill_at)
+      : lock_(std::move(lock)),
+        locks_(std::move(locks)),
+        owner_(std::move(owner)),
+        kill_at_(kill_at) {}
+  void find_workers(bool ask);
   LockFile lock_;
   std::filesystem::path locks_;
   std::string owner_;
+  Time kill_at_;
+  std::vector<FileDescriptor> left_;  // processes
 };
 
 }  // namespace petlab::orchestrator

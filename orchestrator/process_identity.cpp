@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <string_view>
 
@@ -30,22 +29,6 @@ std::string read_proc(const std::string& file) {
     text.append(buffer.data(), static_cast<std::size_t>(got));
   }
   return text;
-}
-
-bool wait_gone(const std::vector<FileDescriptor>& handles, int timeout_ms) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  for (const FileDescriptor& handle : handles) {
-    pollfd waiting{handle.get(), POLLIN, 0};
-    for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
-      const int ready =
-          ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-      if (ready > 0) break;
-      if (ready == 0) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -120,20 +103,9 @@ bool send_signal(const FileDescriptor& process, int signal) {
   return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
 }
 
-bool end_processes(const std::vector<pid_t>& pids, const std::string& name,
-                   const std::string& value, int grace_ms, bool ask) {
-  std::vector<FileDescriptor> handles;
-  for (const pid_t pid : pids) {
-    FileDescriptor handle = hold_process(pid, name, value);
-    if (!handle) continue;
-    if (ask) send_signal(handle, SIGTERM);
-    // A stopped process does not see SIGTERM before it goes on.
-    send_signal(handle, SIGCONT);
-    handles.push_back(std::move(handle));
-  }
-  if (wait_gone(handles, grace_ms)) return true;
-  for (const FileDescriptor& handle : handles) send_signal(handle, SIGKILL);
-  return wait_gone(handles, 5000);
+bool is_gone(const FileDescriptor& process) {
+  pollfd waiting{process.get(), POLLIN, 0};
+  return ::poll(&waiting, 1, 0) > 0;
 }
 
 }  // namespace petlab::orchestrator

@@ -36,10 +36,7 @@ FileDescriptor hold_process(pid_t pid, std::int64_t start);
 /// False where it is gone, or may not be signalled.
 bool send_signal(const FileDescriptor& process, int signal);
 
-/// SIGTERM (where `ask`) to each of `pids` whose environment still says `NAME=value`, SIGKILL to
-/// what is left of them after `grace_ms`, then returns when all are gone (or after another 5 s: a
-/// process in an uninterruptible wait). True when all are gone.
-bool end_processes(const std::vector<pid_t>& pids, const std::string& name,
-                   const std::string& value, int grace_ms, bool ask = true);
+/// True when the process that a handle means is gone, a zombie included. Does not wait.
+bool is_gone(const FileDescriptor& process);
 
 }  // namespace petlab::orchestrator

@@ -44,13 +44,42 @@ void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   fault_point("recover_recorded");
 }
 
-Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
-                  const HostIdentity& here, std::chrono::milliseconds grace, double time) {
+Recovered Recovery::step(DeadOwner::Time now, double time) {
+  take_dead(now);
   Recovered recovered;
-  const std::filesystem::path locks = locks_folder(runs);
+  for (auto entry = dying_.begin(); entry != dying_.end();) {
+    const DeadOwner::Workers workers = entry->second.look(now);
+    if (workers == DeadOwner::Workers::ending) {
+      ++entry;
+      continue;
+    }
+    if (workers == DeadOwner::Workers::gone) {
+      conclude(entry->first, time, recovered);
+      entry->second.remove_files();
+    }
+    entry = dying_.erase(entry);
+  }
+  return recovered;
+}
+
+void Recovery::conclude(const std::string& owner, double time, Recovered& recovered) {
+  // Between the look at the attempts and the lock another may have cleared up, or the owner made
+  // more.
+  for (const results::AttemptFacts& open : store_.read().open_attempts()) {
+    if (open.begun.owner != owner) continue;
+    conclude_orphan(store_, ingest_, runs_, open, fmt::format("its orchestrator ({}) died", owner),
+                    time);
+    ++recovered.attempts;
+  }
+  fault_point("recover_done");
+  ++recovered.owners;
+}
+
+void Recovery::take_dead(DeadOwner::Time now) {
+  const std::filesystem::path locks = locks_folder(runs_);
   std::map<std::string, std::vector<results::AttemptFacts>> owners;
   std::set<std::string> in_queues;  // their jobs go on: orchestrator/adoption.h
-  for (results::AttemptFacts& open : store.read().open_attempts()) {
+  for (results::AttemptFacts& open : store_.read().open_attempts()) {
     if (in_queue(open.begun)) {
       in_queues.insert(open.begun.owner);
     } else {
@@ -61,37 +90,28 @@ Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::
   for (const std::filesystem::path& entry : sweeps::entries_of(locks)) {
     const std::string name = entry.stem().string();
     const std::optional<HostIdentity> host = lock_host(entry);
-    const bool foreign = host && host->host != here.host && host->boot_id != here.boot_id;
+    const bool foreign = host && host->host != here_.host && host->boot_id != here_.boot_id;
     if (owner_name_from(name) && name.find('.') == std::string::npos && !foreign &&
         !in_queues.contains(name)) {
       owners.try_emplace(name);
     }
   }
   for (const auto& [owner, attempts] : owners) {
+    if (dying_.contains(owner)) continue;
     results::NewAttempt begun;
     if (attempts.empty()) {
       begun.owner = owner;
-      begun.host = here.host;
-      begun.boot_id = here.boot_id;
-      begun.pid_namespace = here.pid_namespace;
+      begun.host = here_.host;
+      begun.boot_id = here_.boot_id;
+      begun.pid_namespace = here_.pid_namespace;
     } else {
       begun = attempts.front().begun;
     }
-    if (liveness(begun, locks, here) == Liveness::unknown) continue;
-    std::optional<DeadOwner> dead = DeadOwner::take(begun, locks, here, grace);
-    if (!dead) continue;
-    // Between the look above and the lock another may have cleared up, or the owner made more.
-    for (const results::AttemptFacts& open : store.read().open_attempts()) {
-      if (open.begun.owner != owner) continue;
-      conclude_orphan(store, ingest, runs, open, fmt::format("its orchestrator ({}) died", owner),
-                      time);
-      ++recovered.attempts;
+    if (liveness(begun, locks, here_) == Liveness::unknown) continue;
+    if (auto dead = DeadOwner::take(begun, locks, here_, grace_, now)) {
+      dying_.emplace(owner, std::move(*dead));
     }
-    fault_point("recover_done");
-    dead->remove_files();
-    ++recovered.owners;
   }
-  return recovered;
 }
 
 }  // namespace petlab::orchestrator

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "orchestrator/evidence.h"
@@ -17,12 +18,35 @@ struct Recovered {
   std::int64_t attempts = 0;  // attempts of theirs that are over now
 };
 
-/// Ends the workers that dead orchestrators of this machine left behind, reads what their workers
-/// had written, and records the end of every attempt that was open. Attempts of the living, of
-/// other hosts and in queues (Slurm) are left alone. Safe to call from several orchestrators at
-/// once: each dead one is cleared up by one of them. Throws results::Error and Error.
-Recovered recover(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
-                  const HostIdentity& here, std::chrono::milliseconds grace, double time);
+/// Clears up after orchestrators of this machine that died: ends the workers that they left behind,
+/// reads what those had written, and records the end of every attempt that was open. Attempts of
+/// the living, of other hosts and in queues (Slurm) are left alone. Several orchestrators may do it
+/// at once: each dead one is cleared up by one of them. What is not complete when this object goes
+/// is left for another.
+class Recovery {
+ public:
+  /// The references must outlive it. `grace`: as RunOptions::grace.
+  Recovery(results::Store& store, Ingest& ingest, std::filesystem::path runs,
+           std::chrono::milliseconds grace)
+      : store_(store), ingest_(ingest), runs_(std::move(runs)), grace_(grace) {}
+
+  /// Begins with those that have died since, and goes on with the others; does not wait for workers
+  /// to end. Returns what is complete. `time`: for the record. Throws results::Error and Error.
+  Recovered step(DeadOwner::Time now, double time);
+  /// Some worker of a dead orchestrator is asked to end, and not gone yet.
+  bool under_way() const { return !dying_.empty(); }
+
+ private:
+  void take_dead(DeadOwner::Time now);
+  void conclude(const std::string& owner, double time, Recovered& recovered);
+
+  results::Store& store_;
+  Ingest& ingest_;
+  std::filesystem::path runs_;
+  std::chrono::milliseconds grace_;
+  HostIdentity here_ = this_host();
+  std::map<std::string, DeadOwner> dying_;
+};
 
 /// Reads what an attempt's worker had written and, where that was not its end, records that nobody
 /// saw it: stopped, or never started. A claim without a directory is forgotten.

@@ -26,6 +26,8 @@ constexpr auto kTick = std::chrono::seconds(1);
 // How often a run that waits for another orchestrator looks again. Only then: a lock that becomes
 // free tells nobody.
 constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
+// While workers of a dead one are to end, which most do at once.
+constexpr auto kLookAtDying = std::chrono::milliseconds(20);
 constexpr auto kPlanElsewhere = std::chrono::seconds(10);
 
 // Trials whose facts are in memory at once.
@@ -75,6 +77,7 @@ Run::Impl::Impl(boost::asio::io_context& loop, results::Store& store, Launcher& 
       options_(std::move(options)),
       observer_(observer),
       ingest_(store, options_.runs),
+      recovery_(store, ingest_, options_.runs, options_.grace),
       watch_(loop,
              [this](int watch) {
                const auto found = by_watch_.find(watch);
@@ -144,12 +147,7 @@ void Run::Impl::finish() {
 
 void Run::Impl::start() {
   data_digests_ = known_data_digests(sweep_.tasks, locations_.data_folders, locations_.cache());
-  const Recovered recovered =
-      recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
-  if (recovered.attempts > 0) {
-    observer_.note(fmt::format("cleared up after {} orchestrator(s) that had died: {} attempt(s)",
-                               recovered.owners, recovered.attempts));
-  }
+  clear_up();
   trials_.resize(sweep_.trials.size());
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     trials_[trial].what = &sweep_.trials[trial];
@@ -310,16 +308,31 @@ void Run::Impl::settle_plan(std::size_t trial, TrialPlan plan) {
   entry.plan = std::move(plan);
 }
 
+// The attempts of dead orchestrators that are over now.
+std::int64_t Run::Impl::clear_up() {
+  const Recovered recovered = recovery_.step(Clock::now(), wall_clock_seconds());
+  if (recovered.attempts > 0) {
+    observer_.note(fmt::format("cleared up after {} orchestrator(s) that had died: {} attempt(s)",
+                               recovered.owners, recovered.attempts));
+  }
+  return recovered.attempts;
+}
+
+Run::Impl::Clock::time_point Run::Impl::next_look_elsewhere() const {
+  if (recovery_.under_way()) return looked_elsewhere_ + kLookAtDying;
+  const bool waits = claiming() && !elsewhere_.empty();
+  return waits ? looked_elsewhere_ + kLookElsewhere : Clock::time_point::max();
+}
+
 void Run::Impl::look_elsewhere() {
   looked_elsewhere_ = Clock::now();
   // Nothing was written by others: then only a death can have changed anything.
-  const Recovered recovered =
-      recover(store_, ingest_, options_.runs, here_, options_.grace, wall_clock_seconds());
+  const std::int64_t cleared_up = clear_up();
   if (launcher_.queues()) adopt_orphans();
   const std::int64_t version = store_.read().data_version();
   // What Slurm's petlabs leave behind when they die is seen in their locks alone.
   const bool due = looked_elsewhere_ - planned_elsewhere_ >= kPlanElsewhere;
-  if (version != seen_version_ || recovered.attempts > 0 || due) {
+  if (version != seen_version_ || cleared_up > 0 || due) {
     seen_version_ = version;
     planned_elsewhere_ = looked_elsewhere_;
     unknown_elsewhere_ = 0;
@@ -490,7 +503,7 @@ bool Run::Impl::finished() const {
     if (slot.worker) return false;
   }
   if (phase_ != Phase::running || !problem_.empty()) return true;
-  return schedule_.waiting() == 0 && elsewhere_.empty();
+  return schedule_.waiting() == 0 && elsewhere_.empty() && !recovery_.under_way();
 }
 
 void Run::Impl::wait_for_work() {
@@ -506,8 +519,8 @@ void Run::Impl::wait_for_work() {
   const auto earliest = [&wake](Clock::time_point time) {
     if (!wake || time < *wake) wake = time;
   };
+  if (next_look_elsewhere() != Clock::time_point::max()) earliest(next_look_elsewhere());
   if (phase_ == Phase::running && problem_.empty()) {
-    if (!elsewhere_.empty()) earliest(looked_elsewhere_ + kLookElsewhere);
     if (schedule_.waiting() > 0) {
       const Clock::time_point ready = *schedule_.next_ready();
       if (ready > now) earliest(ready);

@@ -15,6 +15,7 @@
 #include "orchestrator/event_watch.h"
 #include "orchestrator/ingest.h"
 #include "orchestrator/plan.h"
+#include "orchestrator/recovery.h"
 #include "orchestrator/run.h"
 #include "orchestrator/schedule.h"
 #include "sweeps/trial_directory.h"
@@ -146,6 +147,8 @@ class Run::Impl {
   void note_facts(std::size_t trial, const results::TrialFacts& facts,
                   std::pair<double, int>& seconds);
   void look_elsewhere();
+  Clock::time_point next_look_elsewhere() const;
+  std::int64_t clear_up();
   void look_at_decisions();
   void decided(std::size_t trial, bool cancelled, std::int64_t retried_after);
   void cancel_taken(std::size_t trial);
@@ -236,6 +239,7 @@ class Run::Impl {
   RunOptions options_;
   RunObserver& observer_;
   Ingest ingest_;
+  Recovery recovery_;
   EventWatch watch_;
   boost::asio::steady_timer tick_timer_;
   boost::asio::steady_timer retry_timer_;

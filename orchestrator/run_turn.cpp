@@ -65,10 +65,7 @@ void Run::Impl::turn() {
   conclude_strays();
   log_launches();
   if (!claiming()) withdraw_waiting();
-  if (claiming() && !elsewhere_.empty() &&
-      now - looked_elsewhere_ >= std::chrono::milliseconds(200)) {
-    look_elsewhere();
-  }
+  if (now >= next_look_elsewhere()) look_elsewhere();
   if (claiming()) launcher_.shares_devices() ? acquire_shares() : acquire_slots();
   for (auto& [name, slot] : slots_) {
     set_ended_aside(slot);

@@ -107,3 +107,33 @@ TEST_CASE("A worker that was asked to stop is not asked again when its orchestra
   CHECK(dying.stops() == "T");
   CHECK(dying.went_on_from_a_checkpoint());
 }
+
+TEST_CASE("A run trains and hears signals while a dead one's worker does not end",
+          "[orchestrator]") {
+  const testing::ScriptedSweep sweep(
+      "  a: {seed: 1, priority: 1, user: {behaviour: ignore_sigterm}}\n  b: {seed: 2}\n");
+  const auto run = [&](const std::string& words, const std::string& prefix) {
+    return sweep.petlab(fmt::format("run sweep.yaml --grace 30s --worker {} {}",
+                                    testing::program("scripted-worker").string(), words),
+                        prefix);
+  };
+  testing::Background first([&] { return run("--slots 1", ""); });
+  REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
+  const auto worker = static_cast<pid_t>(sweep.number("SELECT pid FROM attempts"));
+  // It ignores signals from its second step on.
+  REQUIRE(sweep.until("SELECT count(*) >= 2 FROM metrics"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ::kill(std::stoi(sweep.text("SELECT owner FROM attempts")), SIGKILL);
+  first.wait();
+  const auto before = std::chrono::steady_clock::now();
+  const auto result = run("--slots 2", "timeout --signal=TERM --preserve-status 12");
+  const auto took = std::chrono::steady_clock::now() - before;
+  CHECK(::kill(worker, 0) == 0);
+  ::kill(-worker, SIGKILL);
+  CHECK(result.exit_code == 3);
+  CHECK(took < std::chrono::seconds(28));
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
+  // What was not cleared up then is by the next.
+  CHECK(run("--slots 2", "timeout 60").exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
+}
