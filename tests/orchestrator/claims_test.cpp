@@ -452,9 +452,16 @@ TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves i
   Explorer explorer;
   constexpr std::array kAll = {Left::nothing, Left::claim, Left::directory, Left::begun,
                                Left::finished};
+  // Under a sanitizer it takes minutes; a part of it runs every line that there is.
+#ifdef __SANITIZE_ADDRESS__
+  constexpr bool kWhole = false;
+#else
+  constexpr bool kWhole = true;
+#endif
   // The two trials are alike, so their order does not matter.
   for (const Left one : kAll) {
     for (const Left other : {Left::nothing, Left::claim}) {
+      if (!kWhole && (one != Left::directory || other != Left::nothing)) continue;
       for (const int deaths : {0, 1}) {
         INFO(fmt::format("left: {} and {}", static_cast<int>(one), static_cast<int>(other)));
         CHECK(explorer.explore({one, other}, deaths, 1 - deaths) == "");
@@ -462,8 +469,8 @@ TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves i
     }
   }
   // A model that can do nothing would find nothing.
-  CHECK(explorer.states() > 5'000'000);
-  CHECK(explorer.databases() > 6000);
+  CHECK(explorer.states() > (kWhole ? 5'000'000 : 100'000));
+  CHECK(explorer.databases() > (kWhole ? 6000 : 100));
 }
 
 }  // namespace petlab::orchestrator

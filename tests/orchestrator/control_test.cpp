@@ -50,7 +50,7 @@ TEST_CASE("A trial that runs is cancelled within two seconds, and retried later"
   CHECK(done.err.find("finished in attempt 1: its result stays") != std::string::npos);
 
   CHECK(sweep.petlab(fmt::format("retry {} {}", id, kDb)).out == id + " is tried again\n");
-  const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+  const auto plan = nlohmann::json::parse(sweep.plan("--json").out);
   CHECK(plan["trials"][0]["state"] == "interrupted");
   CHECK(plan["trials"][0]["why"].get<std::string>().find("goes on from step") != std::string::npos);
 }

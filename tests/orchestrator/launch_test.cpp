@@ -47,7 +47,7 @@ TEST_CASE("A trial that no worker lives to begin is left after three, whatever s
   // The second waited as before a first retry, the third twice as long.
   CHECK(sweep.number("SELECT max(begun_at) - min(begun_at) >= 0.3 FROM attempts") == 1);
   // It never counts against the trial: the next run tries it anew.
-  const auto plan = sweep.petlab("plan sweep.yaml");
+  const auto plan = sweep.plan();
   CHECK(plan.out.find("never started") != std::string::npos);
 }
 
@@ -135,9 +135,11 @@ TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchest
 TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n  b: {seed: 2}\n");
   CHECK(sweep.run().err.find("are gone from") == std::string::npos);
-  std::filesystem::remove_all(sweep.folder.path() / "sweep.runs");
-  CHECK(sweep.petlab("plan sweep.yaml").out.find("finished in attempt 1; its files are gone\n") !=
-        std::string::npos);
+  for (const auto& trial :
+       std::filesystem::directory_iterator(sweep.folder.path() / "sweep.runs")) {
+    std::filesystem::remove_all(trial.path());
+  }
+  CHECK(sweep.plan().out.find("finished in attempt 1; its files are gone\n") != std::string::npos);
   const auto result = sweep.run();
   CHECK(result.exit_code == 0);
   CHECK(result.err.find("the files of 2 finished trial(s) are gone from ") != std::string::npos);

@@ -25,7 +25,7 @@ TEST_CASE("A sweep is trained once, and the second run trains nothing", "[orches
   CHECK(second.exit_code == 0);
   CHECK(second.out.find("\"trained\":0") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);
-  const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+  const auto plan = nlohmann::json::parse(sweep.plan("--json").out);
   REQUIRE(plan["trials"].size() == 3);
   CHECK(plan["trials"][0]["state"] == "done");
   CHECK(plan["trials"][0]["why"] == "finished in attempt 1");
@@ -179,7 +179,7 @@ TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrato
     }
     const Scripted sweep(users);
     const auto result = sweep.run(fmt::format("--retries {}", random() % 3));
-    const auto plan = nlohmann::json::parse(sweep.petlab("plan sweep.yaml --json").out);
+    const auto plan = nlohmann::json::parse(sweep.plan("--json").out);
     const bool all_done = std::all_of(plan["trials"].begin(), plan["trials"].end(),
                                       [](const auto& trial) { return trial["state"] == "done"; });
     INFO(users << result.err);

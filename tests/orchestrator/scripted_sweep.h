@@ -46,6 +46,12 @@ struct ScriptedSweep {
                        program("scripted-worker").string(), words);
   }
 
+  /// With the worker that trains it: another one beside the program has numbers of its own.
+  CommandResult plan(const std::string& words = "") const {
+    return petlab(
+        fmt::format("plan sweep.yaml --worker {} {}", program("scripted-worker").string(), words));
+  }
+
   std::int64_t number(const std::string& sql) const {
     return std::get<std::int64_t>(results::query(database(), sql).rows.at(0).at(0));
   }
