@@ -423,11 +423,11 @@ TEST_CASE("Published values stand beside by row and column with the difference",
   const Definition wrong = definition(
       "table:\n  published: table1\n  rows: [{key: a, published: AA}]\n  columns: [{key: b, "
       "published: knd}]\n");
-  CHECK(unknown_names(wrong, make.data, published) ==
-        std::vector<std::string>{"r.yaml:4: published is 'AA', which is no row of table1; did you "
-                                 "mean A? (known: A)",
-                                 "r.yaml:5: published is 'knd', which is no column of table1; did "
-                                 "you mean kind? (known: x.accuracy, kind)"});
+  CHECK(
+      unknown_names(wrong, make.data, published) ==
+      std::vector<std::string>{"r.yaml:4: published is 'AA', which is no row of table1 (known: A)",
+                               "r.yaml:5: published is 'knd', which is no column of table1; did "
+                               "you mean kind? (known: x.accuracy, kind)"});
 }
 
 TEST_CASE("What a cell shows comes from the row, else the column, else the table", "[reports]") {
