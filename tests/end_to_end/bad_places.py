@@ -61,7 +61,8 @@ class BadPlaces(TinyWorld):
                          (1, "petlab: disk/new.db: cannot make it: folder disk cannot be written "
                              "(Read-only file system); make it writable or name another database "
                              "with --db\n"))
-        plan = self.petlab("plan", "sweep.yaml", "--db", "disk/sweep.db")
+        plan = self.petlab("plan", "sweep.yaml", "--db", "disk/sweep.db", "--runs", "sweep.runs",
+                           "--worker", PROGRAMS / "scripted-worker")
         self.assertEqual(plan.code, 0, plan)
         self.assertIn("\n      4 done\n", plan.out)
         report = ["report", "sweep", "--sweep", "tiny", "--db"]

@@ -163,8 +163,9 @@ class EndlessQueries(TinyWorld):
         self.write("hyp.txt", "1\n" * 10_000_000)
         done = self.within(150 << 20, "score", "spearman", "--hyp", "hyp.txt", "--ref", "hyp.txt")
         self.assertEqual((done.code, done.out), (1, ""))
-        self.assertEqual(done.err, "petlab: the memory ran out: there is less than this needs (of "
-                                   "the machine, or a limit such as ulimit -v)\n")
+        self.assertEqual(done.err, "petlab: hyp.txt and hyp.txt: there is not enough memory for what "
+                                   "spearman keeps of all their lines; score parts of them, or allow "
+                                   "the process more memory\n")
 
     def test_a_query_cannot_write_attach_or_load(self):
         before = (self.root / "sweep.db").read_bytes()

@@ -119,7 +119,8 @@ class RunsFolders(ScriptedWorld):
         database.close()
         trial = self.trial("sweeps/sweep.db")
         self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
-        self.assertIn("      2 done\n", self.petlab("plan", "sweeps/sweep.yaml").out)
+        plan = self.petlab("plan", "sweeps/sweep.yaml", "--worker", WORKER)
+        self.assertIn("      2 done\n", plan.out)
         self.assertEqual(self.run_it().code, 0)
         self.assertEqual(self.query("SELECT * FROM settings", "sweeps/sweep.db"),
                          [{"name": "runs", "value": "sweep.runs"}])
