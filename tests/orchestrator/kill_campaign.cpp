@@ -221,9 +221,11 @@ grid:
 
   // One of several that start in the same moment: it may stand still where another comes between.
   Run start_beside_others(const fs::path& database, const fs::path& runs) {
+    // Mostly where one clears up while another plans from what it has read before.
     static constexpr std::string_view kWhere[] = {
-        "facts_read",    "planned",        "claimed",      "directory_made",
-        "recover_swept", "recover_forget", "recover_done", "committed"};
+        "facts_read",    "facts_read",     "facts_read",    "planned",      "planned",
+        "recover_swept", "recover_swept",  "recover_swept", "recover_done", "recover_forget",
+        "claimed",       "directory_made", "committed"};
     Run run;
     std::string point;
     if (below(3) != 0) point = fmt::format("{}:1:stop", kWhere[below(std::size(kWhere))]);
@@ -245,8 +247,9 @@ grid:
     tally_.half_made += over_half_made;
     tally_.at_once += static_cast<std::int64_t>(count);
     while (all.size() < count) {
-      all.push_back(below(2) == 0 ? start_disturbed(database, runs, true, false)
-                                  : start_beside_others(database, runs));
+      all.push_back(below(over_half_made ? 4 : 2) == 0
+                        ? start_disturbed(database, runs, true, false)
+                        : start_beside_others(database, runs));
     }
     return all;
   }
