@@ -128,7 +128,7 @@ class EndlessQueries(TinyWorld):
     def test_rows_come_one_by_one_in_little_memory(self):
         for form in ("csv", "json", "jsonl"):
             with self.subTest(form):
-                done = self.within(200 << 20, "query", ENDLESS + " LIMIT 1000000", "--db",
+                done = self.within(100 << 20, "query", ENDLESS + " LIMIT 1000000", "--db",
                                    "sweep.db", "--format", form)
                 self.assertEqual((done.code, done.err), (0, ""))
                 self.assertIn("1000000", done.out[-40:])
