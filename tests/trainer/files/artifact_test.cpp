@@ -1,8 +1,14 @@
 #include "trainer/artifact/artifact.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -125,6 +131,44 @@ TEST_CASE("numbers that are no numbers keep their bits", "[trainer][files]") {
   CHECK(std::bit_cast<std::uint32_t>(read.values[0].values[0]) == bits);
   CHECK_FALSE(sweeps::read_artifact_storage(dir.path() / "a.petl").bls_bits.has_value());
 }
+
+// AddressSanitizer keeps memory of its own for all that is allocated.
+#if !defined(__SANITIZE_ADDRESS__)
+/// Bytes that this process can write to: /proc calls them VmData.
+std::uint64_t own_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "VmData:" && status >> kib) return kib << 10;
+  }
+  return 0;
+}
+
+TEST_CASE("a large artifact is written and read without room for a copy of it",
+          "[trainer][files]") {
+  constexpr std::int64_t kNumbers = std::int64_t{32} << 20;  // 128 MiB
+  const testing::TempDir dir;
+  const auto file = dir.path() / "artifact.petl";
+  Artifact artifact;
+  artifact.values.push_back({"all", {kNumbers}, std::vector<float>(kNumbers, 0.5f)});
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit limit = {own_memory() + (std::uint64_t{32} << 20), RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(2);
+    try {
+      write_artifact(file, artifact);
+      const Artifact read = read_artifact(file);
+      ::_exit(read.values.front().values[kNumbers - 1] == 0.5f ? 0 : 3);
+    } catch (const std::bad_alloc&) {
+      ::_exit(1);
+    }
+  }
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+#endif
 
 TEST_CASE("an artifact whose sizes are not the formula's is not written", "[trainer][files]") {
   const testing::TempDir dir;
