@@ -159,6 +159,29 @@ class LiveView(ScriptedWorld):
         self.assertEqual(status.wait(), 0)
         self.assertRegex("\n".join(status.screen.shown()), "1 trial.*: 1 interrupted")
 
+    def test_a_watch_reads_nothing_again_while_nothing_happens(self):
+        self.write_sweep([f"v{seed}: {{seed: {seed}, user.step_ms: 0, user.behaviour: hang}}"
+                          for seed in range(6)])
+        words = list(self.run_words())
+        words[words.index("--slots") + 1] = "6"
+        run = self.terminal(*words)
+        run.until(lambda shown: any("6 running" in line for line in shown))
+        # All that they say before they stand still; then the last of it is in the database.
+        self.until(lambda: self.query("SELECT count(*) AS n FROM progress WHERE step >= 1499")
+                   == [{"n": 6}])
+        status = self.terminal("status", "sweep.yaml", "--watch")
+        status.until(lambda shown: sum(" 1500/3000 " in line for line in shown) == 6)
+        time.sleep(1)
+
+        def bytes_read():
+            told = pathlib.Path(f"/proc/{status.pid}/io").read_text()
+            return int(re.search(r"rchar: (\d+)", told)[1])
+        before = bytes_read()
+        time.sleep(2)
+        # Four looks: who runs, and whether they live.
+        self.assertLess(bytes_read() - before, 20_000)
+        run.kill()
+
     def test_a_worker_cannot_write_escape_codes_to_the_terminal(self):
         self.write_sweep(["bad: {seed: 1, user.steps: 6, user.behaviour: escape_codes, user.attempts: 9}"])
         run = self.terminal(*self.run_words("--retries", "0"))
