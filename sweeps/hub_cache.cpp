@@ -1,11 +1,12 @@
 #include "sweeps/hub_cache.h"
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
+
+#include "sweeps/backbone_files.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -44,13 +45,11 @@ std::optional<fs::path> snapshot_of(const fs::path& model) {
 
 bool is_complete(const fs::path& snapshot) {
   // A link to a blob that is not there yet, as while a download goes on, does not exist.
-  const auto there = [&](const char* file) {
+  const auto there = [&](std::string_view file) {
     std::error_code unreadable;
     return fs::exists(snapshot / file, unreadable);
   };
-  static constexpr std::array kWeights = {"model.safetensors", "model.safetensors.index.json",
-                                          "pytorch_model.bin", "pytorch_model.bin.index.json"};
-  return there("config.json") && std::any_of(kWeights.begin(), kWeights.end(), there);
+  return there("config.json") && std::any_of(kWeightFiles.begin(), kWeightFiles.end(), there);
 }
 
 }  // namespace
@@ -77,7 +76,8 @@ std::vector<CachedModel> cached_models(const fs::path& hub, const std::string& n
        it.increment(unreadable)) {
     const std::optional<std::string> repository = repository_of(it->path().filename().string());
     if (!repository) continue;
-    const bool means = *repository == name || (!with_owner && repository->ends_with("/" + name));
+    const bool means = name.empty() || *repository == name ||
+                       (!with_owner && repository->ends_with("/" + name));
     if (!means) continue;
     if (std::optional<fs::path> snapshot = snapshot_of(it->path())) {
       const bool complete = is_complete(*snapshot);

@@ -21,8 +21,8 @@ struct CachedModel {
   bool operator==(const CachedModel&) const = default;
 };
 
-/// The models that `name` may mean: as "owner/name" that one, as "name" those of any owner. In the
-/// order of their names. A model counts at the revision that refs/main names, or at its only one.
+/// The models that `name` may mean: as "owner/name" that one, as "name" those of any owner, as ""
+/// all of them. In the order of their names. A model counts at the revision that refs/main names, or at its only one.
 /// Never throws: what cannot be read is not there.
 std::vector<CachedModel> cached_models(const std::filesystem::path& hub, const std::string& name);
 

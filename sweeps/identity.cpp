@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sweeps/backbone_files.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/files.h"
@@ -108,57 +109,9 @@ std::string digest_of_file(const std::filesystem::path& file) {
   return hash.finish();
 }
 
-// What decides a backbone's numbers beside its weights.
-constexpr std::array kBackboneFiles = {"config.json",
-                                       "vocab.txt",
-                                       "vocab.json",
-                                       "merges.txt",
-                                       "spiece.model",
-                                       "tokenizer.model",
-                                       "sentencepiece.bpe.model",
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "added_tokens.json"};
-
-// In the order in which the trainer looks for weights; only the first that is there is read.
-constexpr std::array kWeightFiles = {"model.safetensors", "model.safetensors.index.json",
-                                     "pytorch_model.bin", "pytorch_model.bin.index.json"};
-
 bool is_file(const std::filesystem::path& path) {
   std::error_code unreadable;
   return std::filesystem::is_regular_file(path, unreadable);
-}
-
-std::vector<std::string> weight_files(const std::filesystem::path& folder) {
-  for (const std::string name : kWeightFiles) {
-    if (!is_file(folder / name)) continue;
-    std::vector<std::string> files{name};
-    if (!name.ends_with(".index.json")) return files;
-    json index;
-    try {
-      index = parse_shallow_json(read_file(folder / name, 64 << 20), (folder / name).string());
-    } catch (const json::exception&) {
-      index = nullptr;
-    }
-    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-      throw Error(fmt::format("{}: found no weight_map, wanted the index of a sharded checkpoint",
-                              (folder / name).string()));
-    }
-    for (const auto& [tensor, shard] : index["weight_map"].items()) {
-      const std::string shard_name = shard.is_string() ? shard.get<std::string>() : "";
-      if (shard_name.empty() || shard_name.find('/') != std::string::npos) {
-        throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file beside it",
-                                (folder / name).string(), tensor, shown(shard)));
-      }
-      files.push_back(shard_name);
-    }
-    std::sort(files.begin() + 1, files.end());
-    files.erase(std::unique(files.begin() + 1, files.end()), files.end());
-    return files;
-  }
-  throw Error(fmt::format("{}: found no weights, wanted {}", folder.string(),
-                          "model.safetensors, pytorch_model.bin or the index of one in shards"));
 }
 
 }  // namespace
@@ -236,8 +189,8 @@ std::string backbone_digest(const std::filesystem::path& folder, FileDigests& di
         fmt::format("{}: found no config.json, wanted the folder of a backbone", folder.string()));
   }
   std::vector<std::string> names = weight_files(folder);
-  for (const std::string name : kBackboneFiles) {
-    if (is_file(folder / name)) names.push_back(name);
+  for (const std::string_view name : kBackboneFiles) {
+    if (is_file(folder / name)) names.emplace_back(name);
   }
   std::sort(names.begin(), names.end());
   std::string all;

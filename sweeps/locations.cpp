@@ -25,6 +25,8 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
   std::filesystem::path folder;
   for (const CachedModel& model : found) {
     if (!model.complete) continue;
+    // An old model's name without an owner, which means just it.
+    if (model.repository == backbone) return model.snapshot;
     complete.push_back(model.repository);
     folder = model.snapshot;
   }

@@ -33,7 +33,7 @@ Locations find_locations(const Environment& environment);
 /// The folder of a backbone as TrialConfig::backbone names it: with a slash it is a path (relative
 /// to `relative_to`), else a folder under models(). What is neither is looked for in Hugging Face's
 /// cache, by its name there with or without its owner. Throws sweeps::Error naming what was looked
-/// for where no such folder is, and the names that are there; also where two owners have the name.
+/// for where no such folder is, and the names there; also where none but several owners have it.
 std::filesystem::path backbone_folder(const Locations& locations, const std::string& backbone,
                                       const std::filesystem::path& relative_to);
 

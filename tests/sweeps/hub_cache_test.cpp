@@ -77,6 +77,12 @@ TEST_CASE("A backbone is found in Hugging Face's cache by its name", "[sweeps]")
     CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) ==
           root.path() / "FacebookAI/roberta-base");
   }
+  SECTION("and of two, the one that has just that name") {
+    const fs::path old = add_model(locations.hub, "models--roberta-base", "5b0c9d6a",
+                                   {"config.json", "model.safetensors"});
+    CHECK(backbone_folder(locations, "roberta-base", root.path()) == old);
+    CHECK(backbone_folder(locations, "FacebookAI/roberta-base", root.path()) == snapshot);
+  }
   SECTION("an owner that has it not is not found") {
     CHECK_THROWS_AS(backbone_folder(locations, "google/roberta-base", root.path()), Error);
   }
@@ -93,6 +99,7 @@ TEST_CASE("The revision main of a cached model counts, or its only one", "[sweep
   CHECK(cached_models(hub, "n") == std::vector<CachedModel>{{"o/n", only, false}});
   add_model(hub, "models--o--n", "two", {"config.json"}, false);
   CHECK(cached_models(hub, "n").empty());
+  CHECK(cached_models(hub, "") == std::vector<CachedModel>{{"o/m", main, true}});
   CHECK(cached_models(hub, "no-such").empty());
   CHECK(cached_models(hub / "nowhere", "m").empty());
 }
