@@ -14,6 +14,7 @@
 
 #include "cli/cancel.h"
 #include "cli/explain.h"
+#include "cli/fetch.h"
 #include "cli/ingest.h"
 #include "cli/logs.h"
 #include "cli/plan.h"
@@ -46,6 +47,7 @@ std::span<const Subcommand> subcommands() {
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
       {"score", "score predictions against references", make_score},
       {"storage", "bits that a trained module takes", make_storage},
+      {"fetch", "download backbones and data", make_fetch},
   };
   return table;
 }
@@ -65,13 +67,26 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
     return first.starts_with("-") ? std::string()
                                   : metrics::unknown_word("subcommand", first, names);
   }
-  const CLI::App& sub = *app.get_subcommands().front();
+  const CLI::App* innermost = app.get_subcommands().front();
+  std::string name_of_sub = innermost->get_name();
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    name_of_sub += " " + innermost->get_name();
+  }
+  const CLI::App& sub = *innermost;
   const std::vector<std::string> words = app.remaining(true);
   if (words.empty()) return {};
+  if (const auto inner = sub.get_subcommands([](const CLI::App*) { return true; });
+      !inner.empty() && !words.front().starts_with("-")) {
+    std::vector<std::string> names;
+    for (const CLI::App* each : inner) names.push_back(each->get_name());
+    return metrics::unknown_word(name_of_sub + "'s subcommand", words.front(),
+                                 std::vector<std::string_view>(names.begin(), names.end()));
+  }
   const auto option = std::find_if(words.begin(), words.end(),
                                    [](const auto& word) { return word.starts_with("-"); });
   if (option == words.end()) {
-    return fmt::format("{}: \"{}\" is one word too many", sub.get_name(), words.front());
+    return fmt::format("{}: \"{}\" is one word too many", name_of_sub, words.front());
   }
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> known;
@@ -82,7 +97,7 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
   const std::string_view nearest = metrics::nearest_word(bare, views);
-  return fmt::format("{} has no option {}", sub.get_name(), name) +
+  return fmt::format("{} has no option {}", name_of_sub, name) +
          (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }
 

@@ -14,16 +14,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ARROWS = {
     "metrics": set(),
     "sweeps": {"metrics"},
+    "fetch": {"sweeps"},
     "trainer": {"sweeps", "metrics"},
     "results": {"sweeps", "metrics"},
     "orchestrator": {"sweeps", "results", "metrics"},
     "reports": {"results", "metrics"},
-    "cli": {"metrics", "sweeps", "results", "orchestrator", "reports"},
+    "cli": {"metrics", "sweeps", "fetch", "results", "orchestrator", "reports"},
 }
 # a library's headers -> where they may be included
 ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
+    r"(curl/|archive(_entry)?\.h)": ("fetch/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),
 }
 problems = []

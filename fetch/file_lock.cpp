@@ -1,0 +1,44 @@
+#include "fetch/file_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "fetch/error.h"
+
+namespace petlab::fetch {
+
+FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
+                   const Watcher& watcher)
+    : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) {
+    throw Error(fmt::format("{}: cannot be made: {}", file.string(), std::strerror(errno)));
+  }
+  bool told = false;
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    // Some network file systems know no locks: two downloads then write the same file, and what
+    // comes of it is compared with its digest like all else.
+    if (error == ENOLCK || error == ENOTSUP) return;
+    const bool ended = watcher.ended();
+    if (error != EWOULDBLOCK || ended) {
+      ::close(descriptor_);
+      if (ended) throw Interrupted();
+      throw Error(fmt::format("{}: cannot be locked: {}", file.string(), std::strerror(error)));
+    }
+    if (!told) watcher.tell(fmt::format("{}: another process downloads it; waiting", what));
+    told = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+FileLock::~FileLock() { ::close(descriptor_); }
+
+}  // namespace petlab::fetch

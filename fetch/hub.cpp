@@ -1,0 +1,324 @@
+#include "fetch/hub.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "fetch/error.h"
+#include "sweeps/backbone_files.h"
+#include "sweeps/files.h"
+#include "sweeps/hub_cache.h"
+#include "sweeps/shallow_json.h"
+
+namespace petlab::fetch {
+namespace {
+
+// Thousand entries a page: more than any model's first level.
+constexpr int kMostPages = 100;
+
+bool is_hexadecimal(std::string_view text, std::size_t digits) {
+  return text.size() == digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_true(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text == "1" || text == "ON" || text == "YES" || text == "TRUE";
+}
+
+std::string stripped(std::string text) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string token_of(const sweeps::Environment& environment, const std::filesystem::path& cache) {
+  if (const auto token = environment("HF_TOKEN"); token && !stripped(*token).empty()) {
+    return stripped(*token);
+  }
+  std::filesystem::path file = environment("HF_TOKEN_PATH").value_or("");
+  if (file.empty()) {
+    const std::string home = environment("HF_HOME").value_or("");
+    file = (home.empty() ? cache.parent_path() : std::filesystem::path(home)) / "token";
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  return stripped(sweeps::read_file(file, 1 << 16));
+}
+
+// git's id of a file's content: SHA-1 of a short header and the content.
+std::string git_blob_id(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                        &EVP_MD_CTX_free);
+  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr) != 1) {
+    throw Error("SHA-1: OpenSSL does not offer it, wanted it");
+  }
+  const std::string header = fmt::format("blob {}", size);
+  EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1);
+  std::array<char, 65536> buffer;
+  while (in) {
+    in.read(buffer.data(), buffer.size());
+    EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  if (error || in.bad() || !in.eof()) {
+    throw Error(fmt::format("{}: cannot be read", file.string()));
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned length = 0;
+  EVP_DigestFinal_ex(context.get(), digest.data(), &length);
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+void check_name(const std::string& name) {
+  const auto slash = name.find('/');
+  const auto fits = [](std::string_view part) {
+    return !part.empty() && part.size() <= 96 && part.front() != '.' && part.front() != '-' &&
+           part.back() != '.' && part.back() != '-' && part.find("--") == std::string_view::npos &&
+           part.find("..") == std::string_view::npos &&
+           part.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+               "-._") == std::string_view::npos;
+  };
+  const std::string_view all = name;
+  if (slash == std::string::npos ? fits(all)
+                                 : fits(all.substr(0, slash)) && fits(all.substr(slash + 1))) {
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("the backbone is '{}', must be a model's name on the hub, such as "
+                  "FacebookAI/roberta-base",
+                  name));
+}
+
+// The address of the next page: `<URL>; rel="next"`.
+std::string next_page(const std::string& link) {
+  const auto rel = link.find("rel=\"next\"");
+  if (rel == std::string::npos) return "";
+  const auto begin = link.rfind('<', rel);
+  const auto end = link.find('>', begin == std::string::npos ? 0 : begin);
+  if (begin == std::string::npos || end == std::string::npos || end > rel) return "";
+  return link.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace
+
+std::string folder_name(const std::string& name) {
+  std::string folder = "models--" + name;
+  if (const auto slash = folder.find('/'); slash != std::string::npos) {
+    folder.replace(slash, 1, "--");
+  }
+  return folder;
+}
+
+bool is_commit(std::string_view revision) { return is_hexadecimal(revision, 40); }
+
+HubSettings hub_settings(const sweeps::Environment& environment) {
+  HubSettings settings;
+  if (const std::string endpoint = environment("HF_ENDPOINT").value_or(""); !endpoint.empty()) {
+    settings.endpoint = endpoint.substr(0, endpoint.find_last_not_of('/') + 1);
+    if (!endpoint.starts_with("https://") && !endpoint.starts_with("http://")) {
+      throw std::invalid_argument(fmt::format(
+          "HF_ENDPOINT is '{}', must be a URL such as https://huggingface.co", endpoint));
+    }
+  }
+  settings.cache = sweeps::find_hub_cache(environment);
+  settings.token = token_of(environment, settings.cache);
+  if (settings.token.find_first_of(" \t\r\n") != std::string::npos) {
+    throw std::invalid_argument("HF_TOKEN, or the file of the token, is not one word");
+  }
+  const auto named = [&](const char* name) { return is_true(environment(name).value_or("")); };
+  settings.offline = named("HF_HUB_OFFLINE") || named("TRANSFORMERS_OFFLINE");
+  return settings;
+}
+
+std::vector<HubFile> parse_listing(std::string_view text, const std::string& name) {
+  std::vector<HubFile> files;
+  const nlohmann::json entries = sweeps::shallow_json_or_none(text);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(
+        fmt::format("{}: found {}, wanted the hub's list of files (HF_ENDPOINT names the "
+                    "server that was asked)",
+                    name, what));
+  };
+  if (!entries.is_array()) refuse("no list");
+  for (const nlohmann::json& entry : entries) {
+    if (!entry.is_object()) refuse("an entry that is no object");
+    if (entry.value("type", nlohmann::json()) != "file") continue;
+    HubFile file;
+    try {
+      const nlohmann::json& large = entry.contains("lfs") ? entry.at("lfs") : nlohmann::json();
+      entry.at("path").get_to(file.name);
+      (large.is_object() ? large : entry).at("size").get_to(file.size);
+      (large.is_object() ? large : entry).at("oid").get_to(file.etag);
+      if (file.etag.starts_with("sha256:")) file.etag.erase(0, 7);
+      if (std::any_of(file.name.begin(), file.name.end(),
+                      [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+        refuse("a name with a control character");
+      }
+      if (!is_hexadecimal(file.etag, large.is_object() ? 64 : 40)) {
+        refuse(fmt::format("the digest '{}' of {}", file.etag, file.name));
+      }
+    } catch (const nlohmann::json::exception&) {
+      refuse(fmt::format("the entry {}",
+                         entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::vector<HubFile> files_to_fetch(const std::vector<HubFile>& listing, const std::string& name) {
+  std::vector<HubFile> wanted;
+  const auto add = [&](std::string_view file) {
+    const auto found = std::find_if(listing.begin(), listing.end(),
+                                    [&](const HubFile& each) { return each.name == file; });
+    if (found != listing.end()) wanted.push_back(*found);
+    return found != listing.end();
+  };
+  for (const std::string_view file : sweeps::kBackboneFiles) add(file);
+  const auto has = [&](std::string_view file) {
+    return std::any_of(wanted.begin(), wanted.end(),
+                       [&](const HubFile& each) { return each.name == file; });
+  };
+  const bool weights = std::any_of(sweeps::kWeightFiles.begin(), sweeps::kWeightFiles.end(), add);
+  std::string found;
+  for (const HubFile& file : listing) found += (found.empty() ? "" : ", ") + file.name;
+  const auto refuse = [&](const char* what) {
+    throw Error(
+        fmt::format("{}: found {}, wanted {}", name, found.empty() ? "no files" : found, what));
+  };
+  if (!has("config.json")) refuse("a config.json, which every backbone has");
+  if (!weights) {
+    refuse(
+        "weights that petlab reads: model.safetensors or pytorch_model.bin, or the index of one "
+        "in shards");
+  }
+  const bool tokenizer = has("vocab.txt") || (has("vocab.json") && has("merges.txt")) ||
+                         has("tokenizer.json") || has("spiece.model") || has("tokenizer.model") ||
+                         has("sentencepiece.bpe.model");
+  if (!tokenizer) {
+    refuse(
+        "a tokenizer: vocab.txt, vocab.json with merges.txt, tokenizer.json or a "
+        "SentencePiece model");
+  }
+  return wanted;
+}
+
+bool has_digest(const std::filesystem::path& file, const std::string& etag,
+                sweeps::FileDigests& digests) {
+  if (etag.size() == 64) return digests.of(file) == "sha256:" + etag;
+  return git_blob_id(file) == etag;
+}
+
+HubRepository::HubRepository(Http& http, HubSettings settings, std::string name)
+    : http_(http), settings_(std::move(settings)), name_(std::move(name)) {
+  check_name(name_);
+}
+
+template <typename Body>
+auto HubRepository::ask(Body&& body) const {
+  try {
+    return body();
+  } catch (const HttpError& error) {
+    const std::string page = fmt::format("{}/{}", settings_.endpoint, name_);
+    if (error.code == "GatedRepo" || (error.status == 403 && error.code.empty())) {
+      throw Error(
+          fmt::format("{}: its owners let in only whom they know: accept the conditions on {}, and "
+                      "let HF_TOKEN "
+                      "hold a token of yours ({}/settings/tokens){}",
+                      name_, page, settings_.endpoint,
+                      settings_.token.empty() ? "" : "; the one that was sent does not suffice"));
+    }
+    if (error.code == "RevisionNotFound") {
+      throw Error(
+          fmt::format("{}: has no such revision; --revision wants a branch, a tag or a "
+                      "commit of {}/commits/main",
+                      name_, page));
+    }
+    if (error.code == "EntryNotFound") {
+      throw Error(fmt::format("{}: a file that the hub listed is not there any more: {}", name_,
+                              error.what()));
+    }
+    if (error.status == 401 || error.status == 404) {
+      throw Error(
+          fmt::format("{}: no such model at {}, or a private one ({}); names have an owner before "
+                      "the slash, as "
+                      "in FacebookAI/roberta-base",
+                      name_, settings_.endpoint,
+                      settings_.token.empty() ? "HF_TOKEN can hold a token that may read it"
+                                              : "the token that was sent may not read it"));
+    }
+    throw;
+  } catch (const NoConnection& error) {
+    throw NoConnection(fmt::format(
+        "{}: {} cannot be reached: {}; HF_ENDPOINT names a mirror, https_proxy a proxy; without a "
+        "network, fetch it where there is one and copy {} here",
+        name_, settings_.endpoint, error.what(), (settings_.cache / folder_name(name_)).string()));
+  }
+}
+
+std::string HubRepository::resolve(const std::string& revision) const {
+  return ask([&] {
+    const Answer answer = http_.get(
+        fmt::format("{}/api/models/{}/revision/{}", settings_.endpoint, name_, url_part(revision)),
+        settings_.token);
+    const nlohmann::json model = sweeps::shallow_json_or_none(answer.body);
+    const std::string commit =
+        model.is_object() && model.contains("sha") && model["sha"].is_string()
+            ? model["sha"].get<std::string>()
+            : "";
+    if (!is_commit(commit)) {
+      throw Error(
+          fmt::format("{}: {} names no commit of revision {} (HF_ENDPOINT names the server "
+                      "that was asked)",
+                      name_, settings_.endpoint, revision));
+    }
+    return commit;
+  });
+}
+
+std::vector<HubFile> HubRepository::list(const std::string& commit) const {
+  return ask([&] {
+    std::vector<HubFile> files;
+    std::string page = fmt::format("{}/api/models/{}/tree/{}", settings_.endpoint, name_, commit);
+    for (int pages = 0; !page.empty() && pages < kMostPages; ++pages) {
+      // A page of another server gets no token.
+      const bool own = page.starts_with(settings_.endpoint + "/");
+      const Answer answer = http_.get(page, own ? settings_.token : "");
+      const std::vector<HubFile> more = parse_listing(answer.body, name_);
+      files.insert(files.end(), more.begin(), more.end());
+      const auto link = answer.headers.find("link");
+      page = link == answer.headers.end() ? "" : next_page(link->second);
+    }
+    return files;
+  });
+}
+
+void HubRepository::download(const std::string& commit, const HubFile& file,
+                             const std::filesystem::path& to) const {
+  ask([&] {
+    Download wanted;
+    wanted.url =
+        fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint, name_, commit, url_part(file.name));
+    wanted.token = settings_.token;
+    wanted.name = file.name;
+    wanted.size = file.size;
+    wanted.file = to;
+    http_.download(wanted);
+    return 0;
+  });
+}
+
+}  // namespace petlab::fetch
