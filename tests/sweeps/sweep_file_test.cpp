@@ -131,6 +131,25 @@ when:
   CHECK(sweep.trials[1].config.training.epochs == 9);
 }
 
+TEST_CASE("What a sweep says wins over the defaults of a module's kind", "[sweeps]") {
+  const Home home;
+  const Sweep sweep = home.load(R"(sweep: t
+base: {backbone: minilm, task: cola, module.share: true, module.mask: learned,
+       training.mask_learning_rate: 5e-3}
+variants:
+  adapter: {module.kind: adapter}
+  lora: {module.kind: lora}
+  prefix: {module.kind: prefix}
+  own: {module.kind: lora, training.mask_learning_rate: 2e-3}
+)");
+  REQUIRE(sweep.trials.size() == 4);
+  for (const SweepTrial& trial : sweep.trials) {
+    INFO(trial.variants.front());
+    const bool own = trial.variants.front() == "own";
+    CHECK(trial.config.training.mask_learning_rate == (own ? 2e-3 : 5e-3));
+  }
+}
+
 TEST_CASE("A variant overrides zip and grid, and the plan says where that leaves nothing of them",
           "[sweeps]") {
   const Home home;
