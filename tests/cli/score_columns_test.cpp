@@ -135,6 +135,10 @@ TEST_CASE("a line that is no number is refused by its number, far into a file to
     CHECK(refused(line) == "hyp:100001: found \"" + line + "\", wanted a finite decimal number");
   }
   CHECK(refused(std::string(400, '9')).find("hyp:100001: found \"9999") == 0);
+  // Cut before the character of two bytes that would not fit whole.
+  const std::string digits(59, '9');
+  CHECK(refused(digits + "\u00e9 and more") ==
+        "hyp:100001: found \"" + digits + "\u2026\", wanted a finite decimal number");
   CHECK(refused("1\xFF") == "hyp:100001: invalid UTF-8 at byte 2 of the line (0xFF)");
 }
 

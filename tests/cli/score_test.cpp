@@ -312,6 +312,11 @@ TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]
       nlohmann::json::parse(score(files.dir, "pearson --hyp same --ref x --json").out);
   CHECK(json.at("score").is_null());
   CHECK(json.contains("note"));
+  // Two classes, though only one is there.
+  const auto zeros =
+      nlohmann::json::parse(score(files.dir, "accuracy --hyp zeros --ref zeros --json").out);
+  CHECK(zeros.at("num_labels") == 2);
+  CHECK(zeros.at("score") == 1);
   const CommandResult convention = score(files.dir, "matthews --hyp zeros --ref gold");
   CHECK(convention.out == "matthews = 0.0000 (n = 4)\n");
   CHECK(convention.err ==

@@ -65,3 +65,58 @@ TEST_CASE("A checkpoint whose writer has removed it is found with the attempt th
   folder.write("0123456789abcdef/1/checkpoint/step-2.ckpt", "state");
   CHECK(resume() == sweeps::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"});
 }
+
+TEST_CASE("A checkpoint is not used again where a worker went on from it and died without another",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  folder.write("0123456789abcdef/1/checkpoint/step-2.ckpt", "state");
+  folder.write("0123456789abcdef/2/checkpoint/step-4.ckpt", "state");
+  results::TrialFacts facts;
+  facts.trial_id = "0123456789abcdef";
+  facts.known = true;
+  facts.attempts.resize(2);
+  results::AttemptFacts& first = facts.attempts.front();
+  first.outcome = results::Outcome::stopped;
+  first.attempt = {1, facts.trial_id, 1};
+  first.checkpoint = results::CheckpointAt{2, 5, "checkpoint/step-2.ckpt"};
+  results::AttemptFacts& second = facts.attempts.back();
+  second.attempt = {2, facts.trial_id, 2};
+  second.begun.resume = sweeps::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"};
+  PlanContext context;
+  context.runs = folder.path();
+  const auto resume = [&](results::Outcome outcome) {
+    second.outcome = outcome;
+    return plan_trial({}, facts, context).resume;
+  };
+  CHECK_FALSE(resume(results::Outcome::crashed));
+  CHECK_FALSE(resume(results::Outcome::stalled));
+  CHECK(resume(results::Outcome::stopped) == second.begun.resume);
+  second.checkpoint = results::CheckpointAt{4, 9, "checkpoint/step-4.ckpt"};
+  CHECK(resume(results::Outcome::crashed) ==
+        sweeps::Resume{2, 4, 9, "../2/checkpoint/step-4.ckpt"});
+}
+
+TEST_CASE("A trial whose worker crashes is tried as often again as --retries says",
+          "[orchestrator]") {
+  results::TrialFacts facts;
+  facts.trial_id = "0123456789abcdef";
+  facts.known = true;
+  PlanContext context;
+  context.runs = "/nowhere";
+  context.retries = 2;
+  const auto after_another = [&](results::Outcome outcome) {
+    results::AttemptFacts attempt;
+    attempt.outcome = outcome;
+    attempt.attempt.number = static_cast<std::int64_t>(facts.attempts.size()) + 1;
+    attempt.attempt.trial_id = facts.trial_id;
+    facts.attempts.push_back(attempt);
+    return plan_trial({}, facts, context).state;
+  };
+  CHECK(after_another(results::Outcome::crashed) == sweeps::TrialState::interrupted);
+  CHECK(after_another(results::Outcome::stopped) == sweeps::TrialState::interrupted);
+  CHECK(after_another(results::Outcome::stalled) == sweeps::TrialState::interrupted);
+  CHECK(after_another(results::Outcome::crashed) == sweeps::TrialState::failed);
+  facts.attempts.clear();
+  context.retries = 0;
+  CHECK(after_another(results::Outcome::crashed) == sweeps::TrialState::failed);
+}
