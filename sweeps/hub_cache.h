@@ -22,8 +22,8 @@ struct CachedModel {
 };
 
 /// The models that `name` may mean: as "owner/name" that one, as "name" those of any owner, as ""
-/// all of them. In the order of their names. A model counts at the revision that refs/main names, or at its only one.
-/// Never throws: what cannot be read is not there.
+/// all of them. In the order of their names. A model counts at the revision that refs/main names,
+/// or at its only one. Never throws: what cannot be read is not there.
 std::vector<CachedModel> cached_models(const std::filesystem::path& hub, const std::string& name);
 
 }  // namespace petlab::sweeps
