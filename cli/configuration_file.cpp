@@ -14,11 +14,9 @@
 namespace petlab::cli {
 namespace {
 
-using nlohmann::json;
-
 // `module.kind: x` as `module: {kind: x}`.
-json nested(const json& flat, const std::string& file) {
-  json object = json::object();
+nlohmann::json nested(const nlohmann::json& flat, const std::string& file) {
+  nlohmann::json object = nlohmann::json::object();
   for (const auto& [key, value] : flat.items()) {
     const std::size_t dot = key.find('.');
     if (const auto group = object.find(key.substr(0, dot));
@@ -26,7 +24,7 @@ json nested(const json& flat, const std::string& file) {
       throw std::invalid_argument(fmt::format("{}: {} is {}, wanted a group of keys", file,
                                               group.key(), sweeps::shown(*group)));
     }
-    json& place =
+    nlohmann::json& place =
         dot == std::string::npos ? object[key] : object[key.substr(0, dot)][key.substr(dot + 1)];
     if (place.is_object() && value.is_object()) {
       place.update(value);
@@ -44,10 +42,10 @@ bool is_configuration_file(const std::string& file) {
   return extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
-json read_configuration_file(const std::string& file) {
+nlohmann::json read_configuration_file(const std::string& file) {
   // JSON is YAML as well.
   sweeps::FileProblems problems(file);
-  json configuration =
+  nlohmann::json configuration =
       sweeps::to_json(sweeps::parse_yaml(sweeps::read_file(file, sweeps::kMaxYamlBytes), problems));
   problems.throw_if_any();
   if (configuration.is_object() && configuration.contains("config")) {

@@ -20,7 +20,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : StoredArguments {
+struct ExplainArguments : StoredArguments {
   std::string trial;
   std::int64_t retries = 2;
 };
@@ -65,7 +65,7 @@ void print_attempt(std::ostream& out, const results::TrialFacts& facts,
   }
 }
 
-int explain(const Arguments& arguments, Streams streams) {
+int explain(const ExplainArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = arguments.runs_path();
   const results::Reader reader(database);
@@ -109,7 +109,7 @@ int explain(const Arguments& arguments, Streams streams) {
 }  // namespace
 
 std::function<int()> make_explain(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExplainArguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);

@@ -14,7 +14,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Options {
+struct IngestOptions {
   std::filesystem::path database;
   std::filesystem::path runs;
   bool rebuild = false;
@@ -24,7 +24,7 @@ std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-int ingest(const Options& options, Streams streams) {
+int ingest(const IngestOptions& options, Streams streams) {
   std::filesystem::path database = options.database;
   if (database.empty()) {
     database = options.rebuild ? std::filesystem::path("petlab.db") : database_to_read("");
@@ -55,7 +55,7 @@ int ingest(const Options& options, Streams streams) {
 }  // namespace
 
 std::function<int()> make_ingest(CLI::App& app, Streams streams) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<IngestOptions>();
   app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
   app.add_option("--runs", options->runs,
                  "the runs folder (default: the one that the database remembers, else beside it, "

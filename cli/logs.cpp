@@ -18,7 +18,7 @@ namespace {
 // The log may lie on a network file system, where no watch tells of changes.
 constexpr auto kLookAgain = std::chrono::milliseconds(200);
 
-struct Arguments : StoredArguments {
+struct LogsArguments : StoredArguments {
   std::string trial;
   std::int64_t attempt = 0;  // 0: the last
   bool follow = false;
@@ -36,7 +36,7 @@ void print_from(const std::filesystem::path& log, std::streamoff& offset, std::o
   out.flush();
 }
 
-int logs(const Arguments& arguments, Streams streams) {
+int logs(const LogsArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = arguments.existing_runs_path();
   const results::Reader reader(database);
@@ -84,7 +84,7 @@ int logs(const Arguments& arguments, Streams streams) {
 }  // namespace
 
 std::function<int()> make_logs(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LogsArguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   app.add_flag("-f,--follow", arguments->follow, "go on until the attempt is over");
   app.add_option("--attempt", arguments->attempt, "number of the attempt (default: the last)")

@@ -18,7 +18,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : SweepArguments {
+struct PlanArguments : SweepArguments {
   bool json = false;
   std::int64_t retries = 2;
 };
@@ -148,7 +148,7 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
 }  // namespace
 
 std::function<int()> make_plan(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   add_sweep_arguments(app, *arguments);
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");

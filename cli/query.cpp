@@ -34,7 +34,7 @@ constexpr Format kFormats[] = {{"table", table_printer, kTableRows},
                                {"json", json_printer, std::nullopt},
                                {"jsonl", json_lines_printer, std::nullopt}};
 
-struct Options {
+struct QueryOptions {
   std::string sql;
   std::filesystem::path database;
   std::string format = "table";
@@ -45,7 +45,7 @@ struct Options {
 volatile sig_atomic_t interrupted = 0;
 void on_interrupt(int) { interrupted = 1; }
 
-int query(const Options& options, const std::string& sql, Streams streams) {
+int query(const QueryOptions& options, const std::string& sql, Streams streams) {
   // The second Ctrl-C ends the program, also where it waits for a reader of its output.
   struct sigaction action {};
   action.sa_handler = on_interrupt;
@@ -90,7 +90,7 @@ int query(const Options& options, const std::string& sql, Streams streams) {
 }  // namespace
 
 std::function<int()> make_query(CLI::App& app, Streams streams) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryOptions>();
   app.add_option("SQL", options->sql,
                  "one SELECT; the views results and sweep_results have a row per trial, metric, "
                  "step and split (docs/database.md). - reads it from standard input")

@@ -28,7 +28,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string report;
   std::string database;
   std::vector<std::string> sweeps;
@@ -64,7 +64,7 @@ reports::TerminalOptions terminal_options(const Streams& streams) {
   return options;
 }
 
-std::vector<const reports::Format*> formats_of(const Options& options) {
+std::vector<const reports::Format*> formats_of(const ReportOptions& options) {
   std::vector<std::string> known;
   for (const reports::Format& format : reports::formats()) known.emplace_back(format.name);
   std::vector<const reports::Format*> chosen;
@@ -96,7 +96,7 @@ int list_reports(std::ostream& out) {
   return kDone;
 }
 
-int report(const Options& options, const Streams& streams) {
+int report(const ReportOptions& options, const Streams& streams) {
   if (options.list) return list_reports(streams.out);
   if (options.report.empty()) {
     throw std::invalid_argument("which report? name one of " +
@@ -154,7 +154,7 @@ int report(const Options& options, const Streams& streams) {
 }  // namespace
 
 std::function<int()> make_report(CLI::App& app, Streams streams) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   app.add_option("report", options->report,
                  "a shipped report (--list), or the file of a definition (.yaml)");
   app.add_option("--db", options->database, "the database; default: petlab.db in this folder");

@@ -8,14 +8,14 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : DecreeArguments {
+struct RetryArguments : DecreeArguments {
   bool declare_dead = false;
 };
 
 }  // namespace
 
 std::function<int()> make_retry(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RetryArguments>();
   add_decree_arguments(app, *arguments);
   app.add_flag("--declare-dead", arguments->declare_dead,
                "an attempt on another host, of which nothing is known here, is over");

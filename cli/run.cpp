@@ -26,7 +26,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : SweepArguments {
+struct RunArguments : SweepArguments {
   std::int64_t slots = 0;
   std::string device = "auto";
   std::int64_t pack = 1;
@@ -51,7 +51,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-orchestrator::RunRequest request_of(const Arguments& arguments,
+orchestrator::RunRequest request_of(const RunArguments& arguments,
                                     const sweeps::Environment& environment) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
@@ -101,7 +101,7 @@ orchestrator::RunRequest request_of(const Arguments& arguments,
 }
 
 // Before the first trial: what the worker would find trial by trial.
-void require_inputs(const Arguments& arguments, const sweeps::Sweep& sweep,
+void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
                     const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
   std::error_code error;
   if (arguments.keep_going || !std::filesystem::exists(request.worker.string() + "-check", error)) {
@@ -127,7 +127,7 @@ void require_inputs(const Arguments& arguments, const sweeps::Sweep& sweep,
       fmt::join(check.problems, "\n")));
 }
 
-int run(const Arguments& arguments, Streams streams) {
+int run(const RunArguments& arguments, Streams streams) {
   // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
   const PatientOutput out(streams.out);
   PatientOutput err(streams.err);
@@ -160,7 +160,7 @@ int run(const Arguments& arguments, Streams streams) {
   return code;
 }
 
-void add_slurm_options(CLI::App& app, Arguments& arguments) {
+void add_slurm_options(CLI::App& app, RunArguments& arguments) {
   app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition");
   app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account");
   app.add_option("--slurm-gpus", arguments.slurm.gpus,
@@ -179,7 +179,7 @@ void add_slurm_options(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 std::function<int()> make_run(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   add_sweep_arguments(app, *arguments);
   app.add_option("--slots", arguments->slots,
                  "workers at once, at most (default: one a GPU, or one a usable CPU core); with "

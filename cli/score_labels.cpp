@@ -64,13 +64,13 @@ metrics::Confusion read_labels(const ScoreOptions& options, Streams streams) {
   return counts.confusion(options.num_labels.value_or(std::max<std::int64_t>(counts.side(), 2)));
 }
 
-struct Numbers {
+struct NumberPairs {
   std::vector<double> gold;
   std::vector<double> predicted;
 };
 
-Numbers read_numbers(const ScoreOptions& options, Streams streams) {
-  Numbers numbers;
+NumberPairs read_numbers(const ScoreOptions& options, Streams streams) {
+  NumberPairs numbers;
   for_each_numbers(options, streams,
                    [&numbers](std::span<const double> predicted, std::span<const double> gold) {
                      numbers.predicted.insert(numbers.predicted.end(), predicted.begin(),
@@ -96,7 +96,7 @@ void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options,
     json["n"] = n;
     json["num_labels"] = confusion.num_labels();
   } else {
-    const Numbers numbers = read_numbers(options, streams);
+    const NumberPairs numbers = read_numbers(options, streams);
     value = metric.of_scores(numbers.gold, numbers.predicted);
     if (!value) note = "undefined: all numbers of a file are equal, or there is one line only";
     n = static_cast<std::int64_t>(numbers.gold.size());

@@ -35,14 +35,14 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : StoredArguments {
+struct StatusArguments : StoredArguments {
   std::int64_t retries = 2;
   bool json = false;
   bool watch = false;
 };
 
 // How often the rows are drawn anew: their times go on.
-constexpr auto kLookAgain = std::chrono::milliseconds(500);
+constexpr auto kRedrawAfter = std::chrono::milliseconds(500);
 // Trials whose attempts are in memory at once.
 constexpr std::size_t kFactsAtOnce = 4096;
 
@@ -64,7 +64,7 @@ struct Snapshot {
 // Looks again and again, at no more than has changed.
 class Observer {
  public:
-  explicit Observer(const Arguments& arguments)
+  explicit Observer(const StatusArguments& arguments)
       : database_(arguments.database_path()),
         runs_(arguments.runs_path()),
         reader_(database_),
@@ -348,13 +348,13 @@ int watch(Observer& observer, PatientWriter& out) {
     }
     at_once = false;
     went_on = goes_on;
-    const timespec pause{0, std::chrono::nanoseconds(kLookAgain).count()};
+    const timespec pause{0, std::chrono::nanoseconds(kRedrawAfter).count()};
     ::nanosleep(&pause, nullptr);
   }
   return kDone;
 }
 
-int status(const Arguments& arguments, Streams streams) {
+int status(const StatusArguments& arguments, Streams streams) {
   Observer observer(arguments);
   if (arguments.watch) {
     PatientOutput out(streams.out);
@@ -395,7 +395,7 @@ int status(const Arguments& arguments, Streams streams) {
 }  // namespace
 
 std::function<int()> make_status(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<StatusArguments>();
   add_file_argument(app, *arguments);
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);

@@ -12,11 +12,11 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments : StoredArguments {
+struct StopArguments : StoredArguments {
   bool now = false;
 };
 
-int stop(const Arguments& arguments, Streams streams) {
+int stop(const StopArguments& arguments, Streams streams) {
   const std::filesystem::path runs = arguments.runs_path();
   const auto running = orchestrator::running_orchestrators(runs, orchestrator::this_host());
   if (running.empty()) streams.out << "no petlab run goes on in " << runs.string() << "\n";
@@ -39,7 +39,7 @@ int stop(const Arguments& arguments, Streams streams) {
 }  // namespace
 
 std::function<int()> make_stop(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<StopArguments>();
   add_file_argument(app, *arguments);
   app.add_flag("--now", arguments->now,
                "write checkpoints and stop, instead of finishing the trials that run");

@@ -32,7 +32,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kHyperformer = "hyperformer++";
 
-struct Options {
+struct StorageOptions {
   std::string file;
   bool json = false;
   std::string backbone;
@@ -105,7 +105,7 @@ Backbone named_backbone(const std::string& name, const std::filesystem::path& re
                                           locations.models().string()));
 }
 
-std::optional<Backbone> backbone_of(const Options& options, const std::string& configured,
+std::optional<Backbone> backbone_of(const StorageOptions& options, const std::string& configured,
                                     const std::filesystem::path& relative_to) {
   if (options.d_model || options.layers || options.parameters) {
     if (!options.backbone.empty()) {
@@ -197,7 +197,7 @@ void require_module(const sweeps::TrialConfig& config) {
 }
 
 // The options as the file of a configuration would say them.
-nlohmann::json module_json(const Options& options) {
+nlohmann::json module_json(const StorageOptions& options) {
   nlohmann::json module = {{"kind", options.kind}};
   if (options.share_given) module["share"] = options.share;
   if (!options.mask.empty()) module["mask"] = options.mask;
@@ -219,7 +219,7 @@ void require_active(const nlohmann::json& module, const sweeps::TrialConfig& con
   }
 }
 
-Configuration configuration_of(const Options& options) {
+Configuration configuration_of(const StorageOptions& options) {
   Configuration configuration;
   if (options.file.empty()) {
     const nlohmann::json module = module_json(options);
@@ -245,7 +245,7 @@ Configuration configuration_of(const Options& options) {
   return configuration;
 }
 
-Report report_of_hyperformer(const Options& options) {
+Report report_of_hyperformer(const StorageOptions& options) {
   Report report;
   report.tasks = options.tasks.value_or(8);
   report.backbone = required_backbone(backbone_of(options, "", std::filesystem::current_path()));
@@ -273,7 +273,7 @@ Report report_of_hyperformer(const Options& options) {
   return report;
 }
 
-Report report_of_configuration(const Options& options) {
+Report report_of_configuration(const StorageOptions& options) {
   if (options.kind == kHyperformer) return report_of_hyperformer(options);
   const Configuration configuration = configuration_of(options);
   const std::string& kind = configuration.trial.module.kind;
@@ -300,7 +300,7 @@ Report report_of_configuration(const Options& options) {
   return report;
 }
 
-Report report_of_artifact(const Options& options) {
+Report report_of_artifact(const StorageOptions& options) {
   const sweeps::ArtifactStorage artifact = sweeps::read_artifact_storage(options.file);
   Report report;
   report.about["trial"] = artifact.trial_id;
@@ -403,7 +403,7 @@ void print_text(const Report& report, std::ostream& out) {
   }
 }
 
-int run_storage(const Options& options, Streams streams) {
+int run_storage(const StorageOptions& options, Streams streams) {
   const bool is_configuration = !options.file.empty() && is_configuration_file(options.file);
   const bool is_artifact = !options.file.empty() && !is_configuration;
   if (options.file.empty() == options.kind.empty()) {
@@ -434,7 +434,7 @@ int run_storage(const Options& options, Streams streams) {
 }  // namespace
 
 std::function<int()> make_storage(CLI::App& app, Streams streams) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StorageOptions>();
   app.add_option("file", options->file,
                  "an artifact, or a trial's configuration (.yaml, .yml, .json)");
   app.add_flag("--json", options->json, "print JSON");

@@ -15,7 +15,7 @@ namespace petlab::metrics {
 namespace {
 
 // Sums of products of 64-bit integers: exact, so that no order of summation changes a digit.
-__extension__ using Wide = __int128;
+__extension__ using SignedWide = __int128;
 
 void require_pairs(std::span<const double> x, std::span<const double> y) {
   if (x.size() != y.size()) {
@@ -57,11 +57,11 @@ class Fixed {
     const long double middle =
         (static_cast<long double>(*high) + static_cast<long double>(*low)) / 2;
     shift_ = static_cast<double>(std::ldexp(middle, power));
-    Wide sum = 0;
+    SignedWide sum = 0;
     for (const double value : values_) sum += scaled(value);
-    mean_ = static_cast<std::int64_t>(sum / static_cast<Wide>(values_.size()));
-    rest_ = static_cast<long double>(sum -
-                                     static_cast<Wide>(mean_) * static_cast<Wide>(values_.size()));
+    mean_ = static_cast<std::int64_t>(sum / static_cast<SignedWide>(values_.size()));
+    rest_ = static_cast<long double>(sum - static_cast<SignedWide>(mean_) *
+                                               static_cast<SignedWide>(values_.size()));
   }
 
   bool constant() const { return constant_; }
@@ -99,15 +99,15 @@ std::optional<double> pearson(std::span<const double> x, std::span<const double>
   const Fixed a(x, bits);
   const Fixed b(y, bits);
   if (a.constant() || b.constant()) return std::nullopt;
-  Wide aa = 0;
-  Wide bb = 0;
-  Wide ab = 0;
+  SignedWide aa = 0;
+  SignedWide bb = 0;
+  SignedWide ab = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::int64_t u = a.at(i);
     const std::int64_t v = b.at(i);
-    aa += static_cast<Wide>(u) * u;
-    bb += static_cast<Wide>(v) * v;
-    ab += static_cast<Wide>(u) * v;
+    aa += static_cast<SignedWide>(u) * u;
+    bb += static_cast<SignedWide>(v) * v;
+    ab += static_cast<SignedWide>(u) * v;
   }
   const auto n = static_cast<long double>(x.size());
   const long double var_a = static_cast<long double>(aa) - a.rest() * a.rest() / n;
@@ -129,15 +129,15 @@ std::optional<double> spearman(std::span<const double> x, std::span<const double
   Ranker ranker;
   const std::vector<std::uint32_t> x_ranks = ranker.twice_ranks(x);
   const std::vector<std::uint32_t> y_ranks = ranker.twice_ranks(y);
-  Wide xx = 0;
-  Wide yy = 0;
-  Wide xy = 0;
+  SignedWide xx = 0;
+  SignedWide yy = 0;
+  SignedWide xy = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::int64_t u = centred(x_ranks[i]);
     const std::int64_t v = centred(y_ranks[i]);
-    xx += static_cast<Wide>(u) * u;
-    yy += static_cast<Wide>(v) * v;
-    xy += static_cast<Wide>(u) * v;
+    xx += static_cast<SignedWide>(u) * u;
+    yy += static_cast<SignedWide>(v) * v;
+    xy += static_cast<SignedWide>(u) * v;
   }
   if (xx == 0 || yy == 0) return std::nullopt;
   return clamped(static_cast<long double>(xy) / (std::sqrt(static_cast<long double>(xx)) *

@@ -6,7 +6,7 @@
 namespace petlab::metrics {
 namespace {
 
-constexpr std::size_t kBits = 64;
+constexpr std::size_t kWordBits = 64;
 constexpr std::size_t kLittle = 1 << 18;  // words of 64 bits: 2 MiB
 
 }  // namespace
@@ -15,12 +15,12 @@ void LongestCommonSubsequence::set_reference(std::span<const std::uint32_t> refe
                                              std::uint32_t items) {
   reference_ = reference;
   items_ = items;
-  words_ = (reference.size() + kBits - 1) / kBits;
+  words_ = (reference.size() + kWordBits - 1) / kWordBits;
   dense_ = items * words_ <= kLittle;
   if (dense_) {
     masks_.assign(items * words_, 0);
     for (std::size_t i = 0; i < reference.size(); ++i) {
-      masks_[reference[i] * words_ + i / kBits] |= std::uint64_t{1} << (i % kBits);
+      masks_[reference[i] * words_ + i / kWordBits] |= std::uint64_t{1} << (i % kWordBits);
     }
     return;
   }
@@ -45,7 +45,8 @@ void LongestCommonSubsequence::advance(std::uint32_t item, const std::uint64_t* 
   const auto positions =
       dense_ ? std::span<const std::uint32_t>()
              : std::span(positions_).subspan(starts_[item], starts_[item + 1] - starts_[item]);
-  for (const std::uint32_t at : positions) masks_[at / kBits] |= std::uint64_t{1} << (at % kBits);
+  for (const std::uint32_t at : positions)
+    masks_[at / kWordBits] |= std::uint64_t{1} << (at % kWordBits);
   const std::uint64_t* const mask = masks_.data() + (dense_ ? item * words_ : 0);
   std::uint64_t carry = 0;
   for (std::size_t w = 0; w < words_; ++w) {
@@ -56,7 +57,7 @@ void LongestCommonSubsequence::advance(std::uint32_t item, const std::uint64_t* 
     carry = static_cast<std::uint64_t>(sum < row) | static_cast<std::uint64_t>(carried < sum);
     to[w] = carried | (row & ~mask[w]);
   }
-  for (const std::uint32_t at : positions) masks_[at / kBits] = 0;
+  for (const std::uint32_t at : positions) masks_[at / kWordBits] = 0;
 }
 
 std::size_t LongestCommonSubsequence::length(std::span<const std::uint32_t> candidate) {
@@ -64,7 +65,7 @@ std::size_t LongestCommonSubsequence::length(std::span<const std::uint32_t> cand
   for (const std::uint32_t item : candidate) advance(item, rows_.data(), rows_.data());
   std::size_t length = 0;
   for (std::size_t i = 0; i < reference_.size(); ++i) {
-    length += (rows_[i / kBits] >> (i % kBits) & 1) == 0;
+    length += (rows_[i / kWordBits] >> (i % kWordBits) & 1) == 0;
   }
   return length;
 }
@@ -107,7 +108,7 @@ void LongestCommonSubsequence::mark(std::span<const std::uint32_t> candidate,
         in_common[i - 1] = 1;
         --i;
         --j;
-      } else if ((rows_[row + (i - 1) / kBits] >> ((i - 1) % kBits) & 1) == 0) {
+      } else if ((rows_[row + (i - 1) / kWordBits] >> ((i - 1) % kWordBits) & 1) == 0) {
         --j;  // dropping the reference's item would lose one
       } else {
         --i;

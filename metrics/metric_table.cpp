@@ -29,7 +29,7 @@ constexpr MetricRow text(std::string_view name, std::string_view help, double pr
           .printed_scale = printed_scale};
 }
 
-constexpr std::array kTable = {
+constexpr std::array kMetrics = {
     text("bleu", "BLEU as sacrebleu computes it, 0 to 100", 1),
     text("chrf", "chrF, and with --word-order 2 chrF++, as sacrebleu computes it, 0 to 100", 1),
     text("ter", "translation edit rate as sacrebleu computes it, in percent; lower is better", 1,
@@ -48,10 +48,10 @@ constexpr std::array kTable = {
 
 }  // namespace
 
-std::span<const MetricRow> metric_table() { return kTable; }
+std::span<const MetricRow> metric_table() { return kMetrics; }
 
 const MetricRow* find_metric(std::string_view name) {
-  for (const MetricRow& row : kTable) {
+  for (const MetricRow& row : kMetrics) {
     if (row.name == name) return &row;
   }
   return nullptr;
@@ -60,7 +60,7 @@ const MetricRow* find_metric(std::string_view name) {
 const MetricRow& metric_named(std::string_view name) {
   if (const MetricRow* row = find_metric(name)) return *row;
   std::vector<std::string_view> names;
-  for (const MetricRow& row : kTable) names.push_back(row.name);
+  for (const MetricRow& row : kMetrics) names.push_back(row.name);
   throw std::invalid_argument(unknown_word("metric", name, names));
 }
 

@@ -5,11 +5,13 @@
 namespace petlab::metrics {
 namespace {
 
-constexpr std::size_t kBits = 64;
+constexpr std::size_t kMaskBits = 64;
 // Beyond this many words a reference's position masks cost more than hashing its n-grams.
 constexpr std::size_t kMostWords = 12;
 
-constexpr std::size_t words_for(std::size_t positions) { return (positions + kBits - 1) / kBits; }
+constexpr std::size_t words_for(std::size_t positions) {
+  return (positions + kMaskBits - 1) / kMaskBits;
+}
 
 }  // namespace
 
@@ -45,7 +47,7 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
   const std::size_t orders = matches.size();
   masks_.assign((items + 1) * words, 0);  // the last stays empty, for kNone
   for (std::size_t i = 0; i < reference.size(); ++i) {
-    masks_[reference[i] * words + i / kBits] |= std::uint64_t{1} << (i % kBits);
+    masks_[reference[i] * words + i / kMaskBits] |= std::uint64_t{1} << (i % kMaskBits);
   }
   rows_.assign(2 * orders * words, 0);
   std::uint64_t* const ends = rows_.data();
@@ -68,7 +70,7 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
         if (n > 0) {
           const std::uint64_t before = shorter[w];
           bits &= before << 1 | carried;
-          carried = before >> (kBits - 1);
+          carried = before >> (kMaskBits - 1);
         }
         row[w] = bits;
         any |= bits;
@@ -87,7 +89,7 @@ void NgramMatcher::match_words(std::span<const std::uint32_t> reference,
 void NgramMatcher::match(std::span<const std::uint32_t> reference,
                          std::span<const std::uint32_t> hypothesis, std::uint32_t items,
                          std::span<std::int64_t> matches) {
-  if (reference.size() <= kBits) {
+  if (reference.size() <= kMaskBits) {
     const auto run = [&](auto&& with) {
       masks_.assign(items, 0);
       with();

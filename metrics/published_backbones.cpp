@@ -5,7 +5,7 @@
 namespace petlab::metrics {
 namespace {
 
-constexpr std::array<PublishedBackbone, 3> kTable = {{
+constexpr std::array<PublishedBackbone, 3> kBackbones = {{
     {"roberta-base", 768, 12, 0, 124'645'632},
     {"t5-base", 768, 12, 12, 222'903'552},
     {"t5-3b", 1024, 24, 24, 2'851'598'336},
@@ -13,10 +13,10 @@ constexpr std::array<PublishedBackbone, 3> kTable = {{
 
 }  // namespace
 
-std::span<const PublishedBackbone> published_backbones() { return kTable; }
+std::span<const PublishedBackbone> published_backbones() { return kBackbones; }
 
 const PublishedBackbone* find_published_backbone(std::string_view name) {
-  for (const PublishedBackbone& row : kTable) {
+  for (const PublishedBackbone& row : kBackbones) {
     if (row.name == name) return &row;
   }
   return nullptr;

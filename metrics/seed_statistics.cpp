@@ -128,7 +128,7 @@ std::optional<double> high_end(std::span<const double> values) {
   return interval ? std::optional(interval->high) : std::nullopt;
 }
 
-constexpr std::array<SeedStatistic, 9> kTable = {{
+constexpr std::array<SeedStatistic, 9> kStatistics = {{
     {"n", "number of values", count},
     {"mean", "arithmetic mean", mean},
     {"sd", "sample standard deviation (n - 1)", sample_deviation},
@@ -300,10 +300,10 @@ double student_t_two_sided_p(double t, double degrees_of_freedom) {
                                                       std::fabs(t)));
 }
 
-std::span<const SeedStatistic> seed_statistics() { return kTable; }
+std::span<const SeedStatistic> seed_statistics() { return kStatistics; }
 
 const SeedStatistic* find_seed_statistic(std::string_view name) {
-  for (const SeedStatistic& row : kTable) {
+  for (const SeedStatistic& row : kStatistics) {
     if (row.name == name) return &row;
   }
   return nullptr;

@@ -45,6 +45,9 @@ GpuList parse_gpus(const std::string& output);
 /// UUIDs or their beginnings; empty or -1: none. Throws std::invalid_argument for what is no GPU.
 GpuList only_visible(GpuList list, const std::string& visible_devices);
 
+/// How long nvidia-smi may take: it takes seconds where a driver wakes up.
+inline constexpr std::chrono::seconds kGpuTimeout{30};
+
 /// Asks the nvidia-smi on PATH, once; the environment's CUDA_VISIBLE_DEVICES counts. No nvidia-smi,
 /// or one that fails or does not answer within `timeout`: no GPUs, and why. One that does not
 /// answer is killed, and not waited for.

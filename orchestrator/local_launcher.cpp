@@ -46,7 +46,6 @@ struct LocalSlot {
 };
 
 // nvidia-smi takes seconds where the driver wakes its GPUs up.
-constexpr auto kGpuTimeout = std::chrono::seconds(30);
 // What others hold of a GPU is looked at before a slot is taken, but not more often than this.
 constexpr auto kLookAtGpus = std::chrono::seconds(5);
 

@@ -44,6 +44,9 @@ struct TrialPlan {
   bool files_gone = false;               // of the attempt with the result
 };
 
+/// Trials whose facts are in memory at once.
+inline constexpr std::size_t kPlannedAtOnce = 4096;
+
 /// Decides from what the database knows. Looks at checkpoint files, directories and locks, touches
 /// nothing.
 TrialPlan plan_trial(const sweeps::TrialConfig& config, const results::TrialFacts& facts,

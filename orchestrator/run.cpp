@@ -30,9 +30,6 @@ constexpr auto kLookElsewhere = std::chrono::milliseconds(200);
 constexpr auto kLookAtDying = std::chrono::milliseconds(20);
 constexpr auto kPlanElsewhere = std::chrono::seconds(10);
 
-// Trials whose facts are in memory at once.
-constexpr std::size_t kPlannedAtOnce = 4096;
-
 // A user who sees nothing running is told why.
 constexpr auto kTellAfter = std::chrono::seconds(10);
 constexpr auto kTellAgain = std::chrono::minutes(10);

@@ -26,12 +26,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Trials whose facts are in memory at once.
-constexpr std::size_t kPlannedAtOnce = 4096;
-constexpr auto kGpuTimeout = std::chrono::seconds(30);
-// A worker that loads a big library before it answers takes some seconds.
-constexpr auto kDescribeTimeout = std::chrono::seconds(60);
-
 void record(results::Store& store, const std::filesystem::path& runs, const sweeps::Sweep& sweep) {
   results::SweepRow row;
   row.name = sweep.name;

@@ -20,6 +20,9 @@ struct SlurmAnswer {
   bool timed_out = false;
 };
 
+/// How long a command of Slurm may take to answer.
+inline constexpr std::chrono::minutes kSlurmAnswerLimit{2};
+
 /// Runs Slurm's programs (sbatch, squeue, scancel, scontrol, sacct) beside the loop, several at
 /// once. They are killed when this process dies, and do not get the terminal's Ctrl-C. Variables
 /// that would change what they print or ask are taken out of their environment.

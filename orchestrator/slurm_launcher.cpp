@@ -18,7 +18,6 @@ namespace asio = boost::asio;
 
 // sbatch itself tries for two minutes where the whole cluster has too many jobs.
 constexpr auto kSubmitLimit = std::chrono::minutes(5);
-constexpr auto kAnswerLimit = std::chrono::minutes(2);
 constexpr std::int64_t kMostTasks = 1000;
 constexpr std::size_t kMostAtOnce = 200;  // jobs of one scancel
 constexpr auto kLongestPause = std::chrono::seconds(60);
@@ -176,7 +175,7 @@ void SlurmLauncher::forget(SlurmWorker& worker) {
 
 void SlurmLauncher::ask_limits() {
   submitting_ = true;
-  commands_.run({"scontrol", "show", "config"}, kAnswerLimit, [this](SlurmAnswer answer) {
+  commands_.run({"scontrol", "show", "config"}, kSlurmAnswerLimit, [this](SlurmAnswer answer) {
     submitting_ = false;
     if (answer.exit_code == 0) {
       limits_ = parse_config(answer.output);
@@ -366,7 +365,7 @@ void SlurmLauncher::scancel(const std::vector<std::string>& options,
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), jobs.begin() + static_cast<std::ptrdiff_t>(first),
                  jobs.begin() + static_cast<std::ptrdiff_t>(last));
-    commands_.run(std::move(words), kAnswerLimit, [this, keys](SlurmAnswer answer) {
+    commands_.run(std::move(words), kSlurmAnswerLimit, [this, keys](SlurmAnswer answer) {
       if (answer.exit_code == 0) return;
       // What did not arrive is said again with the next look.
       if (!answer.timed_out && refusal_from(answer.errors) != Refusal::silence) return;

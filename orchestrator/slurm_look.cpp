@@ -16,7 +16,6 @@ namespace {
 // for by itself: a look may be older than the job, and other hosts see a file late.
 constexpr int kLooks = 2;
 constexpr int kAsksAtOnce = 4;
-constexpr auto kAnswerLimit = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -42,7 +41,7 @@ void SlurmLauncher::look() {
   const Clock::time_point began = Clock::now();
   commands_.run({"squeue", "--noheader", "--array", "--states=all",
                  fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
-                kAnswerLimit, [this, began](SlurmAnswer answer) {
+                kSlurmAnswerLimit, [this, began](SlurmAnswer answer) {
                   looking_ = false;
                   if (answer.exit_code == 0) {
                     looked(answer, began);
@@ -208,7 +207,7 @@ void SlurmLauncher::ask(SlurmWorker& worker) {
   if (worker.asked || asks_ >= kAsksAtOnce) return;
   worker.asked = true;
   ++asks_;
-  commands_.run({"scontrol", "-o", "show", "job", worker.launched.job}, kAnswerLimit,
+  commands_.run({"scontrol", "-o", "show", "job", worker.launched.job}, kSlurmAnswerLimit,
                 [this, key = key_of(worker)](SlurmAnswer answer) {
                   --asks_;
                   if (find(key) == nullptr) return;
@@ -231,7 +230,7 @@ void SlurmLauncher::ask_accounting(SlurmWorker& worker) {
   ++asks_;
   commands_.run(
       {"sacct", "-n", "-P", "-X", "-j", worker.launched.job, "-o", "JobID,State,ExitCode"},
-      kAnswerLimit, [this, key = key_of(worker)](SlurmAnswer answer) {
+      kSlurmAnswerLimit, [this, key = key_of(worker)](SlurmAnswer answer) {
         --asks_;
         if (find(key) == nullptr) return;
         SlurmWorker& its = *key.first;

@@ -71,7 +71,7 @@ bool contains_any(std::string_view text, const auto& words) {
 // "CANCELLED by 0", "CANCELLED+" -> "CANCELLED"
 std::string_view bare(std::string_view state) { return state.substr(0, state.find_first_of(" +")); }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
@@ -91,7 +91,7 @@ template <typename Take>
 void each_line(std::string_view text, Take take) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = without_blanks(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!line.empty()) take(line);
   }
@@ -216,8 +216,8 @@ SlurmLimits parse_config(std::string_view text) {
   each_line(text, [&](std::string_view line) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) return;
-    const std::string_view key = trimmed(line.substr(0, equals));
-    const std::string_view value = trimmed(line.substr(equals + 1));
+    const std::string_view key = without_blanks(line.substr(0, equals));
+    const std::string_view value = without_blanks(line.substr(equals + 1));
     const auto number = [&](std::int64_t& into) {
       if (!parse_whole(value, into)) {
         throw Error(fmt::format("scontrol show config: {} is '{}', must be a number", key, value));

@@ -7,11 +7,6 @@
 #include "sweeps/trial_directory.h"
 
 namespace petlab::orchestrator {
-namespace {
-
-constexpr auto kDescribeTimeout = std::chrono::seconds(60);
-
-}  // namespace
 
 Today::Today(std::filesystem::path runs, std::filesystem::path worker, std::filesystem::path cache)
     : runs_(std::move(runs)), worker_(std::move(worker)), cache_(std::move(cache)) {}

@@ -17,6 +17,9 @@ struct WorkerDescription {
   std::vector<std::string> devices;
 };
 
+/// How long a worker may take to say what it is: one that loads a big library takes some seconds.
+inline constexpr std::chrono::seconds kDescribeTimeout{60};
+
 /// Asks the program. One that exits non-zero, prints no JSON object or says nothing within
 /// `timeout` is described by its path alone. Throws Error where its protocol is another than 1.
 WorkerDescription describe_worker(const std::filesystem::path& program,

@@ -87,12 +87,6 @@ void add_once(std::vector<std::string>& all, std::string one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
 }
 
-std::optional<double> number_in(const results::Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
 // What a message lists: all, or the first and how many more there are.
 std::vector<std::string> some_of(std::vector<std::string> all) {
   if (all.size() <= 4) return all;

@@ -10,7 +10,7 @@
 namespace petlab::reports {
 namespace {
 
-std::string escaped(const std::string& text) {
+std::string escaped_html(const std::string& text) {
   std::string made;
   for (const char c : printable(text)) {
     switch (c) {
@@ -37,7 +37,7 @@ std::string escaped(const std::string& text) {
 }
 
 void add_detail(std::string& details, const std::string& what, const std::string& value) {
-  details += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped(what), escaped(value));
+  details += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(what), escaped_html(value));
 }
 
 // What hovering shows: everything that the cell knows.
@@ -81,7 +81,7 @@ std::string details_of(const Cell& cell, const std::string& row, const std::stri
     const Sample& sample = cell.samples[i];
     std::string ids;
     for (const std::string& id : sample.trial_ids) {
-      ids += fmt::format(" <code>{}</code>", escaped(id.substr(0, 12)));
+      ids += fmt::format(" <code>{}</code>", escaped_html(id.substr(0, 12)));
     }
     if (sample.trial_ids.size() > 2) ids = fmt::format(" {} trials", sample.trial_ids.size());
     list += fmt::format("<dt>seed {}</dt><dd>{}{}</dd>", sample.seed,
@@ -90,8 +90,8 @@ std::string details_of(const Cell& cell, const std::string& row, const std::stri
   if (cell.spread && cell.samples.size() > kMostSamples) {
     add_detail(list, "and", fmt::format("{} more", cell.samples.size() - kMostSamples));
   }
-  return fmt::format("<template><h2>{} · {}</h2><dl>{}</dl></template>", escaped(row),
-                     escaped(column), list);
+  return fmt::format("<template><h2>{} · {}</h2><dl>{}</dl></template>", escaped_html(row),
+                     escaped_html(column), list);
 }
 
 std::string cell_html(const Cell& cell, const std::string& row, const std::string& column,
@@ -100,15 +100,15 @@ std::string cell_html(const Cell& cell, const std::string& row, const std::strin
   std::string html = fmt::format("<td tabindex=\"0\" class=\"{}{}\"",
                                  kClasses[static_cast<int>(cell.kind)], cell.best ? " best" : "");
   if (cell.kind == Cell::Kind::number) html += " data-value=\"" + exact_text(*cell.mean) + "\"";
-  if (cell.kind == Cell::Kind::text) html += " data-text=\"" + escaped(cell.text) + "\"";
+  if (cell.kind == Cell::Kind::text) html += " data-text=\"" + escaped_html(cell.text) + "\"";
   const CellText text = cell_text(cell);
-  html += "><span class=\"value\">" + escaped(text.value) + "</span>";
-  if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped(text.rest) + "</span>";
-  if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped(text.marks) + "</span>";
+  html += "><span class=\"value\">" + escaped_html(text.value) + "</span>";
+  if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped_html(text.rest) + "</span>";
+  if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped_html(text.marks) + "</span>";
   if (cell.published || cell.published_text) {
-    html += "<span class=\"paper\">" + escaped(published_text(cell));
+    html += "<span class=\"paper\">" + escaped_html(published_text(cell));
     const std::string compared = difference_text(cell);
-    if (!compared.empty()) html += " (" + escaped(compared) + ")";
+    if (!compared.empty()) html += " (" + escaped_html(compared) + ")";
     html += "</span>";
   }
   return html + details_of(cell, row, column, confidence) + "</td>\n";
@@ -126,16 +126,16 @@ std::string to_html(const Table& table) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
-      escaped(table.name), builtin_file("page.css"), escaped(table.name));
-  if (!table.about.empty()) html += "<p class=\"about\">" + escaped(table.about) + "</p>\n";
+      escaped_html(table.name), builtin_file("page.css"), escaped_html(table.name));
+  if (!table.about.empty()) html += "<p class=\"about\">" + escaped_html(table.about) + "</p>\n";
   html += "<ul class=\"progress\">\n";
   for (const SweepProgress& progress : table.progress) {
-    html += "<li>" + escaped(progress_text(progress)) + "</li>\n";
+    html += "<li>" + escaped_html(progress_text(progress)) + "</li>\n";
   }
   html += "</ul>\n<div class=\"scroll\">\n<table>\n<thead>\n<tr>";
   const auto head = [&](const std::string& name, const char* classes) {
     html += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>\n", classes,
-                        escaped(name));
+                        escaped_html(name));
   };
   if (groups) head("group", " class=\"label\"");
   head("row", " class=\"label sticky\"");
@@ -145,10 +145,11 @@ std::string to_html(const Table& table) {
     const Head& label = table.rows[row];
     html += "<tr>";
     if (groups) {
-      html += fmt::format("<th class=\"label\" data-text=\"{0}\">{0}</th>\n", escaped(label.group));
+      html += fmt::format("<th class=\"label\" data-text=\"{0}\">{0}</th>\n",
+                          escaped_html(label.group));
     }
     html += fmt::format("<th scope=\"row\" class=\"label sticky\" data-text=\"{0}\">{0}</th>\n",
-                        escaped(label.name));
+                        escaped_html(label.name));
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       html += cell_html(table.cells[row][column], label.name, table.columns[column].name,
                         table.confidence);
@@ -157,7 +158,7 @@ std::string to_html(const Table& table) {
   }
   html += "</tbody>\n</table>\n</div>\n<ul class=\"legend\">\n";
   if (published) html += "<li>second line of a cell: published value (difference)</li>\n";
-  for (const std::string& line : legend(table)) html += "<li>" + escaped(line) + "</li>\n";
+  for (const std::string& line : legend(table)) html += "<li>" + escaped_html(line) + "</li>\n";
   html += fmt::format(
       "</ul>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n<script>\n{}</script>\n"
       "</body>\n</html>\n",

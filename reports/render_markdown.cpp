@@ -6,7 +6,7 @@ namespace petlab::reports {
 namespace {
 
 // What would be read as Markdown, or end a cell of a table, is escaped.
-std::string escaped(const std::string& text) {
+std::string escaped_markdown(const std::string& text) {
   std::string made;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -29,15 +29,15 @@ void add_row(std::string& text, const std::vector<std::string>& cells) {
 }  // namespace
 
 std::string to_markdown(const Table& table) {
-  std::string text = "## " + escaped(printable(table.name)) + "\n\n";
-  if (!table.about.empty()) text += escaped(printable(table.about)) + "\n\n";
+  std::string text = "## " + escaped_markdown(printable(table.name)) + "\n\n";
+  if (!table.about.empty()) text += escaped_markdown(printable(table.about)) + "\n\n";
   for (const SweepProgress& progress : table.progress) {
-    text += escaped(progress_text(progress)) + "\n\n";
+    text += escaped_markdown(progress_text(progress)) + "\n\n";
   }
   std::vector<std::string> head = {" "};
   std::vector<std::string> rule = {"---"};
   for (const Head& column : table.columns) {
-    head.push_back(escaped(printable(column.name)));
+    head.push_back(escaped_markdown(printable(column.name)));
     rule.emplace_back("---:");
   }
   add_row(text, head);
@@ -48,28 +48,28 @@ std::string to_markdown(const Table& table) {
     if (table.rows[row].group != group) {
       group = table.rows[row].group;
       std::vector<std::string> line(table.columns.size() + 1);
-      line.front() = "**" + escaped(printable(group)) + "**";
+      line.front() = "**" + escaped_markdown(printable(group)) + "**";
       if (!group.empty()) add_row(text, line);
     }
-    std::vector<std::string> line = {escaped(printable(table.rows[row].name))};
+    std::vector<std::string> line = {escaped_markdown(printable(table.rows[row].name))};
     std::vector<std::string> published = {"*published*"};
     std::vector<std::string> difference = {"*difference*"};
     bool differs = false;
     for (const Cell& cell : cells) {
-      const std::string shown = escaped(cell_text(cell).whole());
+      const std::string shown = escaped_markdown(cell_text(cell).whole());
       line.push_back(cell.best ? "**" + shown + "**" : shown);
       const bool printed = cell.published || cell.published_text;
-      published.push_back(printed ? "*" + escaped(published_text(cell)) + "*" : "");
+      published.push_back(printed ? "*" + escaped_markdown(published_text(cell)) + "*" : "");
       const std::string compared = difference_text(cell);
       differs = differs || !compared.empty();
-      difference.push_back(compared.empty() ? "" : "*" + escaped(compared) + "*");
+      difference.push_back(compared.empty() ? "" : "*" + escaped_markdown(compared) + "*");
     }
     add_row(text, line);
     if (has_published(cells)) add_row(text, published);
     if (differs) add_row(text, difference);
   }
   text += "\n";
-  for (const std::string& line : legend(table)) text += "- " + escaped(line) + "\n";
+  for (const std::string& line : legend(table)) text += "- " + escaped_markdown(line) + "\n";
   return text;
 }
 

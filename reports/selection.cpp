@@ -8,12 +8,6 @@
 namespace petlab::reports {
 namespace {
 
-std::optional<double> number_in(const results::Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
 bool any_same(const Condition& condition, const results::Value& value) {
   return std::any_of(condition.any_of.begin(), condition.any_of.end(),
                      [&](const results::Value& wanted) { return same_value(wanted, value); });
@@ -61,6 +55,12 @@ void take_apart(const std::string& text, Plain plain, Inside placeholder) {
 }
 
 }  // namespace
+
+std::optional<double> number_in(const results::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
 
 bool is_score_field(const std::string& field) {
   return field == "split" || field == "step" || field == "name";

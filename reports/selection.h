@@ -16,6 +16,9 @@ bool is_score_field(const std::string& field);
 /// text's spelling of it.
 bool same_value(const results::Value& a, const results::Value& b);
 
+/// A number's value; nothing where the value is a text or NULL.
+std::optional<double> number_in(const results::Value& value);
+
 /// As people read it: `0.5`, `true` stays 1, NULL is `—`.
 std::string to_text(const results::Value& value);
 

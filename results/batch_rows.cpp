@@ -41,13 +41,13 @@ int best_index(sqlite3_vtab*, sqlite3_index_info* info) {
   return SQLITE_OK;
 }
 
-int open(sqlite3_vtab*, sqlite3_vtab_cursor** made) {
+int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** made) {
   auto* cursor = new Cursor{{}, 0};
   *made = &cursor->base;
   return SQLITE_OK;
 }
 
-int close(sqlite3_vtab_cursor* cursor) {
+int close_cursor(sqlite3_vtab_cursor* cursor) {
   delete reinterpret_cast<Cursor*>(cursor);
   return SQLITE_OK;
 }
@@ -99,8 +99,8 @@ sqlite3_module make_module() {
   module.xBestIndex = best_index;
   module.xDisconnect = disconnect;
   module.xDestroy = disconnect;
-  module.xOpen = open;
-  module.xClose = close;
+  module.xOpen = open_cursor;
+  module.xClose = close_cursor;
   module.xFilter = filter;
   module.xNext = next;
   module.xEof = at_end;

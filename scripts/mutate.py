@@ -125,7 +125,9 @@ def prepare():
 def build(preset, targets, log):
     folder = TREE / "build" / preset
     if not (folder / "build.ninja").exists():
-        if run(["cmake", "--preset", preset, "-DPETLAB_TESTS=ON", "-DPETLAB_BENCH=OFF"], log) != 0:
+        if run(["cmake", "--preset", preset, "-DPETLAB_TESTS=ON", "-DPETLAB_BENCH=OFF",
+                # One changed source is to be compiled alone.
+                "-DCMAKE_UNITY_BUILD=OFF"], log) != 0:
             return False
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "2")
     return run(["cmake", "--build", folder, "-j", jobs, "--target", *sorted(targets)], log) == 0

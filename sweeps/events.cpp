@@ -91,13 +91,13 @@ Key find_key(std::string_view key, std::size_t& from) {
 class Fields {
  public:
   explicit Fields(std::string_view line) {
-    JsonLine json(line);
-    json.open();
+    JsonLine object(line);
+    object.open();
     std::string_view key;
     std::size_t from = 0;
-    while (json.next_key(key)) {
+    while (object.next_key(key)) {
       const Key known = find_key(key, from);
-      const JsonToken token = json.value();
+      const JsonToken token = object.value();
       if (known != kKeys) tokens_[known] = token;
     }
   }
@@ -273,9 +273,9 @@ class Writer {
       out_ += "null";
     }
   }
-  void raw(Key key, std::string_view json) {
+  void raw(Key key, std::string_view value) {
     name(key);
-    out_ += json;
+    out_ += value;
   }
 
  private:

@@ -76,8 +76,8 @@ std::vector<CachedModel> cached_models(const fs::path& hub, const std::string& n
        it.increment(unreadable)) {
     const std::optional<std::string> repository = repository_of(it->path().filename().string());
     if (!repository) continue;
-    const bool means = name.empty() || *repository == name ||
-                       (!with_owner && repository->ends_with("/" + name));
+    const bool means =
+        name.empty() || *repository == name || (!with_owner && repository->ends_with("/" + name));
     if (!means) continue;
     if (std::optional<fs::path> snapshot = snapshot_of(it->path())) {
       const bool complete = is_complete(*snapshot);

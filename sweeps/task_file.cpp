@@ -13,9 +13,9 @@
 namespace petlab::sweeps {
 namespace {
 
-constexpr std::array kKeys = {"task",   "about",   "source",          "files",       "split",
-                              "format", "header",  "skip_short_rows", "columns",     "labels",
-                              "score",  "metrics", "select_by",       "text_to_text"};
+constexpr std::array kTaskKeys = {"task",   "about",   "source",          "files",       "split",
+                                  "format", "header",  "skip_short_rows", "columns",     "labels",
+                                  "score",  "metrics", "select_by",       "text_to_text"};
 
 std::string one_of(const std::vector<std::string>& known, const std::string& word) {
   return with_nearest(fmt::format("one of {}", fmt::join(known, ", ")), word, known);
@@ -32,7 +32,7 @@ class TaskReader {
       if (problems_.empty()) problems_.add(root.line, "the file", shown(root), "a task");
       return std::move(task_);
     }
-    check_keys("a task", root, {kKeys.begin(), kKeys.end()});
+    check_keys("a task", root, {kTaskKeys.begin(), kTaskKeys.end()});
     task_.name = text(root, "task", true);
     check_name(root);
     task_.help = text(root, "about", false);

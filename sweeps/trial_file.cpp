@@ -17,10 +17,10 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kFormatVersion = 1;
 constexpr std::uintmax_t kMaxBytes = 16 << 20;
 
-[[noreturn]] void refuse(const std::string& key, const json& found, std::string_view wanted) {
+[[noreturn]] void refuse_key(const std::string& key, const json& found, std::string_view wanted) {
   throw std::invalid_argument(fmt::format("{} is {}, must be {}", key, shown(found), wanted));
 }
 
@@ -34,7 +34,7 @@ const json& member(const json& object, const std::string& key, const std::string
 
 std::string text(const json& object, const std::string& key, const std::string& where = "") {
   const json& value = member(object, key, where);
-  if (!value.is_string()) refuse(where + key, value, "text");
+  if (!value.is_string()) refuse_key(where + key, value, "text");
   return value.get<std::string>();
 }
 
@@ -44,14 +44,14 @@ std::int64_t whole(const json& object, const std::string& key, std::int64_t leas
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
   if (!fits || value.get<std::int64_t>() < least) {
-    refuse(where + key, value, fmt::format("a whole number >= {}", least));
+    refuse_key(where + key, value, fmt::format("a whole number >= {}", least));
   }
   return value.get<std::int64_t>();
 }
 
 const json& group(const json& object, const std::string& key, const std::string& where = "") {
   const json& value = member(object, key, where);
-  if (!value.is_object()) refuse(where + key, value, "an object");
+  if (!value.is_object()) refuse_key(where + key, value, "an object");
   return value;
 }
 
@@ -59,14 +59,14 @@ void read_digests(const json& digests, TrialFile& content) {
   if (digests.contains("backbone")) content.backbone_digest = text(digests, "backbone", "digests.");
   if (!digests.contains("data")) return;
   for (const auto& [task, digest] : group(digests, "data", "digests.").items()) {
-    if (!digest.is_string()) refuse("digests.data." + task, digest, "text");
+    if (!digest.is_string()) refuse_key("digests.data." + task, digest, "text");
     content.data_digests[task] = digest.get<std::string>();
   }
 }
 
 void read_tasks(const json& input, TrialFile& content) {
   if (const auto listed = input.find("tasks"); listed != input.end()) {
-    if (!listed->is_array()) refuse("tasks", *listed, "a list");
+    if (!listed->is_array()) refuse_key("tasks", *listed, "a list");
     for (const json& task : *listed) content.tasks.push_back(task_from_json(task));
     if (content.tasks.size() != content.config.tasks.size()) {
       throw std::invalid_argument(
@@ -89,12 +89,12 @@ void read_tasks(const json& input, TrialFile& content) {
 }
 
 TrialFile parse(const json& input) {
-  if (!input.is_object()) refuse("the file", input, "an object");
+  if (!input.is_object()) refuse_key("the file", input, "an object");
   const std::int64_t version = whole(input, "v", 0);
-  if (version != kVersion) {
+  if (version != kFormatVersion) {
     throw std::invalid_argument(fmt::format(
-        "v is {}, must be {} ({})", version, kVersion,
-        version > kVersion ? "written by a newer petlab" : "written by an older petlab"));
+        "v is {}, must be {} ({})", version, kFormatVersion,
+        version > kFormatVersion ? "written by a newer petlab" : "written by an older petlab"));
   }
   TrialFile content;
   content.trial_id = text(input, "trial");
@@ -103,9 +103,9 @@ TrialFile parse(const json& input) {
   read_tasks(input, content);
   content.backbone_folder = text(input, "backbone_folder");
   const json& folders = member(input, "data_folders", "");
-  if (!folders.is_array()) refuse("data_folders", folders, "a list of folders");
+  if (!folders.is_array()) refuse_key("data_folders", folders, "a list of folders");
   for (const json& folder : folders) {
-    if (!folder.is_string()) refuse("data_folders", folder, "a list of folders");
+    if (!folder.is_string()) refuse_key("data_folders", folder, "a list of folders");
     content.data_folders.emplace_back(folder.get<std::string>());
   }
   if (input.contains("digests")) read_digests(group(input, "digests"), content);
@@ -133,7 +133,8 @@ TrialFile parse(const json& input) {
 }  // namespace
 
 std::string trial_file_text(const std::filesystem::path& file, const TrialFile& content) {
-  ordered_json out = {{"v", kVersion}, {"trial", content.trial_id}, {"attempt", content.attempt}};
+  ordered_json out = {
+      {"v", kFormatVersion}, {"trial", content.trial_id}, {"attempt", content.attempt}};
   out["config"] = to_json(content.config);
   out["tasks"] = ordered_json::array();
   for (const TaskDeclaration& task : content.tasks) out["tasks"].push_back(to_json(task));

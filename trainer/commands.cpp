@@ -20,6 +20,17 @@
 #include "trainer/training/worker.h"
 
 namespace petlab::trainer {
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
+}
+
+std::string outputs_in_words(const std::vector<std::string>& labels) {
+  return labels.empty() ? "a score" : listed(labels);
+}
+
 namespace {
 
 using nlohmann::json;
@@ -63,12 +74,6 @@ sweeps::TaskDeclaration labelled_task(const std::string& name, const Artifact& a
   return task;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
-
 /// The classes that name the head's outputs must be those it was trained with, in their order.
 void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& from,
                         const Artifact& artifact) {
@@ -77,11 +82,9 @@ void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& 
     throw Error("the artifact has no labels of task " + task.name);
   }
   if (task.classes == labels->second) return;
-  const auto shown = [](const std::vector<std::string>& classes) {
-    return classes.empty() ? "a score" : joined(classes);
-  };
-  throw std::invalid_argument(from + " has the labels " + shown(task.classes) +
-                              ", must have those of the artifact: " + shown(labels->second));
+  throw std::invalid_argument(
+      from + " has the labels " + outputs_in_words(task.classes) +
+      ", must have those of the artifact: " + outputs_in_words(labels->second));
 }
 
 std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
@@ -92,7 +95,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
     sweeps::TaskDeclaration task = sweeps::load_task(file);
     if (std::find(config.tasks.begin(), config.tasks.end(), task.name) == config.tasks.end()) {
       throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
-                                  ", must be a task of the artifact: " + joined(config.tasks));
+                                  ", must be a task of the artifact: " + listed(config.tasks));
     }
     require_own_labels(task, "--task " + file.string(), artifact);
     declared[task.name] = std::move(task);

@@ -63,4 +63,9 @@ struct ForwardOptions {
 };
 int run_forward(const ForwardOptions& options);
 
+/// "a, b, c".
+std::string listed(const std::vector<std::string>& words);
+/// What a head with these labels gives: "negative, positive", or "a score" where there are none.
+std::string outputs_in_words(const std::vector<std::string>& labels);
+
 }  // namespace petlab::trainer

@@ -118,12 +118,6 @@ bool has_generic_labels(const std::vector<std::string>& labels) {
   return true;
 }
 
-std::string joined(const std::vector<std::string>& labels) {
-  std::string all;
-  for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
-  return all.empty() ? "a score" : all;
-}
-
 /// Makes the head that of the task, whose classes must be the head's outputs in their order.
 void assign_task(LayeredHead& head, const std::string& name) {
   if (name.empty()) {
@@ -134,8 +128,8 @@ void assign_task(LayeredHead& head, const std::string& name) {
   const bool fits = task.classes.size() == head.labels.size() &&
                     (task.classes == head.labels || has_generic_labels(head.labels));
   if (!fits) {
-    throw Error("the module's head has the outputs " + joined(head.labels) + ", task " + task.name +
-                " wants " + joined(task.classes));
+    throw Error("the module's head has the outputs " + outputs_in_words(head.labels) + ", task " +
+                task.name + " wants " + outputs_in_words(task.classes));
   }
   head.task = task.name;
   head.labels = task.classes;

@@ -26,8 +26,8 @@ nlohmann::json json_of(const TempDir& dir, const std::string& arguments) {
   return nlohmann::json::parse(result.out);
 }
 
-void check_refused(const TempDir& dir, const std::string& arguments, int exit_code,
-                   const std::string& message) {
+void check_storage_refuses(const TempDir& dir, const std::string& arguments, int exit_code,
+                           const std::string& message) {
   INFO(arguments);
   const CommandResult result = storage(dir, arguments);
   CHECK(result.err == "petlab: " + message + "\n");
@@ -109,7 +109,7 @@ TEST_CASE("petlab storage reads numbers as sweeps do", "[cli]") {
   CHECK(bottleneck("010") == 10);
   CHECK(bottleneck("8") == 8);
   dir.write("a.yaml", "backbone: t5-base\nmodule: 3\nmodule.kind: adapter\n");
-  check_refused(dir, "a.yaml", 2, "a.yaml: module is 3, wanted a group of keys");
+  check_storage_refuses(dir, "a.yaml", 2, "a.yaml: module is 3, wanted a group of keys");
   dir.write("a.yaml", "backbone: t5-base\nmodule: {kind: adapter}\nmodule: {kind: lora}\n");
   CHECK(storage(dir, "a.yaml").exit_code == 2);
 }
@@ -169,50 +169,55 @@ TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]"
   const CommandResult damaged = storage(dir, "damaged.petl");
   CHECK(damaged.exit_code == 1);
   CHECK(damaged.err.find("damaged.petl") != std::string::npos);
-  check_refused(dir, "artifact.petl --tasks 2", 2,
-                "--tasks means nothing for an artifact, which knows its tasks");
+  check_storage_refuses(dir, "artifact.petl --tasks 2", 2,
+                        "--tasks means nothing for an artifact, which knows its tasks");
 }
 
 TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   const TempDir dir;
-  check_refused(dir, "", 2,
-                "storage wants an artifact, a configuration file, or --kind with its options");
-  check_refused(dir, "--kind adapter", 2,
-                "storage of a configuration wants --backbone, or --d-model and --layers");
-  check_refused(dir, "--kind adaptor --backbone t5-base", 2,
-                "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
-                "head_only");
-  check_refused(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
-                "module.bottleneck is 0, must be a whole number from 1 to 1048576");
-  check_refused(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
-                "--rank means nothing for kind adapter with mask none");
-  check_refused(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
-                "--sparsity-ratio means nothing for kind adapter with mask none");
-  check_refused(dir, "--kind hyperformer++ --share --backbone t5-base", 2,
-                "--share means nothing for kind hyperformer++");
-  check_refused(dir, "--kind hyperformer++ --backbone roberta-base", 2,
-                "hyperformer++ wants a backbone with an encoder and a decoder");
-  check_refused(dir, "--kind adapter --mask learned --tasks 3 --backbone t5-base", 2,
-                "storage of masked modules that are not shared has no formula for 3 tasks: share "
-                "is false, must be true with a mask and several tasks");
-  check_refused(dir, "--kind full_finetuning --d-model 8 --layers 2", 2,
-                "storage of full_finetuning wants --backbone or --parameters");
-  check_refused(dir, "--kind adapter --d-model 8", 2,
-                "a backbone without a name wants --d-model and --layers");
+  check_storage_refuses(
+      dir, "", 2, "storage wants an artifact, a configuration file, or --kind with its options");
+  check_storage_refuses(dir, "--kind adapter", 2,
+                        "storage of a configuration wants --backbone, or --d-model and --layers");
+  check_storage_refuses(
+      dir, "--kind adaptor --backbone t5-base", 2,
+      "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
+      "head_only");
+  check_storage_refuses(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
+                        "module.bottleneck is 0, must be a whole number from 1 to 1048576");
+  check_storage_refuses(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
+                        "--rank means nothing for kind adapter with mask none");
+  check_storage_refuses(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
+                        "--sparsity-ratio means nothing for kind adapter with mask none");
+  check_storage_refuses(dir, "--kind hyperformer++ --share --backbone t5-base", 2,
+                        "--share means nothing for kind hyperformer++");
+  check_storage_refuses(dir, "--kind hyperformer++ --backbone roberta-base", 2,
+                        "hyperformer++ wants a backbone with an encoder and a decoder");
+  check_storage_refuses(
+      dir, "--kind adapter --mask learned --tasks 3 --backbone t5-base", 2,
+      "storage of masked modules that are not shared has no formula for 3 tasks: share "
+      "is false, must be true with a mask and several tasks");
+  check_storage_refuses(dir, "--kind full_finetuning --d-model 8 --layers 2", 2,
+                        "storage of full_finetuning wants --backbone or --parameters");
+  check_storage_refuses(dir, "--kind adapter --d-model 8", 2,
+                        "a backbone without a name wants --d-model and --layers");
   dir.write("bad.yaml", "module: {kind: adapter\n");
   const CommandResult bad = storage(dir, "bad.yaml");
   CHECK(bad.exit_code == 2);
   CHECK(bad.err.find("bad.yaml:") != std::string::npos);
   dir.write("list.json", "[1, 2]");
-  check_refused(dir, "list.json", 2, "list.json: found no mapping, wanted a trial's configuration");
+  check_storage_refuses(dir, "list.json", 2,
+                        "list.json: found no mapping, wanted a trial's configuration");
   dir.write("sweep.yaml", "sweep: a\nbase: {backbone: minilm}\n");
-  check_refused(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial");
+  check_storage_refuses(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial");
   dir.write("small.yaml", "backbone: t5-base\nmodule: {kind: adapter, bottleneck: 0}\n");
-  check_refused(dir, "small.yaml", 2,
-                "small.yaml: module.bottleneck is 0, must be a whole number from 1 to "
-                "1048576");
+  check_storage_refuses(dir, "small.yaml", 2,
+                        "small.yaml: module.bottleneck is 0, must be a whole number from 1 to "
+                        "1048576");
   dir.write("c.yaml", "backbone: t5-base\nmodule: {kind: adapter}\n");
-  check_refused(dir, "c.yaml --kind lora", 2,
-                "storage wants an artifact, a configuration file, or --kind with its options");
-  check_refused(dir, "c.yaml --rank 4", 2, "--rank and c.yaml are both there: one is wanted");
+  check_storage_refuses(
+      dir, "c.yaml --kind lora", 2,
+      "storage wants an artifact, a configuration file, or --kind with its options");
+  check_storage_refuses(dir, "c.yaml --rank 4", 2,
+                        "--rank and c.yaml are both there: one is wanted");
 }

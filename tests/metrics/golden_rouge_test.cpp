@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kTolerance = 1e-12;
+constexpr double kRougeTolerance = 1e-12;
 
 RougeScore score_of(const RougeOptions& options, const std::string& prediction,
                     const std::vector<std::string>& targets) {
@@ -26,9 +26,9 @@ void check_types(const json& row, const std::vector<std::string>& targets) {
       INFO(row.at("id") << " " << mode << " " << type);
       const RougeScore found =
           score_of({*rouge_type_from(type), mode == "stem"}, row.at("prediction"), targets);
-      CHECK(near(found.precision, wanted.at(0), kTolerance));
-      CHECK(near(found.recall, wanted.at(1), kTolerance));
-      CHECK(near(found.f, wanted.at(2), kTolerance));
+      CHECK(near(found.precision, wanted.at(0), kRougeTolerance));
+      CHECK(near(found.recall, wanted.at(1), kRougeTolerance));
+      CHECK(near(found.f, wanted.at(2), kRougeTolerance));
     }
   }
 }
@@ -95,9 +95,9 @@ TEST_CASE("ROUGE over a corpus is the mean, and its bootstrap rouge-score's", "[
                                         scores.push_back({s[0], s[1], s[2]});
                                       });
           const RougeScore mean = metric.result(found.sums);
-          CHECK(near(mean.precision, wanted.at("mean_precision"), kTolerance));
-          CHECK(near(mean.recall, wanted.at("mean_recall"), kTolerance));
-          CHECK(near(mean.f, wanted.at("mean_f"), kTolerance));
+          CHECK(near(mean.precision, wanted.at("mean_precision"), kRougeTolerance));
+          CHECK(near(mean.recall, wanted.at("mean_recall"), kRougeTolerance));
+          CHECK(near(mean.f, wanted.at("mean_f"), kRougeTolerance));
           check_aggregate(scores, wanted);
           ++cases;
         }

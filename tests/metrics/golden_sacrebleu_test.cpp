@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kTolerance = 1e-9;
+constexpr double kSacrebleuTolerance = 1e-9;
 
 BleuOptions bleu_options(const json& given) {
   BleuOptions options;
@@ -30,12 +30,12 @@ void check_bleu(const BleuScore& found, const json& wanted) {
   CHECK(found.totals == wanted.at("totals").get<std::vector<double>>());
   CHECK(found.sys_len == wanted.at("sys_len"));
   CHECK(found.ref_len == wanted.at("ref_len"));
-  CHECK(near(found.bp, wanted.at("bp"), kTolerance));
-  CHECK(near(found.score, wanted.at("score"), kTolerance));
+  CHECK(near(found.bp, wanted.at("bp"), kSacrebleuTolerance));
+  CHECK(near(found.score, wanted.at("score"), kSacrebleuTolerance));
   const auto precisions = wanted.at("precisions").get<std::vector<double>>();
   REQUIRE(found.precisions.size() == precisions.size());
   for (std::size_t n = 0; n < precisions.size(); ++n) {
-    CHECK(near(found.precisions[n], precisions[n], kTolerance));
+    CHECK(near(found.precisions[n], precisions[n], kSacrebleuTolerance));
   }
 }
 
@@ -65,7 +65,7 @@ void check_corpus(SegmentSource& corpus, const json& wanted) {
     const CorpusStatistics found = evaluate(corpus, metric);
     CHECK(metric.name() == wanted.at("name"));
     CHECK(found.sums == wanted.at("hyp_ref_match_per_order").get<std::vector<double>>());
-    CHECK(near(metric.score(found.sums), wanted.at("score"), kTolerance));
+    CHECK(near(metric.score(found.sums), wanted.at("score"), kSacrebleuTolerance));
     check_signature(metric, found, wanted);
   } else {
     REQUIRE(kind == "ter");
@@ -78,8 +78,8 @@ void check_corpus(SegmentSource& corpus, const json& wanted) {
     const CorpusStatistics found = evaluate(corpus, metric);
     const TerScore score = metric.result(found.sums);
     CHECK(score.num_edits == wanted.at("num_edits"));
-    CHECK(near(score.ref_length, wanted.at("ref_length"), kTolerance));
-    CHECK(near(score.score, wanted.at("score"), kTolerance));
+    CHECK(near(score.ref_length, wanted.at("ref_length"), kSacrebleuTolerance));
+    CHECK(near(score.score, wanted.at("score"), kSacrebleuTolerance));
     check_signature(metric, found, wanted);
   }
 }
@@ -144,12 +144,12 @@ TEST_CASE("sentence scores are those of sacrebleu", "[metrics][golden]") {
       check_bleu(metric.result(sums(metric)), wanted);
     }
     INFO(row.at("id"));
-    CHECK(near(chrf.score(sums(chrf)), row.at("chrf"), kTolerance));
-    CHECK(near(chrf_words.score(sums(chrf_words)), row.at("chrf++"), kTolerance));
+    CHECK(near(chrf.score(sums(chrf)), row.at("chrf"), kSacrebleuTolerance));
+    CHECK(near(chrf_words.score(sums(chrf_words)), row.at("chrf++"), kSacrebleuTolerance));
     const TerScore score = ter.result(sums(ter));
-    CHECK(near(score.score, row.at("ter").at("score"), kTolerance));
+    CHECK(near(score.score, row.at("ter").at("score"), kSacrebleuTolerance));
     CHECK(score.num_edits == row.at("ter").at("num_edits"));
-    CHECK(near(score.ref_length, row.at("ter").at("ref_length"), kTolerance));
+    CHECK(near(score.ref_length, row.at("ter").at("ref_length"), kSacrebleuTolerance));
   });
 }
 

@@ -98,9 +98,9 @@ constexpr const char* kPieces[] = {".",
                                    "ing",
                                    "eed"};
 
-class Texts {
+class TextSource {
  public:
-  explicit Texts(std::uint32_t seed) : random_(seed) {}
+  explicit TextSource(std::uint32_t seed) : random_(seed) {}
   std::size_t below(std::size_t bound) { return random_() % bound; }
   std::string text(std::size_t most) {
     std::string all;
@@ -120,7 +120,7 @@ class Texts {
 };
 
 // Two lines in common words, one a shuffled and damaged copy of the other.
-std::pair<std::string, std::string> pair(Texts& texts) {
+std::pair<std::string, std::string> pair(TextSource& texts) {
   const std::size_t words = 1 + texts.below(40);
   std::string hypothesis;
   std::string reference;
@@ -158,7 +158,7 @@ struct Corpus {
 };
 
 Corpus random_corpus(std::size_t segments, std::uint32_t seed) {
-  Texts texts(seed);
+  TextSource texts(seed);
   Corpus corpus;
   for (std::size_t i = 0; i < segments; ++i) {
     auto [hypothesis, reference] = pair(texts);
@@ -180,7 +180,7 @@ CorpusStatistics run(const Corpus& corpus, const TextMetric& metric, int threads
 TEST_CASE("every fuzz target holds its properties on fixed random inputs", "[metrics]") {
   for (const petlab::fuzz::Target& target : petlab::fuzz::metrics_targets()) {
     INFO(target.name);
-    Texts texts(20240501);
+    TextSource texts(20240501);
     const int rounds = target.name == "text_scores" ? 300 : 3000;
     for (int round = 0; round < rounds; ++round) {
       std::string input;
@@ -238,7 +238,7 @@ TEST_CASE("neither threads nor the order of a corpus change a digit", "[metrics]
 }
 
 TEST_CASE("a hypothesis equal to its reference has the best score", "[metrics]") {
-  Texts texts(11);
+  TextSource texts(11);
   Corpus corpus;
   corpus.references.resize(1);
   for (int i = 0; i < 200; ++i) {

@@ -16,13 +16,13 @@ using namespace petlab::orchestrator;
 
 namespace {
 
-constexpr std::int64_t kTotal = 80000;
-constexpr std::int64_t kUsable = kTotal - kTotal / 50;
+constexpr std::int64_t kTotalMib = 80000;
+constexpr std::int64_t kUsable = kTotalMib - kTotalMib / 50;
 
 std::vector<Gpu> gpus(int count) {
   std::vector<Gpu> all;
   for (int index = 0; index < count; ++index) {
-    all.push_back({index, fmt::format("GPU-{}", index), kTotal, 0});
+    all.push_back({index, fmt::format("GPU-{}", index), kTotalMib, 0});
   }
   return all;
 }

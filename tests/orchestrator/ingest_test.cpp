@@ -20,7 +20,7 @@ namespace {
 using testing::TempDir;
 
 /// A runs folder with one attempt, and a database that knows it.
-struct Fixture {
+struct IngestFixture {
   TempDir folder;
   std::filesystem::path runs = folder.path() / "runs";
   std::filesystem::path file = folder.path() / "petlab.db";
@@ -76,7 +76,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("events come into the database once, as they come into the file", "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no file yet
   f.write({f.start(), f.metric(0.5)});
   IngestUpdate update = f.ingest.read_all(f.attempt);
@@ -119,7 +119,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
 }
 
 TEST_CASE("what was read into a batch that was not committed is read again", "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   f.write({f.start(), f.metric(1), f.metric(2)});
   {
     results::Batch batch = f.store.begin();
@@ -133,7 +133,7 @@ TEST_CASE("what was read into a batch that was not committed is read again", "[o
 
 TEST_CASE("two readers of one attempt store its events once, and hear of all of them",
           "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   results::Store other_store(f.file);
   Ingest other(other_store, f.runs);
   f.write({f.start(), f.metric(1)});
@@ -155,7 +155,7 @@ TEST_CASE("two readers of one attempt store its events once, and hear of all of 
 
 TEST_CASE("what another reader stores between a look and its store is not stored again",
           "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   results::Store other_store(f.file);
   Ingest other(other_store, f.runs);
   f.write({f.start(), f.metric(1), f.line(sweeps::Progress{1, 9, 0.5, {}})});
@@ -183,7 +183,7 @@ TEST_CASE("what another reader stores between a look and its store is not stored
 }
 
 TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   {
     results::Batch batch = f.store.begin();
     f.ingest.expect(batch, f.attempt);
@@ -200,7 +200,7 @@ TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[o
 
 TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and wanted",
           "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   SECTION("a gap in seq") {
     f.write({f.start(), f.metric(1)});
     ++f.seq;
@@ -269,7 +269,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
 }
 
 TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   f.write({f.start(), f.line(sweeps::Finished{1, "", {}, {}, {}, {}}), "half a line"});
   CHECK(f.ingest.read_all(f.attempt).note.empty());
   f.write({" that is one now\n"});
@@ -282,7 +282,7 @@ TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") 
 
 TEST_CASE("a late finish replaces what an orchestrator saw, and never the other way round",
           "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   f.write({f.start()});
   f.ingest.read_all(f.attempt);
   const auto end = [&](results::Outcome outcome) {
@@ -303,7 +303,7 @@ TEST_CASE("a late finish replaces what an orchestrator saw, and never the other 
 }
 
 TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   std::string text = f.start();
   constexpr int kRows = 100'000;
   for (int i = 0; i < kRows; ++i) text += f.metric(i);
@@ -328,7 +328,7 @@ TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]")
 
 TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing twice",
           "[orchestrator]") {
-  Fixture f;
+  IngestFixture f;
   std::string text = f.start();
   constexpr int kRows = 10'000;
   for (int i = 0; i < kRows; ++i) text += f.metric(i);

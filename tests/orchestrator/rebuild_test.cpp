@@ -85,7 +85,7 @@ std::string difference(const std::vector<std::string>& one, const std::vector<st
 }
 
 /// What an orchestrator does, by hand.
-struct Fixture {
+struct RebuildFixture {
   TempDir folder;
   std::filesystem::path runs = folder.path() / "petlab.runs";
   std::filesystem::path file = folder.path() / "petlab.db";
@@ -168,7 +168,7 @@ const sweeps::Started kStarted{
 const sweeps::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
 
 /// Every way in which an attempt can go, and every decision.
-void live(Fixture& f) {
+void live(RebuildFixture& f) {
   f.record("one", {"t1", "t2", "t3", "t4", "t5", "t6"});
   f.record("t/w o", {"t1", "t7"});
   const AttemptRef done = f.begin("t1");
@@ -203,7 +203,7 @@ void live(Fixture& f) {
 
 TEST_CASE("a database made anew from the runs folder equals the one that was recorded",
           "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   live(f);
   const auto again = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, again);
@@ -218,7 +218,7 @@ TEST_CASE("a database made anew from the runs folder equals the one that was rec
 
 TEST_CASE("reading the runs folder into a database that knows it changes nothing",
           "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   live(f);
   const auto before = content(f.file);
   const RunsSummary summary = ingest_runs(f.store, f.runs);
@@ -227,7 +227,7 @@ TEST_CASE("reading the runs folder into a database that knows it changes nothing
 }
 
 TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   live(f);
   f.folder.write("petlab.runs/t9/1/events.jsonl", "");
   f.folder.write("petlab.runs/sweeps/broken.jsonl", "no JSON\n");
@@ -245,7 +245,7 @@ TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrat
 }
 
 TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   live(f);
   CHECK_THROWS_WITH(
       rebuild(f.runs, f.file),
@@ -258,14 +258,14 @@ TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
 
 TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writer does",
           "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   f.record("one", {"t1"});
   const AttemptRef first = f.begin("t1");
   const std::filesystem::path written = f.directory(first).checkpoint() / "step-2.ckpt";
   f.folder.write(written.lexically_relative(f.folder.path()).string(), "state");
   const sweeps::TrialDirectory second(f.runs, "t1", 2);
   sweeps::TrialFile trial;
-  trial.config = Fixture::config(1);
+  trial.config = RebuildFixture::config(1);
   results::NewAttempt begun;
   begun.resume = sweeps::Resume{1, 2, 3, sweeps::kept_checkpoint("../1/checkpoint/step-2.ckpt")};
   CHECK(begun.resume->checkpoint == "resume/step-2.ckpt");
@@ -288,11 +288,11 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
 
 TEST_CASE("a directory of an attempt is made whole or not at all, and never twice",
           "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   f.record("one", {"t1"});
   const AttemptRef attempt = f.begin("t1");
   sweeps::TrialFile trial;
-  trial.config = Fixture::config(1);
+  trial.config = RebuildFixture::config(1);
   CHECK_THROWS_AS(make_attempt_directory(f.directory(attempt), trial, {}), std::runtime_error);
   CHECK(highest_attempt_directory(f.runs, "t1") == 1);
   CHECK(highest_attempt_directory(f.runs, "t2") == 0);
@@ -303,7 +303,7 @@ TEST_CASE("a directory of an attempt is made whole or not at all, and never twic
 }
 
 TEST_CASE("a sweep that is recorded again unchanged only renews its time", "[orchestrator]") {
-  Fixture f;
+  RebuildFixture f;
   f.record("one", {"t1", "t2"});
   const auto file = sweeps::sweep_file(f.runs, "one");
   const SweepFile first = read_sweep_file(file);

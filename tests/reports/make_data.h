@@ -6,8 +6,14 @@
 #include <vector>
 
 #include "reports/dataset.h"
+#include "reports/definition.h"
 
 namespace petlab::testing {
+
+/// The definition of a report "r" with this text.
+inline reports::Definition definition(const std::string& text) {
+  return reports::parse_definition("report: r\n" + text, "r.yaml");
+}
 
 /// Builds a Dataset line by line.
 class DataMaker {

@@ -10,10 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::DataMaker;
-
-Definition definition(const std::string& text) {
-  return parse_definition("report: r\n" + text, "r.yaml");
-}
+using testing::definition;
 
 TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
   constexpr std::int64_t kSteps = 200'000;

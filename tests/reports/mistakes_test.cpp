@@ -7,10 +7,7 @@ namespace petlab::reports {
 namespace {
 
 using testing::DataMaker;
-
-Definition definition(const std::string& text) {
-  return parse_definition("report: r\n" + text, "r.yaml");
-}
+using testing::definition;
 
 TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an error that names them",
           "[reports]") {

@@ -11,10 +11,7 @@ namespace petlab::reports {
 namespace {
 
 using testing::DataMaker;
-
-Definition definition(const std::string& text) {
-  return parse_definition("report: r\n" + text, "r.yaml");
-}
+using testing::definition;
 
 // Two variants, two seeds, accuracy on one task, times 100.
 const char kSimple[] = R"(where: {split: test}

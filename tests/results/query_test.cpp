@@ -11,7 +11,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-struct Fixture {
+struct QueryFixture {
   TempDir folder;
   std::filesystem::path file = folder.path() / "petlab.db";
   Store store{file};
@@ -28,7 +28,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("a query gives columns and rows of every type", "[results]") {
-  const Fixture f;
+  const QueryFixture f;
   const QueryResult result =
       query(f.file, "SELECT 1 AS a, 1.5 AS b, 'x' AS c, NULL AS d, x'00ff' AS e, ?1 AS f; -- done",
             {std::string("p")});
@@ -39,7 +39,7 @@ TEST_CASE("a query gives columns and rows of every type", "[results]") {
 }
 
 TEST_CASE("a mistake in SQL is shown with its place", "[results]") {
-  Fixture f;
+  QueryFixture f;
   CHECK(f.failure("SELECT a\nFRM results") ==
         "SQL:2:5: near \"results\": syntax error\n  FRM results\n      ^");
   CHECK(f.failure("SELECT 'é', trail_id FROM results") ==
@@ -53,7 +53,7 @@ TEST_CASE("a mistake in SQL is shown with its place", "[results]") {
 }
 
 TEST_CASE("a query cannot write, in no way", "[results]") {
-  Fixture f;
+  QueryFixture f;
   const std::string refused = "SQL: it writes; only reading is allowed";
   for (const char* sql :
        {"DELETE FROM trials", "INSERT INTO trials (trial_id, config) VALUES ('a', '')",
@@ -72,7 +72,7 @@ TEST_CASE("a query cannot write, in no way", "[results]") {
 }
 
 TEST_CASE("the columns that reports build on are there", "[results]") {
-  const Fixture f;
+  const QueryFixture f;
   const auto columns = query(f.file, "SELECT * FROM sweep_results").columns;
   for (const char* name : {"sweep",
                            "variant",

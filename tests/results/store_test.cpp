@@ -15,7 +15,7 @@ namespace {
 using testing::TempDir;
 using Lines = std::vector<std::string>;
 
-struct Fixture {
+struct StoreFixture {
   TempDir folder;
   std::filesystem::path file = folder.path() / "petlab.db";
   Store store{file};
@@ -55,7 +55,7 @@ NewAttempt resumed(const std::string& id, std::int64_t parent, std::int64_t seq)
 
 TEST_CASE("results follow the finished attempt and its parents up to their checkpoints",
           "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) {
     b.record_sweep({"s", "about", "s.yaml", "sha256:s", {{"t1", "vanilla"}}}, {{trial_row("t1")}},
                    1);
@@ -83,7 +83,7 @@ TEST_CASE("results follow the finished attempt and its parents up to their check
 
 TEST_CASE("of several finished attempts the lowest number counts, whenever it finishes",
           "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const AttemptRef first = f.begin(request("t1"));
   f.write([&](Batch& b) {
@@ -99,7 +99,7 @@ TEST_CASE("of several finished attempts the lowest number counts, whenever it fi
 }
 
 TEST_CASE("a chain of resumed attempts counts up to each checkpoint", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   AttemptRef last = f.begin(request("t1"));
   for (std::int64_t number = 1; number <= 4; ++number) {
@@ -115,7 +115,7 @@ TEST_CASE("a chain of resumed attempts counts up to each checkpoint", "[results]
 }
 
 TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   Store rival(f.file);
   const AttemptRef first = f.begin(request("t1"));
@@ -146,7 +146,7 @@ TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
 }
 
 TEST_CASE("a claim that was planned before an attempt was forgotten is not given", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const AttemptRef half_made = f.begin(request("t1"));
   // Two orchestrators see what a dead one left; one clears it up and runs the trial.
@@ -164,7 +164,7 @@ TEST_CASE("a claim that was planned before an attempt was forgotten is not given
 }
 
 TEST_CASE("a trial with a result is claimed only after the user asked for it", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   f.finish(f.begin(request("t1")));
   NewAttempt again = request("t1");
@@ -181,7 +181,7 @@ TEST_CASE("a trial with a result is claimed only after the user asked for it", "
 }
 
 TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) {
     b.record_trial(trial_row("t1", 1));
     b.record_trial(trial_row("t2", 2));
@@ -198,7 +198,7 @@ TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]"
 }
 
 TEST_CASE("a decision to retry counts no attempt that comes after it", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   // As in a database made anew, where the attempt that was decided on has left no directory.
   f.write([](Batch& b) { b.allow_retry("t1", 2); });
@@ -206,7 +206,7 @@ TEST_CASE("a decision to retry counts no attempt that comes after it", "[results
 }
 
 TEST_CASE("a database of a petlab that did not count changes goes on", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const AttemptRef first = f.begin(request("t1"));
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
@@ -230,7 +230,7 @@ TEST_CASE("a database of a petlab that did not count changes goes on", "[results
 }
 
 TEST_CASE("an attempt's number is above every directory that exists", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   NewAttempt wanted = request("t1");
   wanted.at_least = 4;
@@ -241,7 +241,7 @@ TEST_CASE("an attempt's number is above every directory that exists", "[results]
 }
 
 TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const NewAttempt wanted = resumed("t1", 0, 3);
   const AttemptRef attempt = f.begin(wanted);
@@ -295,7 +295,7 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
 }
 
 TEST_CASE("a renewed result takes the place of the old one when it is finished", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const auto finish = [&](std::int64_t number, double value) {
     f.write([&](Batch& b) {
@@ -328,7 +328,7 @@ TEST_CASE("a renewed result takes the place of the old one when it is finished",
 }
 
 TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) {
     b.record_sweep({"s", "", "s.yaml", "", {{"t1", "a"}, {"t1", "b"}, {"t2", "a"}}},
                    {{trial_row("t1", 1), trial_row("t2", 2)}}, 1);
@@ -346,7 +346,7 @@ TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[resu
 
 TEST_CASE("a trial that is recorded again takes the later text and keeps sizes it knew",
           "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1", 1)); });
   TrialRow later = trial_row("t1", 7);
   later.bls_bits.reset();
@@ -362,7 +362,7 @@ TEST_CASE("a trial that is recorded again takes the later text and keeps sizes i
 }
 
 TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
-  Fixture f;
+  StoreFixture f;
   {
     Batch batch = f.store.begin();
     batch.record_trial(trial_row("t1"));
@@ -380,7 +380,7 @@ TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
 }
 
 TEST_CASE("values come back to the bit", "[results]") {
-  Fixture f;
+  StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   const AttemptRef attempt = f.begin(request("t1"));
   const std::vector<double> values = {0.1 + 0.2, 1e-320, -0.0,
@@ -405,7 +405,7 @@ TEST_CASE("values come back to the bit", "[results]") {
 }
 
 TEST_CASE("the free group of a configuration is a column of JSON", "[results]") {
-  Fixture f;
+  StoreFixture f;
   TrialRow row = trial_row("t1");
   auto config = nlohmann::ordered_json::parse(row.config);
   config["user"] = {{"width", 3}};
@@ -417,7 +417,7 @@ TEST_CASE("the free group of a configuration is a column of JSON", "[results]") 
 }
 
 TEST_CASE("what cannot be meant is refused", "[results]") {
-  Fixture f;
+  StoreFixture f;
   Batch batch = f.store.begin();
   CHECK_THROWS_WITH(batch.begin_attempt(request("t9")),
                     "there is no trial t9 in " + f.file.string());
@@ -429,7 +429,7 @@ TEST_CASE("what cannot be meant is refused", "[results]") {
 }
 
 TEST_CASE("a reader sees that others wrote", "[results]") {
-  Fixture f;
+  StoreFixture f;
   const Reader reader(f.file);
   const auto before = reader.data_version();
   CHECK(reader.data_version() == before);

@@ -18,7 +18,7 @@ namespace {
 
 const std::filesystem::path kSweeps = petlab::testing::source_dir() / "sweeps";
 
-std::vector<const SweepTrial*> of_variant(const Sweep& sweep, const std::string& variant) {
+std::vector<const SweepTrial*> trials_of(const Sweep& sweep, const std::string& variant) {
   std::vector<const SweepTrial*> found;
   for (const SweepTrial& trial : sweep.trials) {
     if (std::find(trial.variants.begin(), trial.variants.end(), variant) != trial.variants.end()) {
@@ -35,9 +35,9 @@ TEST_CASE("The quickstart sweep takes sharing and masking apart at equal storage
   const Sweep sweep = load_sweep(kSweeps / "quickstart.yaml", home.locations());
   CHECK(sweep.trials.size() == 20);
   CHECK(sweep.notes.empty());
-  const double propetl = *of_variant(sweep, "propetl").front()->bls_bits;
+  const double propetl = *trials_of(sweep, "propetl").front()->bls_bits;
   for (const std::string variant : {"random", "only_share", "only_mask"}) {
-    for (const SweepTrial* trial : of_variant(sweep, variant)) {
+    for (const SweepTrial* trial : trials_of(sweep, variant)) {
       CHECK(*trial->bls_bits == Approx(propetl).epsilon(0.03));
     }
   }
@@ -61,7 +61,7 @@ TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each tas
   for (const std::string kind : {"adapter", "lora", "prefix"}) {
     for (const std::string& variant : {kind, "propetl_" + kind}) {
       std::set<std::string> tasks;
-      for (const SweepTrial* trial : of_variant(sweep, variant)) {
+      for (const SweepTrial* trial : trials_of(sweep, variant)) {
         CHECK(trial->config.module.kind == kind);
         CHECK(trial->config.module.share == (variant != kind));
         tasks.insert(trial->config.tasks.front());
@@ -69,7 +69,7 @@ TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each tas
       CHECK(tasks == std::set<std::string>{"cola", "mrpc", "rte", "sst2", "stsb"});
     }
   }
-  CHECK(of_variant(sweep, "random_adapter").size() == 6);  // two tasks, three seeds
+  CHECK(trials_of(sweep, "random_adapter").size() == 6);  // two tasks, three seeds
 }
 
 TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
@@ -84,13 +84,13 @@ TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   CHECK(sweep.trials.size() == 56);
   // Its grid is over the bottleneck: each point has its own equal storage.
   std::map<std::int64_t, double> propetl;
-  for (const SweepTrial* trial : of_variant(sweep, "propetl")) {
+  for (const SweepTrial* trial : trials_of(sweep, "propetl")) {
     propetl[trial->config.module.bottleneck] = *trial->bls_bits;
   }
   CHECK(propetl.size() == 2);
   for (const std::string variant : {"random", "only_share", "only_mask"}) {
     std::set<double> near;
-    for (const SweepTrial* trial : of_variant(sweep, variant)) {
+    for (const SweepTrial* trial : trials_of(sweep, variant)) {
       for (const auto& [bottleneck, bits] : propetl) {
         if (std::abs(*trial->bls_bits / bits - 1) < 0.05) near.insert(bits);
       }
@@ -157,7 +157,7 @@ TEST_CASE("The paper's sweeps have the printed storage, errata aside", "[sweeps]
   const Home home;
   const auto percent = [&](const Sweep& sweep, const std::string& variant) {
     const std::int64_t parameters = sweep.backbone_shapes.at("roberta-base").parameters();
-    return metrics::bls_percent(*of_variant(sweep, variant).at(0)->bls_bits, parameters);
+    return metrics::bls_percent(*trials_of(sweep, variant).at(0)->bls_bits, parameters);
   };
   const Sweep table1 = paper(home, "table1");
   for (const std::string variant : {"prefix", "lora", "adapter"}) {

@@ -17,15 +17,15 @@ TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(file != nullptr);
   CHECK_THROWS_AS(sweeps::write_file_atomically(file, "new"), sweeps::Error);
-  CHECK(testing::read_file(file) == "old");
+  CHECK(petlab::testing::read_file(file) == "old");
 }
 
 TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("file", "old");
-  const auto faults = testing::program("petlab-faults.so");
+  const auto faults = petlab::testing::program("petlab-faults.so");
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  const auto result = testing::run_command(
+  const auto result = petlab::testing::run_command(
       "PETLAB_TEST_FILE=" + file.string() + " LD_PRELOAD=" + faults.string() +
       " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
       program.filename().string() + " calls=fsync,fdatasync error=EIO' " + program.string() +
@@ -36,5 +36,5 @@ TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
   // Nothing of the new one is left.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   sweeps::write_file_atomically(file, "new");
-  CHECK(testing::read_file(file) == "new");
+  CHECK(petlab::testing::read_file(file) == "new");
 }

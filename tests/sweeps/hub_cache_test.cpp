@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Environment environment_of(std::map<std::string, std::string> values) {
+Environment environment_with(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
     const auto found = values.find(name);
     if (found == values.end()) return std::nullopt;
@@ -48,12 +48,12 @@ Locations locations_of(const fs::path& root) {
 }  // namespace
 
 TEST_CASE("Hugging Face's cache is where its libraries look for it", "[sweeps]") {
-  CHECK(find_hub_cache(environment_of({{"HF_HUB_CACHE", "/c"}, {"HF_HOME", "/h"}})) == "/c");
-  CHECK(find_hub_cache(environment_of({{"HF_HUB_CACHE", ""}, {"HF_HOME", "/h"}})) == "/h/hub");
-  CHECK(find_hub_cache(environment_of({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/u"}})) ==
+  CHECK(find_hub_cache(environment_with({{"HF_HUB_CACHE", "/c"}, {"HF_HOME", "/h"}})) == "/c");
+  CHECK(find_hub_cache(environment_with({{"HF_HUB_CACHE", ""}, {"HF_HOME", "/h"}})) == "/h/hub");
+  CHECK(find_hub_cache(environment_with({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/u"}})) ==
         "/x/huggingface/hub");
-  CHECK(find_hub_cache(environment_of({{"HOME", "/u"}})) == "/u/.cache/huggingface/hub");
-  CHECK(find_hub_cache(environment_of({})).empty());
+  CHECK(find_hub_cache(environment_with({{"HOME", "/u"}})) == "/u/.cache/huggingface/hub");
+  CHECK(find_hub_cache(environment_with({})).empty());
 }
 
 TEST_CASE("A backbone is found in Hugging Face's cache by its name", "[sweeps]") {

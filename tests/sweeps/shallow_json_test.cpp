@@ -53,7 +53,7 @@ TEST_CASE("JSON of up to 64 levels is read, deeper one refused by name", "[sweep
 }
 
 TEST_CASE("Files of others that are nested too deep are refused by name", "[sweeps]") {
-  const testing::TempDir folder;
+  const petlab::testing::TempDir folder;
   const std::string problem = "must have at most 64 levels of nesting";
   const auto config = folder.write("config.json", "{\"a\":" + nested(kDeep) + "}");
   CHECK_THROWS_WITH(read_backbone_shape(folder.path()), config.string() + ": " + problem);

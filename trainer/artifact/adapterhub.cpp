@@ -16,15 +16,15 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr const char* kConfigFile = "adapter_config.json";
-constexpr const char* kWeightsFile = "pytorch_adapter.bin";
-constexpr const char* kSafeWeightsFile = "adapter.safetensors";
+constexpr const char* kHubConfig = "adapter_config.json";
+constexpr const char* kHubWeights = "pytorch_adapter.bin";
+constexpr const char* kHubSafeWeights = "adapter.safetensors";
 constexpr const char* kHeadConfigFile = "head_config.json";
 constexpr const char* kHeadFile = "pytorch_model_head.bin";
 constexpr const char* kSafeHeadFile = "model_head.safetensors";
 // The release whose format is written.
 constexpr const char* kVersion = "adapters.1.3.0";
-const std::string kWhy = "petlab's adapter has no counterpart";
+const std::string kNoAdapter = "petlab's adapter has no counterpart";
 
 /// petlab's names of the weights and the library's.
 struct Name {
@@ -35,10 +35,6 @@ constexpr Name kNames[] = {{"down.weight", "adapter_down.0.weight"},
                            {"down.bias", "adapter_down.0.bias"},
                            {"up.weight", "adapter_up.weight"},
                            {"up.bias", "adapter_up.bias"}};
-
-std::string encoder_of(const EncoderConfig& config) {
-  return config.kind == EncoderKind::bert ? "bert." : "roberta.";
-}
 
 std::string class_of(const EncoderConfig& config, const char* rest) {
   return (config.kind == EncoderKind::bert ? "Bert" : "Roberta") + std::string(rest);
@@ -134,7 +130,7 @@ double read_adapter_fields(ForeignConfig& fields) {
     fields.refuse("architecture", "null", "petlab takes bottleneck adapters from this library");
   }
   const std::string act = fields.text("non_linearity", "");
-  if (act != "relu" && act != "ReLU") fields.refuse("non_linearity", "\"relu\"", kWhy);
+  if (act != "relu" && act != "ReLU") fields.refuse("non_linearity", "\"relu\"", kNoAdapter);
   const auto required = [&](const char* key, bool wanted) {
     if (!fields.field(key).is_boolean() || fields.flag(key, wanted) != wanted) {
       fields.refuse(key, wanted ? "true" : "false", "petlab has Pfeiffer's placement only");
@@ -146,7 +142,7 @@ double read_adapter_fields(ForeignConfig& fields) {
   required("original_ln_after", true);
   required("residual_before_ln", true);
   const json& scaling = fields.field("scaling");
-  if (!scaling.is_null() && !scaling.is_number()) fields.refuse("scaling", "a number", kWhy);
+  if (!scaling.is_null() && !scaling.is_number()) fields.refuse("scaling", "a number", kNoAdapter);
   const double scale = fields.number("scaling", 1);
   // What follows changes nothing once it is trained, or only where another field is switched on.
   fields.ignore({"reduction_factor", "init_weights", "init_weights_seed", "dropout",
@@ -154,7 +150,7 @@ double read_adapter_fields(ForeignConfig& fields) {
                  "phm_dim", "factorized_phm_W", "shared_W_phm", "shared_phm_rule",
                  "factorized_phm_rule", "phm_c_init", "phm_init_range", "learn_phm",
                  "hypercomplex_nonlinearity", "phm_rank", "phm_bias", "cross_adapter"});
-  fields.refuse_others(kWhy);
+  fields.refuse_others(kNoAdapter);
   return scale;
 }
 
@@ -272,7 +268,7 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
                    {"dropout", 0.0},
                    {"phm_layer", false},
                    {"stochastic_depth", 0.0}};
-  ModuleFile weights{kWeightsFile, ModuleFile::Kind::torch_pickle, {}, {}, kSafeWeightsFile};
+  ModuleFile weights{kHubWeights, ModuleFile::Kind::torch_pickle, {}, {}, kHubSafeWeights};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
@@ -281,18 +277,18 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const auto begin = all.values.begin() + l * n;
       weights.tensors.push_back({fmt::format("{}encoder.layer.{}.output.adapters.{}.{}",
-                                             encoder_of(config), l, name, theirs->theirs),
+                                             encoder_prefix(config), l, name, theirs->theirs),
                                  weight.shape,
                                  {begin, begin + n}});
     }
   }
-  std::vector<ModuleFile> files{std::move(weights), json_file(kConfigFile, fields)};
+  std::vector<ModuleFile> files{std::move(weights), json_file(kHubConfig, fields)};
   for (ModuleFile& file : head_files(module, config, about)) files.push_back(std::move(file));
   return files;
 }
 
 LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleBackbone& backbone) {
-  ForeignConfig config = ForeignConfig::read(folder / kConfigFile);
+  ForeignConfig config = ForeignConfig::read(folder / kHubConfig);
   const std::string name = config.text("name", "");
   if (name.empty()) config.refuse("name", "the adapter's name");
   if (!config.field("config").is_object()) config.refuse("config", "an object");
@@ -303,8 +299,8 @@ LayeredModule read_adapterhub(const std::filesystem::path& folder, const ModuleB
   module.family = metrics::ModuleFamily::adapter;
   module.d_model = backbone.config.d_model;
   module.layers = backbone.config.num_layers;
-  ForeignTensors tensors = open_either(folder, kSafeWeightsFile, kWeightsFile);
-  const std::string encoder = encoder_of(backbone.config);
+  ForeignTensors tensors = open_either(folder, kHubSafeWeights, kHubWeights);
+  const std::string encoder = encoder_prefix(backbone.config);
   const auto& first = tensors.shape(adapter_prefix(tensors, encoder, name, 0) + kNames[0].theirs);
   module.size = first.empty() ? 0 : first.front();
   if (module.size < 1) {

@@ -168,13 +168,13 @@ class SectionReader {
   std::uint64_t used_ = 0;
 };
 
-Shape read_shape(const Json& json) {
+Shape read_shape(const Json& sizes) {
   Shape shape;
   std::int64_t n = 1;
-  for (const Json& size : json) {
+  for (const Json& size : sizes) {
     if (!size.is_number_integer() || size.get<double>() < 0 || size.get<double>() > 1e15 ||
         __builtin_mul_overflow(n, size.get<std::int64_t>(), &n)) {
-      throw Error(fmt::format("shape {} is impossible", json.dump(-1, ' ', true).substr(0, 80)));
+      throw Error(fmt::format("shape {} is impossible", sizes.dump(-1, ' ', true).substr(0, 80)));
     }
     shape.push_back(size.get<std::int64_t>());
   }

@@ -247,4 +247,8 @@ HeadNames backbone_head_names(const EncoderConfig& config, bool pooled) {
   return names;
 }
 
+std::string encoder_prefix(const EncoderConfig& config) {
+  return config.kind == EncoderKind::bert ? "bert." : "roberta.";
+}
+
 }  // namespace petlab::trainer

@@ -96,4 +96,7 @@ LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleB
 /// backbone's pooler, as BERT's does.
 HeadNames backbone_head_names(const EncoderConfig& config, bool pooled);
 
+/// What precedes the encoder's own names in a model with a head: "bert." or "roberta.".
+std::string encoder_prefix(const EncoderConfig& config);
+
 }  // namespace petlab::trainer

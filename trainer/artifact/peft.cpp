@@ -14,15 +14,11 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr const char* kConfigFile = "adapter_config.json";
-constexpr const char* kWeightsFile = "adapter_model.safetensors";
-constexpr const char* kOldWeightsFile = "adapter_model.bin";
+constexpr const char* kPeftConfig = "adapter_config.json";
+constexpr const char* kPeftWeights = "adapter_model.safetensors";
+constexpr const char* kPeftOldWeights = "adapter_model.bin";
 const std::string kModel = "base_model.model.";
-const std::string kWhy = "petlab's LoRA has no counterpart";
-
-std::string encoder_of(const EncoderConfig& config) {
-  return config.kind == EncoderKind::bert ? "bert." : "roberta.";
-}
+const std::string kNoLora = "petlab's LoRA has no counterpart";
 
 /// Where the model keeps the head's two layers: RoBERTa's classifier has both, BERT's has the
 /// second, and its pooler is the first.
@@ -81,13 +77,13 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
       {"target_modules", {"query", "value"}},
       {"modules_to_save", bert ? ordered_json{"classifier", "pooler"} : ordered_json{"classifier"}},
   };
-  ModuleFile weights{kWeightsFile, ModuleFile::Kind::safetensors, {}, {}, {}};
+  ModuleFile weights{kPeftWeights, ModuleFile::Kind::safetensors, {}, {}, {}};
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     const LayerTensor& all = module.weights.at(std::string(weight.name));
     const auto n = static_cast<std::ptrdiff_t>(elements(weight.shape));
     for (std::int64_t l = 0; l < module.layers; ++l) {
       const auto begin = all.values.begin() + l * n;
-      weights.tensors.push_back({kModel + encoder_of(config) + place_of(weight.name, l),
+      weights.tensors.push_back({kModel + encoder_prefix(config) + place_of(weight.name, l),
                                  weight.shape,
                                  {begin, begin + n}});
     }
@@ -100,11 +96,11 @@ std::vector<ModuleFile> peft_files(const LayeredModule& module, const EncoderCon
   add(places.dense + ".bias", module.head.dense_bias);
   add(places.out + ".weight", module.head.out_weight);
   add(places.out + ".bias", module.head.out_bias);
-  return {std::move(weights), {kConfigFile, ModuleFile::Kind::json, fields.dump(2) + "\n", {}, {}}};
+  return {std::move(weights), {kPeftConfig, ModuleFile::Kind::json, fields.dump(2) + "\n", {}, {}}};
 }
 
 LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbone& backbone) {
-  ForeignConfig config = ForeignConfig::read(folder / kConfigFile);
+  ForeignConfig config = ForeignConfig::read(folder / kPeftConfig);
   if (config.field("peft_type") != "LORA") config.refuse("peft_type", "\"LORA\"");
   const std::string task = config.text("task_type", "");
   if (!task.empty() && task != "SEQ_CLS" && task != "FEATURE_EXTRACTION") {
@@ -126,20 +122,20 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
   if (config.flag("use_rslora", false)) {
     module.alpha *= std::sqrt(static_cast<double>(module.size));
   }
-  config.require("bias", "none", kWhy);
+  config.require("bias", "none", kNoLora);
   config.require("fan_in_fan_out", false, "BERT's and RoBERTa's weights are (out, in)");
   check_targets(config, config.field("target_modules"));
   check_initialisation(config);
   config.ignore({"peft_version", "base_model_name_or_path", "revision", "inference_mode",
                  "lora_dropout", "modules_to_save", "exclude_modules", "auto_mapping",
                  "megatron_core", "qalora_group_size", "eva_config"});
-  config.refuse_others(kWhy);
+  config.refuse_others(kNoLora);
 
-  const auto safetensors = folder / kWeightsFile;
+  const auto safetensors = folder / kPeftWeights;
   ForeignTensors tensors(open_checkpoint_file(
-      std::filesystem::exists(safetensors) ? safetensors : folder / kOldWeightsFile));
+      std::filesystem::exists(safetensors) ? safetensors : folder / kPeftOldWeights));
   // A model without a head has no "roberta." before its encoder.
-  std::string prefix = kModel + encoder_of(backbone.config);
+  std::string prefix = kModel + encoder_prefix(backbone.config);
   if (!tensors.contains(prefix + place_of("query.lora_A", 0)) &&
       tensors.contains(kModel + place_of("query.lora_A", 0))) {
     prefix = kModel;

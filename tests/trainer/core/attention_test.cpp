@@ -31,8 +31,8 @@ std::vector<Tensor> differentiate(const std::vector<Tensor>& inputs, Function of
   return all;
 }
 
-void compare(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
-             double tolerance) {
+void compare_attention(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
+                       double tolerance) {
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     check_relative("tensor " + std::to_string(i), found[i], wanted[i], tolerance);
@@ -69,7 +69,7 @@ TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[
   const Dropout* const used = with_dropout ? &dropout : nullptr;
   std::vector<Tensor> inputs{q, k, v};
   if (with_prefix) inputs.insert(inputs.end(), {pk, pv});
-  compare(
+  compare_attention(
       differentiate(inputs, [&] { return attention(q, k, v, prefix, shape, used); }),
       differentiate(inputs, [&] { return attention_of_operations(q, k, v, prefix, shape, used); }),
       dtype == at::kDouble ? 1e-12 : 1e-5);
@@ -82,14 +82,15 @@ TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operati
   const Tensor y = random_tensor({37, width}, 2, at::kFloat);
   const Tensor weight = random_tensor({64, width}, 3, at::kFloat);
   const Tensor bias = random_tensor({64}, 4, at::kFloat);
-  compare(differentiate({x, weight, bias}, [&] { return apply_linear(x, weight, bias); }),
-          differentiate({x, weight, bias}, [&] { return at::linear(x, weight, bias); }), 1e-5);
-  compare(differentiate({x, weight}, [&] { return apply_linear(x, weight, {}); }),
-          differentiate({x, weight}, [&] { return at::linear(x, weight); }), 1e-5);
+  compare_attention(differentiate({x, weight, bias}, [&] { return apply_linear(x, weight, bias); }),
+                    differentiate({x, weight, bias}, [&] { return at::linear(x, weight, bias); }),
+                    1e-5);
+  compare_attention(differentiate({x, weight}, [&] { return apply_linear(x, weight, {}); }),
+                    differentiate({x, weight}, [&] { return at::linear(x, weight); }), 1e-5);
   LayerNorm norm{random_tensor({width}, 5, at::kFloat).detach(),
                  random_tensor({width}, 6, at::kFloat).detach(), 1e-5};
-  compare(differentiate({x, y}, [&] { return add_norm(x, y, norm); }),
-          differentiate({x, y}, [&] { return norm(x + y); }), 1e-5);
-  compare(differentiate({x}, [&] { return apply_gelu(x * 3); }),
-          differentiate({x}, [&] { return at::gelu(x * 3); }), 1e-5);
+  compare_attention(differentiate({x, y}, [&] { return add_norm(x, y, norm); }),
+                    differentiate({x, y}, [&] { return norm(x + y); }), 1e-5);
+  compare_attention(differentiate({x}, [&] { return apply_gelu(x * 3); }),
+                    differentiate({x}, [&] { return at::gelu(x * 3); }), 1e-5);
 }

@@ -14,16 +14,16 @@ using petlab::testing::TinyWorld;
 
 namespace {
 
-struct Run {
+struct StoreRun {
   TrialOutcome outcome = TrialOutcome::failed;
   std::vector<double> losses;
   sweeps::Started started;
   std::string reason;  // of a failed trial
 };
 
-Run train(const std::filesystem::path& attempt, BackboneStore& backbones,
-          const std::function<void()>& at_first_step = nullptr) {
-  Run run;
+StoreRun train(const std::filesystem::path& attempt, BackboneStore& backbones,
+               const std::function<void()>& at_first_step = nullptr) {
+  StoreRun run;
   const std::atomic<bool> stop{false};
   std::ostringstream log;
   run.outcome = train_trial(
@@ -67,14 +67,14 @@ TEST_CASE(
   const bool in_place = GENERATE(false, true);
   INFO("warm " << warm << ", in place " << in_place);
   if (warm) {
-    const Run first = train(world.attempt("first", trial), backbones);
+    const StoreRun first = train(world.attempt("first", trial), backbones);
     REQUIRE(first.outcome == TrialOutcome::finished);
     CHECK(first.started.backbone_digest == trial.backbone_digest);
   }
   change_weights(world, in_place);
   const std::string now = digest_of(trial);
   REQUIRE(now != trial.backbone_digest);
-  const Run run = train(world.attempt("runs", trial), backbones);
+  const StoreRun run = train(world.attempt("runs", trial), backbones);
   CHECK(run.outcome == TrialOutcome::failed);
   CHECK(run.losses.empty());
   CHECK(run.started.backbone_digest == now);
@@ -90,15 +90,15 @@ TEST_CASE("a worker that has the old backbone in memory trains on the new one", 
   trial.config.training.epochs = 1;
   BackboneStore backbones;
   // trial.json may leave the digest out: then the artifact has what was found.
-  const Run before = train(world.attempt("before", trial), backbones);
+  const StoreRun before = train(world.attempt("before", trial), backbones);
   REQUIRE(before.outcome == TrialOutcome::finished);
   change_weights(world, GENERATE(false, true));
   trial.backbone_digest = digest_of(trial);
   CHECK(before.started.backbone_digest != trial.backbone_digest);
   const auto warm_attempt = world.attempt("warm", trial);
-  const Run warm = train(warm_attempt, backbones);
+  const StoreRun warm = train(warm_attempt, backbones);
   BackboneStore fresh;
-  const Run cold = train(world.attempt("cold", trial), fresh);
+  const StoreRun cold = train(world.attempt("cold", trial), fresh);
   REQUIRE(warm.outcome == TrialOutcome::finished);
   CHECK(warm.losses == cold.losses);
   CHECK(warm.losses != before.losses);

@@ -13,19 +13,19 @@ namespace {
 
 using Tensors = std::map<std::string, Tensor>;
 
-struct Case {
+struct ModelCase {
   std::filesystem::path folder;
   nlohmann::json described;  // expected.json's tensors
   Tensors expected;
 };
 
-void compare(const Case& golden, const std::string& name, const Tensor& found) {
+void compare(const ModelCase& golden, const std::string& name, const Tensor& found) {
   const auto& told = golden.described.at(name);
   check_close(golden.folder.filename().string() + " " + name, found, golden.expected.at(name),
               told.at("atol"), told.at("rtol"));
 }
 
-Tensor types_of(const Case& golden) {
+Tensor types_of(const ModelCase& golden) {
   const auto found = golden.expected.find("token_type_ids");
   return found == golden.expected.end() ? Tensor() : found->second;
 }
@@ -35,7 +35,7 @@ Tensor tokens_of(const Tensor& padded, const Tensor& mask) {
   return padded.index({mask.to(at::kBool)});
 }
 
-void check_hidden_states(const Case& golden) {
+void check_hidden_states(const ModelCase& golden) {
   const Encoder encoder = Encoder::load(golden.folder);
   const Tensor mask = golden.expected.at("attention_mask");
   const EncoderInput input =
@@ -52,7 +52,7 @@ void check_hidden_states(const Case& golden) {
   }
 }
 
-void check_head(const Case& golden, const std::string& kind, const std::string& head_file,
+void check_head(const ModelCase& golden, const std::string& kind, const std::string& head_file,
                 std::int64_t outputs) {
   const Encoder encoder = Encoder::load(golden.folder).trainable_copy();
   const EncoderInput input =
@@ -88,7 +88,7 @@ void check_head(const Case& golden, const std::string& kind, const std::string& 
   CHECK(compared > 0);
 }
 
-void check_interior_padding(const Case& golden) {
+void check_interior_padding(const ModelCase& golden) {
   if (!golden.expected.contains("interior_pad.input_ids")) return;
   const Encoder encoder = Encoder::load(golden.folder).trainable_copy();
   const Tensor ids = golden.expected.at("interior_pad.input_ids");
@@ -105,7 +105,7 @@ void check_interior_padding(const Case& golden) {
   }
 }
 
-void check_half_precision(const Case& golden) {
+void check_half_precision(const ModelCase& golden) {
   for (const char* type : {"fp16", "bf16"}) {
     const auto file = golden.folder / (std::string("model.") + type + ".safetensors");
     const std::string name = std::string(type) + ".last_hidden_state";
@@ -150,8 +150,8 @@ TEST_CASE("every encoder of the golden models computes what Hugging Face compute
       const std::string name = entry.path().filename().string();
       values = *models / name.substr(0, name.rfind('-'));
     }
-    Case golden{entry.path(), read_json(values / "expected.json").at("tensors"),
-                read_tensors(values / "expected.safetensors")};
+    ModelCase golden{entry.path(), read_json(values / "expected.json").at("tensors"),
+                     read_tensors(values / "expected.safetensors")};
     check_hidden_states(golden);
     check_interior_padding(golden);
     check_half_precision(golden);

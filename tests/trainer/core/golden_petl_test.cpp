@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::map<std::string, Tensor>;
 
-struct Case {
+struct PetlCase {
   std::filesystem::path folder;
   nlohmann::json json;
   Tensors tensors;
@@ -112,7 +112,7 @@ struct Model {
   }
 };
 
-ModuleRequest request_of(const Case& golden, const Encoder& encoder) {
+ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
   const auto& method = golden.json.at("method");
   const std::string variant = method.at("variant");
   ModuleRequest request;
@@ -139,7 +139,7 @@ ModuleRequest request_of(const Case& golden, const Encoder& encoder) {
   return request;
 }
 
-void check_formula_case(const Case& golden, at::ScalarType dtype) {
+void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   const bool exact = dtype == at::kDouble;
   const auto& told = golden.json.at("tolerance");
   const double outputs = exact ? 1e-9 : told.at("float32").at("outputs and losses").get<double>();
@@ -244,7 +244,7 @@ std::string slot_name(const std::string& library_name) {
   return "";
 }
 
-void check_library_case(const Case& golden) {
+void check_library_case(const PetlCase& golden) {
   const auto& told = golden.json.at("tolerance");
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>());
@@ -326,7 +326,7 @@ TEST_CASE("every RoBERTa case of the golden modules has its outputs, gradients a
   int library = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*petl)) {
     if (!std::filesystem::exists(entry.path() / "case.json")) continue;
-    Case golden{entry.path(), read_json(entry.path() / "case.json"), {}, batches};
+    PetlCase golden{entry.path(), read_json(entry.path() / "case.json"), {}, batches};
     if (golden.json.value("backbone", "") != "backbone_roberta") continue;
     golden.tensors = read_tensors(entry.path() / "tensors.safetensors");
     INFO(entry.path().filename().string());

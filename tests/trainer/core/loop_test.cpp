@@ -96,8 +96,8 @@ struct Report {
 };
 
 /// Trains from the initial values, of which `prepare` may change some.
-Report train(const GoldenRun& golden,
-             const std::function<void(const NamedTensors&)>& prepare = nullptr) {
+Report train_steps(const GoldenRun& golden,
+                   const std::function<void(const NamedTensors&)>& prepare = nullptr) {
   const Encoder backbone = GoldenRun::backbone();
   Report report;
   LoopObserver observer;
@@ -179,7 +179,7 @@ TEST_CASE("training several tasks is torch's, step by step", "[trainer]") {
 TEST_CASE("of equally good epochs the first is the best", "[trainer]") {
   GoldenRun golden("full_finetuning");
   golden.config.training.learning_rate = 1e-30;
-  const Report report = train(golden);
+  const Report report = train_steps(golden);
   const auto values = report.values("validation", "accuracy");
   REQUIRE(values.size() == 4);
   CHECK((values == std::vector(4, values[0])));
@@ -200,7 +200,7 @@ TEST_CASE("an epoch whose value is undefined is only the best until another has 
   SECTION("the best value so far is below zero") {
     // A correlation with scores that fall where the lengths rise.
     for (float& score : golden.tasks[0].validation.scores) score = -score;
-    const Report report = train(golden, all_alike);
+    const Report report = train_steps(golden, all_alike);
     const auto values = report.values("validation", "pearson");
     REQUIRE(values.size() == 4);
     CHECK(!values[0]);
@@ -216,7 +216,7 @@ TEST_CASE("an epoch whose value is undefined is only the best until another has 
   }
   SECTION("no epoch has a value") {
     for (float& score : golden.tasks[0].validation.scores) score = 1;
-    CHECK(train(golden, all_alike).best_step == 1);
+    CHECK(train_steps(golden, all_alike).best_step == 1);
   }
 }
 

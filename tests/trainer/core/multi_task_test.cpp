@@ -23,7 +23,7 @@ using petlab::testing::TinyWorld;
 namespace {
 
 /// `count` tasks with the same 40 sentences.
-sweeps::TrialFile trial_of(const TinyWorld& world, const std::string& kind, int count) {
+sweeps::TrialFile many_tasks_trial(const TinyWorld& world, const std::string& kind, int count) {
   sweeps::TrialFile trial = world.trial(kind);
   if (count == 1) return trial;
   trial.tasks.clear();
@@ -69,7 +69,7 @@ TEST_CASE(
     for (const bool share : {false, true}) {
       for (const MaskKind mask : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
         for (const int count : {1, 3}) {
-          sweeps::TrialFile trial = trial_of(world.tiny, std::string(row.kind), count);
+          sweeps::TrialFile trial = many_tasks_trial(world.tiny, std::string(row.kind), count);
           trial.config.module.share = share;
           trial.config.module.mask = mask;
           trial.config.module.sparsity_ratio = 0.3;
@@ -144,7 +144,7 @@ TEST_CASE(
 TEST_CASE("random masks of tasks are drawn apart from each other and from the layers'",
           "[trainer]") {
   World world;
-  sweeps::TrialFile trial = trial_of(world.tiny, "adapter", 3);
+  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 3);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::random;
   TrialModel model(trial.config, trial.tasks, world.backbone->encoder);
@@ -225,7 +225,7 @@ TEST_CASE("a task's parameters move from its first batch on, as torch's AdamW mo
 
 TEST_CASE("before its first batch nothing of a task moves, whatever the others do", "[trainer]") {
   World world;
-  sweeps::TrialFile trial = trial_of(world.tiny, "adapter", 2);
+  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::learned;
   trial.config.training.warmup_ratio = 0;  // whose first step would move nothing
@@ -262,7 +262,7 @@ TEST_CASE("before its first batch nothing of a task moves, whatever the others d
 
 TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "[trainer]") {
   World world;
-  sweeps::TrialFile trial = trial_of(world.tiny, "adapter", 2);
+  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   trial.tasks[0].select_by = {"accuracy", "f1"};  // and accuracy alone of the other task
   trial.config.training.epochs = 12;
   trial.config.training.learning_rate = 5e-2;            // up and down
@@ -292,7 +292,7 @@ TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "
 TEST_CASE("tasks of one size have batches of their own, and each sees its examples once a pass",
           "[trainer]") {
   World world;
-  sweeps::TrialFile trial = trial_of(world.tiny, "adapter", 2);
+  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   // Next to nothing moves, so that a loss tells which examples of which task the batch had.
   trial.config.training.learning_rate = 1e-30;
   trial.config.training.dropout = 0;

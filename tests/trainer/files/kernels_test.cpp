@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<float> numbers(std::uint64_t parameter, std::int64_t n) {
+std::vector<float> normal_numbers(std::uint64_t parameter, std::int64_t n) {
   std::vector<float> values(static_cast<std::size_t>(n));
   fill_normal(7, parameter, 1.0, values);
   return values;
@@ -48,12 +48,12 @@ struct Case {
     queries = wanted_queries;
     prefix_length = prefix;
     const std::int64_t d_model = heads * d_head;
-    query = of_type<T>(numbers(1, queries * d_model));
-    key = of_type<T>(numbers(2, tokens * d_model));
-    value = of_type<T>(numbers(3, tokens * d_model));
-    prefix_key = of_type<T>(numbers(4, prefix * d_model));
-    prefix_value = of_type<T>(numbers(5, prefix * d_model));
-    output_gradient = of_type<T>(numbers(6, queries * d_model));
+    query = of_type<T>(normal_numbers(1, queries * d_model));
+    key = of_type<T>(normal_numbers(2, tokens * d_model));
+    value = of_type<T>(normal_numbers(3, tokens * d_model));
+    prefix_key = of_type<T>(normal_numbers(4, prefix * d_model));
+    prefix_value = of_type<T>(normal_numbers(5, prefix * d_model));
+    output_gradient = of_type<T>(normal_numbers(6, queries * d_model));
     if (!dropout) return;
     std::vector<float> drawn(static_cast<std::size_t>(queries * heads * (prefix + tokens)));
     fill_dropout({.seed = 3, .purpose = Purpose::attention_dropout}, 0.25, drawn);
@@ -182,9 +182,9 @@ TEST_CASE("the norm of a sum and its gradient are those of the formula", "[train
   for (const std::int64_t width : {1, 16, 37}) {
     constexpr std::int64_t kRows = 3;
     const auto n = static_cast<std::size_t>(kRows * width);
-    const auto a = numbers(1, kRows * width), b = numbers(2, kRows * width);
-    const auto weight = numbers(3, width), bias = numbers(4, width);
-    const auto to_output = numbers(5, kRows * width);
+    const auto a = normal_numbers(1, kRows * width), b = normal_numbers(2, kRows * width);
+    const auto weight = normal_numbers(3, width), bias = normal_numbers(4, width);
+    const auto to_output = normal_numbers(5, kRows * width);
     std::vector<double> wanted(n), wanted_gradient(n);
     for (std::size_t r = 0; r < kRows; ++r) {
       const auto w = static_cast<std::size_t>(width);

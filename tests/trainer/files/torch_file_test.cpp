@@ -54,7 +54,7 @@ std::map<std::string, TensorView> read(const std::string& file) {
   return read_torch_file(FileBytes::own("m.bin", bytes_of(file)));
 }
 
-std::string refusal(const std::string& file) {
+std::string reading_error(const std::string& file) {
   try {
     read(file);
   } catch (const Error& error) {
@@ -88,66 +88,66 @@ TEST_CASE("a torch archive gives its tensors, strided ones in row-major order",
 
 TEST_CASE("tensors that reach beyond their storage are refused by name", "[trainer][files]") {
   const std::string zero(1, '\0');
-  CHECK(refusal(archive(tensor_pickle("K\x03", "K\x02K\x02\x86", "K\x02K\x01\x86"))) ==
+  CHECK(reading_error(archive(tensor_pickle("K\x03", "K\x02K\x02\x86", "K\x02K\x01\x86"))) ==
         "m.bin: tensor t: shape [2, 2] with strides [2, 1] from element 3 reaches beyond its "
         "storage 0 of 6 elements");
-  CHECK(refusal(archive(tensor_pickle("J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85"))) ==
+  CHECK(reading_error(archive(tensor_pickle("J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85"))) ==
         "m.bin: tensor t: shape [2] with strides [1] from element -1 is impossible");
   // 2^62 elements of one: would ask for any amount of memory.
   const std::string huge = "\x8a\x08" + std::string(7, '\0') + "\x40";
-  CHECK(refusal(archive(tensor_pickle("K" + zero, huge + "\x85", "K" + zero + "\x85"))) ==
+  CHECK(reading_error(archive(tensor_pickle("K" + zero, huge + "\x85", "K" + zero + "\x85"))) ==
         "m.bin: tensor t: shape [4611686018427387904] has more elements than its storage 0 of 6: "
         "an expanded tensor is not read");
-  CHECK(refusal(archive(tensor_pickle("K" + zero, huge + huge + "\x86", "K\x01K\x01\x86")))
+  CHECK(reading_error(archive(tensor_pickle("K" + zero, huge + huge + "\x86", "K\x01K\x01\x86")))
             .ends_with("is impossible"));
-  CHECK(refusal(archive(tensor_pickle("K\x01", huge + "\x85", huge + "\x85")))
+  CHECK(reading_error(archive(tensor_pickle("K\x01", huge + "\x85", huge + "\x85")))
             .find("reaches beyond its storage") != std::string::npos);
-  CHECK(refusal(archive(tensor_pickle("K\x01", "K\x02\x85", ")"))) ==
+  CHECK(reading_error(archive(tensor_pickle("K\x01", "K\x02\x85", ")"))) ==
         "m.bin: tensor t: has 1 sizes and 0 strides");
 }
 
 TEST_CASE("a pickle that names anything but tensors is refused by that name", "[trainer][files]") {
-  CHECK(refusal(archive("\x80\x02"
-                        "cos\nsystem\nX\x02"
-                        "...")) ==
+  CHECK(reading_error(archive("\x80\x02"
+                              "cos\nsystem\nX\x02"
+                              "...")) ==
         "m.bin: the pickle: names the global os.system, which is none of those that tensors are "
         "written with; nothing was run");
-  CHECK(refusal(archive(std::string("\x80\x04\x8c\x02os\x8c\x06system\x93.", 16))) ==
+  CHECK(reading_error(archive(std::string("\x80\x04\x8c\x02os\x8c\x06system\x93.", 16))) ==
         "m.bin: the pickle: names the global os.system, which is none of those that tensors are "
         "written with; nothing was run");
-  CHECK(refusal(archive("\x80\x02"
-                        "ctorch\nFloatStorage\n)R.")) ==
+  CHECK(reading_error(archive("\x80\x02"
+                              "ctorch\nFloatStorage\n)R.")) ==
         "m.bin: the pickle: calls torch.FloatStorage, which is not to be called");
-  CHECK(refusal(archive("\x80\x02N.")) == "m.bin: the pickle holds no dict of tensors");
+  CHECK(reading_error(archive("\x80\x02N.")) == "m.bin: the pickle holds no dict of tensors");
   for (const char* bad :
        {"\x80\x02", "\x80\x06", "\x80\x02}", "\x80\x02.", "\x80\x02t.", "\x80\x02(0.",
         "\x80\x02h\x05.", "\x80\x02NNs.", "\x80\x02}Nb(NuR.", "\x80\x02i.",
         "\x80\x02X\xff\xff\xff\xff.", "\x80\x02cos", "\x80\x02]Q."}) {
-    CHECK(refusal(archive(bad)).starts_with("m.bin: the pickle: "));
+    CHECK(reading_error(archive(bad)).starts_with("m.bin: the pickle: "));
   }
 }
 
 TEST_CASE("nested values are let go without recursion", "[trainer][files]") {
   std::string deep = "\x80\x02";
   for (int i = 0; i < 300000; ++i) deep += ")\x85";
-  CHECK(refusal(archive(deep + ".")) == "m.bin: the pickle holds no dict of tensors");
+  CHECK(reading_error(archive(deep + ".")) == "m.bin: the pickle holds no dict of tensors");
 }
 
 TEST_CASE("what is no stored zip of torch is refused", "[trainer][files]") {
   const std::string good = archive(tensor_pickle("K\x01", "K\x02\x85", "K\x01\x85"));
-  REQUIRE(refusal(good) == "no error");
-  CHECK(refusal("") ==
+  REQUIRE(reading_error(good) == "no error");
+  CHECK(reading_error("") ==
         "m.bin: is no file of torch.save: neither a zip archive nor its older format");
-  CHECK(refusal(zip({{"m/data.pkl", "x"}}, 8)) ==
+  CHECK(reading_error(zip({{"m/data.pkl", "x"}}, 8)) ==
         "m.bin: the zip entry m/data.pkl is compressed, wanted a stored one, as torch writes it");
-  CHECK(refusal(zip({{"m/other", "x"}})) ==
+  CHECK(reading_error(zip({{"m/other", "x"}})) ==
         "m.bin: the zip archive holds no data.pkl, so torch.save did not write it");
-  CHECK(refusal(zip({{"m/data.pkl", "x"}, {"m/data.pkl", "y"}})) ==
+  CHECK(reading_error(zip({{"m/data.pkl", "x"}, {"m/data.pkl", "y"}})) ==
         "m.bin: the zip entry m/data.pkl is there twice");
-  CHECK(refusal(zip({{"m/data.pkl", "x"}, {"m/byteorder", "big"}})) ==
+  CHECK(reading_error(zip({{"m/data.pkl", "x"}, {"m/byteorder", "big"}})) ==
         "m.bin: byte order is 'big', wanted little");
   for (std::size_t size = 0; size < good.size(); ++size) {
-    CHECK(refusal(good.substr(0, size)) != "no error");
+    CHECK(reading_error(good.substr(0, size)) != "no error");
   }
 }
 
