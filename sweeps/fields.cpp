@@ -198,6 +198,9 @@ const Field* find_field(std::string_view name) {
 }
 
 bool is_active(const Field& field, const TrialConfig& config) {
+  // Most fields mean something for every module, and sweeps ask for each of a million trials.
+  const bool of_mask = field.name == "training.mask_learning_rate";
+  if (!of_mask && !is_module_field(field.name)) return true;
   const bool masked = config.module.mask != metrics::MaskKind::none;
   const ModuleRow* const row = find_module(config.module.kind);
   const auto has = [&](std::string_view name) {
@@ -205,10 +208,8 @@ bool is_active(const Field& field, const TrialConfig& config) {
            std::find(row->fields.begin(), row->fields.end(), name) != row->fields.end();
   };
   if (field.name == "module.sparsity_ratio") return has(field.name) && masked;
-  if (field.name == "training.mask_learning_rate") {
-    return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
-  }
-  return !is_module_field(field.name) || has(field.name);
+  if (of_mask) return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
+  return has(field.name);
 }
 
 namespace {

@@ -74,7 +74,9 @@ const json* frozen_default(std::string_view kind, std::string_view field) {
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+    // Once: EVP_sha256() is looked up anew for each digest, which takes longer than a short one.
+    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    if (!context_ || sha256 == nullptr || EVP_DigestInit_ex(context_.get(), sha256, nullptr) != 1) {
       throw Error("SHA-256: OpenSSL does not offer it, wanted it");
     }
   }
@@ -83,8 +85,12 @@ class Sha256 {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned size = 0;
     EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
+    constexpr std::string_view kDigits = "0123456789abcdef";
     std::string text = "sha256:";
-    for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+    for (unsigned i = 0; i < size; ++i) {
+      text += kDigits[digest[i] >> 4];
+      text += kDigits[digest[i] & 15];
+    }
     return text;
   }
 
