@@ -192,14 +192,18 @@ void Run::Impl::plan_all() {
     std::iota(part.begin(), part.end(), begin);
     std::vector<results::TrialFacts> facts = facts_of(part);
     fault_point("facts_read");
-    if (bring_up_to_date(part, facts, how)) facts = facts_of(part);
+    std::vector<TrialPlan> planned = plans_of(part, facts, how);
+    if (bring_up_to_date(part, facts, planned)) {
+      facts = facts_of(part);
+      planned = plans_of(part, facts, how);
+    }
     for (const std::size_t trial : part) {
       const results::TrialFacts& known = facts[trial - begin];
       note_facts(trial, known, seconds[shapes_[trial]]);
       trials_[trial].cancelled = known.cancelled;
       if (known.cancelled) cancelled_.insert(trial);
       trials_[trial].retried_after = known.retried_after;
-      plans.push_back(plan_trial(trials_[trial].what->config, known, how));
+      plans.push_back(std::move(planned[trial - begin]));
     }
   }
   const auto files_gone = std::count_if(plans.begin(), plans.end(),
@@ -223,15 +227,26 @@ void Run::Impl::plan_all() {
   }
 }
 
+std::vector<TrialPlan> Run::Impl::plans_of(const std::vector<std::size_t>& trials,
+                                           const std::vector<results::TrialFacts>& facts,
+                                           const PlanContext& how) const {
+  std::vector<TrialPlan> plans;
+  plans.reserve(trials.size());
+  for (std::size_t at = 0; at < trials.size(); ++at) {
+    plans.push_back(plan_trial(trials_[trials[at]].what->config, facts[at], how));
+  }
+  return plans;
+}
+
 // What the user asked to be tried again, and results that came after their attempts were given up:
 // they count. True where the facts have changed.
 bool Run::Impl::bring_up_to_date(const std::vector<std::size_t>& trials,
                                  const std::vector<results::TrialFacts>& facts,
-                                 const PlanContext& how) {
+                                 const std::vector<TrialPlan>& plans) {
   bool changed = false;
   for (std::size_t at = 0; at < trials.size(); ++at) {
     const results::TrialFacts& known = facts[at];
-    const TrialPlan plan = plan_trial(trials_[trials[at]].what->config, known, how);
+    const TrialPlan& plan = plans[at];
     const bool rerun = (plan.state == TrialState::stale && options_.rerun_stale) ||
                        (plan.state == TrialState::failed && options_.rerun_failed);
     if (rerun) {
@@ -257,11 +272,18 @@ void Run::Impl::number_shapes() {
   std::unordered_map<std::string, std::size_t> numbers;  // by digest: the texts are long
   shapes_.clear();
   shapes_.reserve(trials_.size());
+  sweeps::TrialConfig last;
   for (const Trial& trial : trials_) {
     sweeps::TrialConfig config = trial.what->config;
     config.seed = {};
+    // Mostly the seeds of one configuration stand together.
+    if (!shapes_.empty() && config == last) {
+      shapes_.push_back(shapes_.back());
+      continue;
+    }
     const std::string digest = sweeps::sha256(sweeps::to_json(config).dump());
     shapes_.push_back(numbers.emplace(digest, numbers.size()).first->second);
+    last = std::move(config);
   }
   shape_memory_mib_.assign(numbers.size(), 0);
 }

@@ -142,7 +142,11 @@ class Run::Impl {
   std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
   void settle_plan(std::size_t trial, TrialPlan plan);
   bool bring_up_to_date(const std::vector<std::size_t>& trials,
-                        const std::vector<results::TrialFacts>& facts, const PlanContext& how);
+                        const std::vector<results::TrialFacts>& facts,
+                        const std::vector<TrialPlan>& plans);
+  std::vector<TrialPlan> plans_of(const std::vector<std::size_t>& trials,
+                                  const std::vector<results::TrialFacts>& facts,
+                                  const PlanContext& how) const;
   void number_shapes();
   void note_facts(std::size_t trial, const results::TrialFacts& facts,
                   std::pair<double, int>& seconds);
