@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/error.h"
@@ -22,9 +23,10 @@
 namespace petlab::orchestrator {
 namespace {
 
-/// Attempts a transaction: a commit waits for the disk.
-constexpr int kAttemptsAtOnce = 256;
-constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20;
+/// Attempts, and about so many events, a transaction: a commit waits for the disk, and what it
+/// stores is in memory before.
+constexpr std::size_t kAttemptsAtOnce = 256;
+constexpr std::int64_t kEventsAtOnce = 100'000;
 
 std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
@@ -62,7 +64,8 @@ results::TrialRow trial_row(const sweeps::TrialDirectory& directory) {
   return row;
 }
 
-/// Reads one runs folder into one store.
+/// Reads one runs folder into one store. Other processes wait for a transaction, so files are read
+/// before it, and it only stores what came of that.
 class RunsReader {
  public:
   RunsReader(results::Store& store, const std::filesystem::path& runs,
@@ -74,22 +77,32 @@ class RunsReader {
     // A database whose own folder is there has been given another one's results.
     const auto known = store_.read().runs_folder();
     if (!known || !std::filesystem::is_directory(*known)) {
-      batch().record_runs_folder(std::filesystem::absolute(runs_));
+      to_store_.push_back([folder = std::filesystem::absolute(runs_)](results::Batch& batch) {
+        batch.record_runs_folder(folder);
+      });
     }
+    // First: what attempts say of a trial that a sweep has counts no more.
+    read_sweeps();
     std::vector<std::string> trials;
     for (const auto& entry : entries) {
       if (entry == sweeps::sweeps_folder(runs_) || !std::filesystem::is_directory(entry)) continue;
       trials.push_back(entry.filename().string());
     }
     for (const std::string& trial : trials) read_trial(trial);
-    flush();
-    read_sweeps();
+    store_attempts();
     for (const std::string& trial : trials) read_decisions_of(trial);
     flush();
     return std::move(summary_);
   }
 
  private:
+  /// What the files of an attempt say, but its events.
+  struct Found {
+    sweeps::TrialDirectory directory;
+    AttemptLog log;
+    results::TrialRow trial;
+  };
+
   void read_trial(const std::string& trial_id) {
     std::vector<std::int64_t> numbers;
     for (const auto& entry : sorted_entries(sweeps::trial_folder(runs_, trial_id))) {
@@ -102,39 +115,67 @@ class RunsReader {
     ++summary_.trials;
     for (const std::int64_t number : numbers) {
       const sweeps::TrialDirectory directory(runs_, trial_id, number);
-      try {
-        read_attempt(directory);
-      } catch (const results::Error&) {
-        throw;
-      } catch (const std::runtime_error& error) {
-        summary_.left_out.push_back(error.what());
-      }
+      leaving_out([&] {
+        AttemptLog log = read_attempt_log(directory);
+        summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
+        found_.push_back({directory, std::move(log), trial_row(directory)});
+      });
+      if (found_.size() == kAttemptsAtOnce) store_attempts();
     }
+  }
+
+  /// First the attempts, whose rows say how far their events are known, then those.
+  void store_attempts() {
+    const std::vector<Found> found = std::exchange(found_, {});
+    std::vector<results::AttemptRef> attempts;
+    to_store_.push_back([&](results::Batch& batch) {
+      for (const Found& one : found) attempts.push_back(store_attempt(batch, one));
+    });
+    flush();
+    for (const results::AttemptRef& attempt : attempts) {
+      leaving_out([&] {
+        read_events(attempt);
+        ++summary_.attempts;
+      });
+    }
+    flush();
+    for (const results::AttemptRef& attempt : attempts) ingest_.forget(attempt);
     if (progress_) progress_(summary_);
   }
 
-  void read_attempt(const sweeps::TrialDirectory& directory) {
-    const AttemptLog log = read_attempt_log(directory);
-    summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
-    const results::TrialRow trial = trial_row(directory);
-    results::Batch& batch = this->batch();
-    // What the store knows already came from a sweep, later than this attempt.
-    if (!store_.read().trial(trial.trial_id)) batch.record_trial(trial);
+  results::AttemptRef store_attempt(results::Batch& batch, const Found& found) {
+    // What the store knows came from a sweep, or from an earlier attempt.
+    if (!store_.read().trial(found.trial.trial_id)) batch.record_trial(found.trial);
     results::NewAttempt begun;
-    begun.trial_id = directory.trial_id();
+    begun.trial_id = found.directory.trial_id();
     const results::AttemptRef attempt =
-        batch.record_attempt(log.begun.value_or(begun), directory.attempt());
-    if (log.launch) batch.record_launch(attempt, *log.launch);
-    if (log.ending) batch.record_ending(attempt, *log.ending);
-    while (true) {
-      const IngestUpdate update = ingest_.read(this->batch(), attempt);
-      summary_.events += update.lines;
-      if (!update.more) break;
-      flush();
+        batch.record_attempt(found.log.begun.value_or(begun), found.directory.attempt());
+    if (found.log.launch) batch.record_launch(attempt, *found.log.launch);
+    if (found.log.ending) batch.record_ending(attempt, *found.log.ending);
+    return attempt;
+  }
+
+  void read_events(const results::AttemptRef& attempt) {
+    for (bool more = true; more;) {
+      const auto events = std::make_shared<NewEvents>(ingest_.look(attempt));
+      more = events->update().more;
+      summary_.events += events->update().lines;
+      pending_events_ += events->update().lines;
+      to_store_.push_back([this, events](results::Batch& batch) { ingest_.store(batch, *events); });
+      if (more || pending_events_ >= kEventsAtOnce) flush();
     }
-    ingest_.forget(attempt);
-    ++summary_.attempts;
-    if (++pending_ == kAttemptsAtOnce) flush();
+  }
+
+  /// Calls `read`; what it cannot understand is left out with its reason. Not so the database.
+  template <typename Read>
+  void leaving_out(const Read& read) {
+    try {
+      read();
+    } catch (const results::Error&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      summary_.left_out.push_back(error.what());
+    }
   }
 
   void read_sweeps() {
@@ -143,19 +184,16 @@ class RunsReader {
     std::vector<SweepFile> files;
     for (const auto& entry : sorted_entries(folder)) {
       if (entry.extension() != ".jsonl" || entry.filename().string().front() == '.') continue;
-      try {
-        files.push_back(read_sweep_file(entry));
-      } catch (const std::runtime_error& error) {
-        summary_.left_out.push_back(error.what());
-      }
+      leaving_out([&] { files.push_back(read_sweep_file(entry)); });
     }
     // The last that was recorded counts, also for the text of a trial's configuration.
     std::stable_sort(files.begin(), files.end(),
                      [](const SweepFile& a, const SweepFile& b) { return a.time < b.time; });
     for (const SweepFile& file : files) {
-      batch().record_sweep(file.sweep, file.trials, file.time);
-      ++summary_.sweeps;
+      to_store_.push_back(
+          [&](results::Batch& batch) { batch.record_sweep(file.sweep, file.trials, file.time); });
       flush();
+      ++summary_.sweeps;
     }
   }
 
@@ -167,25 +205,26 @@ class RunsReader {
                                               sweeps::decisions_file(runs_, trial_id).string()));
       return;
     }
-    for (const Decision& decision : decisions) store_decision(batch(), trial_id, decision);
+    to_store_.push_back([trial_id, decisions](results::Batch& batch) {
+      for (const Decision& decision : decisions) store_decision(batch, trial_id, decision);
+    });
   }
 
-  results::Batch& batch() {
-    if (!batch_) batch_.emplace(store_.begin());
-    return *batch_;
-  }
   void flush() {
-    if (batch_) batch_->commit();
-    batch_.reset();
-    pending_ = 0;
+    pending_events_ = 0;
+    if (to_store_.empty()) return;
+    results::Batch batch = store_.begin();
+    for (const auto& write : std::exchange(to_store_, {})) write(batch);
+    batch.commit();
   }
 
   results::Store& store_;
   const std::filesystem::path& runs_;
   const std::function<void(const RunsSummary&)>& progress_;
   Ingest ingest_;
-  std::optional<results::Batch> batch_;
-  int pending_ = 0;
+  std::vector<Found> found_;
+  std::vector<std::function<void(results::Batch&)>> to_store_;
+  std::int64_t pending_events_ = 0;
   RunsSummary summary_;
 };
 

@@ -92,6 +92,7 @@ struct RebuildFixture {
   results::Store store{file};
   Ingest ingest{store, runs};
   double time = 1000;
+  std::int64_t tried = 0;
 
   static sweeps::TrialConfig config(std::uint64_t seed) {
     sweeps::TrialConfig made = sweeps::default_config("adapter");
@@ -124,6 +125,8 @@ struct RebuildFixture {
     wanted.host = "h";
     wanted.device = "cpu:0";
     wanted.launcher = "local";
+    wanted.retries = tried % 2 == 0 ? std::optional<std::int64_t>(tried) : std::nullopt;
+    ++tried;
     wanted.time = time += 0.125;
     results::Batch batch = store.begin();
     const auto attempt = std::get<AttemptRef>(batch.begin_attempt(wanted));
@@ -236,8 +239,8 @@ TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrat
   const auto again = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, again);
   REQUIRE(summary.left_out.size() == 3);
-  CHECK(summary.left_out[0].find("t9/1/trial.json") != std::string::npos);
-  CHECK(summary.left_out[1].find("sweeps/broken.jsonl:1: cannot be understood") !=
+  CHECK(summary.left_out[1].find("t9/1/trial.json") != std::string::npos);
+  CHECK(summary.left_out[0].find("sweeps/broken.jsonl:1: cannot be understood") !=
         std::string::npos);
   CHECK(summary.left_out[2].find("t8/decisions.jsonl: no sweep and no attempt says") !=
         std::string::npos);

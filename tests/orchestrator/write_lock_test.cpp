@@ -27,3 +27,32 @@ TEST_CASE("No file of the runs folder is touched while others wait for the datab
   // A line for each of the two runs: each held the lock, and touched nothing.
   CHECK(testing::read_file(touched) == "lock \nlock \n");
 }
+
+TEST_CASE("ingest touches no file of the runs folder while others wait for the database",
+          "[orchestrator]") {
+  const testing::ScriptedSweep sweep(
+      "  long: {seed: 1, user: {steps: 3000, step_ms: 0, checkpoint_every: 1000}}\n"
+      "  crash: {seed: 2, user: {steps: 20, checkpoint_every: 5, behaviour: crash, attempts: 2}}\n"
+      "  error: {seed: 3, user: {behaviour: error}}\n"
+      "  a: {seed: 4}\n  b: {seed: 5}\n");
+  CHECK(sweep.run("--retries 3").exit_code == 1);
+  CHECK(sweep
+            .petlab("cancel --db sweep.db " +
+                    sweep.text("SELECT trial_id FROM trials WHERE result_attempt IS NULL"))
+            .exit_code == 0);
+  const auto touched = sweep.folder.path() / "touched";
+  const std::string shim = fmt::format(
+      "LD_PRELOAD={} ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='locked "
+      "program=petlab path=*/sweep.runs/* file={}'",
+      testing::program("petlab-faults.so").string(), touched.string());
+  const auto rows = [&] { return sweep.number("SELECT count(*) FROM metrics"); };
+  const std::int64_t known = rows();
+  std::filesystem::remove(sweep.database());
+  // Into a database that others may use already, then once more with nothing new.
+  for (int time = 0; time < 2; ++time) {
+    CHECK(sweep.petlab("ingest --db sweep.db --runs sweep.runs", shim).exit_code == 0);
+    CHECK(rows() == known);
+  }
+  CHECK(sweep.number("SELECT count(*) FROM trials WHERE cancelled") == 1);
+  CHECK(testing::read_file(touched) == "lock \nlock \n");
+}
