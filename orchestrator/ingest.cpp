@@ -197,7 +197,9 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     told = told_.emplace(attempt.key, Told{-1, next, {}}).first;
     told->second.cursor = store_.read().cursor(attempt);
   }
-  if (told->second.size == size) return events;
+  // Not where a line was half there: it may be complete now, also in as many bytes.
+  const results::Cursor& known = told->second.cursor;
+  if (told->second.size == size && (known.closed || known.offset == size)) return events;
   told->second.size = size;
   results::Cursor& cursor = events.after_;
   events.before_ = cursor = told->second.cursor;

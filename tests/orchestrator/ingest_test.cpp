@@ -75,6 +75,21 @@ struct IngestFixture {
 
 }  // namespace
 
+TEST_CASE("a line that was half there is read when it is complete in as many bytes",
+          "[orchestrator]") {
+  Fixture fixture;
+  fixture.write({fixture.start()});
+  const auto so_far = std::filesystem::file_size(fixture.directory.events());
+  const std::string next = fixture.metric(0.5);
+  fixture.write({std::string(next.size(), ' ')});
+  CHECK(fixture.ingest.read_all(fixture.attempt).lines == 1);
+  // A worker whose disk was full takes back what it could not write whole, and goes on.
+  std::filesystem::resize_file(fixture.directory.events(), so_far);
+  fixture.write({next});
+  CHECK(fixture.ingest.read_all(fixture.attempt).lines == 1);
+  CHECK(fixture.count() == 1);
+}
+
 TEST_CASE("events come into the database once, as they come into the file", "[orchestrator]") {
   IngestFixture f;
   CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no file yet
