@@ -211,11 +211,22 @@ void Connection::open(Mode mode, bool synced) {
 
 void Connection::look_again() {
   if (!immutable_) return;
-  const std::filesystem::path real = real_path(file_);
-  if (nobody_writes(real) && FileState(real).values == state_) return;
+  if (nobody_writes(real_path(file_)) && is_unchanged()) return;
   statements_.clear();
   ++reopened_;
   open(Mode::read, false);
+}
+
+bool Connection::is_unchanged() const {
+  return !immutable_ || FileState(real_path(file_)).values == state_;
+}
+
+void Connection::check_unchanged() const {
+  if (is_unchanged()) return;
+  throw Error(fmt::format(
+      "{}: it was written while it was read, and in a folder that cannot be written nothing can be "
+      "locked: what was read may be wrong; ask again, or ask a copy",
+      file_.string()));
 }
 
 Connection::~Connection() = default;
@@ -248,6 +259,7 @@ void Connection::rethrow(std::string_view doing) const {
   try {
     throw;
   } catch (const SQLite::Exception& error) {
+    if (database_) check_unchanged();  // then it is not damaged, but read while it was written
     throw Error(
         describe(database_ ? database_->getHandle() : nullptr, error, file_, doing, busy_timeout_));
   }

@@ -44,7 +44,10 @@ class Connection {
   /// Before a read, with no statement in use: a file that was opened as one that nobody writes is
   /// opened again where somebody has written it since.
   void look_again();
-  /// How often that has happened.
+  /// After a read: throws Error where such a file was written meanwhile. Nothing is locked in it,
+  /// so what was read may be of two states, or of none.
+  void check_unchanged() const;
+  /// How often it was opened again.
   std::int64_t reopened() const { return reopened_; }
   /// Turns the exception in flight, an SQLite::Exception, into an Error; others pass through.
   [[noreturn]] void rethrow(std::string_view doing) const;
@@ -67,6 +70,8 @@ class Connection {
   std::int64_t last_serial = 0;     // of the last batch that was begun
   std::int64_t last_committed = 0;  // of the last batch that was committed
   std::int64_t last_rolled_back = 0;
+  bool knows_retries = false;  // attempts have that column: it was asked once, and it stays
+  bool knows_changes = false;  // likewise the table trial_changes
 
  private:
   friend class Query;
@@ -79,6 +84,7 @@ class Connection {
   bool immutable_ = false;               // SQLite was told that nobody writes the file
   std::array<std::int64_t, 4> state_{};  // of the file then
   std::int64_t reopened_ = 0;
+  bool is_unchanged() const;
   void open(Mode mode, bool synced);
   static int on_busy(void* self, int tries);
 };

@@ -199,6 +199,7 @@ bool run(internal::Connection& connection, const std::string& sql,
   }
   switch (code & 0xff) {
     case SQLITE_DONE:
+      connection.check_unchanged();
       return true;
     case SQLITE_INTERRUPT:
       return false;

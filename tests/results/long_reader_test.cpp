@@ -100,6 +100,49 @@ TEST_CASE("a reader in a folder that it cannot write sees what others write ther
   CHECK(reader.trial_facts(std::vector<std::string>{"t1", "t2", "t3"}).at(2).known);
 }
 
+TEST_CASE(
+    "a long query whose database is written meanwhile ends with an error, where nothing can "
+    "be locked",
+    "[results]") {
+  const TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  {
+    Store store(file);
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t1"));
+    append_losses(batch, std::get<AttemptRef>(batch.begin_attempt(request("t1"))), 20'000);
+    batch.commit();
+  }
+  const ReadOnlyView view(folder.path());
+  if (!view.made()) return;
+  std::int64_t rows = 0;
+  const auto ask = [&](bool write) {
+    rows = 0;
+    const RowSink sink{[](const auto&) {},
+                       [&](const auto&) {
+                         if (++rows == 100 && write) {
+                           Store store(file);
+                           record(store, "t2");
+                         }
+                         return true;
+                       },
+                       [] { return false; }};
+    return stream_query(view.path() / "petlab.db", "SELECT * FROM metric_values", sink);
+  };
+  CHECK(ask(false));
+  CHECK(rows == 20'000);
+  std::string message;
+  try {
+    ask(true);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK(message.find("petlab.db: it was written while it was read, and in a folder that cannot be "
+                     "written nothing can be locked: what was read may be wrong; ask again") !=
+        std::string::npos);
+  CHECK(ask(false));
+}
+
 TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]") {
   const TempDir folder;
   const auto file = folder.path() / "petlab.db";
