@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "cli/sweep_arguments.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct ExplainArguments : StoredArguments {
   std::string trial;
-  std::int64_t retries = 2;
+  std::optional<std::int64_t> retries;
 };
 
 std::string time_text(double seconds) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <stdexcept>
@@ -32,7 +33,7 @@ struct RunArguments : SweepArguments {
   std::int64_t pack = 1;
   std::uint64_t trial_memory = 0;  // bytes; 0: not said
   std::int64_t threads = 1;
-  std::int64_t retries = 2;
+  std::optional<std::int64_t> retries;
   double retry_delay = 1;
   double time_limit = 0;
   double no_progress_limit = 0;
@@ -199,8 +200,10 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       ->transform(number_first("a size such as 6GiB"));  // comes before the other
   app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
       ->check(CLI::Range(1, 1024));
-  add_retries_option(app, arguments->retries,
-                     "attempts that may crash or stall beyond the first (default: 2)");
+  add_retries_option(
+      app, arguments->retries,
+      "attempts of a trial that may crash or stall beyond the first (default: as its last "
+      "attempt was allowed, else 2)");
   add_duration(app, "--retry-delay", arguments->retry_delay,
                "wait before the first retry, doubled with each further one; default 1s");
   add_duration(app, "--time-limit", arguments->time_limit,

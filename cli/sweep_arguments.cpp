@@ -36,7 +36,8 @@ void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
                  "the program that trains (default: petlab-trainer beside this program)");
 }
 
-void add_retries_option(CLI::App& app, std::int64_t& retries, const std::string& help) {
+void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
+                        const std::string& help) {
   app.add_option("--retries", retries, help)->check(CLI::Range(0, 1'000'000));
 }
 

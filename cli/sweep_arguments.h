@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "sweeps/locations.h"
@@ -29,7 +30,8 @@ struct SweepArguments {
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments);
 
 /// --retries; not all commands that have it take a sweep file.
-void add_retries_option(CLI::App& app, std::int64_t& retries, const std::string& help);
+void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
+                        const std::string& help);
 
 /// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
 /// std::invalid_argument where it is not there or may not be executed.

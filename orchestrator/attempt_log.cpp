@@ -121,6 +121,7 @@ Json to_json(const results::NewAttempt& begun) {
   put(line, "device", begun.device);
   put(line, "launcher", begun.launcher);
   put(line, "commit", begun.commit);
+  if (begun.retries) line["retries"] = *begun.retries;
   if (const auto& resume = begun.resume) {
     line["resume"] = {{"attempt", resume->attempt},
                       {"step", resume->step},
@@ -142,6 +143,7 @@ results::NewAttempt begun_from(const Json& line, const std::string& trial_id) {
   begun.device = line.value("device", "");
   begun.launcher = line.value("launcher", "");
   begun.commit = line.value("commit", "");
+  begun.retries = number_of<std::int64_t>(line, "retries");
   if (const auto resume = line.find("resume"); resume != line.end()) {
     begun.resume = sweeps::Resume{
         resume->at("attempt").get<std::int64_t>(), resume->at("step").get<std::int64_t>(),

@@ -33,10 +33,6 @@ void write_share(const Slot& slot) {
 
 }  // namespace
 
-bool is_gpu_share(const std::string& slot) {
-  return slot.starts_with("gpu-") && slot.find('.') != std::string::npos;
-}
-
 // A GPU that could be taken, under its mutex.
 struct GpuSlots::Offer {
   Device* device;

@@ -13,9 +13,6 @@
 
 namespace petlab::orchestrator {
 
-/// True for the name of a share ("gpu-3.1"), where other workers may use the same GPU.
-bool is_gpu_share(const std::string& slot);
-
 /// Hands out GPUs and shares of them, so that what is reserved on each, by all petlabs of this user
 /// on this host, and what other processes hold of it never exceeds its memory. The state is in the
 /// folder of slot locks: `UUID.lock`, held while shares of that GPU change, with the number of

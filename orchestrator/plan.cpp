@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "orchestrator/gpu_slots.h"
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
 
@@ -30,23 +29,6 @@ std::string difference(const AttemptFacts& attempt, const PlanContext& context) 
     }
   }
   return {};
-}
-
-bool ran_out_of_memory(const AttemptFacts& attempt) {
-  return attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory";
-}
-
-// On a share of a GPU it may be the neighbours' doing: the trial gets the whole, and that counts.
-bool counts_against_limit(const AttemptFacts& attempt, std::int64_t retried_after) {
-  return attempt.attempt.number > retried_after &&
-         (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
-          (ran_out_of_memory(attempt) && !is_gpu_share(attempt.begun.device)));
-}
-
-// An end that no retry changes.
-bool is_final_failure(const AttemptFacts& attempt) {
-  return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt)) ||
-         attempt.outcome == Outcome::timed_out;
 }
 
 // Where the file of an attempt's last checkpoint is: with the attempt, or with one that went on
@@ -105,6 +87,7 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
                      const PlanContext& context) {
   TrialPlan plan;
   plan.planned_from = facts.changes;
+  plan.retries = results::allowed_retries(facts, context.retries);
   if (facts.attempts.empty()) {
     plan.state = facts.cancelled ? TrialState::cancelled : TrialState::fresh;
     plan.why = facts.cancelled ? "cancelled before any attempt" : "never tried";
@@ -113,8 +96,8 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   const AttemptFacts& last = facts.attempts.back();
   plan.latest = last.attempt.number;
   plan.last_lines = last.log_tail;
+  plan.failures = results::counted_failures(facts);
   for (const AttemptFacts& attempt : facts.attempts) {
-    if (counts_against_limit(attempt, facts.retried_after)) ++plan.failures;
     plan.ran_out_of_memory = plan.ran_out_of_memory || ran_out_of_memory(attempt);
   }
   // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
@@ -159,10 +142,10 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
     return plan;
   }
   const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
-  if (final || plan.failures > context.retries) {
+  if (results::has_failed(facts, context.retries)) {
     plan.state = TrialState::failed;
     plan.why = last_end(last);
-    if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, context.retries + 1);
+    if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, plan.retries + 1);
     return plan;
   }
   plan.state = TrialState::interrupted;

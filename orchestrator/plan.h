@@ -22,7 +22,8 @@ struct PlanContext {
   std::filesystem::path runs;  // absolute
   std::string sweep;           // name: finished by another is cached
   /// Attempts that may crash or stall beyond the first before a trial has failed.
-  std::int64_t retries = 2;
+  /// Absent: as the trial's last attempt was begun with.
+  std::optional<std::int64_t> retries;
   /// The worker's numerics version (`--describe`); empty: not known, nothing is stale for it.
   std::string numerics;
   /// By task; a task that is missing here is not compared.
@@ -38,6 +39,7 @@ struct TrialPlan {
   std::int64_t planned_from = 0;         // TrialFacts::changes: what a claim by it states
   std::int64_t latest = 0;               // highest attempt number known
   std::int64_t failures = 0;             // attempts that count against the limit
+  std::int64_t retries = 0;              // that limit, for a claim to remember
   std::optional<sweeps::Resume> resume;  // the checkpoint from which it would go on
   std::string last_lines;                // of the log of the last attempt, where it failed
   bool ran_out_of_memory = false;        // so it is to have a device for itself

@@ -28,7 +28,8 @@ struct RunOptions {
   std::int64_t slots = 1;      // workers at once, at most
   std::int64_t threads = 1;    // of each worker, for trial.json
   /// Attempts that may crash or stall beyond the first.
-  std::int64_t retries = 2;
+  /// Absent: as the trial's last attempt was begun with, else results::kUsualRetries.
+  std::optional<std::int64_t> retries;
   /// Wait before the first retry; doubled with each further one.
   std::chrono::milliseconds retry_delay = std::chrono::seconds(1);
   /// An attempt that runs longer is stopped and has failed; absent: no limit.

@@ -163,6 +163,7 @@ void Run::Impl::claim(SlotState& slot, std::size_t index, std::int64_t at_least,
   begun.device = slot.name;
   begun.launcher = launcher_.kind();
   begun.commit = options_.petlab_version;
+  begun.retries = trial.plan.retries;
   begun.time = wall_clock_seconds();
   const results::Claim claim = batch.begin_attempt(begun);
   const results::AttemptRef* attempt = std::get_if<results::AttemptRef>(&claim);

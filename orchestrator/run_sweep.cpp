@@ -269,7 +269,8 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                   const std::filesystem::path& database,
                                   const std::filesystem::path& runs,
-                                  const std::filesystem::path& worker, std::int64_t retries) {
+                                  const std::filesystem::path& worker,
+                                  std::optional<std::int64_t> retries) {
   std::error_code error;
   std::optional<results::Reader> reader;
   if (std::filesystem::exists(database, error)) reader.emplace(database);

@@ -59,8 +59,7 @@ std::string state_of(const results::TrialFacts& facts) {
   if (!facts.attempts.empty() && facts.attempts.back().outcome == Outcome::open) return "running";
   if (facts.cancelled) return "cancelled";
   if (facts.attempts.empty()) return "new";
-  const Outcome last = facts.attempts.back().outcome;
-  return last == Outcome::failed || last == Outcome::timed_out ? "failed" : "interrupted";
+  return results::has_failed(facts) ? "failed" : "interrupted";
 }
 
 // What the latest attempts ran with: per worker its numerics version, per task its data.

@@ -1,5 +1,6 @@
 #include "results/attempt.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -36,6 +37,42 @@ std::optional<Outcome> outcome_from(std::string_view text) {
     if (name == text) return value;
   }
   return std::nullopt;
+}
+
+bool is_gpu_share(std::string_view slot) {
+  return slot.starts_with("gpu-") && slot.find('.') != std::string_view::npos;
+}
+
+bool ran_out_of_memory(const AttemptFacts& attempt) {
+  return attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory";
+}
+
+bool is_final_failure(const AttemptFacts& attempt) {
+  return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt)) ||
+         attempt.outcome == Outcome::timed_out;
+}
+
+std::int64_t counted_failures(const TrialFacts& facts) {
+  return std::count_if(
+      facts.attempts.begin(), facts.attempts.end(), [&](const AttemptFacts& attempt) {
+        // On a share it may be the neighbours' doing: the trial gets the whole, and that counts.
+        return attempt.attempt.number > facts.retried_after &&
+               (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
+                (ran_out_of_memory(attempt) && !is_gpu_share(attempt.begun.device)));
+      });
+}
+
+std::int64_t allowed_retries(const TrialFacts& facts, std::optional<std::int64_t> told) {
+  if (told) return *told;
+  if (facts.attempts.empty()) return kUsualRetries;
+  return facts.attempts.back().begun.retries.value_or(kUsualRetries);
+}
+
+bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> told) {
+  if (facts.attempts.empty()) return false;
+  const AttemptFacts& last = facts.attempts.back();
+  return (is_final_failure(last) && last.attempt.number > facts.retried_after) ||
+         counted_failures(facts) > allowed_retries(facts, told);
 }
 
 std::string numerics_version(const std::string& numerics) {

@@ -55,7 +55,10 @@ struct NewAttempt {
   std::string device;         // "cpu:3", "GPU-4f…"
   std::string launcher;       // "local", "slurm"
   std::string commit;         // petlab's own version or commit
-  double time = 0;            // seconds since 1970, UTC
+  /// Attempts beyond the first that may crash or stall before the trial has failed, as whoever
+  /// began this one was told; absent: an earlier petlab, which did not say.
+  std::optional<std::int64_t> retries;
+  double time = 0;  // seconds since 1970, UTC
   bool operator==(const NewAttempt&) const = default;
 };
 
@@ -133,6 +136,26 @@ struct TrialFacts {
   std::optional<std::int64_t> result_attempt;
   std::vector<AttemptFacts> attempts;
 };
+
+/// What --retries is where nobody said.
+constexpr std::int64_t kUsualRetries = 2;
+
+/// Whether a slot is a share of a GPU ("gpu-3.1"), which others may have.
+bool is_gpu_share(std::string_view slot);
+
+/// Whether the worker said that it had no memory left.
+bool ran_out_of_memory(const AttemptFacts& attempt);
+/// An end that no retry changes: the worker said that it failed, or a time limit was reached.
+bool is_final_failure(const AttemptFacts& attempt);
+/// The attempts that crashed or stalled since the user allowed a retry. Out of memory counts where
+/// the trial had its device for itself.
+std::int64_t counted_failures(const TrialFacts& facts);
+/// How many of those may be retried: what the caller was told, else what the last attempt was
+/// begun with, else kUsualRetries.
+std::int64_t allowed_retries(const TrialFacts& facts, std::optional<std::int64_t> told = {});
+/// Whether a trial that is neither running nor finished has failed: the one definition of `run`,
+/// `plan`, `status` and reports.
+bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> told = {});
 
 /// The version in the object that a worker's `started` carries ({"version": "1", …}); empty where
 /// there is none. Trials whose versions differ have numbers that cannot be compared.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <type_traits>
 
 #include "results/connection.h"
 #include "results/schema.h"
@@ -40,23 +41,66 @@ template <typename Body>
 auto reading(Connection& connection, Body&& body) {
   return connection.guard("read it", [&] {
     const Snapshot snapshot(connection);
-    return body();
+    auto read = [&] {
+      if constexpr (std::is_void_v<decltype(body())>) {
+        body();
+        return true;
+      } else {
+        return body();
+      }
+    }();
+    connection.check_unchanged();
+    return read;
   });
 }
 
-#define PETLAB_ATTEMPT_FIELDS                                                                      \
+bool knows_retries(Connection& connection) {
+  if (!connection.knows_retries) {
+    connection.knows_retries = internal::has_column_of_attempts(connection, "retries");
+  }
+  return connection.knows_retries;
+}
+
+bool knows_changes(Connection& connection) {
+  if (!connection.knows_changes) {
+    connection.knows_changes = internal::has_table(connection, "trial_changes");
+  }
+  return connection.knows_changes;
+}
+
+#define PETLAB_ATTEMPT_FIELDS(RETRIES)                                                             \
   "a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "          \
   "a.parent, a.resume_step, a.resume_seq, a.resume_checkpoint, a.host, a.boot_id, "                \
   "a.pid_namespace, a.device, a.pid, a.pid_start, a.job, a.launched_at, a.outcome, a.event_kind, " \
   "a.reason, a.exit_code, a.signal, a.log_tail, a.started_at, a.ended_at, a.worker, "              \
   "a.worker_version, a.numerics, a.backbone_digest, a.data_digests, a.checkpoint_step, "           \
   "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.device_memory_mib, a.train_seconds, " \
-  "a.note "
+  "a.note, " RETRIES " "
 
-#define PETLAB_ATTEMPT_COLUMNS \
-  "SELECT " PETLAB_ATTEMPT_FIELDS "FROM attempts a JOIN trials t ON t.key = a.trial "
+// A statement in which `ATTEMPTS(RETRIES)` selects the columns of attempts: an earlier petlab's
+// database has none that says how many retries were allowed, and a reader adds none.
+#define PETLAB_WITH_RETRIES(CONNECTION, STATEMENT) \
+  (knows_retries(CONNECTION) ? STATEMENT("a.retries") : STATEMENT("NULL"))
 
-/// From a row that begins with PETLAB_ATTEMPT_FIELDS.
+#define PETLAB_ATTEMPT_COLUMNS(RETRIES) \
+  "SELECT " PETLAB_ATTEMPT_FIELDS(RETRIES) "FROM attempts a JOIN trials t ON t.key = a.trial "
+#define PETLAB_ATTEMPTS_OF_TRIAL(RETRIES) \
+  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.trial = ?1 ORDER BY a.number"
+#define PETLAB_OPEN_ATTEMPTS(RETRIES) \
+  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.outcome = 'open' ORDER BY a.key"
+#define PETLAB_ONE_ATTEMPT(RETRIES) \
+  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE t.trial_id = ?1 AND a.number = ?2"
+// The members are sorted before the wide rows are put to them: sorting those would take more than a
+// gigabyte for a million. CROSS JOIN keeps the order.
+#define PETLAB_MEMBERS(RETRIES) \
+  "SELECT " PETLAB_ATTEMPT_FIELDS(RETRIES)                                                         \
+  ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM attempts "  \
+  "WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, t.stored_bits FROM "    \
+  "(SELECT trial, variant, place FROM sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE "   \
+  "name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN trials t ON t.key = m.trial LEFT JOIN "        \
+  "attempts a ON a.trial = t.key"
+
+/// From a row that begins with PETLAB_ATTEMPT_FIELDS(…).
 AttemptFacts attempt_from(const Query& row) {
   int at = 0;
   const auto integer = [&] { return row.integer(at++); };
@@ -123,6 +167,7 @@ AttemptFacts attempt_from(const Query& row) {
   facts.device_memory_mib = row.maybe_real(at++);
   facts.train_seconds = row.maybe_real(at++);
   facts.note = text();
+  facts.begun.retries = row.maybe_integer(at++);
   return facts;
 }
 
@@ -144,15 +189,14 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
     // Without changes where an earlier petlab made the database: nobody claims by a reader.
-    Query counts(*connection_, "SELECT 1 FROM sqlite_schema WHERE name = 'trial_changes'");
     Query trial(*connection_,
-                counts.step()
+                knows_changes(*connection_)
                     ? "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
                       "key = result_attempt), coalesce((SELECT changes FROM trial_changes WHERE "
                       "trial = trials.key), 0) FROM trials WHERE trial_id = ?1"
                     : "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
                       "key = result_attempt), 0 FROM trials WHERE trial_id = ?1");
-    Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.trial = ?1 ORDER BY a.number");
+    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ATTEMPTS_OF_TRIAL));
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
       facts.trial_id = id;
@@ -175,7 +219,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
 std::vector<AttemptFacts> Reader::open_attempts() const {
   return reading(*connection_, [&] {
     std::vector<AttemptFacts> all;
-    Query attempts(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE a.outcome = 'open' ORDER BY a.key");
+    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_OPEN_ATTEMPTS));
     while (attempts.step()) all.push_back(attempt_from(attempts));
     return all;
   });
@@ -184,7 +228,7 @@ std::vector<AttemptFacts> Reader::open_attempts() const {
 std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
                                                   std::int64_t number) const {
   return reading(*connection_, [&]() -> std::optional<AttemptFacts> {
-    Query attempt(*connection_, PETLAB_ATTEMPT_COLUMNS "WHERE t.trial_id = ?1 AND a.number = ?2");
+    Query attempt(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ONE_ATTEMPT));
     if (!attempt.with(trial_id).with(number).step()) return std::nullopt;
     return attempt_from(attempt);
   });
@@ -291,17 +335,8 @@ void Reader::each_member(const std::string& sweep,
                          const std::function<void(const SweepRow::Member&, const TrialRow&,
                                                   const TrialFacts&)>& take) const {
   reading(*connection_, [&] {
-    constexpr int kOwn = 40;  // the first column behind the attempt's
-    // The members are sorted before the wide rows are put to them: sorting those would take more
-    // than a gigabyte for a million. CROSS JOIN keeps the order.
-    Query rows(
-        *connection_,
-        "SELECT " PETLAB_ATTEMPT_FIELDS
-        ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM "
-        "attempts WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, "
-        "t.stored_bits FROM (SELECT trial, variant, place FROM sweep_trials WHERE sweep = "
-        "(SELECT key FROM sweeps WHERE name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN "
-        "trials t ON t.key = m.trial LEFT JOIN attempts a ON a.trial = t.key");
+    constexpr int kOwn = 41;  // the first column behind the attempt's
+    Query rows(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_MEMBERS));
     rows.with(sweep);
     std::optional<std::int64_t> place;
     SweepRow::Member member;

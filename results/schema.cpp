@@ -52,7 +52,7 @@ CREATE TABLE attempts (
   ending_at REAL,
   events_offset INTEGER NOT NULL DEFAULT 0, events_next_seq INTEGER NOT NULL DEFAULT 0,
   events_lines INTEGER NOT NULL DEFAULT 0, events_closed INTEGER NOT NULL DEFAULT 0,
-  counts_to INTEGER,
+  counts_to INTEGER, retries INTEGER,
   outcome TEXT AS (coalesce(event_outcome, ending_outcome, 'open')) VIRTUAL,
   reason TEXT AS (coalesce(event_reason, ending_reason)) VIRTUAL,
   ended_at REAL AS (coalesce(event_at, ending_at)) VIRTUAL,
@@ -355,10 +355,9 @@ void use_journal(Connection& connection, bool rollback) {
   });
 }
 
-bool has_device_memory(Connection& connection) {
-  Query column(connection,
-               "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'device_memory_mib'");
-  return column.step();
+bool has_column_of_attempts(Connection& connection, std::string_view name) {
+  Query column(connection, "SELECT 1 FROM pragma_table_info('attempts') WHERE name = ?1");
+  return column.with(name).step();
 }
 
 bool has_table(Connection& connection, std::string_view name) {
@@ -367,7 +366,9 @@ bool has_table(Connection& connection, std::string_view name) {
 }
 
 void check_columns(Connection& connection) {
-  if (connection.guard("read it", [&] { return has_device_memory(connection); })) return;
+  if (connection.guard("read it",
+                       [&] { return has_column_of_attempts(connection, "device_memory_mib"); }))
+    return;
   throw Error(fmt::format(
       "{}: an earlier petlab made the database; petlab ingest --db {} --runs FOLDER, or "
       "petlab run of its sweep, makes it fit this one",
@@ -387,14 +388,18 @@ void add_missing_columns(Connection& connection) {
   };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kAddedLater);
-    if (missing().empty() && has_device_memory(connection) &&
+    if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
+        has_column_of_attempts(connection, "retries") &&
         has_table(connection, "former_sweep_results")) {
       return;
     }
     connection.exec("BEGIN IMMEDIATE");
     try {
-      if (!has_device_memory(connection)) {
+      if (!has_column_of_attempts(connection, "device_memory_mib")) {
         connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
+      }
+      if (!has_column_of_attempts(connection, "retries")) {
+        connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
       }
       for (const Field* field : missing()) {  // again: another process may have been faster
         connection.exec(

@@ -52,5 +52,6 @@ void add_missing_columns(Connection& connection);
 /// Whether there is a table or view of that name: a database that is only read may be of an earlier
 /// state of this version.
 bool has_table(Connection& connection, std::string_view name);
+bool has_column_of_attempts(Connection& connection, std::string_view name);
 
 }  // namespace petlab::results::internal

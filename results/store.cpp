@@ -204,12 +204,13 @@ std::filesystem::path folder_of(const std::filesystem::path& database) {
 AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewAttempt& attempt,
                           std::int64_t number) {
   // A key that was once given means that attempt to whoever read it, so it is not used again.
-  Query insert(connection,
-               "INSERT INTO attempts (trial, number, sweep, owner, launcher, \"commit\", begun_at, "
-               "parent, resume_step, resume_seq, resume_checkpoint, host, boot_id, pid_namespace, "
-               "device, key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
-               "?15, 1 + max(coalesce((SELECT max(key) FROM attempts), 0), coalesce((SELECT "
-               "max(key) FROM forgotten_attempts), 0))) ON CONFLICT DO NOTHING");
+  Query insert(
+      connection,
+      "INSERT INTO attempts (trial, number, sweep, owner, launcher, \"commit\", begun_at, "
+      "parent, resume_step, resume_seq, resume_checkpoint, host, boot_id, pid_namespace, "
+      "device, retries, key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+      "?13, ?14, ?15, ?16, 1 + max(coalesce((SELECT max(key) FROM attempts), 0), coalesce((SELECT "
+      "max(key) FROM forgotten_attempts), 0))) ON CONFLICT DO NOTHING");
   insert.with(trial)
       .with(number)
       .text_or_null(attempt.sweep)
@@ -226,6 +227,7 @@ AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewA
       .text_or_null(attempt.boot_id)
       .text_or_null(attempt.pid_namespace)
       .text_or_null(attempt.device)
+      .with(attempt.retries)
       .run();
   Query key(connection, "SELECT key FROM attempts WHERE trial = ?1 AND number = ?2");
   key.with(trial).with(number).step();

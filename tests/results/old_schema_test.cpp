@@ -85,6 +85,28 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
   }
 }
 
+TEST_CASE("a reader of a database that knows of no allowed retries says that nobody said",
+          "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "device_memory");
+  const Reader reader(file);
+  const auto attempts = reader.trial_facts(std::vector<std::string>{"t2"}).at(0).attempts;
+  REQUIRE(attempts.size() == 1);
+  CHECK_FALSE(attempts[0].begun.retries);
+  CHECK(attempts[0].reason == "no data");
+  std::int64_t members = 0;
+  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
+  CHECK(members == 3);
+  // The same reader, after another petlab has made it fit and claimed.
+  Store store(file);
+  NewAttempt wanted = request("t2");
+  wanted.retries = 0;
+  Batch batch = store.begin();
+  batch.record_attempt(wanted, 2);
+  batch.commit();
+  CHECK(reader.attempt_facts("t2", 2)->begun.retries == 0);
+}
+
 TEST_CASE("a reader names what makes an earlier database fit, and changes nothing", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "first");

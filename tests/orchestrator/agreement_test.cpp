@@ -1,0 +1,96 @@
+// Where `run`, `plan`, `status` and reports say the same of a trial.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/orchestrator/scripted_sweep.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+
+namespace {
+
+// What each of them calls the only trial: plan, status, report.
+std::string called(const testing::ScriptedSweep& sweep, const std::string& words = "") {
+  const auto plan = nlohmann::json::parse(sweep.plan("--json " + words).out);
+  const auto status = nlohmann::json::parse(sweep.petlab("status sweep.yaml --json " + words).out);
+  sweep.folder.write("states.yaml",
+                     "report: states\ntable:\n  rows: [{key: all}]\n"
+                     "  columns: [{key: state, value: state}]\n");
+  const auto report =
+      nlohmann::json::parse(sweep.petlab("report ./states.yaml --db sweep.db --format json").out);
+  return fmt::format("{} {} {}", plan.at("trials").at(0).at("state").get<std::string>(),
+                     status.at("sweeps").at(0).at("states").items().begin().key(),
+                     report.at("rows").at(0).at("cells").at(0).at("text").get<std::string>());
+}
+
+}  // namespace
+
+TEST_CASE("A trial that was allowed no retry has failed for whoever asks", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(
+      "  a: {seed: 1, user: {steps: 4, behaviour: crash, attempts: 2}}\n");
+  const auto attempts = [&] { return sweep.number("SELECT count(*) FROM attempts"); };
+  CHECK(sweep.run("--retries 0").exit_code == 1);
+  CHECK(attempts() == 1);
+  CHECK(called(sweep) == "failed failed failed");
+  // Nobody has allowed it more since, so the same holds for the next run.
+  CHECK(sweep.run().exit_code == 1);
+  CHECK(attempts() == 1);
+  CHECK(sweep.plan().out.find("(1 attempts of 1)") != std::string::npos);
+
+  // Who is told another number goes by that, and what is begun with it remembers it.
+  CHECK(sweep.plan("--retries 1").out.find("interrupted") != std::string::npos);
+  CHECK(sweep.run("--retries 1").exit_code == 1);
+  CHECK(attempts() == 2);
+  CHECK(called(sweep) == "failed failed failed");
+  CHECK(sweep.plan().out.find("(2 attempts of 2)") != std::string::npos);
+
+  // The runs folder remembers it too.
+  std::filesystem::remove(sweep.database());
+  CHECK(sweep.petlab("ingest --rebuild --db sweep.db --runs sweep.runs").exit_code == 0);
+  CHECK(called(sweep) == "failed failed failed");
+  CHECK(sweep.run("--retries 2").exit_code == 0);
+  CHECK(attempts() == 3);
+  CHECK(called(sweep) == "done done done");
+}
+
+TEST_CASE("A trial that the usual retries are left for is interrupted for whoever asks",
+          "[orchestrator]") {
+  const testing::ScriptedSweep sweep(
+      "  a: {seed: 1, user: {steps: 400, step_ms: 5, behaviour: crash, attempts: 1}}\n");
+  sweep.run("", "timeout --signal=TERM --preserve-status 0.7");
+  CHECK(called(sweep) == "interrupted interrupted interrupted");
+}
+
+TEST_CASE("Commands that go on without the runs folder say that it is gone", "[orchestrator]") {
+  const testing::ScriptedSweep sweep("  a: {seed: 1}\n");
+  REQUIRE(sweep.run().exit_code == 0);
+  const std::string gone = "note: the runs folder is not there: ";
+  for (const std::string words : {"status sweep.yaml", "plan sweep.yaml"}) {
+    CHECK(sweep.petlab(words).out.find(gone) == std::string::npos);
+  }
+  const auto status = [&] {
+    return nlohmann::json::parse(sweep.petlab("status sweep.yaml --json").out);
+  };
+  CHECK(status().at("runs_gone") == false);
+  std::filesystem::remove_all(sweep.folder.path() / "sweep.runs");
+  for (const std::string words : {"status sweep.yaml", "plan sweep.yaml"}) {
+    CHECK(sweep.petlab(words).out.find(gone) != std::string::npos);
+  }
+  CHECK(status().at("runs_gone") == true);
+}
+
+TEST_CASE("A plan says in what the trials of a variant differ", "[orchestrator]") {
+  const testing::ScriptedSweep sweep("");
+  sweep.folder.write("sweep.yaml",
+                     "sweep: s\nbase: {backbone: ./backbone, task: cola, module.kind: adapter}\n"
+                     "variants:\n"
+                     "  small: {module.bottleneck: 8, user: {width: 2}}\n"
+                     "  other: {module.kind: lora, module.rank: 4, training.learning_rate: 0.5}\n"
+                     "grid: {seed: [7, 8], user.note: [x, y]}\n");
+  const std::string plan = sweep.plan().out;
+  // Not by the module or the learning rate, which the variant decides.
+  for (const char* line :
+       {"small    cola, seed 7, note x  new", "other    cola, seed 8, note y  "}) {
+    CHECK(plan.find(line) != std::string::npos);
+  }
+}
