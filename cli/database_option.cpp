@@ -44,6 +44,11 @@ bool remembers_runs(const std::filesystem::path& database) {
   return std::filesystem::exists(database, error) && results::Reader(database).runs_folder();
 }
 
+std::string runs_folder_gone() {
+  return "the runs folder is not there: logs, checkpoints and artifacts were in it, scores are in "
+         "the database; put it back, or name it with --runs";
+}
+
 void require_runs_folder(const std::filesystem::path& runs, const std::filesystem::path& database) {
   std::error_code error;
   if (std::filesystem::is_directory(runs, error)) return;

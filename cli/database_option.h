@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace petlab::cli {
 
@@ -17,6 +18,9 @@ std::filesystem::path runs_folder_of(const std::filesystem::path& database,
 
 /// Whether the database is there and remembers its runs folder.
 bool remembers_runs(const std::filesystem::path& database);
+
+/// What commands say that go on without the runs folder of a database.
+std::string runs_folder_gone();
 
 /// Throws results::Error where the runs folder of a database is not there.
 void require_runs_folder(const std::filesystem::path& runs, const std::filesystem::path& database);

@@ -3,24 +3,29 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "cli/database_option.h"
 #include "cli/sweep_arguments.h"
 #include "orchestrator/input_check.h"
 #include "orchestrator/run_sweep.h"
 #include "reports/text.h"
+#include "sweeps/fields.h"
 
 namespace petlab::cli {
 namespace {
 
 struct PlanArguments : SweepArguments {
   bool json = false;
-  std::int64_t retries = 2;
+  std::optional<std::int64_t> retries;
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -29,36 +34,68 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// What tells a trial from the others of its variants: "cola, seed 42".
-std::vector<std::string> points(const sweeps::Sweep& sweep) {
-  // Twice through the trials: the fields of a million of them at once would be many gigabytes.
-  std::map<std::string, std::map<std::string, nlohmann::json>> first;  // by variant, by field
-  std::set<std::string> varying;
+// Where the trials of a variant differ: rows of the table of fields, and keys of `user`.
+struct Differences {
+  std::vector<const sweeps::Field*> fields;  // by name
+  std::set<std::string> user;
+};
+
+Differences differences(const sweeps::Sweep& sweep) {
+  struct Seen {
+    std::vector<nlohmann::json> fields;  // the first value of each, by place; null: none yet
+    std::map<std::string, nlohmann::json> user;
+    std::string last_user = "{}";
+  };
+  const std::span<const sweeps::Field> fields = sweeps::fields();
+  std::map<std::string, Seen> variants;
+  std::vector<bool> differs(fields.size());
+  Differences found;
+  // Field by field: a trial as JSON takes more time than all the rest of its plan.
   for (const sweeps::SweepTrial& trial : sweep.trials) {
-    const nlohmann::json fields = nlohmann::json(sweeps::to_json(trial.config)).flatten();
-    auto& known = first[joined(trial.variants)];
-    for (const auto& [field, value] : fields.items()) {
-      if (known.try_emplace(field, value).first->second != value) varying.insert(field);
+    Seen& seen = variants[joined(trial.variants)];
+    seen.fields.resize(fields.size());
+    for (std::size_t at = 0; at < fields.size(); ++at) {
+      if (differs[at] || !sweeps::is_active(fields[at], trial.config)) continue;
+      nlohmann::json value = fields[at].get(trial.config);
+      if (seen.fields[at].is_null()) {
+        seen.fields[at] = std::move(value);
+      } else if (seen.fields[at] != value) {
+        differs[at] = true;
+        found.fields.push_back(&fields[at]);
+      }
+    }
+    if (trial.config.user == seen.last_user) continue;
+    seen.last_user = trial.config.user;
+    const nlohmann::json user = nlohmann::json::parse(trial.config.user);
+    for (const auto& [key, value] : user.items()) {
+      if (seen.user.try_emplace(key, value).first->second != value) found.user.insert(key);
     }
   }
-  std::vector<std::pair<std::string, nlohmann::ordered_json::json_pointer>> shown;
-  for (const std::string& field : varying) {
-    if (field.starts_with("/task")) continue;
-    shown.emplace_back(field.substr(field.rfind('/') + 1),
-                       nlohmann::ordered_json::json_pointer(field));
-  }
+  std::sort(found.fields.begin(), found.fields.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  return found;
+}
+
+// What tells a trial from the others of its variants: "cola, seed 42".
+std::vector<std::string> points(const sweeps::Sweep& sweep) {
+  const Differences differ = differences(sweep);
   std::vector<std::string> texts;
   texts.reserve(sweep.trials.size());
   for (const sweeps::SweepTrial& trial : sweep.trials) {
-    const nlohmann::ordered_json fields = sweeps::to_json(trial.config);
     std::string text = joined(trial.config.tasks);
-    for (const auto& [name, place] : shown) {
-      if (!fields.contains(place)) continue;
-      const nlohmann::ordered_json& value = fields.at(place);
-      // A group of the user's, where another trial has a single value.
-      if (value.is_structured()) continue;
+    const auto add = [&](std::string_view name, const nlohmann::json& value) {
       text +=
           fmt::format(", {} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
+    };
+    for (const sweeps::Field* field : differ.fields) {
+      if (!sweeps::is_active(*field, trial.config)) continue;
+      add(field->name.substr(field->name.rfind('.') + 1), field->get(trial.config));
+    }
+    if (!differ.user.empty()) {
+      const nlohmann::json user = nlohmann::json::parse(trial.config.user);
+      for (const std::string& key : differ.user) {
+        if (user.contains(key)) add(key, user.at(key));
+      }
     }
     texts.push_back(std::move(text));
   }
@@ -162,6 +199,9 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
                                  arguments->runs_path(), worker, arguments->retries);
     look_ahead(sweep, plans, locations, worker);
     if (std::filesystem::exists(arguments->database_path())) {
+      if (!std::filesystem::is_directory(arguments->runs_path())) {
+        sweep.notes.push_back(runs_folder_gone());
+      }
       const results::Reader reader(arguments->database_path());
       const std::string former = orchestrator::former_members_text(
           orchestrator::finished_former_members(reader, sweep), sweep.name);

@@ -17,6 +17,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "cli/database_option.h"
 #include "cli/live_view.h"
 #include "cli/patient_output.h"
 #include "cli/running_json.h"
@@ -36,7 +37,7 @@ namespace petlab::cli {
 namespace {
 
 struct StatusArguments : StoredArguments {
-  std::int64_t retries = 2;
+  std::optional<std::int64_t> retries;
   bool json = false;
   bool watch = false;
 };
@@ -77,6 +78,11 @@ class Observer {
 
   const std::filesystem::path& database() const { return database_; }
   const std::filesystem::path& runs() const { return runs_; }
+  /// Scores are in the database, but logs, checkpoints and artifacts were there.
+  bool runs_are_gone() const {
+    std::error_code error;
+    return !std::filesystem::is_directory(runs_, error);
+  }
 
   /// `at_once`: what has changed is looked at however little time has passed.
   const Snapshot& look(bool at_once) {
@@ -261,6 +267,7 @@ class Observer {
 nlohmann::ordered_json to_json(const Observer& observer, const Snapshot& snapshot) {
   nlohmann::ordered_json document = {{"db", observer.database().string()},
                                      {"runs", observer.runs().string()},
+                                     {"runs_gone", observer.runs_are_gone()},
                                      {"sweeps", nlohmann::ordered_json::array()},
                                      {"running", nlohmann::ordered_json::array()},
                                      {"failed", nlohmann::ordered_json::array()},
@@ -333,6 +340,7 @@ int watch(Observer& observer, PatientWriter& out) {
   while (ended == 0) {
     const Snapshot& snapshot = observer.look(at_once);
     LivePicture picture{snapshot.running, snapshot.failures, {}};
+    if (observer.runs_are_gone()) picture.summary.push_back(runs_folder_gone());
     for (const SweepStates& sweep : snapshot.sweeps) {
       const double rate = rates[sweep.name].per_second(with_result(sweep));
       picture.summary.push_back(sweep_text(sweep) + orchestrator::rate_text(rate, left(sweep)));
@@ -375,6 +383,7 @@ int status(const StatusArguments& arguments, Streams streams) {
   }
   streams.out << "database: " << observer.database().string()
               << "\nruns: " << observer.runs().string() << "\n";
+  if (observer.runs_are_gone()) streams.out << "note: " << runs_folder_gone() << "\n";
   for (const SweepStates& sweep : snapshot.sweeps) {
     streams.out << sweep_text(sweep) << "\n";
     for (const auto& [why, count] : sweep.stale) {
