@@ -132,19 +132,60 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
   }
 }
 
-// The trials of a cell, each once.
-const CellMaker::Trials& CellMaker::trials_of(const AxisLine& row, const AxisLine& column) {
-  auto& [of_row, trials] = last_trials_[column.trials];
-  if (of_row != row.trials) {
-    of_row = row.trials;
-    trials = each_once(data_, common(*row.trials, *column.trials));
+CellMaker::Common& CellMaker::common_of(const AxisLine& row, const AxisLine& column) {
+  Common& last = last_common_[column.trials];
+  if (last.of_row != row.trials) {
+    last = {row.trials, each_once(data_, common(*row.trials, *column.trials)), {}, {}};
   }
-  return trials;
+  return last;
+}
+
+const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
+                                                    const std::vector<Selection>& parts) const {
+  const auto [known, is_new] = common.parts.try_emplace(&parts);
+  Common::Parts& made = known->second;
+  if (!is_new) return made;
+  std::set<std::int64_t> seeds;
+  for (const Selection& part : parts) {
+    Trials& of_part = made.trials.emplace_back();
+    for (const std::size_t index : common.trials) {
+      if (!matches(part, data_.trials[index])) continue;
+      of_part.push_back(index);
+      seeds.insert(data_.trials[index].seed);
+    }
+  }
+  made.planned_seeds = static_cast<std::int64_t>(seeds.size());
+  return made;
+}
+
+// Those of the trials in which a score may be found: of a thousand trials that report at steps of
+// their own, one or two are at a step.
+CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections& selections) {
+  const Condition* condition = step_condition(selections);
+  if (condition == nullptr) return trials;
+  if (trials_at_.empty()) {
+    for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
+      for (const Score* score : scores_[trial]) {
+        Trials& there = trials_at_[score->step];
+        if (there.empty() || there.back() != trial) there.push_back(trial);
+      }
+    }
+  }
+  Trials found;
+  for (const std::int64_t step : steps_of(*condition)) {
+    const auto there = trials_at_.find(step);
+    if (there == trials_at_.end()) continue;
+    found.insert(found.end(), there->second.begin(), there->second.end());
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return common(found, trials);
 }
 
 Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
   const Settings settings = inherited(row.line->cells, column.line->cells, definition_.table.cells);
-  const Trials& trials = trials_of(row, column);
+  Common& common = common_of(row, column);
+  const Trials& trials = common.trials;
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
   Cell made;
@@ -160,14 +201,14 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
     if (!made.digits) made.digits = as_printed_ ? 2 : 4;
     made.better = Better::higher;
     if (settings.shown != nullptr) {
-      average_cell(made, trials, selections, settings.shown->average_over, line);
+      average_cell(made, common, selections, settings.shown->average_over, line);
     } else {
       metric_cell(made, trials, selections, line);
     }
     if (settings.better) made.better = *settings.better;
     summarise(made, settings.scale.value_or(1));
   }
-  if (made.kind == Cell::Kind::missing) explain_missing(made, trials);
+  if (made.kind == Cell::Kind::missing) explain_missing(made, common);
   return made;
 }
 
@@ -199,7 +240,7 @@ std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
 std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Selections& selections,
                                               int line, Trials& used) {
   std::vector<Sample> samples;
-  for (const std::size_t index : trials) {
+  for (const std::size_t index : with_scores(trials, selections)) {
     const Trial& trial = data_.trials[index];
     std::vector<const Score*> scores = scores_of(index, selections);
     if (scores.size() > 1) {
@@ -276,22 +317,16 @@ void CellMaker::problem(int line, const std::string& what) {
   }
 }
 
-void CellMaker::average_cell(Cell& cell, const Trials& trials, const Selections& selections,
+void CellMaker::average_cell(Cell& cell, Common& common, const Selections& selections,
                              const std::vector<Selection>& parts, int line) {
-  std::set<std::int64_t> planned_seeds;
+  const Common::Parts& trials = parts_of(common, parts);
   std::map<std::int64_t, std::vector<Sample>> by_seed;  // a sample a part
   Trials used;
-  for (const Selection& part : parts) {
-    Trials of_part;
-    for (const std::size_t index : trials) {
-      if (!matches(part, data_.trials[index])) continue;
-      of_part.push_back(index);
-      planned_seeds.insert(data_.trials[index].seed);
-    }
+  for (std::size_t at = 0; at < parts.size(); ++at) {
     Selections with_part = selections;
-    with_part.push_back(&part);
+    with_part.push_back(&parts[at]);
     std::map<std::int64_t, std::vector<Sample>> of_seed;
-    for (Sample& sample : metric_samples(of_part, with_part, line, used)) {
+    for (Sample& sample : metric_samples(trials.trials[at], with_part, line, used)) {
       of_seed[sample.seed].push_back(std::move(sample));
     }
     for (auto& [seed, samples] : of_seed) {
@@ -320,7 +355,7 @@ void CellMaker::average_cell(Cell& cell, const Trials& trials, const Selections&
     average.trial_ids.assign(ids.begin(), ids.end());
     cell.samples.push_back(std::move(average));
   }
-  cell.planned = static_cast<std::int64_t>(planned_seeds.size());
+  cell.planned = trials.planned_seeds;
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   describe_trials(cell, used);
@@ -408,18 +443,21 @@ void CellMaker::describe_trials(Cell& cell, const Trials& used) {
   cell.mixed_fields = last_differing_.second;
 }
 
-void CellMaker::explain_missing(Cell& cell, const Trials& trials) const {
+void CellMaker::explain_missing(Cell& cell, Common& common) const {
   if (!cell.reason.empty()) return;
-  if (trials.empty()) {
-    cell.reason = "the sweep has no such trial";
+  const Trials& trials = common.trials;
+  if (trials.empty()) common.missing = "the sweep has no such trial";
+  if (!common.missing.empty()) {
+    cell.reason = common.missing;
     return;
   }
   std::map<std::string, int> states;
   for (const std::size_t index : trials) ++states[data_.trials[index].state];
   std::vector<std::string> counts;
   for (const auto& [state, count] : states) counts.push_back(fmt::format("{} {}", count, state));
-  cell.reason = fmt::format("no value yet of {} {}: {}", trials.size(),
-                            trials.size() == 1 ? "trial" : "trials", fmt::join(counts, ", "));
+  common.missing = fmt::format("no value yet of {} {}: {}", trials.size(),
+                               trials.size() == 1 ? "trial" : "trials", fmt::join(counts, ", "));
+  cell.reason = common.missing;
 }
 
 void CellMaker::summarise(Cell& cell, double scale) {

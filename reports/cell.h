@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -32,21 +33,34 @@ class CellMaker {
  private:
   using Trials = std::vector<std::size_t>;
   using Selections = std::vector<const Selection*>;
+  // The trials of a row and of a column, each once, and what cells find out of all of them.
+  struct Common {
+    struct Parts {
+      std::vector<Trials> trials;  // by part of an average
+      std::int64_t planned_seeds = 0;
+    };
+    TrialList of_row;
+    Trials trials;
+    std::string missing;  // why there is no value; empty: nobody has asked
+    std::map<const std::vector<Selection>*, Parts> parts;
+  };
 
-  const Trials& trials_of(const AxisLine& row, const AxisLine& column);
+  Common& common_of(const AxisLine& row, const AxisLine& column);
+  const Common::Parts& parts_of(Common& common, const std::vector<Selection>& parts) const;
+  Trials with_scores(const Trials& trials, const Selections& selections);
   std::vector<const Score*> scores_of(std::size_t trial, const Selections& selections) const;
   std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
                                      Trials& used);
   void metric_cell(Cell& cell, const Trials& trials, const Selections& selections, int line);
   void refuse_pooling(int line);
   void problem(int line, const std::string& what);
-  void average_cell(Cell& cell, const Trials& trials, const Selections& selections,
+  void average_cell(Cell& cell, Common& common, const Selections& selections,
                     const std::vector<Selection>& parts, int line);
   void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
   void text_cell(Cell& cell, const Trials& trials, const std::string& text);
   std::optional<double> bls_percent(const Trial& trial);
   void describe_trials(Cell& cell, const Trials& used);
-  void explain_missing(Cell& cell, const Trials& trials) const;
+  void explain_missing(Cell& cell, Common& common) const;
   static void summarise(Cell& cell, double scale);
 
   const Definition& definition_;
@@ -56,8 +70,9 @@ class CellMaker {
   bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
   bool lower_is_better_ = false;  // of the metric that it found last
   std::set<std::tuple<std::string, std::string, std::string>> series_;  // its task, name, split
-  // Neighbouring rows often are of the same trials. By the column's: the row's, and those of both.
-  std::map<TrialList, std::pair<TrialList, Trials>> last_trials_;
+  std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; made when a cell asks
+  // Neighbouring rows often are of the same trials. By the column's.
+  std::map<TrialList, Common> last_common_;
   std::pair<Trials, std::vector<std::string>> last_differing_;  // trials, and in what they differ
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;

@@ -37,6 +37,37 @@ TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
   CHECK(table.cells[4][0].partial());
 }
 
+TEST_CASE("A row for each step of many trials that report at steps of their own comes to an end",
+          "[reports]") {
+  constexpr std::int64_t kTrials = 3'000;
+  constexpr std::int64_t kStepsEach = 60;
+  DataMaker make;
+  for (std::int64_t trial = 0; trial < kTrials; ++trial) {
+    const std::size_t made = make.trial("a", trial, trial % 2 == 0 ? "x" : "y");
+    for (std::int64_t step = 0; step < kStepsEach; ++step) {
+      make.score(made, "loss", 0.5, "train", 1 + trial + step * kTrials);
+    }
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const Table table = make_table(definition(R"(table:
+  rows: [{each: step}]
+  columns:
+    - {key: loss, where: {name: loss}, scale: 1}
+    - {key: none, where: {name: accuracy}}
+    - {key: both, where: {name: loss}, average_over: [{task: x}, {task: y}]}
+)"),
+                                 make.data, {});
+  // A look at all trials in each row took minutes.
+  CHECK(std::chrono::steady_clock::now() - began < 20s);
+  REQUIRE(table.rows.size() == static_cast<std::size_t>(kTrials * kStepsEach));
+  CHECK(*table.cells[7][0].mean == Approx(0.5));
+  CHECK(table.cells[7][0].n() == 1);
+  CHECK(table.cells[7][0].planned == kTrials);
+  CHECK(table.cells[7][1].reason == "no value yet of 3000 trials: 3000 done");
+  CHECK(table.cells[7][2].planned == kTrials);
+  CHECK(table.cells[7][2].reason == "the average is over 2 values, no seed has more than 1");
+}
+
 TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
   constexpr std::size_t kTrials = 50'000;
   DataMaker make;
