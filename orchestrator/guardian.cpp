@@ -32,7 +32,25 @@ void close_all_but(int kept) {
   ::syscall(SYS_close_range, static_cast<unsigned>(kept + 1), ~0u, 0u);
 }
 
-bool group_exists(pid_t group) { return ::kill(-group, 0) == 0 || errno == EPERM; }
+// A group that is watched. Its number can be another group's once its leader was reaped, which the
+// orchestrator does only after it has released the group; when the orchestrator is dead, anybody
+// may. So the leader is held by a handle, and its end is looked for with it.
+struct Watched {
+  pid_t group = 0;  // 0: none
+  int leader = -1;  // pidfd
+};
+
+bool lives(const Watched& watched, int timeout_ms) {
+  pollfd leader{watched.leader, POLLIN, 0};
+  return ::poll(&leader, 1, timeout_ms) == 0;
+}
+
+int elapsed_ms(const timespec& since) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int>((now.tv_sec - since.tv_sec) * 1000 +
+                          (now.tv_nsec - since.tv_nsec) / 1'000'000);
+}
 
 // Only async-signal-safe calls: the parent's heap and locks are in an unknown state after the fork.
 [[noreturn]] void guard(int pipe_fd, int grace_ms, const char* asked) {
@@ -42,36 +60,40 @@ bool group_exists(pid_t group) { return ::kill(-group, 0) == 0 || errno == EPERM
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
   close_all_but(pipe_fd);
-  pid_t groups[kMostGroups] = {};
+  Watched groups[kMostGroups] = {};
   for (;;) {
     pid_t message = 0;
     const ssize_t got = ::read(pipe_fd, &message, sizeof message);
     if (got < 0 && errno == EINTR) continue;
     if (got != static_cast<ssize_t>(sizeof message)) break;
     const pid_t from = message > 0 ? 0 : -message;
-    const pid_t to = message > 0 ? message : 0;
-    pid_t* place = std::find(std::begin(groups), std::end(groups), from);
-    if (place != std::end(groups)) *place = to;
+    Watched* const place =
+        std::find_if(std::begin(groups), std::end(groups),
+                     [&](const Watched& watched) { return watched.group == from; });
+    if (place == std::end(groups)) continue;
+    if (place->leader >= 0) ::close(place->leader);
+    *place = {};
+    // One that is reaped already is released by the next message.
+    const int leader = message > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, message, 0)) : -1;
+    if (leader >= 0) *place = {message, leader};
   }
-  const bool any = std::any_of(std::begin(groups), std::end(groups),
-                               [](pid_t group) { return group != 0 && group_exists(group); });
+  timespec began{};
+  ::clock_gettime(CLOCK_MONOTONIC, &began);
+  const bool any = std::any_of(std::begin(groups), std::end(groups), [](const Watched& watched) {
+    return watched.group != 0 && lives(watched, 0);
+  });
   const bool ask = any && first_to_ask(asked);
-  for (const pid_t group : groups) {
-    if (group != 0 && ask) ::kill(-group, SIGTERM);
-    if (group != 0) ::kill(-group, SIGCONT);
+  for (const Watched& watched : groups) {
+    if (watched.group == 0 || !lives(watched, 0)) continue;
+    if (ask) ::kill(-watched.group, SIGTERM);
+    ::kill(-watched.group, SIGCONT);
   }
-  // The groups' leaders are not our children, so their end is looked for: only now, when the
-  // orchestrator is dead, and for the length of the grace.
-  const timespec pause{0, 20'000'000};
-  for (int waited_ms = 0; waited_ms < grace_ms; waited_ms += 20) {
-    if (std::none_of(std::begin(groups), std::end(groups),
-                     [](pid_t group) { return group != 0 && group_exists(group); })) {
-      ::_exit(0);
-    }
-    ::nanosleep(&pause, nullptr);
-  }
-  for (const pid_t group : groups) {
-    if (group != 0) ::kill(-group, SIGKILL);
+  // What a leader leaves behind in its group ends with it, as soon as that is seen: its number is
+  // not yet another's then.
+  for (const Watched& watched : groups) {
+    if (watched.group == 0) continue;
+    lives(watched, std::max(0, grace_ms - elapsed_ms(began)));
+    ::kill(-watched.group, SIGKILL);
   }
   ::_exit(0);
 }

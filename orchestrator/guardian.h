@@ -20,9 +20,11 @@ bool first_to_ask(const char* asked_file);
 
 /// A small process that ends a slot's worker, with its whole process group, when the orchestrator
 /// dies: it holds the reading end of a pipe whose writing end only the orchestrator has. It sends
-/// SIGTERM, unless somebody has, then SIGKILL after a grace. It is a fork without exec, so it must
-/// be started before the process has threads. The destructor closes the pipe and reaps it; at that
-/// time no group may be watched that is to live on.
+/// SIGTERM, unless somebody has, then SIGKILL after a grace, or when the group's leader has ended.
+/// A group is released before its leader is reaped, so that no other has its number while it is
+/// watched. It is a fork without exec, so it must be started before the process has threads. The
+/// destructor closes the pipe and reaps it; at that time no group may be watched that is to live
+/// on.
 class Guardian {
  public:
   /// `asked`: asked_file() of the slot. Throws Error where no pipe or process can be made.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/process/v2/process.hpp>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -31,9 +31,7 @@ namespace petlab::orchestrator {
 namespace {
 
 namespace asio = boost::asio;
-namespace process = boost::process::v2;
 using Stream = asio::posix::stream_descriptor;
-using Process = process::basic_process<asio::io_context::executor_type>;
 
 // A slot that this orchestrator has, with what lives as long as the slot.
 struct LocalSlot {
@@ -86,7 +84,7 @@ class LocalWorker final : public Worker {
         log_(options.max_log_bytes),
         input_(loop),
         output_(loop),
-        process_(loop) {
+        death_(loop) {
     auto [input_read, input_write] = make_pipe();
     auto [output_read, output_write] = make_pipe();
     ProcessStart start;
@@ -97,14 +95,14 @@ class LocalWorker final : public Worker {
     start.output = output_write.get();
     start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
     try {
-      process_ = Process(loop.get_executor(), start_process(start, *slot.guardian));
+      pid_ = start_process(start, *slot.guardian);
     } catch (const std::system_error& error) {
       throw Error(fmt::format("{}: the worker cannot be started: {}", start.program,
                               error.code().message()));
     }
-    slot_.group = process_.id();
-    launch_.pid = process_.id();
-    launch_.pid_start = process_start(process_.id()).value_or(0);
+    slot_.group = pid_;
+    launch_.pid = pid_;
+    launch_.pid_start = process_start(pid_).value_or(0);
     launch_.device = slot.slot.name;
     if (!slot.slot.gpu_uuid.empty()) launch_.device += " " + slot.slot.gpu_uuid;
     input_.assign(input_write.release());
@@ -112,9 +110,7 @@ class LocalWorker final : public Worker {
     output_.assign(output_read.release());
     output_.native_non_blocking(true);
     read_output();
-    process_.async_wait([this, alive = std::weak_ptr(alive_)](process::error_code, int) {
-      if (!alive.expired()) ended();
-    });
+    watch_death();
     if (options.one_process_a_trial) {
       close();
     } else {
@@ -124,10 +120,7 @@ class LocalWorker final : public Worker {
 
   ~LocalWorker() override {
     if (over_) return;
-    ::kill(-slot_.group, SIGKILL);
-    forget_group();
-    process::error_code ignored;
-    process_.terminate(ignored);  // reaps
+    end_group();
   }
 
   void submit(const std::filesystem::path& attempt_folder) override {
@@ -215,17 +208,40 @@ class LocalWorker final : public Worker {
     });
   }
 
+  void watch_death() {
+    const int death = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+    if (death < 0) {
+      const int error = errno;
+      end_group();
+      throw Error(fmt::format("no handle of a worker: {}", std::strerror(error)));
+    }
+    death_.assign(death);
+    death_.async_wait(Stream::wait_read, [this, alive = std::weak_ptr(alive_)](
+                                             const boost::system::error_code& error) {
+      if (!error && !alive.expired()) ended();
+    });
+  }
+
+  // What the worker started and left behind in its group ends with it. Until it is reaped, which
+  // comes last, no other process or group can have its number. How it ended.
+  int end_group() {
+    ::kill(-pid_, SIGKILL);
+    forget_group();
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+  }
+
   void ended() {
     over_ = true;
-    // What it started and left behind in its group ends with it.
-    ::kill(-slot_.group, SIGKILL);
-    forget_group();
+    const int status = end_group();
     drain();
     // A process that left the group may hold the pipe open for ever: it is not waited for.
     boost::system::error_code ignored;
     output_.close(ignored);
     input_.close(ignored);
-    const int status = process_.native_exit_code();
+    death_.close(ignored);
     WorkerEnd end;
     if (WIFSIGNALED(status)) {
       end.how = Killed{WTERMSIG(status)};
@@ -250,7 +266,8 @@ class LocalWorker final : public Worker {
   WorkerLog log_;
   Stream input_;
   Stream output_;
-  Process process_;
+  Stream death_;  // a pidfd: readable when the worker has ended
+  pid_t pid_ = -1;
   results::Launch launch_;
   std::string pending_;
   bool waiting_to_write_ = false;

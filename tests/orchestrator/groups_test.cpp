@@ -1,0 +1,141 @@
+// Signals to groups of processes whose number may be given again.
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "orchestrator/guardian.h"
+#include "orchestrator/local_launcher.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+bool noting = false;
+// Of each signal to a group, whether its leader, or what is left of that, still had its number.
+std::vector<bool> has_number;
+
+}  // namespace
+
+// In the place of the C library's, for all of this program.
+extern "C" int kill(pid_t pid, int signal) noexcept {
+  if (noting && pid < -1) {
+    has_number.push_back(std::filesystem::exists("/proc/" + std::to_string(-pid)));
+  }
+  return static_cast<int>(::syscall(SYS_kill, pid, signal));
+}
+
+namespace petlab::orchestrator {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A child with that very pid, in a group of its own; -1 where that is not allowed here.
+pid_t fork_as(pid_t pid) {
+  clone_args how{};
+  how.exit_signal = SIGCHLD;
+  how.set_tid = reinterpret_cast<std::uint64_t>(&pid);
+  how.set_tid_size = 1;
+  const auto made = static_cast<pid_t>(::syscall(SYS_clone3, &how, sizeof how));
+  if (made == 0) {
+    ::setpgid(0, 0);
+    for (;;) ::pause();
+  }
+  return made;
+}
+
+bool is_running(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) == 0; }
+
+TEST_CASE("The group of a worker that has ended is signalled while nobody else has its number",
+          "[orchestrator]") {
+  const testing::TempDir folder;
+  for (const char* name : {"slots", "locks", "attempt"}) {
+    std::filesystem::create_directories(folder.path() / name);
+  }
+  boost::asio::io_context loop;
+  LocalOptions options;
+  options.worker = "/bin/true";
+  options.one_process_a_trial = true;
+  options.slots_folder = folder.path() / "slots";
+  options.locks_folder = folder.path() / "locks";
+  options.owner = "owner";
+  const auto launcher = make_local_launcher(loop, options);
+  const auto slot = launcher->acquire_slot();
+  REQUIRE(slot);
+  has_number.clear();
+  noting = true;
+  bool ended = false;
+  const auto worker =
+      launcher->start(*slot, folder.path() / "attempt", [&](const WorkerEnd&) { ended = true; });
+  const auto pid = static_cast<pid_t>(worker->launch().pid);
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (!ended && std::chrono::steady_clock::now() < deadline) loop.run_one_for(100ms);
+  noting = false;
+  REQUIRE(ended);
+  CHECK(has_number == std::vector<bool>{true});
+  // And it was waited for.
+  CHECK(::waitpid(pid, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("A guardian leaves alone who has the number of a group that has ended",
+          "[orchestrator]") {
+  // What an orchestrator leaves is ours then, and we say when a number is free again.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const testing::TempDir folder;
+  const pid_t orchestrator = ::fork();
+  REQUIRE(orchestrator >= 0);
+  if (orchestrator == 0) {
+    Guardian guardian(1500ms, folder.path() / "asked");
+    const pid_t leader = ::fork();
+    if (leader == 0) {
+      ::setpgid(0, 0);
+      ::signal(SIGTERM, SIG_IGN);
+      Guardian::watch_self(guardian.pipe_fd());
+      const pid_t pids[] = {::getpid(), guardian.pid()};
+      [[maybe_unused]] const ssize_t told = ::write(ends[1], pids, sizeof pids);
+      std::this_thread::sleep_for(300ms);
+      ::_exit(0);
+    }
+    for (;;) ::pause();
+  }
+  pid_t pids[2] = {};
+  REQUIRE(::read(ends[0], pids, sizeof pids) == sizeof pids);
+  const auto [leader, guardian] = pids;
+  ::kill(orchestrator, SIGKILL);
+  ::waitpid(orchestrator, nullptr, 0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(leader), &info, WEXITED | WNOWAIT);
+  std::this_thread::sleep_for(200ms);  // the guardian has seen it too
+  ::waitpid(leader, nullptr, 0);
+  const pid_t other = fork_as(leader);
+  if (other < 0) {
+    testing::skip("a process cannot be given a number here");
+  } else {
+    CHECK(other == leader);
+  }
+  ::waitpid(guardian, nullptr, 0);
+  if (other > 0) {
+    CHECK(is_running(other));
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace
+}  // namespace petlab::orchestrator
