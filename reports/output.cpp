@@ -17,6 +17,14 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target)
       : target_(target), path_(target.string() + ".XXXXXX") {
+    // The rename would put a file in the place of a device or a pipe.
+    struct stat status {};
+    if (stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+      throw Error(
+          fmt::format("{}: is no regular file, must be one, or not be there yet; name "
+                      "another folder with --out",
+                      target.string()));
+    }
     descriptor_ = mkstemp(path_.data());
     if (descriptor_ < 0) fail("make a file beside it");
   }

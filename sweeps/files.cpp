@@ -88,6 +88,20 @@ int make_temporary(const std::filesystem::path& file, std::string& path) {
   }
 }
 
+// The rename would put a file in the place of a device, a pipe or a link.
+std::filesystem::path file_to_replace(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return file;
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(
+        fmt::format("{}: is no regular file, must be one, or not be there yet", file.string()));
+  }
+  std::error_code error;
+  if (!std::filesystem::is_symlink(file, error)) return file;
+  const std::filesystem::path real = std::filesystem::canonical(file, error);
+  return error ? file : real;
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
@@ -132,7 +146,8 @@ void remove_abandoned_writes(const std::filesystem::path& file) {
   remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
 }
 
-void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& named, std::string_view content) {
+  const std::filesystem::path file = file_to_replace(named);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   remove_abandoned_writes(file);
   std::string name;

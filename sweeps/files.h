@@ -16,9 +16,10 @@ std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
 /// sweeps::Error where it cannot be read to its end.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
-/// Writes under a temporary name in the same folder, syncs file and folder, and renames. Throws
-/// sweeps::Error and leaves no temporary file behind; one that an earlier, killed process left of
-/// the same file is removed.
+/// Writes under a temporary name in the same folder, syncs file and folder, and renames. A link
+/// stays, and the file that it leads to is replaced. Throws sweeps::Error, also where `file` is a
+/// folder, a device or a pipe, and leaves no temporary file behind; one that an earlier, killed
+/// process left of the same file is removed.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
 
 /// That removal alone.

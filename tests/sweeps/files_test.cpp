@@ -1,5 +1,7 @@
 #include "sweeps/files.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -37,4 +39,33 @@ TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   sweeps::write_file_atomically(file, "new");
   CHECK(petlab::testing::read_file(file) == "new");
+}
+
+TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]") {
+  const TempDir folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto inner = folder.path() / "inner";
+  std::filesystem::create_directory(inner);
+  const auto device = folder.path() / "device";  // as /dev/stdout is one
+  std::filesystem::create_symlink("/dev/null", device);
+  for (const auto& place : {pipe, inner, device}) {
+    std::string message;
+    try {
+      sweeps::write_file_atomically(place, "new");
+    } catch (const sweeps::Error& error) {
+      message = error.what();
+    }
+    CHECK(message == place.string() + ": is no regular file, must be one, or not be there yet");
+  }
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_symlink(device));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 3);
+
+  const auto file = folder.write("inner/file", "old");
+  const auto link = folder.path() / "link";
+  std::filesystem::create_symlink("inner/file", link);
+  sweeps::write_file_atomically(link, "new");
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(testing::read_file(file) == "new");
 }

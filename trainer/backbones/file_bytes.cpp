@@ -82,12 +82,17 @@ FileBytes::~FileBytes() {
 
 void write_file_atomically(const std::filesystem::path& file,
                            std::span<const std::span<const std::byte>> parts) {
-  const std::string name = file.string();
-  // The rename would put a file in the place of a device or a pipe.
+  // The rename would put a file in the place of a device, a pipe or a link.
   struct stat status {};
-  if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("{}: is no regular file, must be one, or not be there yet", name));
+  const bool exists = ::stat(file.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
+    throw Error(
+        fmt::format("{}: is no regular file, must be one, or not be there yet", file.string()));
   }
+  std::error_code error;
+  const bool linked = exists && std::filesystem::is_symlink(file, error);
+  const std::filesystem::path real = linked ? std::filesystem::canonical(file, error) : file;
+  const std::string name = (error ? file : real).string();
   // The process id keeps two writers apart; a file left by a killed one is overwritten by none.
   const std::string temporary = fmt::format("{}.tmp.{}", name, ::getpid());
   Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -101,7 +106,8 @@ void write_file_atomically(const std::filesystem::path& file,
     ::unlink(temporary.c_str());
     throw;
   }
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::string parent = std::filesystem::path(name).parent_path().string();
+  const std::string folder = parent.empty() ? "." : parent;
   const Descriptor folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder_fd.get() < 0 || ::fsync(folder_fd.get()) != 0) fail(name, "cannot sync its folder");
 }

@@ -61,6 +61,16 @@ std::string map_error(const std::filesystem::path& file) {
 }
 
 // A program of its own, in which every sync fails: run by the case below.
+TEST_CASE("a link stays where the file that it leads to is written", "[trainer]") {
+  const testing::TempDir folder;
+  const auto file = folder.write("file", "old");
+  const auto link = folder.path() / "link";
+  std::filesystem::create_symlink("file", link);
+  write(link, "new");
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(testing::read_file(file) == "new");
+}
+
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(file != nullptr);
