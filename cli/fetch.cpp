@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -17,8 +18,11 @@
 #include "cli/version.h"
 #include "fetch/error.h"
 #include "fetch/fetch_backbone.h"
+#include "fetch/fetch_data.h"
+#include "metrics/nearest_word.h"
 #include "orchestrator/progress_line.h"
 #include "reports/text.h"
+#include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/hub_cache.h"
 
@@ -32,6 +36,8 @@ constexpr double kSpeedSeconds = 5;  // the speed is that of about so long
 
 struct Arguments {
   fetch::BackboneRequest backbone;
+  std::vector<std::string> tasks;
+  std::string server = fetch::kDataServer;
   std::string into;
   std::int64_t retries = 5;
   double retry_delay = 1;
@@ -146,6 +152,26 @@ fetch::HttpOptions http_options(const Arguments& arguments,
   return options;
 }
 
+// False: it was interrupted, and the user knows.
+template <typename Body>
+bool downloads(const fetch::HttpOptions& options, Streams streams,
+               const sweeps::Environment& environment, Body&& body) {
+  listen_to_signals();
+  try {
+    FetchProgress progress(streams, environment("TERM").value_or(""));
+    fetch::Watcher watcher;
+    watcher.step = [&](const fetch::Step& step) { progress.step(step); };
+    watcher.note = [&](const std::string& line) { progress.note(line); };
+    watcher.stopped = [] { return asked_to_end != 0; };
+    fetch::Http http(options, watcher);
+    body(http, watcher);
+  } catch (const fetch::Interrupted&) {
+    streams.err << "interrupted: the same command goes on where this stopped\n";
+    return false;
+  }
+  return true;
+}
+
 // How a sweep names it: by its name where petlab finds this commit by it.
 std::string name_in_a_sweep(const Arguments& arguments, const fetch::FetchedBackbone& fetched,
                             const sweeps::Locations& locations) {
@@ -168,22 +194,14 @@ int fetch_one_backbone(Arguments& arguments, Streams streams) {
   const fetch::HttpOptions options = http_options(arguments, environment);
   arguments.backbone.into = arguments.into;
   arguments.backbone.digests = locations.cache();
-  listen_to_signals();
   fetch::FetchedBackbone fetched;
   std::uintmax_t received = 0;
-  try {
-    FetchProgress progress(streams, environment("TERM").value_or(""));
-    fetch::Watcher watcher;
-    watcher.step = [&](const fetch::Step& step) { progress.step(step); };
-    watcher.note = [&](const std::string& line) { progress.note(line); };
-    watcher.stopped = [] { return asked_to_end != 0; };
-    fetch::Http http(options, watcher);
-    fetched = fetch::fetch_backbone(arguments.backbone, settings, http, watcher);
-    received = http.received();
-  } catch (const fetch::Interrupted&) {
-    streams.err << "interrupted: the same command goes on where this stopped\n";
-    return kInterrupted;
-  }
+  const bool over = downloads(
+      options, streams, environment, [&](fetch::Http& http, const fetch::Watcher& watcher) {
+        fetched = fetch::fetch_backbone(arguments.backbone, settings, http, watcher);
+        received = http.received();
+      });
+  if (!over) return kInterrupted;
   streams.out << fmt::format("{}: {} files, {}, commit {}, in {}\n", arguments.backbone.name,
                              fetched.files, megabytes(fetched.bytes), fetched.commit,
                              fetched.folder.string())
@@ -192,6 +210,88 @@ int fetch_one_backbone(Arguments& arguments, Streams streams) {
               << fmt::format("in a sweep: `backbone: {}`\n",
                              name_in_a_sweep(arguments, fetched, locations));
   return kDone;
+}
+
+// The sources of the tasks that were named; "glue" names all of GLUE's.
+std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::string>& tasks) {
+  std::vector<const fetch::DataSource*> wanted;
+  std::vector<std::string_view> known = {"glue"};
+  for (const fetch::DataSource& source : fetch::data_sources()) known.emplace_back(source.task);
+  for (const std::string& task : tasks) {
+    for (const fetch::DataSource& source : fetch::data_sources()) {
+      if (task == source.task || task == "glue") wanted.push_back(&source);
+    }
+    if (task == "glue" || std::find(known.begin(), known.end(), task) != known.end()) continue;
+    for (const sweeps::TaskDeclaration& declared : sweeps::tasks()) {
+      if (declared.name != task) continue;
+      throw std::invalid_argument(fmt::format("{}: its data are not fetched by petlab; they are {}",
+                                              task, declared.source));
+    }
+    throw std::invalid_argument(metrics::unknown_word("task", task, known));
+  }
+  return wanted;
+}
+
+// Where a task's data lie already, in any of the folders that are searched; empty: nowhere.
+std::filesystem::path data_there(const std::string& name, const sweeps::Locations& locations) {
+  for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
+    if (task.name != name) continue;
+    try {
+      return sweeps::find_task_files(task, locations.data_folders).train.parent_path();
+    } catch (const sweeps::Error&) {
+      return {};
+    }
+  }
+  return {};
+}
+
+int fetch_all_data(const Arguments& arguments, Streams streams) {
+  const sweeps::Environment environment = sweeps::process_environment();
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const fetch::HttpOptions options = http_options(arguments, environment);
+  const std::vector<const fetch::DataSource*> sources = wanted_sources(arguments.tasks);
+  const std::string server = arguments.server.substr(0, arguments.server.find_last_not_of('/') + 1);
+  if (!server.starts_with("https://") && !server.starts_with("http://")) {
+    throw std::invalid_argument(fmt::format("--from is '{}', must be a URL such as {}",
+                                            arguments.server, fetch::kDataServer));
+  }
+  const std::filesystem::path into =
+      arguments.into.empty() ? locations.home / "data" : std::filesystem::path(arguments.into);
+  const bool over = downloads(
+      options, streams, environment, [&](fetch::Http& http, const fetch::Watcher& watcher) {
+        for (const fetch::DataSource* source : sources) {
+          const std::filesystem::path there = arguments.into.empty()
+                                                  ? data_there(source->task, locations)
+                                                  : std::filesystem::path();
+          if (!there.empty() && there != into / source->folder) {
+            streams.out << fmt::format("{}: is there, in {}\n", source->task, there.string())
+                        << std::flush;
+            continue;
+          }
+          const auto download = [&](const fetch::DataFile& file, const std::filesystem::path& to) {
+            try {
+              http.download({server + file.path, "",
+                             std::filesystem::path(file.path).filename().string(), file.size, to});
+            } catch (const fetch::NoConnection& error) {
+              throw fetch::NoConnection(fmt::format(
+                  "{}: {}; --from names another server with the same files, https_proxy a proxy; "
+                  "without a network, unpack the task's archive of gluebenchmark.com/tasks to {}",
+                  source->task, error.what(), (into / source->folder).string()));
+            }
+          };
+          const std::uintmax_t before = http.received();
+          const fetch::FetchedData fetched = fetch::fetch_data(*source, into, download, watcher);
+          streams.out << fmt::format("{}: {}, in {}\n", source->task,
+                                     fetched.of_the_user
+                                         ? "is there, put there by you and left alone"
+                                     : fetched.was_there
+                                         ? "is there"
+                                         : "downloaded " + megabytes(http.received() - before),
+                                     fetched.folder.string())
+                      << std::flush;
+        }
+      });
+  return over ? kDone : kInterrupted;
 }
 
 void add_retries(CLI::App& app, Arguments& arguments) {
@@ -227,8 +327,19 @@ std::function<int()> make_fetch(CLI::App& app, Streams streams) {
       "models "
       "that are not open), HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds without a byte, 30), "
       "https_proxy, SSL_CERT_FILE.");
+  CLI::App* const data = app.add_subcommand("data", "download the data of built-in tasks");
+  data->add_option("TASK", arguments->tasks, "glue (all eight), or some: cola, rte, …")->required();
+  data->add_option("--into", arguments->into,
+                   "a data folder; the files come to glue/ in it (default: PETLAB_HOME/data)");
+  data->add_option("--from", arguments->server,
+                   "another server with the same files (default: https://dl.fbaipublicfiles.com)");
+  add_retries(*data, *arguments);
+  data->footer(
+      "Files that are there already are left alone. Environment: HF_HUB_DOWNLOAD_TIMEOUT (seconds "
+      "without a byte, 30), https_proxy, SSL_CERT_FILE.");
   return [arguments, streams, backbone]() -> int {
-    return backbone->parsed() ? fetch_one_backbone(*arguments, streams) : kUsage;
+    return backbone->parsed() ? fetch_one_backbone(*arguments, streams)
+                              : fetch_all_data(*arguments, streams);
   };
 }
 

@@ -6,7 +6,9 @@ namespace petlab::sweeps {
 namespace {
 
 constexpr std::string_view kGlueSource =
-    "the official GLUE files, gluebenchmark.com/tasks, unpacked to a data folder as glue/{}";
+    "the official GLUE files, gluebenchmark.com/tasks, unpacked to a data folder as glue/{}; "
+    "petlab "
+    "fetch data {} does that";
 constexpr std::string_view kSnippetSource =
     "hutto_ICWSM_2014.tar.gz in the source archive of vaderSentiment 3.3.2 on PyPI "
     "(scripts/setup.sh fetches it), unpacked to a data folder as snippets";
@@ -32,7 +34,7 @@ TaskDeclaration glue(const GlueRow& row) {
   TaskDeclaration task;
   task.name = row.name;
   task.help = row.help;
-  task.source = fmt::format(kGlueSource, row.folder);
+  task.source = fmt::format(kGlueSource, row.folder, row.name);
   task.classes = row.classes;
   if (row.classes.empty()) {
     task.kind = TaskKind::regression;

@@ -107,9 +107,11 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
       "is a path{})",
       backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
       near.empty() ? "" : fmt::format(", nearest: {}", near),
-      locations.hub.empty() ? ""
-                            : fmt::format("; Hugging Face's cache {} has no such model either",
-                                          locations.hub.string())));
+      locations.hub.empty()
+          ? ""
+          : fmt::format("; Hugging Face's cache {} has no such model either, petlab fetch "
+                        "backbone downloads one there",
+                        locations.hub.string())));
 }
 
 }  // namespace petlab::sweeps

@@ -89,8 +89,8 @@ class BadInputs(TinyWorld):
         self.use_task("qnli")
         self.check("task qnli: glue/QNLI/train.tsv is in none of the folders ROOT/data, "
                    "ROOT/home/data; it comes from the official GLUE files, "
-                   "gluebenchmark.com/tasks, unpacked to a data folder as glue/QNLI (PETLAB_DATA "
-                   "names another folder)",
+                   "gluebenchmark.com/tasks, unpacked to a data folder as glue/QNLI; petlab fetch data "
+                   "qnli does that (PETLAB_DATA names another folder)",
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
     # A backbone with other weights is another trial: it is new, and nothing is rerun.

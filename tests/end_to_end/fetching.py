@@ -527,6 +527,66 @@ class Faults(FetchWorld):
         self.assertRegex(text, r"4\.0 MB of 4\.0 MB, \d+\.\d MB/s, 0 s left")
 
 
+class Data(FetchWorld):
+    """What goes wrong; that it comes out of the right archives is tests/fetch/data_test.cpp."""
+
+    def fetch_data(self, *words):
+        return self.petlab("fetch", "data", *words, "--from", self.hub.url, "--retry-delay", "10ms")
+
+    def nothing_there(self):
+        self.assertFalse((self.root / "home/data/glue").exists())
+
+    def test_words_that_are_no_tasks(self):
+        done = self.fetch_data("colla")
+        self.assertEqual((done.code, done.err),
+                         (2, "petlab: unknown task \"colla\"; did you mean \"cola\"?\n"))
+        done = self.fetch_data("movie-polarity")
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("movie-polarity: its data are not fetched by petlab; they are "
+                      "hutto_ICWSM_2014.tar.gz", done.err)
+        self.assertEqual(self.fetch_data("cola", "--from", "dl.org").code, 2)
+        self.assertEqual(self.petlab("fetch", "data").code, 2)
+        done = self.petlab("fetch", "dta", "cola")
+        self.assertEqual((done.code, done.err),
+                         (2, "petlab: unknown subcommand of fetch \"dta\"; did you mean \"data\"? "
+                             "(--help tells more)\n"))
+        self.assertEqual(self.hub.requests, [])
+
+    def test_an_archive_of_another_digest_is_thrown_away(self):
+        self.hub.files["/glue/data/CoLA.zip"] = b"x" * 376971
+        self.hub.faults["/glue/data/CoLA.zip"] = [("short", 100_000), ("status", 503)]
+        done = self.fetch_data("cola")
+        self.assertEqual((done.code, done.out), (1, ""), done)
+        self.assertEqual(done.err.splitlines()[-1], "petlab: CoLA.zip: what was downloaded has another "
+                         "digest than it must have, and is thrown away; try again, or another "
+                         "network: something on the way changes it")
+        self.assertEqual([headers.get("Range") for _, _, headers in self.hub.requests],
+                         [None, "bytes=100000-", "bytes=100000-"])
+        self.nothing_there()
+
+    def test_a_server_without_it_and_none(self):
+        done = self.fetch_data("glue")
+        self.assertEqual((done.code, done.err), (1, "petlab: HUB/glue/data/CoLA.zip: the server "
+                                                    "answered with status 404\n"))
+        self.hub.close()
+        done = self.fetch_data("rte")
+        self.assertEqual(done.code, 1, done)
+        self.assertRegex(done.err, "^petlab: rte: HUB: .*; --from names another server with the same "
+                         "files, https_proxy a proxy; without a network, unpack the task's archive of "
+                         "gluebenchmark.com/tasks to ROOT/home/data/glue/RTE\n$")
+        self.nothing_there()
+
+    def test_data_of_the_user_are_left_alone(self):
+        for name in ("train.tsv", "dev.tsv"):
+            self.write(f"data/glue/CoLA/{name}", "mine\n")
+            self.write(f"home/data/glue/RTE/{name}", "mine\n")
+        done = self.fetch_data("cola", "rte")
+        self.assertEqual((done.code, done.out),
+                         (0, "cola: is there, in ROOT/data/glue/CoLA\nrte: is there, put there by you "
+                             "and left alone, in ROOT/home/data/glue/RTE\n"))
+        self.assertEqual(self.hub.requests, [])
+
+
 class BesidePython(FetchWorld):
     """Hugging Face's own library on the same caches, and from the same server."""
 

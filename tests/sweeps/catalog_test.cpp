@@ -137,12 +137,13 @@ TEST_CASE("A missing data file is named, with where it comes from", "[sweeps]") 
   const TempDir folder;
   const std::vector<std::filesystem::path> folders{folder.path(), "/nowhere"};
   folder.write("glue/QNLI/dev.tsv", "");
-  CHECK_THROWS_WITH(find_task_files(*find_task("qnli"), folders),
-                    "task qnli: glue/QNLI/train.tsv is in none of the folders " +
-                        folder.path().string() +
-                        ", /nowhere; it comes from the official GLUE files, "
-                        "gluebenchmark.com/tasks, unpacked to a "
-                        "data folder as glue/QNLI (PETLAB_DATA names another folder)");
+  CHECK_THROWS_WITH(
+      find_task_files(*find_task("qnli"), folders),
+      "task qnli: glue/QNLI/train.tsv is in none of the folders " + folder.path().string() +
+          ", /nowhere; it comes from the official GLUE files, "
+          "gluebenchmark.com/tasks, unpacked to a "
+          "data folder as glue/QNLI; petlab fetch data qnli does that (PETLAB_DATA names another "
+          "folder)");
   // JSON lines stand in where they are complete.
   folder.write("glue/QNLI/train.jsonl", "");
   CHECK_THROWS_AS(find_task_files(*find_task("qnli"), folders), Error);

@@ -126,5 +126,6 @@ TEST_CASE("A cached model that is not whole, or whose name two have, is refused"
                     "backbone none: found no folder " + (locations.models() / "none").string() +
                         ", wanted one with config.json and the weights; there is none (PETLAB_HOME "
                         "moves the folder, a name with a slash is a path; Hugging Face's cache " +
-                        locations.hub.string() + " has no such model either)");
+                        locations.hub.string() +
+                        " has no such model either, petlab fetch backbone downloads one there)");
 }
