@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/cancel.h"
+#include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/fetch.h"
 #include "cli/ingest.h"
@@ -48,6 +49,7 @@ std::span<const Subcommand> subcommands() {
       {"score", "score predictions against references", make_score},
       {"storage", "bits that a trained module takes", make_storage},
       {"fetch", "download backbones and data", make_fetch},
+      {"doctor", "say what this machine has, and what is missing", make_doctor},
   };
   return table;
 }
@@ -80,7 +82,7 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
       !inner.empty() && !words.front().starts_with("-")) {
     std::vector<std::string> names;
     for (const CLI::App* each : inner) names.push_back(each->get_name());
-    return metrics::unknown_word(name_of_sub + "'s subcommand", words.front(),
+    return metrics::unknown_word("subcommand of " + name_of_sub, words.front(),
                                  std::vector<std::string_view>(names.begin(), names.end()));
   }
   const auto option = std::find_if(words.begin(), words.end(),

@@ -43,7 +43,6 @@ struct LocalSlot {
   bool asked = false;  // it was asked to end, by us
 };
 
-// nvidia-smi takes seconds where the driver wakes its GPUs up.
 // What others hold of a GPU is looked at before a slot is taken, but not more often than this.
 constexpr auto kLookAtGpus = std::chrono::seconds(5);
 

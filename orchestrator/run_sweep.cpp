@@ -15,7 +15,6 @@
 
 #include "orchestrator/attempt_log.h"
 #include "orchestrator/error.h"
-#include "orchestrator/gpus.h"
 #include "orchestrator/local_launcher.h"
 #include "orchestrator/slots.h"
 #include "orchestrator/wall_clock.h"
@@ -63,46 +62,19 @@ void make_folder(const std::filesystem::path& folder, const char* what, const ch
   }
 }
 
-struct Devices {
-  std::vector<Gpu> gpus;   // empty: CPU cores
-  bool hide_gpus = false;  // from the workers, where there may be some
-};
-
-Devices find_devices(const RunRequest& request, const WorkerDescription& worker,
-                     const sweeps::Environment& environment, RunObserver& observer) {
-  GpuList list;
-  if (request.device == Device::cpu) {
-    list.why_none = "--device is cpu";
-  } else {
-    list = find_gpus(environment, kGpuTimeout);
+DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& worker,
+                          const sweeps::Environment& environment, RunObserver& observer) {
+  DeviceChoice choice = choose_devices(request.device, worker, environment);
+  if (!choice.gpus.empty()) {
+    for (const std::string& note : choice.notes) observer.note(note);
+    return choice;
   }
-  const auto can = [&](const char* device) {
-    return worker.devices.empty() ||
-           std::find(worker.devices.begin(), worker.devices.end(), device) != worker.devices.end();
-  };
-  std::string why_not = list.why_none;
-  if (why_not.empty() && !can("cuda")) {
-    why_not = fmt::format("{} says that it does not compute on GPUs", worker.name);
+  if (choice.failed) observer.note(fmt::format("trains on CPU cores: {}", choice.why_not));
+  if (request.pack > 1 || request.options.trial_memory_mib) {
+    throw std::invalid_argument(fmt::format(
+        "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
   }
-  if (request.device == Device::gpu && !why_not.empty()) {
-    throw std::invalid_argument(fmt::format("--device is gpu, but {}", why_not));
-  }
-  Devices devices;
-  if (!why_not.empty()) {
-    // An nvidia-smi that fails is no quiet reason to be slow.
-    if (list.failed) {
-      observer.note(fmt::format("trains on CPU cores: {}", list.why_none));
-    }
-    if (request.pack > 1 || request.options.trial_memory_mib) {
-      throw std::invalid_argument(fmt::format(
-          "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", why_not));
-    }
-    devices.hide_gpus = request.device == Device::cpu || !list.gpus.empty();
-    return devices;
-  }
-  for (const std::string& note : list.notes) observer.note(note);
-  devices.gpus = std::move(list.gpus);
-  return devices;
+  return choice;
 }
 
 OwnerName new_owner() {
@@ -167,7 +139,7 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
 }
 
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
-                                        const Devices& devices, const sweeps::Sweep& sweep,
+                                        const DeviceChoice& devices, const sweeps::Sweep& sweep,
                                         const sweeps::Environment& environment,
                                         RunObserver& observer) {
   const RunOptions& options = request.options;
@@ -218,12 +190,11 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   options.owner = to_string(new_owner());
   const WorkerDescription worker = describe_worker(request.worker, kDescribeTimeout);
   options.worker_numerics = worker.numerics;
-  const Devices devices =
-      request.slurm ? Devices() : find_devices(request, worker, environment, observer);
-  options.slots = request.slots > 0      ? request.slots
-                  : request.slurm        ? kJobsInFlight
-                  : devices.gpus.empty() ? usable_cores()
-                                         : std::ssize(devices.gpus) * request.pack;
+  const DeviceChoice devices =
+      request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
+  options.slots = request.slots > 0 ? request.slots
+                  : request.slurm   ? kJobsInFlight
+                                    : devices.slots(request.pack);
   asio::io_context loop;
   // Before others can find this process by its lock: from here on signals wait for the loop.
   asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/device_choice.h"
 #include "orchestrator/plan.h"
 #include "orchestrator/run.h"
 #include "orchestrator/slurm_launcher.h"
@@ -15,13 +16,6 @@ namespace petlab::orchestrator {
 
 /// Jobs that wait or run in Slurm at once, where nothing else is asked for.
 inline constexpr std::int64_t kJobsInFlight = 1000;
-
-/// What workers of a run compute on.
-enum class Device {
-  automatic,  ///< GPUs where there are some and the worker can use them, else CPU cores
-  gpu,        ///< GPUs, or it is an error
-  cpu,        ///< CPU cores
-};
 
 /// What `petlab run` is asked for.
 struct RunRequest {

@@ -71,7 +71,7 @@ SlurmLauncher::SlurmLauncher(asio::io_context& loop, SlurmOptions options)
       poll_timer_(loop),
       submit_timer_(loop) {
   const char* path = std::getenv("PATH");
-  for (const char* program : {"sbatch", "squeue", "scancel", "scontrol"}) {
+  for (const char* program : kSlurmPrograms) {
     if (!find_program(program, path ? path : "").empty()) continue;
     throw std::invalid_argument(fmt::format("--launcher is slurm, but {} is not on PATH", program));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +16,10 @@ class io_context;
 }
 
 namespace petlab::orchestrator {
+
+/// What the launcher cannot do without; sacct beside them where it is there.
+inline constexpr std::array<const char*, 4> kSlurmPrograms = {"sbatch", "squeue", "scancel",
+                                                              "scontrol"};
 
 struct SlurmOptions {
   std::string partition;  // empty: Slurm's default, as for the next ones
