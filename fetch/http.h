@@ -13,7 +13,7 @@ namespace petlab::fetch {
 
 struct HttpOptions {
   std::string user_agent = "petlab";
-  /// Of certificates to trust, in place of the system's; empty: the system's.
+  /// A file of certificates to trust; empty: those of the system.
   std::string certificates;
   /// Failures in a row, without a byte between them, before a download is given up.
   std::int64_t retries = 5;

@@ -40,7 +40,7 @@ class FetchWorld(TinyWorld):
 
     def environment(self):
         environment = {name: value for name, value in super().environment().items()
-                       if not name.startswith(("HF_", "HUGGING", "TRANSFORMERS"))
+                       if not name.startswith(("HF_", "HUGGING", "TRANSFORMERS", "CURL_", "SSL_"))
                        and not name.lower().endswith("_proxy")}
         return environment | {"HF_HOME": str(self.root / "hf"),
                               "HF_ENDPOINT": self.hub.url} | self.hub_environment
@@ -504,6 +504,32 @@ class Faults(FetchWorld):
         self.assertEqual((done.code, done.err),
                          (1, "petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: cannot be made: "
                              "Read-only file system\n"))
+
+    def test_a_server_whose_certificate_nobody_vouches_for_is_refused(self):
+        certificate = self.root / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=petlab's test", "-addext",
+                        "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", certificate,
+                        "-out", self.root / "public.pem"], check=True, capture_output=True)
+        with open(certificate, "ab") as file:
+            file.write((self.root / "public.pem").read_bytes())
+        secure = HubServer(certificate)
+        self.addCleanup(secure.close)
+        secure.models["someone/tiny-bert"] = self.model
+        self.hub_environment = {"HF_ENDPOINT": secure.url}
+        done = self.fetch()
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("where a proxy of your own signs, SSL_CERT_FILE names its certificates", done.err)
+        self.assertEqual(secure.requests, [])
+        self.nothing_half()
+        self.hub_environment["SSL_CERT_FILE"] = str(self.root / "public.pem")
+        self.survived()
+        # And none leads it to where anybody can read.
+        secure.scheme = "http"
+        self.hub_environment["HF_HOME"] = str(self.root / "other")
+        done = self.fetch()
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("Protocol \"http\" not supported", done.err)
 
     def test_a_terminal_sees_how_far_it_is(self):
         self.big(4_000_000)

@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import json
 import re
+import ssl
 import threading
 import urllib.parse
 
@@ -45,7 +46,8 @@ class QuietServer(http.server.ThreadingHTTPServer):
 
 
 class HubServer:
-    def __init__(self):
+    def __init__(self, certificate=None):
+        """`certificate`: a file with it and its key; the server then speaks TLS."""
         self.models = {}
         self.moved = {}       # old name -> new name
         self.files = {}       # path -> content
@@ -59,7 +61,12 @@ class HubServer:
         server.daemon_threads = True
         self.server = server
         self.port = server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.scheme = "https" if certificate else "http"
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def close(self):
@@ -203,7 +210,7 @@ class HubServer:
                                      headers | {"ETag": f'"{git_blob_id(content)}"'})
                 hub.files[f"/cdn/{sha256(content)}"] = content
                 self.send(302, b"Found. Redirecting", headers | {
-                    "Location": f"http://localhost:{hub.port}/cdn/{sha256(content)}",
+                    "Location": f"{hub.scheme}://localhost:{hub.port}/cdn/{sha256(content)}",
                     "X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{sha256(content)}"'})
 
             def file(self, path, content, headers):
