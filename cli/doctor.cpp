@@ -16,7 +16,7 @@
 namespace petlab::cli {
 namespace {
 
-struct Arguments {
+struct DoctorArguments {
   std::string database;
   std::string named;  // with --db
   std::string runs;
@@ -24,7 +24,7 @@ struct Arguments {
   bool json = false;
 };
 
-DoctorRequest doctor_request(const Arguments& arguments) {
+DoctorRequest doctor_request(const DoctorArguments& arguments) {
   if (!arguments.database.empty() && !arguments.named.empty()) {
     throw std::invalid_argument("DATABASE and --db are given, want one of them");
   }
@@ -79,7 +79,7 @@ void print_checks(std::ostream& out, const Diagnosis& diagnosis) {
   }
 }
 
-int doctor(const Arguments& arguments, Streams streams) {
+int doctor(const DoctorArguments& arguments, Streams streams) {
   const Diagnosis diagnosis = diagnose(doctor_request(arguments), sweeps::process_environment());
   if (arguments.json) {
     streams.out << diagnosis_json(diagnosis).dump(-1, ' ', false,
@@ -94,7 +94,7 @@ int doctor(const Arguments& arguments, Streams streams) {
 }  // namespace
 
 std::function<int()> make_doctor(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DoctorArguments>();
   app.add_option("DATABASE", arguments->database,
                  "the database whose place is looked at (default: petlab.db in this folder); it "
                  "need not be there");

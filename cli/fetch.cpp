@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kBetweenPictures = std::chrono::milliseconds(100);
 constexpr double kSpeedSeconds = 5;  // the speed is that of about so long
 
-struct Arguments {
+struct FetchArguments {
   fetch::BackboneRequest backbone;
   std::vector<std::string> tasks;
   std::string server = fetch::kDataServer;
@@ -126,7 +126,7 @@ class FetchProgress {
   std::uintmax_t done_ = 0;
 };
 
-fetch::HttpOptions http_options(const Arguments& arguments,
+fetch::HttpOptions http_options(const FetchArguments& arguments,
                                 const sweeps::Environment& environment) {
   fetch::HttpOptions options;
   options.user_agent = std::string("petlab/") + kVersion;
@@ -173,7 +173,7 @@ bool downloads(const fetch::HttpOptions& options, Streams streams,
 }
 
 // How a sweep names it: by its name where petlab finds this commit by it.
-std::string name_in_a_sweep(const Arguments& arguments, const fetch::FetchedBackbone& fetched,
+std::string name_in_a_sweep(const FetchArguments& arguments, const fetch::FetchedBackbone& fetched,
                             const sweeps::Locations& locations) {
   if (arguments.into.empty()) {
     try {
@@ -187,7 +187,7 @@ std::string name_in_a_sweep(const Arguments& arguments, const fetch::FetchedBack
   return fetched.folder.string();
 }
 
-int fetch_one_backbone(Arguments& arguments, Streams streams) {
+int fetch_one_backbone(FetchArguments& arguments, Streams streams) {
   const sweeps::Environment environment = sweeps::process_environment();
   const sweeps::Locations locations = sweeps::find_locations(environment);
   const fetch::HubSettings settings = fetch::hub_settings(environment);
@@ -245,7 +245,7 @@ std::filesystem::path data_there(const std::string& name, const sweeps::Location
   return {};
 }
 
-int fetch_all_data(const Arguments& arguments, Streams streams) {
+int fetch_all_data(const FetchArguments& arguments, Streams streams) {
   const sweeps::Environment environment = sweeps::process_environment();
   const sweeps::Locations locations = sweeps::find_locations(environment);
   const fetch::HttpOptions options = http_options(arguments, environment);
@@ -294,7 +294,7 @@ int fetch_all_data(const Arguments& arguments, Streams streams) {
   return over ? kDone : kInterrupted;
 }
 
-void add_retries(CLI::App& app, Arguments& arguments) {
+void add_retries(CLI::App& app, FetchArguments& arguments) {
   app.add_option("--retries", arguments.retries,
                  "failures in a row, without a byte between them, before it is given up "
                  "(default: 5)")
@@ -306,7 +306,7 @@ void add_retries(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 std::function<int()> make_fetch(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<FetchArguments>();
   app.require_subcommand(1);
   app.footer(
       "What was downloaded half is gone on with by the same command, and nothing is downloaded "
