@@ -77,7 +77,7 @@ struct IngestFixture {
 
 TEST_CASE("a line that was half there is read when it is complete in as many bytes",
           "[orchestrator]") {
-  Fixture fixture;
+  IngestFixture fixture;
   fixture.write({fixture.start()});
   const auto so_far = std::filesystem::file_size(fixture.directory.events());
   const std::string next = fixture.metric(0.5);
