@@ -67,5 +67,5 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
   std::filesystem::create_symlink("inner/file", link);
   sweeps::write_file_atomically(link, "new");
   CHECK(std::filesystem::is_symlink(link));
-  CHECK(testing::read_file(file) == "new");
+  CHECK(petlab::testing::read_file(file) == "new");
 }
