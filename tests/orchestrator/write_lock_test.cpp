@@ -22,7 +22,7 @@ TEST_CASE("No file of the runs folder is touched while others wait for the datab
       testing::program("petlab-faults.so").string(), touched.string());
   sweep.run("--retries 3", shim + " timeout --signal=INT --preserve-status 0.4");
   CHECK(sweep.run("--retries 3", shim).exit_code == 1);
-  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") > 2);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") > 1);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE parent IS NOT NULL") > 0);
   // A line for each of the two runs: each held the lock, and touched nothing.
   CHECK(testing::read_file(touched) == "lock \nlock \n");
