@@ -6,23 +6,30 @@ using namespace petlab;
 TEST_CASE("No file of the runs folder is touched while others wait for the database",
           "[orchestrator]") {
   // Events by the thousand, ends of each kind, retries that go on from checkpoints, claims given
-  // back.
+  // back. One crashes until its retries are used up, so it does not matter which of its attempts
+  // the first run leaves to the second. The slow one keeps the first from ending by itself.
   const testing::ScriptedSweep sweep(
       "  long: {seed: 1, user: {steps: 3000, step_ms: 0, checkpoint_every: 1000}}\n"
-      "  crash: {seed: 2, user: {steps: 20, checkpoint_every: 5, behaviour: crash, attempts: 2}}\n"
+      "  crash: {seed: 2, user: {steps: 20, checkpoint_every: 5, behaviour: crash, attempts: 9}}\n"
       "  kill: {seed: 3, user: {steps: 20, checkpoint_every: 5, behaviour: kill}}\n"
       "  begin: {seed: 4, user: {behaviour: exit, phase: begin}}\n"
       "  error: {seed: 5, user: {behaviour: error}}\n"
       "  lie: {seed: 6, user: {behaviour: lie}}\n"
-      "  a: {seed: 7}\n  b: {seed: 8}\n  c: {seed: 9}\n");
+      "  a: {seed: 7}\n  b: {seed: 8}\n"
+      "  slow: {seed: 9, user: {steps: 75, step_ms: 20, checkpoint_every: 5}}\n");
   const auto touched = sweep.folder.path() / "touched";
   const std::string shim = fmt::format(
       "LD_PRELOAD={} ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='locked "
       "program=petlab path=*/sweep.runs/* file={}'",
       testing::program("petlab-faults.so").string(), touched.string());
-  sweep.run("--retries 3", shim + " timeout --signal=INT --preserve-status 0.4");
+  {
+    testing::Background first([&] { return sweep.run("--retries 3", shim); });
+    REQUIRE(sweep.until("SELECT count(*) FROM attempts WHERE outcome = 'crashed'"));
+    CHECK(sweep.petlab("stop --db sweep.db --now").exit_code == 0);
+    CHECK(first.wait().exit_code == 3);
+  }
   CHECK(sweep.run("--retries 3", shim).exit_code == 1);
-  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") > 1);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") > 2);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE parent IS NOT NULL") > 0);
   // A line for each of the two runs: each held the lock, and touched nothing.
   CHECK(testing::read_file(touched) == "lock \nlock \n");
