@@ -46,5 +46,18 @@ TEST_CASE("A folder that cannot be made or written is named", "[reports]") {
   CHECK_THROWS_AS(write_files(table, "/proc/no-such-folder", kTwo), Error);
 }
 
+TEST_CASE("A report takes the place of no pipe and no device", "[reports]") {
+  const TempDir folder;
+  Table table;
+  table.name = "demo";
+  const auto pipe = folder.path() / "demo.md";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(write_files(table, folder.path(), kTwo),
+                    pipe.string() +
+                        ": is no regular file, must be one, or not be there yet; name another "
+                        "folder with --out");
+  CHECK(std::filesystem::is_fifo(pipe));
+}
+
 }  // namespace
 }  // namespace petlab::reports
