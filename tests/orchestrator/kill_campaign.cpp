@@ -237,6 +237,10 @@ grid:
   std::vector<Run> start_some(const fs::path& database, const fs::path& runs, bool disturb) {
     std::vector<Run> all;
     const bool over_half_made = std::exchange(half_made_, false);
+    if (disturb && !next_call_.empty()) {  // others would come before it
+      all.push_back(start_disturbed(database, runs, true, false));
+      return all;
+    }
     if (!disturb || below(3) == 0 || (!over_half_made && below(2) == 0)) {
       half_made_ = disturb && below(2) == 0;
       all.push_back(start_disturbed(database, runs, disturb, half_made_));
@@ -451,6 +455,10 @@ grid:
       note_phases(database, runs, orchestrator);
     }
     for (const pid_t pid : targets) ::kill(pid, SIGKILL);
+    // Workers that nobody asks to end any more are asked by the next start.
+    if (choice == 7 && alive.size() == 1 && !workers.empty()) {
+      kill_next_at("open */disturbed.runs/.locks/*.cpu-*.lock.asked");
+    }
     for (const auto* group : {&first, &guardians, &workers}) {
       for (const Process& process : *group) ::kill(process.pid, SIGCONT);
     }
@@ -518,21 +526,27 @@ grid:
         continue;
       }
       if (line.starts_with(point)) {
-        ++tally_.points[line.substr(point.size())];
+        const std::string name = line.substr(point.size());
+        ++tally_.points[name];
+        if (name == "directory_made") kill_next_at("remove */disturbed.runs/*/.*.new-*");
         ++tally_.targets["orchestrator at a fault point"];
       } else if (line.starts_with(call)) {
         const std::optional<Call> kind = call_from(line.substr(call.size()), folder_);
         if (!kind) continue;
         ++tally_.calls[kind->name + " " + kind->path];
-        // What this left is removed by the next start, or by none: its only chance.
-        const std::string removal = "unlink " + kind->path;
-        if (kind->path.ends_with(".??????") && calls_.contains(removal)) next_call_ = removal;
+        if (kind->path.ends_with(".??????")) kill_next_at("unlink " + kind->path);
         ++tally_.targets["orchestrator at a call"];
       } else {
         continue;
       }
       ++tally_.kills;
     }
+  }
+
+  // What was left half done is cleared up by the next start, or by none: the only chance for a kill
+  // there. Once it was met, chance does.
+  void kill_next_at(const std::string& call) {
+    if (calls_.contains(call) && tally_.calls[call] == 0) next_call_ = call;
   }
 
   void learn_calls(const fs::path& trace) {
