@@ -6,4 +6,5 @@
 scripts/setup.sh --dev
 scripts/build.sh release -DPETLAB_TESTS=ON -DPETLAB_BENCH=ON "$@"
 say "Running the tests"
-ctest --preset release -j "$(nproc)"
+# One more than there are cores: several mostly wait.
+ctest --preset release -j "$(($(nproc) + 1))"
