@@ -206,7 +206,9 @@ grid:
       point = fmt::format("{}:{}", below(2) == 0 ? "claimed" : "directory_made", 1 + below(6));
     } else if (choice >= 7) {
       const std::string name = one_of_the_least(tally_.points);
-      point = fmt::format("{}:{}", name, 1 + below(name.starts_with("recover") ? 2 : 12));
+      // Few live long enough to come to a point often.
+      const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
+      point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
     } else if (choice >= 4 && !calls_.empty()) {
       const Call& call = calls_.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
