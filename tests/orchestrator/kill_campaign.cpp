@@ -136,6 +136,8 @@ class Campaign {
 
  private:
   static constexpr const char* kMark = "PETLAB_KILL_CAMPAIGN";
+  // By who asks the worker of a dead guardian to end.
+  static constexpr const char* kAskedCall = "open */disturbed.runs/.locks/*.cpu-*.lock.asked";
 
   void make_sweep() {
     sweep_ = folder_ / "sweep.yaml";
@@ -440,7 +442,8 @@ grid:
       }
       named(every ? "all " + kind + "s" : kind);
     };
-    const std::size_t choice = below(10);
+    const bool wanted = alive.size() == 1 && is_unhit(kAskedCall) && below(3) == 0;
+    const std::size_t choice = wanted ? 7 : below(10);
     if (choice <= 2 || choice >= 7) {
       targets.push_back(orchestrator);
       named("orchestrator");
@@ -459,7 +462,7 @@ grid:
     for (const pid_t pid : targets) ::kill(pid, SIGKILL);
     // Workers that nobody asks to end any more are asked by the next start.
     if (choice == 7 && alive.size() == 1 && !workers.empty()) {
-      kill_next_at("open */disturbed.runs/.locks/*.cpu-*.lock.asked");
+      kill_next_at(kAskedCall);
     }
     for (const auto* group : {&first, &guardians, &workers}) {
       for (const Process& process : *group) ::kill(process.pid, SIGCONT);
@@ -548,7 +551,10 @@ grid:
   // What was left half done is cleared up by the next start, or by none: the only chance for a kill
   // there. Once it was met, chance does.
   void kill_next_at(const std::string& call) {
-    if (calls_.contains(call) && tally_.calls[call] == 0) next_call_ = call;
+    if (is_unhit(call)) next_call_ = call;
+  }
+  bool is_unhit(const std::string& call) {
+    return calls_.contains(call) && tally_.calls[call] == 0;
   }
 
   void learn_calls(const fs::path& trace) {
