@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/file_problems.h"
+#include "base/files.h"
+#include "base/shown.h"
+#include "base/yaml_tree.h"
 #include "sweeps/fields.h"
-#include "sweeps/files.h"
-#include "sweeps/yaml_tree.h"
 
 namespace petlab::cli {
 namespace {
@@ -22,7 +24,7 @@ nlohmann::json nested(const nlohmann::json& flat, const std::string& file) {
     if (const auto group = object.find(key.substr(0, dot));
         dot != std::string::npos && group != object.end() && !group->is_object()) {
       throw std::invalid_argument(fmt::format("{}: {} is {}, wanted a group of keys", file,
-                                              group.key(), sweeps::shown(*group)));
+                                              group.key(), base::shown(*group)));
     }
     nlohmann::json& place =
         dot == std::string::npos ? object[key] : object[key.substr(0, dot)][key.substr(dot + 1)];
@@ -44,9 +46,9 @@ bool is_configuration_file(const std::string& file) {
 
 nlohmann::json read_configuration_file(const std::string& file) {
   // JSON is YAML as well.
-  sweeps::FileProblems problems(file);
+  base::FileProblems problems(file);
   nlohmann::json configuration =
-      sweeps::to_json(sweeps::parse_yaml(sweeps::read_file(file, sweeps::kMaxYamlBytes), problems));
+      base::to_json(base::parse_yaml(base::read_file(file, base::kMaxYamlBytes), problems));
   problems.throw_if_any();
   if (configuration.is_object() && configuration.contains("config")) {
     configuration = configuration["config"];

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
-#include "orchestrator/wall_clock.h"
+#include "orchestrator/host/wall_clock.h"
 
 namespace petlab::cli {
 

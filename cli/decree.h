@@ -6,7 +6,7 @@
 
 #include "cli/subcommand.h"
 #include "cli/trial_arguments.h"
-#include "orchestrator/control.h"
+#include "orchestrator/recovery/control.h"
 
 namespace petlab::cli {
 

@@ -14,11 +14,12 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/programs.h"
 #include "cli/sweep_arguments.h"
-#include "orchestrator/device_choice.h"
-#include "orchestrator/slots.h"
-#include "orchestrator/slurm_command.h"
-#include "orchestrator/slurm_launcher.h"
+#include "orchestrator/host/slots.h"
+#include "orchestrator/planning/device_choice.h"
+#include "orchestrator/slurm/command.h"
+#include "orchestrator/slurm/launcher.h"
 #include "results/place.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
@@ -443,7 +444,7 @@ class Doctor {
     const std::string path = environment_("PATH").value_or("");
     std::vector<std::string> missing;
     for (const char* program : orchestrator::kSlurmPrograms) {
-      if (orchestrator::find_program(program, path).empty()) missing.emplace_back(program);
+      if (base::find_program(program, path).empty()) missing.emplace_back(program);
     }
     if (missing.size() == orchestrator::kSlurmPrograms.size()) {
       add("clusters", "slurm", State::fine, "none: sbatch is not on PATH").facts = {

@@ -12,10 +12,10 @@
 
 #include "cli/sweep_arguments.h"
 #include "cli/trial_arguments.h"
-#include "orchestrator/control.h"
-#include "orchestrator/plan.h"
-#include "orchestrator/progress_line.h"
-#include "orchestrator/today.h"
+#include "orchestrator/planning/plan.h"
+#include "orchestrator/planning/today.h"
+#include "orchestrator/recovery/control.h"
+#include "orchestrator/running/progress_line.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -99,7 +99,7 @@ int explain(const ExplainArguments& arguments, Streams streams) {
   if (facts.retried_after > 0) {
     streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);
   }
-  streams.out << "folder: " << sweeps::trial_folder(runs, id).string() << "\n";
+  streams.out << "folder: " << protocol::trial_folder(runs, id).string() << "\n";
   if (const auto row = reader.trial(id)) streams.out << "configuration: " << row->config << "\n";
   for (const results::AttemptFacts& attempt : facts.attempts) {
     print_attempt(streams.out, facts, attempt);

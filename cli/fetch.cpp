@@ -12,6 +12,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "base/nearest_word.h"
 #include "cli/duration_option.h"
 #include "cli/patient_output.h"
 #include "cli/screen.h"
@@ -19,8 +20,7 @@
 #include "fetch/error.h"
 #include "fetch/fetch_backbone.h"
 #include "fetch/fetch_data.h"
-#include "metrics/nearest_word.h"
-#include "orchestrator/progress_line.h"
+#include "orchestrator/running/progress_line.h"
 #include "reports/text.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
@@ -227,7 +227,7 @@ std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::stri
       throw std::invalid_argument(fmt::format("{}: its data are not fetched by petlab; they are {}",
                                               task, declared.source));
     }
-    throw std::invalid_argument(metrics::unknown_word("task", task, known));
+    throw std::invalid_argument(base::unknown_word("task", task, known));
   }
   return wanted;
 }

@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "cli/database_option.h"
-#include "orchestrator/rebuild.h"
+#include "orchestrator/records/rebuild.h"
 #include "results/store.h"
 
 namespace petlab::cli {

@@ -7,8 +7,8 @@
 
 #include "cli/live_view.h"
 #include "cli/screen.h"
-#include "orchestrator/progress_line.h"
-#include "orchestrator/run.h"
+#include "orchestrator/running/progress_line.h"
+#include "orchestrator/running/run.h"
 
 namespace petlab::cli {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "orchestrator/progress_line.h"
+#include "orchestrator/running/progress_line.h"
 #include "reports/text.h"
 
 namespace petlab::cli {

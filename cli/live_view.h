@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/run.h"
+#include "orchestrator/running/run.h"
 
 namespace petlab::cli {
 

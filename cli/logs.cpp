@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cli/trial_arguments.h"
-#include "orchestrator/control.h"
+#include "orchestrator/recovery/control.h"
 
 namespace petlab::cli {
 namespace {
@@ -51,7 +51,7 @@ int logs(const LogsArguments& arguments, Streams streams) {
     throw std::invalid_argument(fmt::format("trial {} has no attempt {}, the last is {}", id,
                                             number, facts.attempts.back().attempt.number));
   }
-  const sweeps::TrialDirectory directory(runs, id, number);
+  const protocol::TrialDirectory directory(runs, id, number);
   if (!std::filesystem::is_directory(directory.folder())) {
     throw results::Error(
         fmt::format("{}: the folder of the attempt is not there; --runs names another runs folder",

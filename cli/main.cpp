@@ -1,9 +1,9 @@
 #include <iostream>
 
+#include "base/standard_output.h"
 #include "cli/subcommand.h"
-#include "sweeps/standard_output.h"
 
 int main(int argc, char** argv) {
-  petlab::sweeps::StandardOutput output;
+  petlab::base::StandardOutput output;
   return output.end("petlab", petlab::cli::run(argc, argv, {std::cin, std::cout, std::cerr}));
 }

@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "sweeps/standard_output.h"
+#include "base/standard_output.h"
 
 namespace petlab::cli {
 
@@ -22,7 +22,7 @@ PatientOutput::~PatientOutput() {
   stream_.rdbuf(former_);
   if (writer_->error() == 0) return;
   stream_.setstate(std::ios::badbit);
-  if (auto* const output = dynamic_cast<sweeps::StandardOutput*>(former_)) {
+  if (auto* const output = dynamic_cast<base::StandardOutput*>(former_)) {
     output->lost(writer_->error());
   }
 }

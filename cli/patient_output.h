@@ -11,7 +11,7 @@ namespace petlab::cli {
 /// As long as it lives, what is written to a stream of this process never waits for its reader.
 /// What cannot be written now is written with what comes later; the destructor waits for the rest,
 /// as PatientWriter::finish() does. Where something was lost, the stream is bad from then on, and
-/// a sweeps::StandardOutput below it knows. A stream other than std::cout and std::cerr is left as
+/// a base::StandardOutput below it knows. A stream other than std::cout and std::cerr is left as
 /// it is.
 class PatientOutput : public std::streambuf {
  public:

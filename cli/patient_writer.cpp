@@ -25,8 +25,8 @@ bool writable(int fd, int milliseconds) {
 PatientWriter::PatientWriter(int fd) : fd_(fd), terminal_(::isatty(fd) == 1) {
   if (!terminal_) return;
   // Refused, for example, where the terminal is another user's (su).
-  own_ = orchestrator::FileDescriptor(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                                             O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  own_ = base::FileDescriptor(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                                     O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 void PatientWriter::keep(std::string_view text) {

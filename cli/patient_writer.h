@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "orchestrator/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace petlab::cli {
 
@@ -43,7 +43,7 @@ class PatientWriter {
   int error_ = 0;
   bool terminal_;
   // The terminal opened again: O_NONBLOCK belongs to this opening alone.
-  orchestrator::FileDescriptor own_;
+  base::FileDescriptor own_;
   std::string kept_;
   std::size_t left_out_ = 0;  // lines
 };

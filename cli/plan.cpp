@@ -15,8 +15,8 @@
 
 #include "cli/database_option.h"
 #include "cli/sweep_arguments.h"
-#include "orchestrator/input_check.h"
-#include "orchestrator/run_sweep.h"
+#include "orchestrator/planning/input_check.h"
+#include "orchestrator/running/run_sweep.h"
 #include "reports/text.h"
 #include "sweeps/fields.h"
 

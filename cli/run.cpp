@@ -18,10 +18,10 @@
 #include "cli/screen.h"
 #include "cli/sweep_arguments.h"
 #include "cli/version.h"
-#include "orchestrator/fault_point.h"
-#include "orchestrator/input_check.h"
-#include "orchestrator/progress_line.h"
-#include "orchestrator/run_sweep.h"
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/planning/input_check.h"
+#include "orchestrator/running/progress_line.h"
+#include "orchestrator/running/run_sweep.h"
 #include "sweeps/error.h"
 
 namespace petlab::cli {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/run.h"
+#include "orchestrator/running/run.h"
 
 namespace petlab::cli {
 

@@ -24,13 +24,13 @@
 #include "cli/screen.h"
 #include "cli/sweep_arguments.h"
 #include "cli/trial_arguments.h"
-#include "orchestrator/best_metric.h"
-#include "orchestrator/control.h"
-#include "orchestrator/evidence.h"
-#include "orchestrator/plan.h"
-#include "orchestrator/progress_line.h"
-#include "orchestrator/today.h"
-#include "orchestrator/wall_clock.h"
+#include "orchestrator/host/wall_clock.h"
+#include "orchestrator/planning/plan.h"
+#include "orchestrator/planning/today.h"
+#include "orchestrator/recovery/control.h"
+#include "orchestrator/recovery/evidence.h"
+#include "orchestrator/running/best_metric.h"
+#include "orchestrator/running/progress_line.h"
 #include "sweeps/error.h"
 
 namespace petlab::cli {
@@ -200,9 +200,9 @@ class Observer {
       its.variant += (its.variant.empty() ? "" : ", ") + variant;
     }
     try {
-      const sweeps::TrialDirectory directory(runs_, attempt.attempt.trial_id,
-                                             attempt.attempt.number);
-      const sweeps::TrialFile file = sweeps::read_trial_file(directory.trial_json());
+      const protocol::TrialDirectory directory(runs_, attempt.attempt.trial_id,
+                                               attempt.attempt.number);
+      const protocol::TrialFile file = protocol::read_trial_file(directory.trial_json());
       std::vector<const sweeps::TaskDeclaration*> tasks;
       for (const sweeps::TaskDeclaration& task : file.tasks) tasks.push_back(&task);
       its.best.emplace(tasks);
@@ -233,7 +233,8 @@ class Observer {
     trial.of = progress->of;
     trial.loss = progress->loss;
     if (its.best) {
-      for (const sweeps::Metric& one : reader_.validation_metrics(attempt.attempt, its.next_seq)) {
+      for (const protocol::Metric& one :
+           reader_.validation_metrics(attempt.attempt, its.next_seq)) {
         its.best->add(one);
       }
       trial.best = its.best->value();

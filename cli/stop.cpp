@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "cli/trial_arguments.h"
-#include "orchestrator/control.h"
+#include "orchestrator/recovery/control.h"
 
 namespace petlab::cli {
 namespace {

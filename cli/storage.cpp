@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "cli/configuration_file.h"
-#include "metrics/nearest_word.h"
 #include "metrics/published_backbones.h"
 #include "metrics/storage.h"
-#include "sweeps/artifact_format.h"
+#include "protocol/artifact_format.h"
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
@@ -101,7 +101,7 @@ Backbone named_backbone(const std::string& name, const std::filesystem::path& re
   std::vector<std::string_view> known;
   for (const auto& row : metrics::published_backbones()) known.push_back(row.name);
   throw std::invalid_argument(fmt::format("{} (folders under {} and paths are known too)",
-                                          metrics::unknown_word("backbone", name, known),
+                                          base::unknown_word("backbone", name, known),
                                           locations.models().string()));
 }
 
@@ -144,7 +144,7 @@ std::string_view size_name(metrics::ModuleFamily family) {
 }
 
 void describe_module(const metrics::ModuleStorage& module, Report& report) {
-  const std::string_view kind = sweeps::to_string(module.family);
+  const std::string_view kind = metrics::to_string(module.family);
   const std::string_view size = size_name(module.family);
   report.module = fmt::format("{}, {} {}, share {}, mask {}", kind, size, module.size, module.share,
                               metrics::to_string(module.mask));
@@ -301,7 +301,7 @@ Report report_of_configuration(const StorageOptions& options) {
 }
 
 Report report_of_artifact(const StorageOptions& options) {
-  const sweeps::ArtifactStorage artifact = sweeps::read_artifact_storage(options.file);
+  const protocol::ArtifactStorage artifact = protocol::read_artifact_storage(options.file);
   Report report;
   report.about["trial"] = artifact.trial_id;
   if (artifact.module) {

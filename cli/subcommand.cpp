@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "cli/cancel.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
@@ -28,7 +29,6 @@
 #include "cli/stop.h"
 #include "cli/storage.h"
 #include "cli/version.h"
-#include "metrics/nearest_word.h"
 
 namespace petlab::cli {
 
@@ -66,8 +66,7 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
       return fmt::format("found no subcommand, wanted one of {}", fmt::join(names, ", "));
     }
     const std::string_view first = argv[1];
-    return first.starts_with("-") ? std::string()
-                                  : metrics::unknown_word("subcommand", first, names);
+    return first.starts_with("-") ? std::string() : base::unknown_word("subcommand", first, names);
   }
   const CLI::App* innermost = app.get_subcommands().front();
   std::string name_of_sub = innermost->get_name();
@@ -82,8 +81,8 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
       !inner.empty() && !words.front().starts_with("-")) {
     std::vector<std::string> names;
     for (const CLI::App* each : inner) names.push_back(each->get_name());
-    return metrics::unknown_word("subcommand of " + name_of_sub, words.front(),
-                                 std::vector<std::string_view>(names.begin(), names.end()));
+    return base::unknown_word("subcommand of " + name_of_sub, words.front(),
+                              std::vector<std::string_view>(names.begin(), names.end()));
   }
   const auto option = std::find_if(words.begin(), words.end(),
                                    [](const auto& word) { return word.starts_with("-"); });
@@ -98,7 +97,7 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
   }
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
-  const std::string_view nearest = metrics::nearest_word(bare, views);
+  const std::string_view nearest = base::nearest_word(bare, views);
   return fmt::format("{} has no option {}", name_of_sub, name) +
          (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }

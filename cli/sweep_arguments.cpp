@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "cli/database_option.h"
-#include "orchestrator/local_launcher.h"
-#include "orchestrator/plan.h"
+#include "orchestrator/launching/find_worker.h"
+#include "orchestrator/planning/plan.h"
 
 namespace petlab::cli {
 namespace {

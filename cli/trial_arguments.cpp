@@ -4,7 +4,7 @@
 
 #include "cli/database_option.h"
 #include "cli/sweep_arguments.h"
-#include "orchestrator/plan.h"
+#include "orchestrator/planning/plan.h"
 
 namespace petlab::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/today.h"
+#include "orchestrator/planning/today.h"
 
 namespace CLI {
 class App;

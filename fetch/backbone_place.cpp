@@ -9,10 +9,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
 #include "fetch/error.h"
 #include "sweeps/error.h"
-#include "sweeps/files.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::fetch {
 namespace {
@@ -45,7 +45,7 @@ std::optional<BackbonePlace::Record> read_record(const fs::path& file) {
   if (!fs::is_regular_file(file, unreadable)) return std::nullopt;
   try {
     const nlohmann::json json =
-        sweeps::parse_shallow_json(sweeps::read_file(file, 16 << 20), file.string());
+        base::parse_shallow_json(base::read_file(file, 16 << 20), file.string());
     if (json.at("v") != 1) return std::nullopt;
     BackbonePlace::Record record;
     json.at("name").get_to(record.name);
@@ -66,7 +66,7 @@ void write_record(const fs::path& file, const BackbonePlace::Record& record) {
   }
   const nlohmann::ordered_json json = {
       {"v", 1}, {"name", record.name}, {"commit", record.commit}, {"files", files}};
-  sweeps::write_file_atomically(file, json.dump(1) + "\n");
+  base::write_file_atomically(file, json.dump(1) + "\n");
 }
 
 // The configuration comes last: see publish().
@@ -122,14 +122,14 @@ class CachePlace : public BackbonePlace {
     std::error_code unreadable;
     const fs::path ref = ref_file(revision);
     if (!fs::is_regular_file(ref, unreadable)) return "";
-    const std::string text = sweeps::read_file(ref, 4096);
+    const std::string text = base::read_file(ref, 4096);
     const std::string commit = text.substr(0, text.find_first_of(" \t\r\n"));
     return is_commit(commit) ? commit : "";
   }
   void note_commit(const std::string& revision, const std::string& commit) const override {
     if (revision == commit || known_commit("", revision) == commit) return;
     make_folders(ref_file(revision).parent_path());
-    sweeps::write_file_atomically(ref_file(revision), commit);
+    base::write_file_atomically(ref_file(revision), commit);
   }
 
  private:

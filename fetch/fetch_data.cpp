@@ -6,13 +6,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
 #include "fetch/error.h"
 #include "fetch/fetch_backbone.h"
 #include "fetch/file_lock.h"
 #include "fetch/unpack.h"
-#include "sweeps/files.h"
 #include "sweeps/identity.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::fetch {
 namespace {
@@ -44,7 +44,7 @@ class DataPlace {
   std::map<std::string, std::string> record() const {
     try {
       const nlohmann::json json =
-          sweeps::parse_shallow_json(sweeps::read_file(record_file(), 1 << 20), "record");
+          base::parse_shallow_json(base::read_file(record_file(), 1 << 20), "record");
       if (json.at("v") == 1) return json.at("files").get<std::map<std::string, std::string>>();
     } catch (const std::exception&) {
       // None, or of no use: as if the user had put the files there.
@@ -58,7 +58,7 @@ class DataPlace {
       from.push_back({{"path", file.path}, {"sha256", file.sha256}});
     }
     const nlohmann::ordered_json json = {{"v", 1}, {"files", digests}, {"from", from}};
-    sweeps::write_file_atomically(record_file(), json.dump(1) + "\n");
+    base::write_file_atomically(record_file(), json.dump(1) + "\n");
   }
 
  private:

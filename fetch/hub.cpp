@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
 #include "fetch/error.h"
 #include "sweeps/backbone_files.h"
-#include "sweeps/files.h"
 #include "sweeps/hub_cache.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::fetch {
 namespace {
@@ -50,7 +50,7 @@ std::string token_of(const sweeps::Environment& environment, const std::filesyst
   }
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return "";
-  return stripped(sweeps::read_file(file, 1 << 16));
+  return stripped(base::read_file(file, 1 << 16));
 }
 
 // git's id of a file's content: SHA-1 of a short header and the content.
@@ -145,7 +145,7 @@ HubSettings hub_settings(const sweeps::Environment& environment) {
 
 std::vector<HubFile> parse_listing(std::string_view text, const std::string& name) {
   std::vector<HubFile> files;
-  const nlohmann::json entries = sweeps::shallow_json_or_none(text);
+  const nlohmann::json entries = base::shallow_json_or_none(text);
   const auto refuse = [&](const std::string& what) {
     throw Error(
         fmt::format("{}: found {}, wanted the hub's list of files (HF_ENDPOINT names the "
@@ -274,7 +274,7 @@ std::string HubRepository::resolve(const std::string& revision) const {
     const Answer answer = http_.get(
         fmt::format("{}/api/models/{}/revision/{}", settings_.endpoint, name_, url_part(revision)),
         settings_.token);
-    const nlohmann::json model = sweeps::shallow_json_or_none(answer.body);
+    const nlohmann::json model = base::shallow_json_or_none(answer.body);
     const std::string commit =
         model.is_object() && model.contains("sha") && model["sha"].is_string()
             ? model["sha"].get<std::string>()

@@ -10,8 +10,8 @@
 #include <memory>
 #include <set>
 
+#include "base/files.h"
 #include "fetch/error.h"
-#include "sweeps/files.h"
 
 namespace petlab::fetch {
 namespace {
@@ -92,13 +92,13 @@ void unpack_zip(const fs::path& zip, const std::string& prefix,
 }
 
 void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& folder) {
-  const std::string ids = sweeps::read_file(dev_ids, kMostRows);
+  const std::string ids = base::read_file(dev_ids, kMostRows);
   std::set<std::string, std::less<>> development;
   for (const std::string_view line : lines_of(ids)) {
     const std::string_view pair = without_spaces_around(line);
     if (!pair.empty()) development.emplace(pair);
   }
-  const std::string text = sweeps::read_file(rows, kMostRows);
+  const std::string text = base::read_file(rows, kMostRows);
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.empty()) throw Error(fmt::format("{}: is empty, wanted MRPC's rows", rows.string()));
   const std::string header = fmt::format("{}\n", without_spaces_around(lines.front()));
@@ -119,8 +119,8 @@ void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& f
     part += row;
     part += '\n';
   }
-  sweeps::write_file_atomically(folder / "dev.tsv", dev);
-  sweeps::write_file_atomically(folder / "train.tsv", train);
+  base::write_file_atomically(folder / "dev.tsv", dev);
+  base::write_file_atomically(folder / "train.tsv", train);
 }
 
 }  // namespace petlab::fetch

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "metrics/nearest_word.h"
+#include "base/nearest_word.h"
 #include "metrics/ngram_matcher.h"
 #include "metrics/token_index.h"
 
@@ -93,7 +93,7 @@ std::string_view to_string(Smoothing smoothing) {
 Smoothing smoothing_from(std::string_view text) {
   const auto* const found = std::find(kSmoothings.begin(), kSmoothings.end(), text);
   if (found == kSmoothings.end()) {
-    throw std::invalid_argument(unknown_word("smoothing method", text, kSmoothings));
+    throw std::invalid_argument(base::unknown_word("smoothing method", text, kSmoothings));
   }
   return static_cast<Smoothing>(found - kSmoothings.begin());
 }

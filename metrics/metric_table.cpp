@@ -3,8 +3,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "base/nearest_word.h"
 #include "metrics/correlation.h"
-#include "metrics/nearest_word.h"
 
 namespace petlab::metrics {
 namespace {
@@ -61,7 +61,7 @@ const MetricRow& metric_named(std::string_view name) {
   if (const MetricRow* row = find_metric(name)) return *row;
   std::vector<std::string_view> names;
   for (const MetricRow& row : kMetrics) names.push_back(row.name);
-  throw std::invalid_argument(unknown_word("metric", name, names));
+  throw std::invalid_argument(base::unknown_word("metric", name, names));
 }
 
 }  // namespace petlab::metrics

@@ -86,6 +86,18 @@ std::string_view to_string(MaskKind mask) {
   return "none";
 }
 
+std::string_view to_string(ModuleFamily family) {
+  switch (family) {
+    case ModuleFamily::adapter:
+      return "adapter";
+    case ModuleFamily::lora:
+      return "lora";
+    case ModuleFamily::prefix:
+      return "prefix";
+  }
+  return "";
+}
+
 std::optional<MaskKind> mask_kind_from(std::string_view text) {
   for (const MaskKind mask : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
     if (text == to_string(mask)) return mask;

@@ -15,6 +15,8 @@ std::optional<MaskKind> mask_kind_from(std::string_view text);
 
 /// The shapes of module whose storage has a formula.
 enum class ModuleFamily { adapter, lora, prefix };
+/// "adapter", "lora", "prefix"
+std::string_view to_string(ModuleFamily family);
 
 /// What the storage of a trained module depends on.
 struct ModuleStorage {

@@ -4,7 +4,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "metrics/nearest_word.h"
+#include "base/nearest_word.h"
 #include "metrics/spm_tokenizer.h"
 #include "metrics/unicode.h"
 
@@ -468,7 +468,7 @@ std::shared_ptr<const TextTokenizer> make_text_tokenizer(
     }
     return row.make(lowercase, spm_model);
   }
-  throw std::invalid_argument(unknown_word("tokenizer", name, known));
+  throw std::invalid_argument(base::unknown_word("tokenizer", name, known));
 }
 
 std::shared_ptr<const TextTokenizer> make_tercom_tokenizer(const TercomOptions& options) {

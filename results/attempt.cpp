@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sweeps/shallow_json.h"
+#include "base/shallow_json.h"
 
 namespace petlab::results {
 namespace {
@@ -76,7 +76,7 @@ bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> told) {
 }
 
 std::string numerics_version(const std::string& numerics) {
-  const nlohmann::json object = sweeps::shallow_json_or_none(numerics);
+  const nlohmann::json object = base::shallow_json_or_none(numerics);
   if (!object.is_object() || !object.contains("version")) return {};
   const nlohmann::json& version = object["version"];
   return version.is_string() ? version.get<std::string>() : version.dump();

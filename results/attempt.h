@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sweeps/trial_directory.h"
+#include "protocol/trial_directory.h"
 
 namespace petlab::results {
 
@@ -46,7 +46,7 @@ struct NewAttempt {
   std::int64_t planned_from = 0;
   /// The new number is at least this: one above the highest directory of the trial that exists.
   std::int64_t at_least = 1;
-  std::optional<sweeps::Resume> resume;
+  std::optional<protocol::Resume> resume;
   std::string sweep;          // name of the sweep for which it runs
   std::string owner;          // which orchestrator: any text that is unique to it
   std::string host;           // name of the machine that runs it; empty: not known yet (Slurm)

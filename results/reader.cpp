@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "base/shallow_json.h"
 #include "results/connection.h"
 #include "results/schema.h"
 #include "results/store.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::results {
 namespace {
@@ -119,8 +119,8 @@ AttemptFacts attempt_from(const Query& row) {
   facts.begun.commit = text();
   facts.begun.time = row.real(at++);
   if (!row.is_null(at)) {
-    facts.begun.resume =
-        sweeps::Resume{row.integer(at), row.integer(at + 1), row.integer(at + 2), row.text(at + 3)};
+    facts.begun.resume = protocol::Resume{row.integer(at), row.integer(at + 1), row.integer(at + 2),
+                                          row.text(at + 3)};
   }
   at += 4;
   facts.begun.host = text();
@@ -153,7 +153,7 @@ AttemptFacts attempt_from(const Query& row) {
   facts.worker_version = text();
   facts.numerics = text();
   facts.backbone_digest = text();
-  const auto digests = sweeps::shallow_json_or_none(text());
+  const auto digests = base::shallow_json_or_none(text());
   if (digests.is_object()) {
     for (const auto& [task, digest] : digests.items()) {
       if (digest.is_string()) facts.data_digests[task] = digest.get<std::string>();
@@ -263,10 +263,10 @@ std::vector<ProgressFacts> Reader::progress() const {
   });
 }
 
-std::vector<sweeps::Metric> Reader::validation_metrics(const AttemptRef& attempt,
-                                                       std::int64_t& from_seq) const {
+std::vector<protocol::Metric> Reader::validation_metrics(const AttemptRef& attempt,
+                                                         std::int64_t& from_seq) const {
   return reading(*connection_, [&] {
-    std::vector<sweeps::Metric> all;
+    std::vector<protocol::Metric> all;
     Query rows(
         *connection_,
         "SELECT v.step, s.task, s.name, v.value, v.seq FROM metric_values v JOIN series s ON "

@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/shallow_json.h"
 #include "results/connection.h"
 #include "results/host_lock.h"
 #include "results/schema.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::results {
 namespace {
@@ -45,7 +45,7 @@ class TrialWriter {
   }
 
   void write(Connection& connection, const TrialRow& trial) const {
-    const nlohmann::json config = sweeps::shallow_json_or_none(trial.config);
+    const nlohmann::json config = base::shallow_json_or_none(trial.config);
     if (!config.is_object()) {
       throw std::invalid_argument(
           fmt::format("trial {}: its configuration is no JSON object", trial.trial_id));
@@ -519,7 +519,8 @@ void Batch::append_metrics(const AttemptRef& attempt, std::span<const MetricRow>
   });
 }
 
-void Batch::record_started(const AttemptRef& attempt, const sweeps::Started& started, double time) {
+void Batch::record_started(const AttemptRef& attempt, const protocol::Started& started,
+                           double time) {
   write("record that an attempt started", [&] {
     Query(*connection_,
           "UPDATE attempts SET started_at = ?2, worker = ?3, worker_version = ?4, worker_pid = ?5, "
@@ -536,7 +537,7 @@ void Batch::record_started(const AttemptRef& attempt, const sweeps::Started& sta
   });
 }
 
-void Batch::record_progress(const AttemptRef& attempt, const sweeps::Progress& progress,
+void Batch::record_progress(const AttemptRef& attempt, const protocol::Progress& progress,
                             double time) {
   write("record progress", [&] {
     Query(*connection_,
@@ -571,7 +572,7 @@ void Batch::record_checkpoint(const AttemptRef& attempt, const CheckpointAt& che
   });
 }
 
-void Batch::record_finished(const AttemptRef& attempt, const sweeps::Finished& finished,
+void Batch::record_finished(const AttemptRef& attempt, const protocol::Finished& finished,
                             double time) {
   write("record that an attempt finished", [&] {
     Query(*connection_,
@@ -601,7 +602,7 @@ void Batch::record_finished(const AttemptRef& attempt, const sweeps::Finished& f
   });
 }
 
-void Batch::record_failed(const AttemptRef& attempt, const sweeps::Failed& failed,
+void Batch::record_failed(const AttemptRef& attempt, const protocol::Failed& failed,
                           std::optional<double> time) {
   write("record that an attempt failed", [&] {
     Query(*connection_,

@@ -12,9 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include "protocol/events.h"
 #include "results/attempt.h"
 #include "results/error.h"
-#include "sweeps/events.h"
 
 namespace petlab::results {
 
@@ -133,8 +133,8 @@ class Reader {
   std::vector<ProgressFacts> progress() const;
   /// The metrics of split `validation` that an attempt has reported from `from_seq` on, in its
   /// order; from_seq is set behind the last.
-  std::vector<sweeps::Metric> validation_metrics(const AttemptRef& attempt,
-                                                 std::int64_t& from_seq) const;
+  std::vector<protocol::Metric> validation_metrics(const AttemptRef& attempt,
+                                                   std::int64_t& from_seq) const;
   /// The sweep of that name; std::nullopt where there is none.
   std::optional<SweepRow> sweep(const std::string& name) const;
   /// Those trials that have a result and are members of the sweep, or were once.
@@ -237,15 +237,15 @@ class Batch {
   /// attempt takes their place in the views.
   void allow_retry(const std::string& trial_id, std::int64_t after_attempt);
 
-  // For the ingest (orchestrator/ingest.h), which is the only caller.
+  // For the ingest (orchestrator/records/ingest.h), which is the only caller.
   Series series(std::string_view split, std::string_view task, std::string_view name);
   void append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows);
-  void record_started(const AttemptRef& attempt, const sweeps::Started& started, double time);
-  void record_progress(const AttemptRef& attempt, const sweeps::Progress& progress, double time);
+  void record_started(const AttemptRef& attempt, const protocol::Started& started, double time);
+  void record_progress(const AttemptRef& attempt, const protocol::Progress& progress, double time);
   void record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint);
-  void record_finished(const AttemptRef& attempt, const sweeps::Finished& finished, double time);
+  void record_finished(const AttemptRef& attempt, const protocol::Finished& finished, double time);
   /// Without a time where the events do not tell one.
-  void record_failed(const AttemptRef& attempt, const sweeps::Failed& failed,
+  void record_failed(const AttemptRef& attempt, const protocol::Failed& failed,
                      std::optional<double> time);
   void record_note(const AttemptRef& attempt, std::string_view note);
   void set_cursor(const AttemptRef& attempt, const Cursor& cursor);

@@ -12,14 +12,41 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # folder -> the folders that it may know
 ARROWS = {
-    "metrics": set(),
-    "sweeps": {"metrics"},
-    "fetch": {"sweeps"},
-    "trainer": {"sweeps", "metrics"},
-    "results": {"sweeps", "metrics"},
-    "orchestrator": {"sweeps", "results", "metrics"},
-    "reports": {"results", "metrics"},
-    "cli": {"metrics", "sweeps", "fetch", "results", "orchestrator", "reports"},
+    "base": set(),
+    "metrics": {"base"},
+    "sweeps": {"base", "metrics"},
+    "protocol": {"base", "metrics", "sweeps"},
+    "fetch": {"base", "sweeps"},
+    "trainer": {"base", "metrics", "sweeps", "protocol"},
+    "results": {"base", "metrics", "sweeps", "protocol"},
+    "orchestrator": {"base", "metrics", "sweeps", "protocol", "results"},
+    "reports": {"base", "metrics", "results"},
+    "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "orchestrator", "reports"},
+}
+# folder -> its own folders -> those of them that they may know; what lies in the folder itself is
+# known by none of them
+INNER = {
+    "orchestrator": {
+        "host": set(),
+        "launching": set(),
+        "local": {"host", "launching"},
+        "slurm": {"host", "launching"},
+        "records": {"host"},
+        "recovery": {"host", "records"},
+        "planning": {"host", "recovery"},
+        "running": {"host", "launching", "local", "slurm", "records", "recovery", "planning"},
+    },
+    "trainer": {
+        "files": set(),
+        "compute": {"files"},
+        "tokenizers": {"files"},
+        "data": {"files", "tokenizers"},
+        "backbones": {"files", "compute", "tokenizers", "data"},
+        "modules": {"files", "compute", "backbones"},
+        "training": {"files", "compute", "tokenizers", "data", "backbones", "modules"},
+        "artifact": {"files", "compute", "backbones", "modules", "training"},
+        "worker": {"files", "compute", "data", "backbones", "training", "artifact"},
+    },
 }
 # a library's headers -> where they may be included
 ROOMS = {
@@ -54,6 +81,12 @@ for name in listed:
         if folder in ARROWS and quote == '"' and other in ARROWS:
             if other != folder and other not in ARROWS[folder]:
                 problems.append(f"{where}: {folder} may not know {other}")
+        inner = INNER.get(folder, {})
+        here = name.split("/")[1]
+        there = target.split("/")[1] if other == folder and target.count("/") > 1 else ""
+        if here in inner and quote == '"' and other == folder and there != here:
+            if there not in inner[here]:
+                problems.append(f"{where}: {folder}/{here} may not know {folder}/{there}")
         if folder in ARROWS and target.startswith(("tests/", "bench/")):
             problems.append(f"{where}: no folder of the product knows {other}")
         for header, rooms in ROOMS.items():
@@ -63,6 +96,18 @@ for name in listed:
                 elif "sql" in header and name.endswith(".h"):
                     problems.append(f"{where}: no header may include SQLite's")
 
+for folder, inner in INNER.items():
+    for part in sorted(path.name for path in (ROOT / folder).iterdir() if path.is_dir()):
+        if part not in inner and list((ROOT / folder / part).glob("*.h")):
+            problems.append(f"{folder}/{part} is in no table of scripts/check_includes.py")
+for table in (ARROWS, *INNER.values()):
+    done = set()
+    while len(done) < len(table):
+        more = {folder for folder, known in table.items() if known <= done} - done
+        if not more:
+            problems.append(f"the arrows go in a circle: {', '.join(sorted(set(table) - done))}")
+            break
+        done |= more
 for folder, allowed in ARROWS.items():
     cmake = ROOT / folder / "CMakeLists.txt"
     words = set(re.findall(r"[\w:.-]+", re.sub(r"#.*", "", cmake.read_text())))

@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
-#include "sweeps/files.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -36,7 +37,7 @@ class Config {
     const std::int64_t value = fits ? found->get<std::int64_t>() : -1;
     if (!fits || value < least || value > kMaxDimension) {
       throw Error(fmt::format("{}: {}: found {}, wanted a whole number from {} to {}",
-                              file_.string(), key, shown(*found), least, kMaxDimension));
+                              file_.string(), key, base::shown(*found), least, kMaxDimension));
     }
     return value;
   }
@@ -71,7 +72,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   json object;
   try {
-    object = parse_shallow_json(read_file(file, kMaxConfig), file.string());
+    object = base::parse_shallow_json(base::read_file(file, kMaxConfig), file.string());
   } catch (const json::exception&) {
     object = nullptr;
   }
@@ -117,7 +118,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     return shape;
   }
   throw Error(fmt::format("{}: model_type: found {}, wanted bert, roberta or t5", file.string(),
-                          shown(type)));
+                          base::shown(type)));
 }
 
 metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneShape& shape) {

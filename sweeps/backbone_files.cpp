@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "base/shown.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
-#include "sweeps/files.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::sweeps {
 
 std::vector<std::string> shards_of(const std::filesystem::path& index_file) {
   nlohmann::json index;
   try {
-    index = parse_shallow_json(read_file(index_file, 64 << 20), index_file.string());
+    index = base::parse_shallow_json(base::read_file(index_file, 64 << 20), index_file.string());
   } catch (const nlohmann::json::exception&) {
     index = nullptr;
   }
@@ -28,7 +29,7 @@ std::vector<std::string> shards_of(const std::filesystem::path& index_file) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos) {
       throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file beside it",
-                              index_file.string(), tensor, shown(shard)));
+                              index_file.string(), tensor, base::shown(shard)));
     }
     shards.push_back(name);
   }

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "metrics/nearest_word.h"
+#include "base/nearest_word.h"
 #include "sweeps/fields.h"
 
 namespace petlab::sweeps {
@@ -67,7 +67,7 @@ TrialConfig default_config(std::string_view kind) {
 
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   const std::vector<std::string_view> known(candidates.begin(), candidates.end());
-  return std::string(metrics::nearest_word(word, known));
+  return std::string(base::nearest_word(word, known));
 }
 
 std::string with_nearest(std::string_view wanted, std::string_view word,

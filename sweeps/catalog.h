@@ -48,7 +48,7 @@ const TaskDeclaration* find_task(std::string_view name);
 /// Throws std::invalid_argument for an unknown kind.
 TrialConfig default_config(std::string_view kind);
 
-/// metrics::nearest_word for candidates that are strings.
+/// base::nearest_word for candidates that are strings.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 /// `a section (nearest: base)`: what was wanted in place of `word`, with the known word that it

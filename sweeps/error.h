@@ -1,14 +1,12 @@
 #pragma once
 
-#include <stdexcept>
+#include "base/error.h"
 
 namespace petlab::sweeps {
 
 /// A file that sweeps/ needs cannot be found, read, written or understood (a backbone's
-/// config.json, a task's data, trial.json). What the user wrote in a sweep file is a SweepFileError
+/// config.json, a task's data). What the user wrote in a sweep file is a base::FileProblemsError
 /// instead.
-struct Error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using Error = base::Error;
 
 }  // namespace petlab::sweeps

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "base/shown.h"
 #include "sweeps/catalog.h"
 
 namespace petlab::sweeps {
@@ -157,7 +158,7 @@ void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> dec
   std::set<std::string> seen;
   for (const std::string& name : config.tasks) {
     if (!seen.insert(name).second) {
-      problems.push_back({field, fmt::format("{} twice", shown(name)), "each task once"});
+      problems.push_back({field, fmt::format("{} twice", base::shown(name)), "each task once"});
       continue;
     }
     const auto is_it = [&](const TaskDeclaration& task) { return task.name == name; };
@@ -168,7 +169,7 @@ void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> dec
     for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
     for (const TaskDeclaration& task : declared) known.push_back(task.name);
     problems.push_back(
-        {field, shown(name),
+        {field, base::shown(name),
          with_nearest("the name of a task, or of a .yaml file that declares one", name, known)});
   }
 }
@@ -176,13 +177,13 @@ void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> dec
 void check_user(const TrialConfig& config, std::vector<FieldProblem>& problems) {
   const json user = json::parse(config.user, nullptr, false);
   if (!user.is_object()) {
-    problems.push_back({"user", shown(config.user), "a JSON object"});
+    problems.push_back({"user", base::shown(config.user), "a JSON object"});
     return;
   }
   for (const auto& [key, value] : user.items()) {
     if (value.is_structured()) {
-      problems.push_back(
-          {"user." + key, shown(value), "text, a number, true, false or null (user is flat)"});
+      problems.push_back({"user." + key, base::shown(value),
+                          "text, a number, true, false or null (user is flat)"});
     }
   }
 }
@@ -256,7 +257,7 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
     std::vector<std::string> kinds;
     for (const ModuleRow& module : modules()) kinds.emplace_back(module.kind);
     problems.push_back(
-        {"module.kind", shown(config.module.kind),
+        {"module.kind", base::shown(config.module.kind),
          with_nearest(std::string(find_field("module.kind")->wanted), config.module.kind, kinds)});
   }
   for (const Field& field : kFields) {
@@ -264,7 +265,8 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
       continue;
     }
     const bool absent = field.name == "backbone";  // its only fault
-    problems.push_back({std::string(field.name), absent ? "nothing" : shown(field.get(config)),
+    problems.push_back({std::string(field.name),
+                        absent ? "nothing" : base::shown(field.get(config)),
                         std::string(field.wanted)});
   }
   check_tasks(config, declared, problems);
@@ -291,22 +293,6 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
                         fmt::format("a divisor of training.batch_size ({})", training.batch_size)});
   }
   return problems;
-}
-
-std::string shown(const nlohmann::json& value) {
-  if (value.is_array()) return "a list";
-  if (value.is_object()) return "a group of keys";
-  if (value.is_null()) return "nothing";
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (value.is_string()) {
-    text = fmt::format("'{}'", std::string_view(text).substr(1, text.size() - 2));
-  }
-  if (text.size() > 60) {
-    std::size_t cut = 57;
-    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-    text = text.substr(0, cut) + "…";
-  }
-  return text;
 }
 
 }  // namespace petlab::sweeps

@@ -50,7 +50,4 @@ std::string nearest_field(const std::string& word);
 std::vector<FieldProblem> field_problems(const TrialConfig& config,
                                          std::span<const TaskDeclaration> declared);
 
-/// `'lerning_rate'`, `-0.1`, `true`, `a list`: a value as a message shows it, cut at 60 characters.
-std::string shown(const nlohmann::json& value);
-
 }  // namespace petlab::sweeps

@@ -13,11 +13,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/shallow_json.h"
 #include "sweeps/backbone_files.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
-#include "sweeps/files.h"
-#include "sweeps/shallow_json.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -71,39 +72,12 @@ const json* frozen_default(std::string_view kind, std::string_view field) {
   return nullptr;
 }
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
-    // Once: EVP_sha256() is looked up anew for each digest, which takes longer than a short one.
-    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-    if (!context_ || sha256 == nullptr || EVP_DigestInit_ex(context_.get(), sha256, nullptr) != 1) {
-      throw Error("SHA-256: OpenSSL does not offer it, wanted it");
-    }
-  }
-  void add(const char* data, std::size_t size) { EVP_DigestUpdate(context_.get(), data, size); }
-  std::string finish() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned size = 0;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text = "sha256:";
-    for (unsigned i = 0; i < size; ++i) {
-      text += kDigits[digest[i] >> 4];
-      text += kDigits[digest[i] & 15];
-    }
-    return text;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
-
 std::string digest_of_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
     throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
   }
-  Sha256 hash;
+  base::Sha256 hash;
   std::vector<char> buffer(1 << 20);
   while (in) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
@@ -122,12 +96,6 @@ bool is_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string sha256(std::string_view bytes) {
-  Sha256 hash;
-  hash.add(bytes.data(), bytes.size());
-  return hash.finish();
-}
-
 TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
                  std::span<const std::string> task_digests) {
   json identity = {{"identity", 1}, {"backbone", backbone_digest}, {"tasks", task_digests}};
@@ -139,14 +107,15 @@ TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
   }
   const json user = json::parse(config.user);
   for (const auto& [key, value] : user.items()) identity["user." + key] = value;
-  return {sha256(identity.dump()).substr(7, 16)};
+  return {base::sha256(identity.dump()).substr(7, 16)};
 }
 
 FileDigests::FileDigests(std::filesystem::path cache_folder) {
   if (cache_folder.empty()) return;
   cache_file_ = std::move(cache_folder) / "digests.json";
   try {
-    const json cache = parse_shallow_json(read_file(cache_file_, 64 << 20), cache_file_.string());
+    const json cache =
+        base::parse_shallow_json(base::read_file(cache_file_, 64 << 20), cache_file_.string());
     if (cache.at("v") != 1) return;
     for (const auto& [key, digest] : cache.at("digests").items()) {
       const auto& text = digest.get_ref<const std::string&>();
@@ -183,7 +152,7 @@ void FileDigests::save() noexcept {
   try {
     std::filesystem::create_directories(cache_file_.parent_path());
     const json cache = {{"v", 1}, {"digests", known_}};
-    write_file_atomically(cache_file_, cache.dump(1) + "\n");
+    base::write_file_atomically(cache_file_, cache.dump(1) + "\n");
   } catch (const std::exception&) {
     // A home that cannot be written costs the time of the next digest, nothing else.
   }
@@ -203,7 +172,7 @@ std::string backbone_digest(const std::filesystem::path& folder, FileDigests& di
   for (const std::string& name : names) {
     all += fmt::format("{} {}\n", digests.of(folder / name), name);
   }
-  return sha256(all);
+  return base::sha256(all);
 }
 
 std::string data_digest(const TaskDeclaration& task,
@@ -213,7 +182,7 @@ std::string data_digest(const TaskDeclaration& task,
   for (const std::filesystem::path& file : {files.train, files.validation, files.test}) {
     all += (file.empty() ? "none" : digests.of(file)) + "\n";
   }
-  return sha256(all);
+  return base::sha256(all);
 }
 
 }  // namespace petlab::sweeps

@@ -25,9 +25,6 @@ struct TrialId {
 TrialId trial_id(const TrialConfig& config, std::string_view backbone_digest,
                  std::span<const std::string> task_digests);
 
-/// "sha256:" and 64 hexadecimal digits of `bytes`.
-std::string sha256(std::string_view bytes);
-
 /// Digests of files, remembered in `cache_folder/digests.json` by path, size, modification time and
 /// inode; a cache that is missing, broken or unwritable only costs time. Written atomically by
 /// save() and the destructor. Not for several threads.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/file_problems.h"
 #include "sweeps/catalog.h"
 #include "sweeps/sweep_reader.h"
 
@@ -62,7 +63,8 @@ std::int64_t nearest_size(std::int64_t most, double wanted, Storage storage) {
 
 class Expander {
  public:
-  Expander(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems, Sweep& sweep)
+  Expander(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
+           Sweep& sweep)
       : draft_(draft), max_trials_(max_trials), problems_(problems), sweep_(sweep) {
     for (const auto& [name, task] : draft.declared) declared_.push_back(task);
     for (std::size_t i = 0; i < draft.variants.size(); ++i) {
@@ -481,7 +483,7 @@ class Expander {
 
   const SweepDraft& draft_;
   std::int64_t max_trials_;
-  FileProblems& problems_;
+  base::FileProblems& problems_;
   Sweep& sweep_;
   std::vector<TaskDeclaration> declared_;
   std::map<std::string, std::size_t> variant_index_;
@@ -495,7 +497,7 @@ class Expander {
 
 }  // namespace
 
-void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems,
+void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
                   Sweep& sweep) {
   Expander(draft, max_trials, problems, sweep).expand();
 }

@@ -2,29 +2,28 @@
 
 #include <fmt/format.h>
 
-#include "sweeps/files.h"
+#include "base/file_problems.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/yaml_tree.h"
 #include "sweeps/sweep_reader.h"
-#include "sweeps/yaml_tree.h"
 
 namespace petlab::sweeps {
 
-SweepFileError::SweepFileError(std::vector<std::string> problems)
-    : std::invalid_argument(fmt::format("{}", fmt::join(problems, "\n"))),
-      problems_(std::move(problems)) {}
-
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations) {
   // Far above the limit of a YAML file, so that it is the parser that reports what is too long.
-  return read_sweep_text(read_file(file, 4 * kMaxYamlBytes), file, locations, kMaxTrials);
+  return read_sweep_text(base::read_file(file, 4 * base::kMaxYamlBytes), file, locations,
+                         kMaxTrials);
 }
 
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
                       const Locations& locations, std::int64_t max_trials) {
-  FileProblems problems(file);
-  const YamlNode root = parse_yaml(text, problems);
+  base::FileProblems problems(file);
+  const base::YamlNode root = base::parse_yaml(text, problems);
   SweepDraft draft = read_sweep(root, file, locations, problems);
   Sweep sweep;
   sweep.file = file;
-  sweep.digest = sha256(text);
+  sweep.digest = base::sha256(text);
   if (root.is_map()) expand_sweep(draft, max_trials, problems, sweep);
   problems.throw_if_any();
   sweep.name = std::move(draft.name);

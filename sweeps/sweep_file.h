@@ -17,17 +17,6 @@
 
 namespace petlab::sweeps {
 
-/// Everything that is wrong with a file that the user wrote. what() is all of it, a line a problem,
-/// each `file:line: found …, wanted …`, in the order of the lines.
-class SweepFileError : public std::invalid_argument {
- public:
-  explicit SweepFileError(std::vector<std::string> problems);
-  const std::vector<std::string>& problems() const { return problems_; }
-
- private:
-  std::vector<std::string> problems_;
-};
-
 /// One trial of a sweep.
 struct SweepTrial {
   TrialId id;
@@ -71,8 +60,8 @@ struct Sweep {
 inline constexpr std::int64_t kMaxTrials = 1'000'000;
 
 /// Reads and expands a sweep file (docs/sweep-files.md). Reads the backbones' config.json and
-/// digests their weights (remembered under locations.cache()); reads no data. Throws SweepFileError
-/// with every problem, sweeps::Error where the file itself cannot be read.
+/// digests their weights (remembered under locations.cache()); reads no data. Throws
+/// base::FileProblemsError with every problem, sweeps::Error where the file itself cannot be read.
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations);
 
 }  // namespace petlab::sweeps

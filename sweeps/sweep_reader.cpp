@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 
+#include "base/file_problems.h"
+#include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 
@@ -46,35 +48,36 @@ bool is_name(const std::string& text) {
 
 // What is wrong with it, where the name as it is shown does not say so.
 std::string found_name(const std::string& text) {
-  if (text.size() <= kMostNameBytes) return shown(json(text));
-  return fmt::format("{} ({} bytes)", shown(json(text)), text.size());
+  if (text.size() <= kMostNameBytes) return base::shown(json(text));
+  return fmt::format("{} ({} bytes)", base::shown(json(text)), text.size());
 }
 
 class SweepReader {
  public:
-  SweepReader(const std::filesystem::path& file, const Locations& locations, FileProblems& problems)
+  SweepReader(const std::filesystem::path& file, const Locations& locations,
+              base::FileProblems& problems)
       : file_(file), locations_(locations), problems_(problems), digests_(locations.cache()) {}
 
-  SweepDraft read(const YamlNode& root) {
+  SweepDraft read(const base::YamlNode& root) {
     if (!root.is_map()) {
       // An empty or broken document was reported where it was parsed.
       if (problems_.empty()) {
-        problems_.add(root.line, "the file", shown(root), "the sections of a sweep");
+        problems_.add(root.line, "the file", base::shown(root), "the sections of a sweep");
       }
       return std::move(draft_);
     }
     for (const auto& [key, line] : root.keys) {
       if (std::find(kSections.begin(), kSections.end(), key) != kSections.end()) continue;
       const std::vector<std::string> known = words(kSections);
-      problems_.add(line, "sweep file", shown(json(key)),
+      problems_.add(line, "sweep file", base::shown(json(key)),
                     with_nearest("a section: " + joined(known), key, known));
     }
     read_names(root);
     // Variants before what may name them, values before conditions on declared tasks.
-    const YamlNode* const base = section(root, "base");
+    const base::YamlNode* const base = section(root, "base");
     // A base of the wrong kind was reported; that it names no task need not be.
-    if (const YamlNode* const any = root.find("base");
-        base == nullptr && any != nullptr && any->kind != YamlNode::Kind::null) {
+    if (const base::YamlNode* const any = root.find("base");
+        base == nullptr && any != nullptr && any->kind != base::YamlNode::Kind::null) {
       draft_.refused = {"backbone", "task"};
     }
     if (base != nullptr) {
@@ -91,43 +94,43 @@ class SweepReader {
   }
 
  private:
-  using OnKey = std::function<void(const std::string& name, int line, const YamlNode& value)>;
+  using OnKey = std::function<void(const std::string& name, int line, const base::YamlNode& value)>;
 
-  const YamlNode* section(const YamlNode& root, const char* name) {
-    const YamlNode* const node = root.find(name);
-    if (node == nullptr || node->kind == YamlNode::Kind::null) return nullptr;
+  const base::YamlNode* section(const base::YamlNode& root, const char* name) {
+    const base::YamlNode* const node = root.find(name);
+    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return nullptr;
     if (node->is_map()) return node;
-    problems_.add(node->line, name, shown(*node), "a group of keys");
+    problems_.add(node->line, name, base::shown(*node), "a group of keys");
     return nullptr;
   }
 
-  void read_names(const YamlNode& root) {
-    const YamlNode* const name = root.find("sweep");
+  void read_names(const base::YamlNode& root) {
+    const base::YamlNode* const name = root.find("sweep");
     if (name == nullptr) {
       problems_.add(1, "sweep", "nothing", kNameWanted);
-    } else if (name->kind != YamlNode::Kind::scalar) {
-      problems_.add(name->line, "sweep", shown(*name), kNameWanted);
+    } else if (name->kind != base::YamlNode::Kind::scalar) {
+      problems_.add(name->line, "sweep", base::shown(*name), kNameWanted);
     } else if (!is_name(name->text)) {
       problems_.add(name->line, "sweep", found_name(name->text), kNameWanted);
     } else {
       draft_.name = name->text;
     }
-    const YamlNode* const about = root.find("about");
-    if (about == nullptr || about->kind == YamlNode::Kind::null) return;
-    if (about->kind != YamlNode::Kind::scalar) {
-      problems_.add(about->line, "about", shown(*about), "text");
+    const base::YamlNode* const about = root.find("about");
+    if (about == nullptr || about->kind == base::YamlNode::Kind::null) return;
+    if (about->kind != base::YamlNode::Kind::scalar) {
+      problems_.add(about->line, "about", base::shown(*about), "text");
     } else {
       draft_.about = about->text;
     }
   }
 
-  void read_variants(const YamlNode* node) {
+  void read_variants(const base::YamlNode* node) {
     if (node == nullptr) {
       draft_.variants.push_back({});
       return;
     }
     if (!node->is_map() || node->items.empty()) {
-      problems_.add(node->line, "variants", node->is_map() ? "no variant" : shown(*node),
+      problems_.add(node->line, "variants", node->is_map() ? "no variant" : base::shown(*node),
                     "named groups of keys");
       variants_known_ = false;
       draft_.variants.push_back({});
@@ -140,34 +143,34 @@ class SweepReader {
         variants_known_ = false;
         continue;
       }
-      const YamlNode& value = node->items[i];
+      const base::YamlNode& value = node->items[i];
       Variant variant{name, line, {}};
       if (value.is_map()) {
         variant.settings = settings("variants." + name, value);
-      } else if (value.kind != YamlNode::Kind::null) {
-        problems_.add(value.line, "variants." + name, shown(value), "a group of keys");
+      } else if (value.kind != base::YamlNode::Kind::null) {
+        problems_.add(value.line, "variants." + name, base::shown(value), "a group of keys");
       }
       draft_.variants.push_back(std::move(variant));
     }
     if (draft_.variants.empty()) draft_.variants.push_back({});
   }
 
-  void read_zip(const YamlNode* node) {
-    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+  void read_zip(const base::YamlNode* node) {
+    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
     if (!node->is_sequence()) {
-      problems_.add(node->line, "zip", shown(*node), "a list of groups of lists");
+      problems_.add(node->line, "zip", base::shown(*node), "a list of groups of lists");
       return;
     }
-    for (const YamlNode& group : node->items) {
+    for (const base::YamlNode& group : node->items) {
       if (!group.is_map() || group.items.empty()) {
-        problems_.add(group.line, "zip", group.is_map() ? "an empty group" : shown(group),
+        problems_.add(group.line, "zip", group.is_map() ? "an empty group" : base::shown(group),
                       "a group of lists");
         continue;
       }
       Axis axis{group.line, {}};
       bool equal = true;
       std::string first;
-      walk("zip", group, [&](const std::string& name, int line, const YamlNode& value) {
+      walk("zip", group, [&](const std::string& name, int line, const base::YamlNode& value) {
         const std::vector<Setting> list = settings_of_list("zip", name, line, value);
         if (!value.is_sequence() || value.items.empty()) {
           equal = false;
@@ -192,13 +195,13 @@ class SweepReader {
     }
   }
 
-  void read_grid(const YamlNode* node) {
-    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+  void read_grid(const base::YamlNode* node) {
+    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
     if (!node->is_map()) {
-      problems_.add(node->line, "grid", shown(*node), "a group of lists");
+      problems_.add(node->line, "grid", base::shown(*node), "a group of lists");
       return;
     }
-    walk("grid", *node, [&](const std::string& name, int line, const YamlNode& value) {
+    walk("grid", *node, [&](const std::string& name, int line, const base::YamlNode& value) {
       Axis axis{line, {}};
       for (Setting& setting : settings_of_list("grid", name, line, value)) {
         axis.points.push_back({std::move(setting)});
@@ -207,17 +210,18 @@ class SweepReader {
     });
   }
 
-  void read_rules(const YamlNode* node, const std::string& name, std::vector<Rule>& rules) {
-    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+  void read_rules(const base::YamlNode* node, const std::string& name, std::vector<Rule>& rules) {
+    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
     const bool sets = name == "when";
     const char* const wanted = sets ? "a list of {if: {…}, set: {…}}" : "a list of groups of keys";
     if (!node->is_sequence()) {
-      problems_.add(node->line, name, shown(*node), wanted);
+      problems_.add(node->line, name, base::shown(*node), wanted);
       return;
     }
-    for (const YamlNode& entry : node->items) {
+    for (const base::YamlNode& entry : node->items) {
       if (!entry.is_map() || entry.items.empty()) {
-        problems_.add(entry.line, name, entry.is_map() ? "an empty group" : shown(entry), wanted);
+        problems_.add(entry.line, name, entry.is_map() ? "an empty group" : base::shown(entry),
+                      wanted);
         continue;
       }
       Rule rule{entry.line, {}, {}};
@@ -227,16 +231,17 @@ class SweepReader {
         continue;
       }
       for (const auto& [key, line] : entry.keys) {
-        if (key != "if" && key != "set") problems_.add(line, name, shown(json(key)), "if and set");
+        if (key != "if" && key != "set")
+          problems_.add(line, name, base::shown(json(key)), "if and set");
       }
-      const YamlNode* const condition = entry.find("if");
-      const YamlNode* const set = entry.find("set");
+      const base::YamlNode* const condition = entry.find("if");
+      const base::YamlNode* const set = entry.find("set");
       for (const auto& [key, part] : {std::pair("if", condition), std::pair("set", set)}) {
         if (part != nullptr && part->is_map() && !part->items.empty()) continue;
         problems_.add(part == nullptr ? entry.line : part->line, fmt::format("{}.{}", name, key),
                       part == nullptr  ? "nothing"
                       : part->is_map() ? "an empty group"
-                                       : shown(*part),
+                                       : base::shown(*part),
                       "a group of keys");
       }
       if (condition != nullptr && condition->is_map()) {
@@ -248,13 +253,13 @@ class SweepReader {
   }
 
   // Calls `on_key` with the dotted name of every key, groups opened, each name once.
-  void walk(const std::string& where, const YamlNode& node, const OnKey& on_key) {
+  void walk(const std::string& where, const base::YamlNode& node, const OnKey& on_key) {
     std::map<std::string, int> seen;
-    const auto visit = [&](const std::string& name, int line, const YamlNode& value) {
+    const auto visit = [&](const std::string& name, int line, const base::YamlNode& value) {
       // task and tasks are two spellings of one field.
       const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
       if (!is_new) {
-        problems_.add(line, where, fmt::format("{} a second time", shown(json(name))),
+        problems_.add(line, where, fmt::format("{} a second time", base::shown(json(name))),
                       fmt::format("it once (first in line {})", known->second));
         return;
       }
@@ -262,22 +267,22 @@ class SweepReader {
     };
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const auto& [key, line] = node.keys[i];
-      const YamlNode& value = node.items[i];
+      const base::YamlNode& value = node.items[i];
       if (!is_group(key)) {
         visit(key, line, value);
       } else if (value.is_map()) {
         for (std::size_t j = 0; j < value.items.size(); ++j) {
           visit(key + "." + value.keys[j].first, value.keys[j].second, value.items[j]);
         }
-      } else if (value.kind != YamlNode::Kind::null) {
-        problems_.add(value.line, where + "." + key, shown(value), "a group of keys");
+      } else if (value.kind != base::YamlNode::Kind::null) {
+        problems_.add(value.line, where + "." + key, base::shown(value), "a group of keys");
       }
     }
   }
 
-  std::vector<Setting> settings(const std::string& where, const YamlNode& node) {
+  std::vector<Setting> settings(const std::string& where, const base::YamlNode& node) {
     std::vector<Setting> list;
-    walk(where, node, [&](const std::string& name, int line, const YamlNode& value) {
+    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
       Setting setting;
       if (find_target(where, name, line, setting) && read_value(setting, value, true)) {
         list.push_back(std::move(setting));
@@ -288,13 +293,13 @@ class SweepReader {
 
   // The settings of `name: [value, …]`; list_index_ says from which place of the list each came.
   std::vector<Setting> settings_of_list(const std::string& where, const std::string& name, int line,
-                                        const YamlNode& value) {
+                                        const base::YamlNode& value) {
     std::vector<Setting> list;
     list_index_.clear();
     Setting setting;
     if (!find_target(where, name, line, setting)) return list;
     if (!value.is_sequence() || value.items.empty()) {
-      problems_.add(value.line, name, value.is_sequence() ? "an empty list" : shown(value),
+      problems_.add(value.line, name, value.is_sequence() ? "an empty list" : base::shown(value),
                     "a list of values");
       draft_.refused.insert(name);
       return list;
@@ -308,10 +313,10 @@ class SweepReader {
     return list;
   }
 
-  std::vector<Condition> conditions(const std::string& where, const YamlNode& node) {
+  std::vector<Condition> conditions(const std::string& where, const base::YamlNode& node) {
     std::vector<Condition> list;
     bool complete = true;
-    walk(where, node, [&](const std::string& name, int line, const YamlNode& value) {
+    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
       Condition condition;
       condition.name = name;
       Setting setting;
@@ -327,8 +332,8 @@ class SweepReader {
       }
       // One value, or any of a list; `tasks` is a list itself.
       const bool several = value.is_sequence() && name != "tasks";
-      const std::vector<YamlNode> one{several ? YamlNode() : value};
-      for (const YamlNode& item : several ? value.items : one) {
+      const std::vector<base::YamlNode> one{several ? base::YamlNode() : value};
+      for (const base::YamlNode& item : several ? value.items : one) {
         if (condition.target == Target::variant) {
           complete = read_variant_name(where, item, condition) && complete;
           continue;
@@ -352,9 +357,10 @@ class SweepReader {
     return list;
   }
 
-  bool read_variant_name(const std::string& where, const YamlNode& node, Condition& condition) {
-    if (node.kind != YamlNode::Kind::scalar) {
-      problems_.add(node.line, where + ".variant", shown(node), "the name of a variant");
+  bool read_variant_name(const std::string& where, const base::YamlNode& node,
+                         Condition& condition) {
+    if (node.kind != base::YamlNode::Kind::scalar) {
+      problems_.add(node.line, where + ".variant", base::shown(node), "the name of a variant");
       return false;
     }
     condition.any_of.emplace_back(node.text);
@@ -368,7 +374,7 @@ class SweepReader {
       if (variant.name == name && !name.empty()) return true;
       known.push_back(variant.name);
     }
-    problems_.add(line, where, shown(json(name)),
+    problems_.add(line, where, base::shown(json(name)),
                   with_nearest("the name of a variant", name, known));
     return false;
   }
@@ -392,13 +398,13 @@ class SweepReader {
     setting.field = find_field(name);
     if (setting.field != nullptr) return true;
     const std::string near = nearest_field(name);
-    problems_.add(line, where, shown(json(name)),
+    problems_.add(line, where, base::shown(json(name)),
                   near.empty() ? "a field of a trial"
                                : fmt::format("a field of a trial (nearest: {})", near));
     return false;
   }
 
-  bool read_value(Setting& setting, const YamlNode& node, bool may_match) {
+  bool read_value(Setting& setting, const base::YamlNode& node, bool may_match) {
     const bool good = read_good_value(setting, node, may_match);
     // What a condition compares with leaves the trial's own values alone.
     if (!good && may_match)
@@ -406,7 +412,7 @@ class SweepReader {
     return good;
   }
 
-  bool read_good_value(Setting& setting, const YamlNode& node, bool may_match) {
+  bool read_good_value(Setting& setting, const base::YamlNode& node, bool may_match) {
     if (node.is_map() && node.find("match_storage_of") != nullptr) {
       return read_match(setting, node, may_match);
     }
@@ -415,7 +421,7 @@ class SweepReader {
         return read_tasks(setting, node);
       case Target::user:
         if (node.is_map() || node.is_sequence()) {
-          problems_.add(node.line, "user." + setting.name, shown(node),
+          problems_.add(node.line, "user." + setting.name, base::shown(node),
                         "text, a number, true, false or null (user is flat)");
           return false;
         }
@@ -433,22 +439,22 @@ class SweepReader {
         find_module(value.get_ref<const std::string&>()) == nullptr) {
       std::vector<std::string> kinds;
       for (const ModuleRow& row : modules()) kinds.emplace_back(row.kind);
-      problems_.add(node.line, setting.name, shown(node),
+      problems_.add(node.line, setting.name, base::shown(node),
                     with_nearest(setting.field->wanted, node.text, kinds));
       return false;
     }
     if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch)) {
-      problems_.add(node.line, setting.name, shown(node), setting.field->wanted);
+      problems_.add(node.line, setting.name, base::shown(node), setting.field->wanted);
       return false;
     }
     setting.value = std::move(value);
     return setting.name != "backbone" || read_backbone(setting, node);
   }
 
-  bool read_priority(Setting& setting, const YamlNode& node) {
+  bool read_priority(Setting& setting, const base::YamlNode& node) {
     const json value = to_json(node);
     if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostPriority) {
-      problems_.add(node.line, setting.name, shown(node),
+      problems_.add(node.line, setting.name, base::shown(node),
                     fmt::format("a whole number from {} to {}", -kMostPriority, kMostPriority));
       return false;
     }
@@ -456,7 +462,7 @@ class SweepReader {
     return true;
   }
 
-  bool read_match(Setting& setting, const YamlNode& node, bool may_match) {
+  bool read_match(Setting& setting, const base::YamlNode& node, bool may_match) {
     const bool is_size = setting.name == "module.sparsity_ratio" ||
                          std::any_of(modules().begin(), modules().end(), [&](const ModuleRow& row) {
                            return row.size_field == setting.name;
@@ -467,11 +473,12 @@ class SweepReader {
                                                           : "a value to compare with");
       return false;
     }
-    const YamlNode& target = *node.find("match_storage_of");
-    if (node.items.size() != 1 || target.kind != YamlNode::Kind::scalar) {
-      problems_.add(node.line, setting.name,
-                    node.items.size() != 1 ? "match_storage_of with other keys" : shown(target),
-                    "{match_storage_of: VARIANT}");
+    const base::YamlNode& target = *node.find("match_storage_of");
+    if (node.items.size() != 1 || target.kind != base::YamlNode::Kind::scalar) {
+      problems_.add(
+          node.line, setting.name,
+          node.items.size() != 1 ? "match_storage_of with other keys" : base::shown(target),
+          "{match_storage_of: VARIANT}");
       return false;
     }
     setting.value = MatchStorage{target.text};
@@ -479,16 +486,16 @@ class SweepReader {
     return true;
   }
 
-  bool read_tasks(Setting& setting, const YamlNode& node) {
+  bool read_tasks(Setting& setting, const base::YamlNode& node) {
     json names = json::array();
     if (setting.name == "task") {
       if (!read_task(node, names)) return false;
     } else if (!node.is_sequence() || node.items.empty()) {
-      problems_.add(node.line, "tasks", node.is_sequence() ? "an empty list" : shown(node),
+      problems_.add(node.line, "tasks", node.is_sequence() ? "an empty list" : base::shown(node),
                     "a list of tasks");
       return false;
     } else {
-      for (const YamlNode& item : node.items) {
+      for (const base::YamlNode& item : node.items) {
         if (!read_task(item, names)) return false;
       }
     }
@@ -496,10 +503,10 @@ class SweepReader {
     return true;
   }
 
-  bool read_task(const YamlNode& node, json& names) {
+  bool read_task(const base::YamlNode& node, json& names) {
     const json value = to_json(node);
     if (!value.is_string()) {
-      problems_.add(node.line, "task", shown(node), kTaskWanted);
+      problems_.add(node.line, "task", base::shown(node), kTaskWanted);
       return false;
     }
     const auto name = value.get<std::string>();
@@ -508,7 +515,7 @@ class SweepReader {
       std::vector<std::string> known;
       for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
       for (const auto& [other, task] : draft_.declared) known.push_back(other);
-      problems_.add(node.line, "task", shown(node), with_nearest(kTaskWanted, name, known));
+      problems_.add(node.line, "task", base::shown(node), with_nearest(kTaskWanted, name, known));
       return false;
     }
     names.push_back(name);
@@ -537,7 +544,7 @@ class SweepReader {
       draft_.declared[name] = std::move(task);
       names.push_back(name);
       return true;
-    } catch (const SweepFileError& error) {
+    } catch (const base::FileProblemsError& error) {
       for (const std::string& problem : error.problems()) problems_.add_foreign(line, problem);
     } catch (const Error& error) {
       problems_.add(line, "task", fmt::format("no declaration ({})", error.what()), kTaskWanted);
@@ -546,7 +553,7 @@ class SweepReader {
   }
 
   // A path is made absolute: the configuration must not depend on where it is read.
-  bool read_backbone(Setting& setting, const YamlNode& node) {
+  bool read_backbone(Setting& setting, const base::YamlNode& node) {
     const auto written = std::get<json>(setting.value).get<std::string>();
     const std::filesystem::path here = std::filesystem::absolute(file_).parent_path();
     std::string name = written;
@@ -584,7 +591,7 @@ class SweepReader {
 
   const std::filesystem::path& file_;
   const Locations& locations_;
-  FileProblems& problems_;
+  base::FileProblems& problems_;
   FileDigests digests_;
   SweepDraft draft_;
   bool variants_known_ = true;
@@ -596,8 +603,8 @@ class SweepReader {
 
 }  // namespace
 
-SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
-                      const Locations& locations, FileProblems& problems) {
+SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
+                      const Locations& locations, base::FileProblems& problems) {
   return SweepReader(file, locations, problems).read(root);
 }
 

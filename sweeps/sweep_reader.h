@@ -10,10 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "base/file_problems.h"
+#include "base/yaml_tree.h"
 #include "sweeps/fields.h"
 #include "sweeps/locations.h"
 #include "sweeps/sweep_file.h"
-#include "sweeps/yaml_tree.h"
 
 namespace petlab::sweeps {
 
@@ -87,13 +88,13 @@ struct SweepDraft {
 
 /// Reads the sections of a sweep file, and what they name: backbones (shape and digest) and
 /// declared tasks. Problems are added to `problems`.
-SweepDraft read_sweep(const YamlNode& root, const std::filesystem::path& file,
-                      const Locations& locations, FileProblems& problems);
+SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
+                      const Locations& locations, base::FileProblems& problems);
 
 /// base, zip, grid, variant, when, solve sizes, exclude, validate, merge equal ids. Adds to
 /// `problems`, and fills trials, notes and tasks. More than `max_trials` combinations are a
 /// problem.
-void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, FileProblems& problems,
+void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
                   Sweep& sweep);
 
 /// load_sweep for text that was read already; `file` stands in messages, and what the text names

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/sha256.h"
+#include "base/shown.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
 #include "sweeps/identity.h"
@@ -101,7 +103,8 @@ class Reader {
  private:
   [[noreturn]] void refuse(const std::string& key, const json& found, std::string_view wanted) {
     throw std::invalid_argument(fmt::format("{}{}{} is {}, must be {}", where_,
-                                            key.empty() ? "" : ".", key, shown(found), wanted));
+                                            key.empty() ? "" : ".", key, base::shown(found),
+                                            wanted));
   }
   std::string as_text(const char* key, const json& value) {
     if (!value.is_string()) refuse(key, value, "text");
@@ -186,7 +189,7 @@ std::string task_digest(const TaskDeclaration& task) {
   for (const char* const key : {"help", "source", "folder"}) identity.erase(key);
   identity["layouts"] = json::array({identity["layouts"].at(0)});
   drop_empty(identity);
-  return sha256(identity.dump());
+  return base::sha256(identity.dump());
 }
 
 ordered_json to_json(const TaskDeclaration& task) {
@@ -224,7 +227,7 @@ TaskDeclaration task_from_json(const json& input) {
   if (const json* const layouts = reader.find("layouts"); layouts != nullptr) {
     if (!layouts->is_array()) {
       throw std::invalid_argument(
-          fmt::format("task.layouts is {}, must be a list", shown(*layouts)));
+          fmt::format("task.layouts is {}, must be a list", base::shown(*layouts)));
     }
     for (std::size_t i = 0; i < layouts->size(); ++i) {
       task.layouts.push_back(layout_from_json((*layouts)[i], fmt::format("task.layouts[{}]", i)));

@@ -4,11 +4,13 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/file_problems.h"
+#include "base/files.h"
+#include "base/shown.h"
+#include "base/yaml_tree.h"
 #include "metrics/metric_table.h"
 #include "sweeps/catalog.h"
-#include "sweeps/files.h"
 #include "sweeps/task.h"
-#include "sweeps/yaml_tree.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -23,13 +25,14 @@ std::string one_of(const std::vector<std::string>& known, const std::string& wor
 
 class TaskReader {
  public:
-  TaskReader(const std::filesystem::path& file, FileProblems& problems) : problems_(problems) {
+  TaskReader(const std::filesystem::path& file, base::FileProblems& problems)
+      : problems_(problems) {
     task_.folder = std::filesystem::absolute(file).parent_path().lexically_normal();
   }
 
-  TaskDeclaration read(const YamlNode& root) {
+  TaskDeclaration read(const base::YamlNode& root) {
     if (!root.is_map()) {
-      if (problems_.empty()) problems_.add(root.line, "the file", shown(root), "a task");
+      if (problems_.empty()) problems_.add(root.line, "the file", base::shown(root), "a task");
       return std::move(task_);
     }
     check_keys("a task", root, {kTaskKeys.begin(), kTaskKeys.end()});
@@ -50,7 +53,7 @@ class TaskReader {
   }
 
  private:
-  void check_keys(const std::string& what, const YamlNode& map,
+  void check_keys(const std::string& what, const base::YamlNode& map,
                   const std::vector<std::string>& known) {
     for (const auto& [key, line] : map.keys) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
@@ -58,57 +61,57 @@ class TaskReader {
     }
   }
 
-  std::string text(const YamlNode& map, const std::string& key, bool needed,
+  std::string text(const base::YamlNode& map, const std::string& key, bool needed,
                    const std::string& where = "") {
-    const YamlNode* const node = map.find(key);
-    const bool absent = node == nullptr || node->kind == YamlNode::Kind::null;
+    const base::YamlNode* const node = map.find(key);
+    const bool absent = node == nullptr || node->kind == base::YamlNode::Kind::null;
     if (absent && !needed) return "";
-    if (absent || node->kind != YamlNode::Kind::scalar || (needed && node->text.empty())) {
+    if (absent || node->kind != base::YamlNode::Kind::scalar || (needed && node->text.empty())) {
       problems_.add(node == nullptr ? map.line : node->line, where + key,
-                    absent ? "nothing" : shown(*node), "text");
+                    absent ? "nothing" : base::shown(*node), "text");
       return "";
     }
     return node->text;
   }
 
   // One text, or a list of them.
-  std::vector<std::string> texts(const std::string& name, const YamlNode& node) {
+  std::vector<std::string> texts(const std::string& name, const base::YamlNode& node) {
     std::vector<std::string> list;
-    const std::vector<YamlNode> one{node.is_sequence() ? YamlNode() : node};
-    for (const YamlNode& item : node.is_sequence() ? node.items : one) {
-      if (item.kind == YamlNode::Kind::scalar) {
+    const std::vector<base::YamlNode> one{node.is_sequence() ? base::YamlNode() : node};
+    for (const base::YamlNode& item : node.is_sequence() ? node.items : one) {
+      if (item.kind == base::YamlNode::Kind::scalar) {
         list.push_back(item.text);
       } else {
-        problems_.add(item.line, name, shown(item), "text");
+        problems_.add(item.line, name, base::shown(item), "text");
       }
     }
     return list;
   }
 
-  void flag(const YamlNode& map, const std::string& key, bool& target) {
-    const YamlNode* const node = map.find(key);
+  void flag(const base::YamlNode& map, const std::string& key, bool& target) {
+    const base::YamlNode* const node = map.find(key);
     if (node == nullptr) return;
     const nlohmann::json value = to_json(*node);
     if (value.is_boolean()) {
       target = value.get<bool>();
     } else {
-      problems_.add(node->line, key, shown(*node), "true or false");
+      problems_.add(node->line, key, base::shown(*node), "true or false");
     }
   }
 
-  const YamlNode* group(const YamlNode& map, const std::string& key, bool needed,
-                        const std::string& wanted) {
-    const YamlNode* const node = map.find(key);
+  const base::YamlNode* group(const base::YamlNode& map, const std::string& key, bool needed,
+                              const std::string& wanted) {
+    const base::YamlNode* const node = map.find(key);
     if (node != nullptr && node->is_map()) return node;
     if (node != nullptr) {
-      problems_.add(node->line, key, shown(*node), wanted);
+      problems_.add(node->line, key, base::shown(*node), wanted);
     } else if (needed) {
       problems_.add(map.line, key, "nothing", wanted);
     }
     return nullptr;
   }
 
-  void check_name(const YamlNode& root) {
+  void check_name(const base::YamlNode& root) {
     const auto allowed = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              c == '-' || c == '_' || c == '.';
@@ -117,19 +120,20 @@ class TaskReader {
     if (name.empty()) return;
     const int line = root.find("task")->line;
     if (!std::all_of(name.begin(), name.end(), allowed) || name.size() > 100) {
-      problems_.add(line, "task", shown(*root.find("task")),
+      problems_.add(line, "task", base::shown(*root.find("task")),
                     "at most 100 letters, digits, '-', '_' and '.'");
     } else if (find_task(name) != nullptr) {
-      problems_.add(line, "task", shown(*root.find("task")), "a name that no built-in task has");
+      problems_.add(line, "task", base::shown(*root.find("task")),
+                    "a name that no built-in task has");
     }
   }
 
-  void read_columns(const YamlNode& root) {
-    const YamlNode* const columns =
+  void read_columns(const base::YamlNode& root) {
+    const base::YamlNode* const columns =
         group(root, "columns", true, "{text: …, label: …} (or score, or sign, for label)");
     if (columns == nullptr) return;
     check_keys("columns", *columns, {"text", "label", "score", "sign"});
-    if (const YamlNode* const node = columns->find("text")) {
+    if (const base::YamlNode* const node = columns->find("text")) {
       layout_.text_columns = texts("columns.text", *node);
     }
     if (layout_.text_columns.empty() || layout_.text_columns.size() > 2) {
@@ -152,8 +156,8 @@ class TaskReader {
         task_.target == TargetRule::score ? TaskKind::regression : TaskKind::classification;
   }
 
-  void read_split_and_files(const YamlNode& root) {
-    if (const YamlNode* const node = root.find("split")) {
+  void read_split_and_files(const base::YamlNode& root) {
+    if (const base::YamlNode* const node = root.find("split")) {
       bool known = false;
       for (const SplitRule rule :
            {SplitRule::given, SplitRule::glue_small, SplitRule::glue_large, SplitRule::one_file}) {
@@ -162,11 +166,12 @@ class TaskReader {
         known = true;
       }
       if (!known) {
-        problems_.add(node->line, "split", shown(*node),
+        problems_.add(node->line, "split", base::shown(*node),
                       "given, glue_small, glue_large or one_file");
       }
     }
-    const YamlNode* const files = group(root, "files", true, "{train: …, validation: …, test: …}");
+    const base::YamlNode* const files =
+        group(root, "files", true, "{train: …, validation: …, test: …}");
     if (files == nullptr) return;
     check_keys("files", *files, {"train", "validation", "test"});
     const bool wants_validation = task_.split != SplitRule::one_file;
@@ -176,16 +181,16 @@ class TaskReader {
     layout_.test = text(*files, "test", wants_test, "files.");
     for (const auto& [key, wanted] :
          {std::pair("validation", wants_validation), std::pair("test", wants_test)}) {
-      const YamlNode* const node = files->find(key);
-      if (wanted || node == nullptr || node->kind == YamlNode::Kind::null) continue;
-      problems_.add(node->line, fmt::format("files.{}", key), shown(*node),
+      const base::YamlNode* const node = files->find(key);
+      if (wanted || node == nullptr || node->kind == base::YamlNode::Kind::null) continue;
+      problems_.add(node->line, fmt::format("files.{}", key), base::shown(*node),
                     fmt::format("nothing with split {}", to_string(task_.split)));
     }
     read_format(root, *files);
   }
 
-  void read_format(const YamlNode& root, const YamlNode& files) {
-    const YamlNode* const node = root.find("format");
+  void read_format(const base::YamlNode& root, const base::YamlNode& files) {
+    const base::YamlNode* const node = root.find("format");
     const std::size_t dot = layout_.train.rfind('.');
     const std::string word = node != nullptr            ? node->text
                              : dot == std::string::npos ? ""
@@ -198,15 +203,15 @@ class TaskReader {
     if (node == nullptr && layout_.train.empty()) return;  // reported
     problems_.add(
         node == nullptr ? files.line : node->line, "format",
-        node == nullptr ? fmt::format("none, and the file {}", layout_.train) : shown(*node),
+        node == nullptr ? fmt::format("none, and the file {}", layout_.train) : base::shown(*node),
         "tsv, csv or jsonl");
   }
 
-  void read_labels(const YamlNode& root) {
-    const YamlNode* const node = root.find("labels");
+  void read_labels(const base::YamlNode& root) {
+    const base::YamlNode* const node = root.find("labels");
     if (task_.target == TargetRule::score) {
       if (node != nullptr) {
-        problems_.add(node->line, "labels", shown(*node), "nothing with columns.score");
+        problems_.add(node->line, "labels", base::shown(*node), "nothing with columns.score");
       }
       return;
     }
@@ -229,24 +234,24 @@ class TaskReader {
     }
   }
 
-  void read_score(const YamlNode& root) {
-    const YamlNode* const score = root.find("score");
+  void read_score(const base::YamlNode& root) {
+    const base::YamlNode* const score = root.find("score");
     if (score == nullptr) return;
     if (task_.target == TargetRule::label || !score->is_map()) {
-      problems_.add(score->line, "score", shown(*score),
+      problems_.add(score->line, "score", base::shown(*score),
                     score->is_map() ? "nothing with columns.label" : "{min: NUMBER, max: NUMBER}");
       return;
     }
     check_keys("score", *score, {"min", "max"});
     for (auto& [key, bound] :
          {std::pair("min", &task_.score_min), std::pair("max", &task_.score_max)}) {
-      const YamlNode* const node = score->find(key);
+      const base::YamlNode* const node = score->find(key);
       if (node == nullptr) continue;
       const nlohmann::json value = to_json(*node);
       if (value.is_number()) {
         *bound = value.get<double>();
       } else {
-        problems_.add(node->line, fmt::format("score.{}", key), shown(*node), "a number");
+        problems_.add(node->line, fmt::format("score.{}", key), base::shown(*node), "a number");
       }
     }
     if (task_.score_min && task_.score_max && *task_.score_min >= *task_.score_max) {
@@ -256,7 +261,7 @@ class TaskReader {
     }
   }
 
-  void read_metrics(const YamlNode& root) {
+  void read_metrics(const base::YamlNode& root) {
     const bool labels = task_.kind == TaskKind::classification;
     const metrics::MetricInput input =
         labels ? metrics::MetricInput::labels : metrics::MetricInput::scores;
@@ -265,7 +270,7 @@ class TaskReader {
       if (row.input == input) known.emplace_back(row.name);
     }
     const auto read = [&](const char* key, const std::vector<std::string>& allowed,
-                          const YamlNode& node) {
+                          const base::YamlNode& node) {
       std::vector<std::string> list = texts(key, node);
       for (const std::string& name : list) {
         if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
@@ -274,13 +279,13 @@ class TaskReader {
       if (list.empty()) problems_.add(node.line, key, "no metric", "at least one");
       return list;
     };
-    const YamlNode* const listed = root.find("metrics");
+    const base::YamlNode* const listed = root.find("metrics");
     if (listed == nullptr) {
       problems_.add(root.line, "metrics", "nothing", "a list of metrics");
       return;
     }
     task_.metrics = read("metrics", known, *listed);
-    const YamlNode* const chosen = root.find("select_by");
+    const base::YamlNode* const chosen = root.find("select_by");
     task_.select_by = chosen == nullptr ? task_.metrics : read("select_by", task_.metrics, *chosen);
     if (!task_.metrics.empty() && task_.classes.size() > 2) {
       check_binary(*listed);
@@ -288,14 +293,14 @@ class TaskReader {
   }
 
   // F1 is the score of the second class, so it says nothing of three.
-  void check_binary(const YamlNode& node) {
+  void check_binary(const base::YamlNode& node) {
     if (std::find(task_.metrics.begin(), task_.metrics.end(), "f1") == task_.metrics.end()) return;
     problems_.add(node.line, "metrics", fmt::format("f1 with {} labels", task_.classes.size()),
                   "two labels, or other metrics");
   }
 
-  void read_text_to_text(const YamlNode& root) {
-    const YamlNode* const node = root.find("text_to_text");
+  void read_text_to_text(const base::YamlNode& root) {
+    const base::YamlNode* const node = root.find("text_to_text");
     if (node == nullptr) {
       task_.text_to_text.source = task_.name;
       for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
@@ -304,7 +309,7 @@ class TaskReader {
       return;
     }
     if (!node->is_map()) {
-      problems_.add(node->line, "text_to_text", shown(*node), "{source: …, targets: […]}");
+      problems_.add(node->line, "text_to_text", base::shown(*node), "{source: …, targets: […]}");
       return;
     }
     check_keys("text_to_text", *node, {"source", "targets"});
@@ -315,7 +320,7 @@ class TaskReader {
       problems_.add(node->line, "text_to_text.source", fmt::format("no {}", place),
                     "a place for every text column");
     }
-    const YamlNode* const targets = node->find("targets");
+    const base::YamlNode* const targets = node->find("targets");
     if (targets == nullptr) return;
     task_.text_to_text.targets = texts("text_to_text.targets", *targets);
     if (task_.text_to_text.targets.size() != task_.classes.size()) {
@@ -325,7 +330,7 @@ class TaskReader {
     }
   }
 
-  FileProblems& problems_;
+  base::FileProblems& problems_;
   TaskDeclaration task_;
   TaskLayout layout_;
 };
@@ -333,12 +338,12 @@ class TaskReader {
 }  // namespace
 
 TaskDeclaration load_task(const std::filesystem::path& file) {
-  return read_task_text(read_file(file, 4 * kMaxYamlBytes), file);
+  return read_task_text(base::read_file(file, 4 * base::kMaxYamlBytes), file);
 }
 
 TaskDeclaration read_task_text(std::string_view text, const std::filesystem::path& file) {
-  FileProblems problems(file);
-  const YamlNode root = parse_yaml(text, problems);
+  base::FileProblems problems(file);
+  const base::YamlNode root = base::parse_yaml(text, problems);
   TaskDeclaration task = TaskReader(file, problems).read(root);
   problems.throw_if_any();
   return task;

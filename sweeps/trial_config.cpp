@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/fields.h"
 
@@ -15,7 +16,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::string& field, const json& found, std::string_view wanted) {
-  throw std::invalid_argument(fmt::format("{} is {}, must be {}", field, shown(found), wanted));
+  throw std::invalid_argument(
+      fmt::format("{} is {}, must be {}", field, base::shown(found), wanted));
 }
 
 const std::string& task_name(const std::string& field, const json& value) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sweeps/shallow_json.h"
-#include "sweeps/standard_output.h"
+#include "base/shallow_json.h"
+#include "base/standard_output.h"
 #include "sweeps/task.h"
 #include "trainer/backbones/encoder_config.h"
 #include "trainer/data/load_data.h"
@@ -58,11 +58,11 @@ int check(const nlohmann::json& request) {
 }  // namespace
 
 int main() {
-  sweeps::StandardOutput output;
+  base::StandardOutput output;
   int code = 1;
   try {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    code = check(sweeps::parse_shallow_json(text, "the request"));
+    code = check(base::parse_shallow_json(text, "the request"));
   } catch (const std::exception& error) {
     std::cerr << "petlab-trainer-check: " << error.what() << "\n";
   }

@@ -13,11 +13,11 @@
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/artifact/own_backbone.h"
 #include "trainer/backbones/padded.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/error.h"
-#include "trainer/tokenizers/utf8.h"
-#include "trainer/training/stop.h"
-#include "trainer/training/worker.h"
+#include "trainer/files/error.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/files/utf8.h"
+#include "trainer/worker/stop.h"
+#include "trainer/worker/worker.h"
 
 namespace petlab::trainer {
 

@@ -14,11 +14,11 @@
 #include "trainer/artifact/layered_module.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/artifact/own_backbone.h"
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/safetensors.h"
 #include "trainer/commands.h"
-#include "trainer/error.h"
-#include "trainer/torch.h"
+#include "trainer/compute/torch.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/safetensors.h"
 
 namespace petlab::trainer {
 namespace {

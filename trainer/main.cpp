@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sweeps/standard_output.h"
+#include "base/standard_output.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/commands.h"
 
@@ -121,7 +121,7 @@ int run(int argc, char** argv, bool& is_worker) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  petlab::sweeps::StandardOutput output;
+  petlab::base::StandardOutput output;
   bool is_worker = false;
   const int code = run(argc, argv, is_worker);
   // A worker's results are its events; what it prints is a log.

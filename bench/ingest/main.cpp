@@ -9,11 +9,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/ingest.h"
+#include "orchestrator/records/ingest.h"
+#include "protocol/events.h"
+#include "protocol/trial_directory.h"
 #include "results/query.h"
 #include "results/store.h"
-#include "sweeps/events.h"
-#include "sweeps/trial_directory.h"
 
 namespace {
 
@@ -34,16 +34,16 @@ void write_events(const std::filesystem::path& file, std::int64_t rows) {
   std::int64_t seq = 0;
   double time = 1763719286.125;
   const auto put = [&](auto body) {
-    out << sweeps::to_line({seq++, time += 0.001, std::move(body)}) << '\n';
+    out << protocol::to_line({seq++, time += 0.001, std::move(body)}) << '\n';
   };
-  put(sweeps::Started{1, "bench", "1", R"({"version":"1"})", "", {}});
+  put(protocol::Started{1, "bench", "1", R"({"version":"1"})", "", {}});
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t step = row / 2 + 1;
     const double value = 0.7 / (1.0 + 0.001 * static_cast<double>(row));
-    put(sweeps::Metric{step, "train", "movie-polarity", row % 2 == 0 ? "loss" : "learning_rate",
-                       value});
+    put(protocol::Metric{step, "train", "movie-polarity", row % 2 == 0 ? "loss" : "learning_rate",
+                         value});
   }
-  put(sweeps::Finished{rows / 2, "", {}, {}, {}, {}});
+  put(protocol::Finished{rows / 2, "", {}, {}, {}, {}});
 }
 
 double seconds_since(std::chrono::steady_clock::time_point began) {
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   std::filesystem::remove_all(here);
   const std::filesystem::path runs = here / "runs";
   for (int i = 1; i <= attempts; ++i) {
-    write_events(sweeps::TrialDirectory(runs, trial_id(i), 1).events(), rows / attempts);
+    write_events(protocol::TrialDirectory(runs, trial_id(i), 1).events(), rows / attempts);
   }
   std::vector<double> rates;
   double query_seconds = 0;

@@ -11,13 +11,14 @@
 #include <optional>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "cli/screen.h"
 #include "tests/support/catch.h"
 
 namespace petlab::cli {
 namespace {
 
-using orchestrator::FileDescriptor;
+using base::FileDescriptor;
 
 // A terminal and the side of it that is looked at, which is read by `read` alone.
 struct PseudoTerminal {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "metrics/published_backbones.h"
-#include "sweeps/artifact_format.h"
+#include "protocol/artifact_format.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
@@ -142,16 +142,16 @@ TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]"
   const std::string header = nlohmann::json{
       {"trial", "4f1c"},
       {"config", {{"backbone", "tiny"}}},
-      {"module", petlab::sweeps::to_json(
+      {"module", petlab::protocol::to_json(
                      module)}}.dump();
   // 22 values, 16 mask bits a layer, and a head.
   const std::string values(22 * 4, 'v');
   const std::string masks(48 / 8, 'm');
   const std::string head(5 * 4, 'h');
-  const std::string bytes = petlab::sweeps::make_artifact_container(
-      header, {{petlab::sweeps::ArtifactSectionKind::values, 22 * 32, values},
-               {petlab::sweeps::ArtifactSectionKind::masks, 48, masks},
-               {petlab::sweeps::ArtifactSectionKind::head, 160, head}});
+  const std::string bytes = petlab::protocol::make_artifact_container(
+      header, {{petlab::protocol::ArtifactSectionKind::values, 22 * 32, values},
+               {petlab::protocol::ArtifactSectionKind::masks, 48, masks},
+               {petlab::protocol::ArtifactSectionKind::head, 160, head}});
   dir.write("artifact.petl", bytes);
   const auto json = json_of(dir, "artifact.petl");
   CHECK(json.at("bls_bits") == 22 * 32 + 48);

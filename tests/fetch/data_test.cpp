@@ -5,11 +5,12 @@
 #include <fstream>
 #include <map>
 
+#include "base/files.h"
+#include "base/sha256.h"
 #include "fetch/error.h"
 #include "fetch/fetch_data.h"
 #include "fetch/unpack.h"
 #include "sweeps/catalog.h"
-#include "sweeps/files.h"
 #include "sweeps/identity.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -35,10 +36,10 @@ std::string zip_of(const fs::path& file, const Members& members) {
     archive_entry_free(entry);
   }
   archive_write_free(zip);
-  return sweeps::read_file(file, 1 << 20);
+  return base::read_file(file, 1 << 20);
 }
 
-std::string text_of(const fs::path& file) { return sweeps::read_file(file, 1 << 20); }
+std::string text_of(const fs::path& file) { return base::read_file(file, 1 << 20); }
 
 // A source whose archive is made here, and a download that counts.
 struct World {
@@ -54,7 +55,7 @@ struct World {
                                        {"RTE/test.tsv", "not wanted"}});
   DataSource source{"rte",
                     "glue/RTE",
-                    {{"/RTE.zip", content.size(), sweeps::sha256(content).substr(7)}},
+                    {{"/RTE.zip", content.size(), base::sha256(content).substr(7)}},
                     {"train.tsv", "dev.tsv"},
                     DataSource::Form::zip};
   int downloads = 0;
@@ -147,7 +148,7 @@ TEST_CASE("An archive that is wrong leaves no data", "[fetch]") {
           right.substr(0, right.size() / 2)}) {
       world.content = content;
       DataSource source = world.source;
-      source.downloads[0] = {"/RTE.zip", content.size(), sweeps::sha256(content).substr(7)};
+      source.downloads[0] = {"/RTE.zip", content.size(), base::sha256(content).substr(7)};
       CHECK_THROWS_AS(fetch_data(source, world.data, world.download, {}), Error);
     }
     world.content = right;

@@ -8,21 +8,22 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sweeps/artifact_format.h"
+#include "base/error.h"
+#include "base/shallow_json.h"
+#include "protocol/artifact_format.h"
 #include "sweeps/catalog.h"
-#include "sweeps/shallow_json.h"
 #include "sweeps/trial_config.h"
 #include "trainer/artifact/artifact.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/layered_module.h"
 #include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/backbones/torch_file.h"
 #include "trainer/data/rows.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/files/torch_file.h"
+#include "trainer/files/utf8.h"
 #include "trainer/tokenizers/tokenizer.h"
-#include "trainer/tokenizers/utf8.h"
 
 namespace petlab::fuzz {
 namespace {
@@ -241,7 +242,7 @@ std::string foreign_seed(std::vector<std::string> tasks) {
 }
 
 void read_artifact(std::string_view bytes) {
-  const bool storage = accepted([&] { sweeps::artifact_storage(bytes, "input"); });
+  const bool storage = accepted([&] { protocol::artifact_storage(bytes, "input"); });
   accepted([&] {
     const trainer::Artifact read = trainer::parse_artifact(bytes, "input");
     require(storage, "what reads as an artifact has a storage");
@@ -383,10 +384,10 @@ void artifact(std::string_view input) {
   // The checksums stop most changes: the same bytes as a header over sections of its own.
   const std::string values(64, '\x3f');
   const std::string masks(8, '\x5a');
-  read_artifact(sweeps::make_artifact_container(
-      std::string(input), {{sweeps::ArtifactSectionKind::values, 512, values},
-                           {sweeps::ArtifactSectionKind::masks, 64, masks},
-                           {sweeps::ArtifactSectionKind::positions, 64, masks}}));
+  read_artifact(protocol::make_artifact_container(
+      std::string(input), {{protocol::ArtifactSectionKind::values, 512, values},
+                           {protocol::ArtifactSectionKind::masks, 64, masks},
+                           {protocol::ArtifactSectionKind::positions, 64, masks}}));
 }
 
 void foreign_module(std::string_view input) {
@@ -408,8 +409,8 @@ void foreign_module(std::string_view input) {
   const trainer::Artifact artifact = layered_artifact();
   sweeps::TrialConfig config;
   try {
-    config = sweeps::trial_config_from_json(sweeps::parse_shallow_json(parts[1], "input"));
-  } catch (const sweeps::Error&) {
+    config = sweeps::trial_config_from_json(base::parse_shallow_json(parts[1], "input"));
+  } catch (const base::Error&) {
     return;
   } catch (const nlohmann::json::exception&) {
     return;

@@ -4,23 +4,25 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/file_problems.h"
+#include "protocol/events.h"
+#include "protocol/trial_directory.h"
 #include "sweeps/error.h"
-#include "sweeps/events.h"
 #include "sweeps/sweep_file.h"
 #include "sweeps/sweep_reader.h"
-#include "sweeps/trial_directory.h"
 #include "tests/sweeps/fixture.h"
 
 namespace petlab::fuzz {
 namespace {
 
+using namespace petlab::protocol;
 using namespace petlab::sweeps;
 
 void require(bool holds, const char* property) {
   if (!holds) throw std::logic_error(std::string("a property does not hold: ") + property);
 }
 
-void require_located(const SweepFileError& error, const std::string& file) {
+void require_located(const base::FileProblemsError& error, const std::string& file) {
   require(!error.problems().empty(), "a refused file has problems");
   for (const std::string& problem : error.problems()) {
     const bool own = problem.rfind(file + ":", 0) == 0;
@@ -61,7 +63,7 @@ void sweep_file(std::string_view input) {
       require(nlohmann::json(to_json(trial_config_from_json(json))) == json,
               "an accepted trial survives JSON");
     }
-  } catch (const SweepFileError& error) {
+  } catch (const base::FileProblemsError& error) {
     require_located(error, file.string());
   }
 }
@@ -72,7 +74,7 @@ void task_file(std::string_view input) {
     const TaskDeclaration task = read_task_text(input, file);
     require(task_from_json(nlohmann::json(to_json(task))) == task, "a task survives JSON");
     require(task_digest(task).size() == 71, "a task has a digest");
-  } catch (const SweepFileError& error) {
+  } catch (const base::FileProblemsError& error) {
     require_located(error, file);
   }
 }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "metrics/metric_table.h"
-#include "metrics/nearest_word.h"
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -87,13 +87,13 @@ TEST_CASE("the table of metrics has what each kind of metric needs", "[metrics]"
 TEST_CASE("a misspelt word finds its neighbour, and a strange one all that are known",
           "[metrics]") {
   const std::vector<std::string_view> known = {"exp", "floor", "add-k", "none"};
-  CHECK(nearest_word("flor", known) == "floor");
-  CHECK(nearest_word("EXP", known) == "exp");
-  CHECK(nearest_word("addk", known) == "add-k");
-  CHECK(nearest_word("nnoe", known) == "none");
-  CHECK(nearest_word("nist-geometric", known).empty());
-  CHECK(nearest_word("", known).empty());
-  CHECK(nearest_word(std::string(1'000'000, 'e'), known).empty());
-  CHECK(unknown_word("smoothing", "nist-geometric", known) ==
+  CHECK(petlab::base::nearest_word("flor", known) == "floor");
+  CHECK(petlab::base::nearest_word("EXP", known) == "exp");
+  CHECK(petlab::base::nearest_word("addk", known) == "add-k");
+  CHECK(petlab::base::nearest_word("nnoe", known) == "none");
+  CHECK(petlab::base::nearest_word("nist-geometric", known).empty());
+  CHECK(petlab::base::nearest_word("", known).empty());
+  CHECK(petlab::base::nearest_word(std::string(1'000'000, 'e'), known).empty());
+  CHECK(petlab::base::unknown_word("smoothing", "nist-geometric", known) ==
         "unknown smoothing \"nist-geometric\"; known are exp, floor, add-k, none");
 }

@@ -1,10 +1,10 @@
-#include "orchestrator/attempt_log.h"
+#include "orchestrator/records/attempt_log.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "orchestrator/rebuild.h"
+#include "orchestrator/records/rebuild.h"
 #include "results/query.h"
 #include "sweeps/catalog.h"
 #include "tests/support/catch.h"
@@ -26,8 +26,8 @@ struct Runs {
     made.tasks = {"cola"};
     return made;
   }
-  sweeps::TrialDirectory attempt(const std::string& trial, std::int64_t number = 1) const {
-    sweeps::TrialFile file;
+  protocol::TrialDirectory attempt(const std::string& trial, std::int64_t number = 1) const {
+    protocol::TrialFile file;
     file.trial_id = trial;
     file.attempt = number;
     file.config = config();
@@ -35,7 +35,7 @@ struct Runs {
     begun.trial_id = trial;
     begun.sweep = "one";
     begun.owner = "o";
-    const sweeps::TrialDirectory directory(runs, trial, number);
+    const protocol::TrialDirectory directory(runs, trial, number);
     make_attempt_directory(directory, file, begun);
     return directory;
   }
@@ -55,7 +55,7 @@ results::Ending crash() {
 
 TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "[orchestrator]") {
   const Runs f;
-  const sweeps::TrialDirectory directory = f.attempt("t1");
+  const protocol::TrialDirectory directory = f.attempt("t1");
   f.append(directory.attempt_log(), R"({"v":1,"type":"launched","pi)");
   log_ending(directory, crash());
   log_launch(directory, {11, 22, "", "", "", "cpu-0", "", 5});
@@ -78,7 +78,7 @@ TEST_CASE("A decision behind a torn line counts, and those before it too", "[orc
   batch.record_trial({"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}});
   batch.commit();
   decide(store, f.runs, "t1", {Decision::What::cancel, 0, 1});
-  f.append(sweeps::decisions_file(f.runs, "t1"), R"({"v":1,"time":2.0,"deci)");
+  f.append(protocol::decisions_file(f.runs, "t1"), R"({"v":1,"time":2.0,"deci)");
   decide(store, f.runs, "t1", {Decision::What::retry, 3, 3});
   CHECK(read_decisions(f.runs, "t1") ==
         std::vector<Decision>{{Decision::What::cancel, 0, 1}, {Decision::What::retry, 3, 3}});
@@ -105,7 +105,7 @@ TEST_CASE("A later decision to retry never takes an earlier one back", "[orchest
 TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is read",
           "[orchestrator]") {
   const Runs f;
-  const sweeps::TrialDirectory damaged = f.attempt("t1");
+  const protocol::TrialDirectory damaged = f.attempt("t1");
   f.append(damaged.attempt_log(), R"({"v":1,"type":"ended","outcome":"finished"})"
                                   "\n"
                                   R"({"v":1,"type":"ended","outcome":"open"})"
@@ -137,13 +137,13 @@ TEST_CASE("A sweep's file with a member that is no trial is named and left out",
     sweep.members.push_back({"t1", "v"});
     record_sweep(store, f.runs, sweep, {{"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}}},
                  1);
-    f.append(sweeps::sweep_file(f.runs, name), member);
+    f.append(protocol::sweep_file(f.runs, name), member);
   };
   write("bad", "{\"member\":\"t9\",\"variant\":\"v\"}\n");
   write("good", "");
   const auto database = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, database);
-  CHECK(summary.left_out == std::vector<std::string>{sweeps::sweep_file(f.runs, "bad").string() +
+  CHECK(summary.left_out == std::vector<std::string>{protocol::sweep_file(f.runs, "bad").string() +
                                                      ":4: its member t9 is no trial of the file"});
   CHECK(summary.sweeps == 1);
   CHECK(summary.attempts == 1);

@@ -1,4 +1,4 @@
-#include "orchestrator/best_metric.h"
+#include "orchestrator/running/best_metric.h"
 
 #include "tests/support/catch.h"
 
@@ -14,8 +14,8 @@ sweeps::TaskDeclaration task_of(const std::string& name, std::vector<std::string
   return task;
 }
 
-sweeps::Metric validation(std::int64_t step, const char* task, const char* name,
-                          std::optional<double> value) {
+protocol::Metric validation(std::int64_t step, const char* task, const char* name,
+                            std::optional<double> value) {
   return {step, "validation", task, name, value};
 }
 

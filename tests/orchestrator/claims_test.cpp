@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "orchestrator/plan.h"
+#include "orchestrator/planning/plan.h"
 #include "tests/orchestrator/claim_databases.h"
 #include "tests/support/catch.h"
 
@@ -246,7 +246,7 @@ class Explorer {
     return {0, 0};
   }
 
-  // orchestrator/recovery.cpp, one dead owner after another.
+  // orchestrator/recovery/recovery.cpp, one dead owner after another.
   template <typename Step>
   void recover(const World& world, int self, const Step& step) {
     World next = world;

@@ -1,9 +1,9 @@
 // What a user does from another terminal, with the program, while a sweep runs.
-#include "orchestrator/control.h"
+#include "orchestrator/recovery/control.h"
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/attempt_log.h"
+#include "orchestrator/records/attempt_log.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 

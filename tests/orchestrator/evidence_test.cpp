@@ -1,8 +1,8 @@
-#include "orchestrator/evidence.h"
+#include "orchestrator/recovery/evidence.h"
 
 #include <filesystem>
 
-#include "orchestrator/lock_file.h"
+#include "orchestrator/host/lock_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

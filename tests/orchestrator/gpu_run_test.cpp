@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "orchestrator/lock_file.h"
-#include "orchestrator/slots.h"
-#include "sweeps/trial_directory.h"
+#include "orchestrator/host/lock_file.h"
+#include "orchestrator/host/slots.h"
+#include "protocol/trial_directory.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 
@@ -99,8 +99,8 @@ TEST_CASE("Each worker has a GPU for itself, whichever petlab started it", "[orc
                      "'gpu-_ GPU-_f00' AND substr(device, 5, 1) = substr(device, 11, 1) AND "
                      "device_memory_mib = 1000") == 24);
   const std::string id = first.text("SELECT trial_id FROM trials LIMIT 1");
-  const auto trial = sweeps::read_trial_file(
-      sweeps::TrialDirectory(first.folder.path() / "sweep.runs", id, 1).trial_json());
+  const auto trial = protocol::read_trial_file(
+      protocol::TrialDirectory(first.folder.path() / "sweep.runs", id, 1).trial_json());
   CHECK(trial.device == "cuda");
   CHECK(trial.device_uuid.starts_with("GPU-"));
   CHECK(trial.device_memory_mib == kTotal - kTotal / 50);
@@ -203,8 +203,8 @@ TEST_CASE("Without GPUs each core trains one trial with one thread", "[orchestra
                                  "INTEGER) >= {}",
                                  orchestrator::usable_cores())) == 0);
   const std::string id = sweep.text("SELECT trial_id FROM trials LIMIT 1");
-  const auto trial = sweeps::read_trial_file(
-      sweeps::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
+  const auto trial = protocol::read_trial_file(
+      protocol::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
   CHECK(trial.threads == 1);
   CHECK(trial.device == "cpu");
 }
@@ -248,7 +248,7 @@ TEST_CASE("A size that is no whole number of MiB is rounded up", "[orchestrator]
   INFO(result.err);
   CHECK(result.exit_code == 0);
   const std::string id = sweep.text("SELECT trial_id FROM trials");
-  const auto trial = sweeps::read_trial_file(
-      sweeps::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
+  const auto trial = protocol::read_trial_file(
+      protocol::TrialDirectory(sweep.folder.path() / "sweep.runs", id, 1).trial_json());
   CHECK(trial.device_memory_mib == 2);
 }

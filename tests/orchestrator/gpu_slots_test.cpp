@@ -1,4 +1,4 @@
-#include "orchestrator/gpu_slots.h"
+#include "orchestrator/local/gpu_slots.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "orchestrator/schedule.h"
+#include "orchestrator/planning/schedule.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

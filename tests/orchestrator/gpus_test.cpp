@@ -1,11 +1,11 @@
-#include "orchestrator/gpus.h"
+#include "orchestrator/host/gpus.h"
 
 #include <signal.h>
 
 #include <fstream>
 #include <map>
 
-#include "orchestrator/error.h"
+#include "orchestrator/host/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "orchestrator/guardian.h"
-#include "orchestrator/local_launcher.h"
+#include "orchestrator/local/guardian.h"
+#include "orchestrator/local/local_launcher.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"

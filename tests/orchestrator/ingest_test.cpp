@@ -1,4 +1,4 @@
-#include "orchestrator/ingest.h"
+#include "orchestrator/records/ingest.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <initializer_list>
 #include <random>
 
+#include "protocol/trial_directory.h"
 #include "results/query.h"
-#include "sweeps/trial_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,7 +24,7 @@ struct IngestFixture {
   TempDir folder;
   std::filesystem::path runs = folder.path() / "runs";
   std::filesystem::path file = folder.path() / "petlab.db";
-  sweeps::TrialDirectory directory{runs, "t1", 1};
+  protocol::TrialDirectory directory{runs, "t1", 1};
   results::Store store{file};
   Ingest ingest{store, runs};
   results::AttemptRef attempt = begin();
@@ -44,16 +44,18 @@ struct IngestFixture {
   template <typename Body>
   std::string line(Body body) {
     const std::int64_t own = seq++;
-    return sweeps::to_line({own, 1000.0 + static_cast<double>(own), std::move(body)}) + "\n";
+    return protocol::to_line({own, 1000.0 + static_cast<double>(own), std::move(body)}) + "\n";
   }
   /// Adds bytes to the events file; a list, so that its parts are made in their order.
   void write(std::initializer_list<std::string> parts) {
     std::ofstream out(directory.events(), std::ios::app | std::ios::binary);
     for (const std::string& bytes : parts) out << bytes;
   }
-  std::string start() { return line(sweeps::Started{7, "w", "1", R"({"version":"1"})", "b", {}}); }
+  std::string start() {
+    return line(protocol::Started{7, "w", "1", R"({"version":"1"})", "b", {}});
+  }
   std::string metric(double value) {
-    return line(sweeps::Metric{seq, "train", "cola", "loss", value});
+    return line(protocol::Metric{seq, "train", "cola", "loss", value});
   }
   results::AttemptFacts facts() { return *store.read().attempt_facts("t1", 1); }
   std::int64_t count() {
@@ -64,7 +66,7 @@ struct IngestFixture {
   std::string failure() {
     const IngestUpdate update = ingest.read_all(attempt);
     if (!update.over || update.over->index() == 0) return "";
-    const auto& failed = std::get<sweeps::Failed>(*update.over);
+    const auto& failed = std::get<protocol::Failed>(*update.over);
     CHECK(failed.kind == "protocol");
     CHECK(facts().outcome == results::Outcome::failed);
     CHECK(facts().kind == "protocol");
@@ -103,9 +105,9 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   const std::string next = f.metric(0.1 + 0.2);
   f.write({next.substr(0, 20)});
   CHECK(f.ingest.read_all(f.attempt).lines == 0);  // no newline yet
-  f.write({next.substr(20), f.line(sweeps::Metric{9, "test", "cola", "f1", std::nullopt}),
-           f.line(sweeps::Progress{3, 9, 0.25, 700.0}), f.line(sweeps::Progress{4, 9, {}}),
-           f.line(sweeps::Checkpoint{4, "checkpoint/step-4"})});
+  f.write({next.substr(20), f.line(protocol::Metric{9, "test", "cola", "f1", std::nullopt}),
+           f.line(protocol::Progress{3, 9, 0.25, 700.0}), f.line(protocol::Progress{4, 9, {}}),
+           f.line(protocol::Checkpoint{4, "checkpoint/step-4"})});
   update = f.ingest.read_all(f.attempt);
   CHECK(update.lines == 5);
   CHECK(update.progress->step == 4);
@@ -115,9 +117,9 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   CHECK(f.store.read().open_attempts().at(0).checkpoint->seq == 6);
   CHECK(*f.facts().device_memory_mib == 700.0);
 
-  f.write({f.line(sweeps::Finished{9, "artifact.petl", 12.5, 13, 100.0, 2.0})});
+  f.write({f.line(protocol::Finished{9, "artifact.petl", 12.5, 13, 100.0, 2.0})});
   update = f.ingest.read_all(f.attempt);
-  CHECK(std::holds_alternative<sweeps::Finished>(*update.over));
+  CHECK(std::holds_alternative<protocol::Finished>(*update.over));
   CHECK(f.facts().outcome == results::Outcome::finished);
   CHECK(f.facts().numerics == R"({"version":"1"})");
   CHECK(*f.facts().peak_memory_mib == 100.0);
@@ -156,7 +158,7 @@ TEST_CASE("two readers of one attempt store its events once, and hear of all of 
   CHECK(f.ingest.read_all(f.attempt).metrics == 0);  // it begins where the database is
   f.write({f.metric(2)});
   CHECK(f.ingest.read_all(f.attempt).metrics == 1);
-  f.write({f.metric(3), f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  f.write({f.metric(3), f.line(protocol::Finished{1, "", {}, {}, {}, {}})});
   IngestUpdate update = other.read_all(f.attempt);
   CHECK(update.metrics == 2);
   CHECK(update.over);
@@ -173,9 +175,9 @@ TEST_CASE("what another reader stores between a look and its store is not stored
   IngestFixture f;
   results::Store other_store(f.file);
   Ingest other(other_store, f.runs);
-  f.write({f.start(), f.metric(1), f.line(sweeps::Progress{1, 9, 0.5, {}})});
+  f.write({f.start(), f.metric(1), f.line(protocol::Progress{1, 9, 0.5, {}})});
   const NewEvents few = other.look(f.attempt);
-  f.write({f.metric(2), f.line(sweeps::Checkpoint{2, "checkpoint/step-2"})});
+  f.write({f.metric(2), f.line(protocol::Checkpoint{2, "checkpoint/step-2"})});
   const NewEvents all = f.ingest.look(f.attempt);
   const auto store = [](results::Store& into, Ingest& ingest, const NewEvents& events) {
     results::Batch batch = into.begin();
@@ -285,7 +287,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
 
 TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {
   IngestFixture f;
-  f.write({f.start(), f.line(sweeps::Finished{1, "", {}, {}, {}, {}}), "half a line"});
+  f.write({f.start(), f.line(protocol::Finished{1, "", {}, {}, {}, {}}), "half a line"});
   CHECK(f.ingest.read_all(f.attempt).note.empty());
   f.write({" that is one now\n"});
   const std::string note =
@@ -309,7 +311,7 @@ TEST_CASE("a late finish replaces what an orchestrator saw, and never the other 
   CHECK(f.facts().outcome == results::Outcome::lost);
   end(results::Outcome::crashed);
   CHECK(f.facts().outcome == results::Outcome::lost);  // the first counts
-  f.write({f.metric(1), f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  f.write({f.metric(1), f.line(protocol::Finished{1, "", {}, {}, {}, {}})});
   f.ingest.read_all(f.attempt);
   CHECK(f.facts().outcome == results::Outcome::finished);
   end(results::Outcome::crashed);
@@ -322,7 +324,7 @@ TEST_CASE("a file of many megabytes is read in several calls", "[orchestrator]")
   std::string text = f.start();
   constexpr int kRows = 100'000;
   for (int i = 0; i < kRows; ++i) text += f.metric(i);
-  f.write({text, f.line(sweeps::Failed{"no reason", "not_finite"})});
+  f.write({text, f.line(protocol::Failed{"no reason", "not_finite"})});
   int calls = 0;
   std::int64_t metrics = 0;
   bool more = true;
@@ -347,7 +349,7 @@ TEST_CASE("kill -9 at any moment of the ingest loses nothing and stores nothing 
   std::string text = f.start();
   constexpr int kRows = 10'000;
   for (int i = 0; i < kRows; ++i) text += f.metric(i);
-  f.write({text, f.line(sweeps::Finished{1, "", {}, {}, {}, {}})});
+  f.write({text, f.line(protocol::Finished{1, "", {}, {}, {}, {}})});
   std::mt19937 random(20240607);
   int killed = 0;
   int rounds = 0;

@@ -43,13 +43,13 @@
 #include <utility>
 #include <vector>
 
-#include "orchestrator/evidence.h"
-#include "orchestrator/fault_point.h"
-#include "orchestrator/process_identity.h"
-#include "orchestrator/rebuild.h"
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/host/process_identity.h"
+#include "orchestrator/records/rebuild.h"
+#include "orchestrator/recovery/evidence.h"
+#include "protocol/trial_directory.h"
 #include "results/query.h"
 #include "results/store.h"
-#include "sweeps/trial_directory.h"
 #include "tests/orchestrator/traced_calls.h"
 #include "tests/orchestrator/watched_processes.h"
 
@@ -488,7 +488,7 @@ grid:
   }
 
   void note_phase(const results::AttemptFacts& facts, std::int64_t read, const fs::path& runs) {
-    const sweeps::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
+    const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
     const std::string events = read_text(directory.events());
     // Written, and not in the database yet.
     if (static_cast<std::int64_t>(events.rfind('\n') + 1) > read) ++tally_.phases["ingest"];

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "orchestrator/slots.h"
+#include "orchestrator/host/slots.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "orchestrator/plan.h"
+#include "orchestrator/planning/plan.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -54,16 +54,16 @@ TEST_CASE("A checkpoint whose writer has removed it is found with the attempt th
   facts.attempts.push_back(attempt);
   attempt.attempt = {2, facts.trial_id, 2};
   attempt.checkpoint.reset();
-  attempt.begun.resume = sweeps::Resume{1, 2, 5, "resume/step-2.ckpt"};
+  attempt.begun.resume = protocol::Resume{1, 2, 5, "resume/step-2.ckpt"};
   facts.attempts.push_back(attempt);
   PlanContext context;
   context.runs = folder.path();
   const auto resume = [&] { return plan_trial({}, facts, context).resume; };
   CHECK_FALSE(resume());
   folder.write("0123456789abcdef/2/resume/step-2.ckpt", "state");
-  CHECK(resume() == sweeps::Resume{1, 2, 5, "../2/resume/step-2.ckpt"});
+  CHECK(resume() == protocol::Resume{1, 2, 5, "../2/resume/step-2.ckpt"});
   folder.write("0123456789abcdef/1/checkpoint/step-2.ckpt", "state");
-  CHECK(resume() == sweeps::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"});
+  CHECK(resume() == protocol::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"});
 }
 
 TEST_CASE("A checkpoint is not used again where a worker went on from it and died without another",
@@ -81,7 +81,7 @@ TEST_CASE("A checkpoint is not used again where a worker went on from it and die
   first.checkpoint = results::CheckpointAt{2, 5, "checkpoint/step-2.ckpt"};
   results::AttemptFacts& second = facts.attempts.back();
   second.attempt = {2, facts.trial_id, 2};
-  second.begun.resume = sweeps::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"};
+  second.begun.resume = protocol::Resume{1, 2, 5, "../1/checkpoint/step-2.ckpt"};
   PlanContext context;
   context.runs = folder.path();
   const auto resume = [&](results::Outcome outcome) {
@@ -93,7 +93,7 @@ TEST_CASE("A checkpoint is not used again where a worker went on from it and die
   CHECK(resume(results::Outcome::stopped) == second.begun.resume);
   second.checkpoint = results::CheckpointAt{4, 9, "checkpoint/step-4.ckpt"};
   CHECK(resume(results::Outcome::crashed) ==
-        sweeps::Resume{2, 4, 9, "../2/checkpoint/step-4.ckpt"});
+        protocol::Resume{2, 4, 9, "../2/checkpoint/step-4.ckpt"});
 }
 
 TEST_CASE("A trial whose worker crashes is tried as often again as --retries says",

@@ -1,5 +1,5 @@
 // What was read of a process earlier, and whose pid that is now.
-#include "orchestrator/process_identity.h"
+#include "orchestrator/host/process_identity.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -8,8 +8,9 @@
 
 #include <string>
 
-#include "orchestrator/control.h"
-#include "orchestrator/evidence.h"
+#include "base/file_descriptor.h"
+#include "orchestrator/recovery/control.h"
+#include "orchestrator/recovery/evidence.h"
 #include "tests/support/catch.h"
 
 using namespace petlab::orchestrator;
@@ -53,7 +54,7 @@ TEST_CASE("A pid that was found and is another process's by now gets no signal",
   const Sleeper ours("ours");
   const Sleeper another("another");
   CHECK(processes_with_environment(kName, "ours") == std::vector<pid_t>{ours.pid()});
-  const FileDescriptor held = hold_process(ours.pid(), kName, "ours");
+  const base::FileDescriptor held = hold_process(ours.pid(), kName, "ours");
   REQUIRE(held);
   // As if the second had been ours when it was looked for.
   CHECK_FALSE(hold_process(another.pid(), kName, "ours"));

@@ -1,4 +1,4 @@
-#include "orchestrator/rebuild.h"
+#include "orchestrator/records/rebuild.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/attempt_log.h"
-#include "orchestrator/ingest.h"
+#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/ingest.h"
+#include "protocol/trial_directory.h"
 #include "results/query.h"
 #include "sweeps/catalog.h"
-#include "sweeps/trial_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -114,7 +114,7 @@ struct RebuildFixture {
     }
     record_sweep(store, runs, sweep, trials, time += 1);
   }
-  AttemptRef begin(const std::string& id, const std::optional<sweeps::Resume>& resume = {}) {
+  AttemptRef begin(const std::string& id, const std::optional<protocol::Resume>& resume = {}) {
     results::NewAttempt wanted;
     wanted.trial_id = id;
     wanted.planned_from = store.read().trial_facts(std::vector{id}).at(0).changes;
@@ -131,7 +131,7 @@ struct RebuildFixture {
     results::Batch batch = store.begin();
     const auto attempt = std::get<AttemptRef>(batch.begin_attempt(wanted));
     batch.commit();
-    sweeps::TrialFile trial;
+    protocol::TrialFile trial;
     trial.trial_id = id;
     trial.attempt = attempt.number;
     trial.config = config(std::stoull(id.substr(1)));
@@ -145,13 +145,13 @@ struct RebuildFixture {
     launched.commit();
     return attempt;
   }
-  sweeps::TrialDirectory directory(const AttemptRef& attempt) const {
+  protocol::TrialDirectory directory(const AttemptRef& attempt) const {
     return {runs, attempt.trial_id, attempt.number};
   }
-  void events(const AttemptRef& attempt, const std::vector<decltype(sweeps::Event::body)>& bodies,
+  void events(const AttemptRef& attempt, const std::vector<decltype(protocol::Event::body)>& bodies,
               std::int64_t seq = 0) {
     std::ofstream out(directory(attempt).events(), std::ios::app | std::ios::binary);
-    for (const auto& body : bodies) out << sweeps::to_line({seq++, time += 0.125, body}) << '\n';
+    for (const auto& body : bodies) out << protocol::to_line({seq++, time += 0.125, body}) << '\n';
     out.close();
     ingest.read_all(attempt);
   }
@@ -166,27 +166,27 @@ struct RebuildFixture {
   }
 };
 
-const sweeps::Started kStarted{
+const protocol::Started kStarted{
     7, "w", "1", R"({"version":"1","threads":1})", "sha256:b", {{"cola", "sha256:d"}}};
-const sweeps::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
+const protocol::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
 
 /// Every way in which an attempt can go, and every decision.
 void live(RebuildFixture& f) {
   f.record("one", {"t1", "t2", "t3", "t4", "t5", "t6"});
   f.record("t/w o", {"t1", "t7"});
   const AttemptRef done = f.begin("t1");
-  f.events(done,
-           {kStarted, sweeps::Progress{1, 3, 0.5}, sweeps::Metric{1, "train", "cola", "loss", 0.1},
-            sweeps::Metric{3, "test", "cola", "f1", std::nullopt}, kFinished});
+  f.events(done, {kStarted, protocol::Progress{1, 3, 0.5},
+                  protocol::Metric{1, "train", "cola", "loss", 0.1},
+                  protocol::Metric{3, "test", "cola", "f1", std::nullopt}, kFinished});
   const AttemptRef crashed = f.begin("t2");
-  f.events(crashed, {kStarted, sweeps::Metric{1, "train", "cola", "loss", 1.1},
-                     sweeps::Checkpoint{1, "checkpoint/1"},
-                     sweeps::Metric{2, "train", "cola", "loss", 1.2}});
+  f.events(crashed, {kStarted, protocol::Metric{1, "train", "cola", "loss", 1.1},
+                     protocol::Checkpoint{1, "checkpoint/1"},
+                     protocol::Metric{2, "train", "cola", "loss", 1.2}});
   f.end(crashed, Outcome::crashed);
-  const AttemptRef resumed = f.begin("t2", sweeps::Resume{1, 1, 2, "../1/checkpoint/1"});
-  f.events(resumed, {kStarted, sweeps::Metric{2, "train", "cola", "loss", 1.3}, kFinished});
+  const AttemptRef resumed = f.begin("t2", protocol::Resume{1, 1, 2, "../1/checkpoint/1"});
+  f.events(resumed, {kStarted, protocol::Metric{2, "train", "cola", "loss", 1.3}, kFinished});
   const AttemptRef failed = f.begin("t3");
-  f.events(failed, {kStarted, sweeps::Failed{"out of memory", "out_of_memory"}});
+  f.events(failed, {kStarted, protocol::Failed{"out of memory", "out_of_memory"}});
   f.end(failed, Outcome::failed);
   decide(f.store, f.runs, "t3", {Decision::What::cancel, 0, f.time += 1});
   decide(f.store, f.runs, "t3", {Decision::What::retry, 1, f.time += 1});
@@ -266,11 +266,12 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
   const AttemptRef first = f.begin("t1");
   const std::filesystem::path written = f.directory(first).checkpoint() / "step-2.ckpt";
   f.folder.write(written.lexically_relative(f.folder.path()).string(), "state");
-  const sweeps::TrialDirectory second(f.runs, "t1", 2);
-  sweeps::TrialFile trial;
+  const protocol::TrialDirectory second(f.runs, "t1", 2);
+  protocol::TrialFile trial;
   trial.config = RebuildFixture::config(1);
   results::NewAttempt begun;
-  begun.resume = sweeps::Resume{1, 2, 3, sweeps::kept_checkpoint("../1/checkpoint/step-2.ckpt")};
+  begun.resume =
+      protocol::Resume{1, 2, 3, protocol::kept_checkpoint("../1/checkpoint/step-2.ckpt")};
   CHECK(begun.resume->checkpoint == "resume/step-2.ckpt");
   trial.resume = begun.resume;
   REQUIRE(make_attempt_directory(second, trial, begun, written));
@@ -282,10 +283,10 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
   CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
   CHECK(read_attempt_log(second).begun->resume == begun.resume);
   // Gone before it could be kept: nothing is made.
-  const sweeps::TrialDirectory third(f.runs, "t1", 3);
+  const protocol::TrialDirectory third(f.runs, "t1", 3);
   CHECK_FALSE(make_attempt_directory(third, trial, begun, written));
   for (const auto& entry : std::filesystem::directory_iterator(f.runs / "t1")) {
-    CHECK(sweeps::attempt_number(entry.path().filename().string()).value_or(9) < 3);
+    CHECK(protocol::attempt_number(entry.path().filename().string()).value_or(9) < 3);
   }
 }
 
@@ -294,7 +295,7 @@ TEST_CASE("a directory of an attempt is made whole or not at all, and never twic
   RebuildFixture f;
   f.record("one", {"t1"});
   const AttemptRef attempt = f.begin("t1");
-  sweeps::TrialFile trial;
+  protocol::TrialFile trial;
   trial.config = RebuildFixture::config(1);
   CHECK_THROWS_AS(make_attempt_directory(f.directory(attempt), trial, {}), std::runtime_error);
   CHECK(highest_attempt_directory(f.runs, "t1") == 1);
@@ -308,7 +309,7 @@ TEST_CASE("a directory of an attempt is made whole or not at all, and never twic
 TEST_CASE("a sweep that is recorded again unchanged only renews its time", "[orchestrator]") {
   RebuildFixture f;
   f.record("one", {"t1", "t2"});
-  const auto file = sweeps::sweep_file(f.runs, "one");
+  const auto file = protocol::sweep_file(f.runs, "one");
   const SweepFile first = read_sweep_file(file);
   f.record("one", {"t1", "t2"});
   const SweepFile second = read_sweep_file(file);

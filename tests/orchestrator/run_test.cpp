@@ -1,4 +1,4 @@
-#include "orchestrator/run.h"
+#include "orchestrator/running/run.h"
 
 #include <fmt/format.h>
 

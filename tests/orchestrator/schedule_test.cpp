@@ -1,4 +1,4 @@
-#include "orchestrator/schedule.h"
+#include "orchestrator/planning/schedule.h"
 
 #include <algorithm>
 #include <cmath>

@@ -36,12 +36,14 @@
 #include <string>
 #include <thread>
 
-#include "sweeps/events.h"
-#include "sweeps/trial_directory.h"
+#include "protocol/events.h"
+#include "protocol/trial_directory.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using namespace petlab;
+using namespace petlab::protocol;
 using namespace petlab::sweeps;
 
 volatile sig_atomic_t stop_asked = 0;

@@ -1,9 +1,9 @@
-#include "orchestrator/slots.h"
+#include "orchestrator/host/slots.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "orchestrator/gpu_slots.h"
+#include "orchestrator/local/gpu_slots.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

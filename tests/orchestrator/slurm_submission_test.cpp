@@ -1,16 +1,15 @@
-#include "orchestrator/slurm_submission.h"
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
+#include "orchestrator/slurm/submission.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
 
 using namespace petlab::orchestrator;
-using petlab::sweeps::TrialDirectory;
+using petlab::protocol::TrialDirectory;
 using petlab::testing::run_command;
 using petlab::testing::TempDir;
 

@@ -1,13 +1,12 @@
-#include "orchestrator/slurm_text.h"
-
 #include <signal.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "orchestrator/error.h"
-#include "orchestrator/slurm_launcher.h"
+#include "orchestrator/host/error.h"
+#include "orchestrator/slurm/launcher.h"
+#include "orchestrator/slurm/text.h"
 #include "tests/support/catch.h"
 
 using namespace petlab::orchestrator;

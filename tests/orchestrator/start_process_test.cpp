@@ -1,4 +1,4 @@
-#include "orchestrator/start_process.h"
+#include "orchestrator/local/start_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "orchestrator/file_descriptor.h"
+#include "base/file_descriptor.h"
 #include "tests/support/catch.h"
 
 using namespace petlab::orchestrator;
@@ -23,9 +23,9 @@ std::vector<std::string> words_of(const std::string& script, ProcessStart start 
   const Guardian guardian(std::chrono::milliseconds(100), "/there/is/no/such/mark");
   int ends[2] = {-1, -1};
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  FileDescriptor reading(ends[0]);
-  FileDescriptor writing(ends[1]);
-  const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  base::FileDescriptor reading(ends[0]);
+  base::FileDescriptor writing(ends[1]);
+  const base::FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   start.program = "/bin/sh";
   start.arguments = {"-c", script};
   start.input = nothing.get();
@@ -58,8 +58,8 @@ TEST_CASE("A process gets its words, its environment and a group of its own", "[
 }
 
 TEST_CASE("A process inherits the files that are named, and no others", "[orchestrator]") {
-  const FileDescriptor kept(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const FileDescriptor other(::open("/dev/null", O_RDONLY));
+  const base::FileDescriptor kept(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const base::FileDescriptor other(::open("/dev/null", O_RDONLY));
   ProcessStart start;
   start.kept = {kept.get()};
   const auto words =
@@ -90,7 +90,7 @@ TEST_CASE("A process begins with no signal blocked, and its parent keeps its own
 
 TEST_CASE("A program that is not there leaves no process", "[orchestrator]") {
   const Guardian guardian(std::chrono::milliseconds(100), "/there/is/no/such/mark");
-  const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ProcessStart start;
   start.program = "/there/is/no/such/program";
   start.input = start.output = nothing.get();

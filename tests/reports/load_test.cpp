@@ -114,7 +114,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
     wanted.planned_from = store.read().trial_facts(std::vector<std::string>{"again"}).at(0).changes;
     wanted.time = 30;
     const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
-    sweeps::Started started;
+    protocol::Started started;
     started.worker = "petlab-trainer";
     started.numerics = R"({"version":"2"})";
     started.data_digests = {{"cola", "sha256:d"}};
@@ -123,7 +123,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
         {1, 30, batch.series("test", "cola", "f1"), 0.9}};
     batch.append_metrics(attempt, metrics);
     batch.set_cursor(attempt, {100, 3, 9, true});
-    sweeps::Finished finished;
+    protocol::Finished finished;
     finished.step = 30;
     finished.train_seconds = 99.5;
     batch.record_finished(attempt, finished, 31);

@@ -55,7 +55,7 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
     wanted.owner = "test";
     wanted.time = trial.time;
     const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
-    sweeps::Started started;
+    protocol::Started started;
     started.worker = "petlab-trainer";
     started.numerics = R"({"version":")" + trial.numerics + R"("})";
     started.data_digests = {{trial.task, trial.data_digest}};
@@ -68,7 +68,7 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
     batch.append_metrics(attempt, metrics);
     batch.set_cursor(attempt, {100, static_cast<std::int64_t>(metrics.size()) + 2, 9, true});
     if (trial.outcome == results::Outcome::finished) {
-      sweeps::Finished finished;
+      protocol::Finished finished;
       finished.step = 30;
       finished.bls_bits = 6400.0;
       finished.train_seconds = 12.5;

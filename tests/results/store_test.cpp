@@ -47,7 +47,7 @@ struct StoreFixture {
 
 NewAttempt resumed(const std::string& id, std::int64_t parent, std::int64_t seq) {
   NewAttempt attempt = request(id);
-  attempt.resume = sweeps::Resume{parent, seq * 10, seq, "../x"};
+  attempt.resume = protocol::Resume{parent, seq * 10, seq, "../x"};
   return attempt;
 }
 

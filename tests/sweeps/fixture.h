@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_problems.h"
 #include "sweeps/sweep_file.h"
 #include "tests/support/temp_dir.h"
 
@@ -40,7 +41,7 @@ class Home {
   std::vector<std::string> problems(const std::string& text) const {
     try {
       load(text);
-    } catch (const SweepFileError& error) {
+    } catch (const base::FileProblemsError& error) {
       std::vector<std::string> problems;
       const std::string prefix = folder_.path().string() + "/";
       for (std::string problem : error.problems()) {

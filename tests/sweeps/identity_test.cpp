@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/sha256.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
@@ -223,7 +224,8 @@ TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them
       "sha256:6bf0e9447c5e7d289ed8abce34e628b855b2447c6119f1aa1b359ce7d0f9db4c");
   std::string all;
   for (const TaskDeclaration& task : tasks()) all += task.name + " " + task_digest(task) + "\n";
-  CHECK(sha256(all) == "sha256:0d5513f8ae7df58075d1d790d8ce699bcf7f182c11b9a70ced944cd88588a9ba");
+  CHECK(base::sha256(all) ==
+        "sha256:0d5513f8ae7df58075d1d790d8ce699bcf7f182c11b9a70ced944cd88588a9ba");
 }
 
 TEST_CASE("A digest is computed again where only the file's time is another", "[sweeps]") {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "sweeps/events.h"
+#include "protocol/events.h"
 #include "tests/fuzz/sweeps_inputs.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -79,9 +79,9 @@ TEST_CASE("Declarations that were tampered with are refused in the open, or good
 
 TEST_CASE("Events that were tampered with are refused, or JSON", "[sweeps]") {
   const std::string metric =
-      sweeps::to_line({5, 3.25, sweeps::Metric{200, "test", "a \"task\"", "accuracy", 0.5}});
-  const std::string started = sweeps::to_line(
-      {0, 1, sweeps::Started{7, "w", "1", R"({"a":[1,{}]})", "sha256:0", {{"t", "sha256:1"}}}});
+      protocol::to_line({5, 3.25, protocol::Metric{200, "test", "a \"task\"", "accuracy", 0.5}});
+  const std::string started = protocol::to_line(
+      {0, 1, protocol::Started{7, "w", "1", R"({"a":[1,{}]})", "sha256:0", {{"t", "sha256:1"}}}});
   try_mutations(metric, 5000, kJson, fuzz::event_line);
   try_mutations(started, 5000, kJson, fuzz::event_line);
 }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/file_problems.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
@@ -28,7 +29,7 @@ Strings problems_of(const std::string& text) {
   const auto file = folder.write("t.yaml", text);
   try {
     load_task(file);
-  } catch (const SweepFileError& error) {
+  } catch (const base::FileProblemsError& error) {
     Strings problems = error.problems();
     for (std::string& problem : problems) problem.erase(0, folder.path().string().size() + 1);
     return problems;

@@ -12,19 +12,19 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sweeps/artifact_format.h"
-#include "sweeps/shallow_json.h"
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/tensor_view.h"
-#include "trainer/error.h"
+#include "base/shallow_json.h"
+#include "protocol/artifact_format.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/tensor_view.h"
 #include "trainer/modules/mask_selection.h"
 
 namespace petlab::trainer {
 namespace {
 
 using Json = nlohmann::json;
-using sweeps::ArtifactSection;
-using sweeps::ArtifactSectionKind;
+using protocol::ArtifactSection;
+using protocol::ArtifactSectionKind;
 using Shape = std::vector<std::int64_t>;
 
 constexpr std::uint64_t kValueBits = 32;
@@ -86,7 +86,7 @@ class FilePieces {
  private:
   std::vector<std::vector<float>> kept_;  // of pruned tensors
   std::string masks_, positions_;
-  sweeps::ArtifactPieces container_;
+  protocol::ArtifactPieces container_;
 };
 
 /// Checks what the caller gave for a tensor.
@@ -117,7 +117,7 @@ nlohmann::ordered_json tensor_entry(const std::string& name, const char* section
 class SectionReader {
  public:
   /// `owner` keeps the container's bytes; without one they are copied.
-  SectionReader(const sweeps::ArtifactContainer& container, ArtifactSectionKind kind,
+  SectionReader(const protocol::ArtifactContainer& container, ArtifactSectionKind kind,
                 std::shared_ptr<const void> owner)
       : kind_(kind), owner_(std::move(owner)) {
     if (const ArtifactSection* section = container.find(kind)) section_ = *section;
@@ -198,9 +198,9 @@ ArtifactSparse read_sparse(std::string name, Shape shape, std::int64_t kept, Sec
   return tensor;
 }
 
-Artifact read_parts(const sweeps::ArtifactContainer& container,
+Artifact read_parts(const protocol::ArtifactContainer& container,
                     const std::shared_ptr<const void>& owner) {
-  const auto header = sweeps::parse_shallow_ordered_json(container.header, "its header");
+  const auto header = base::parse_shallow_ordered_json(container.header, "its header");
   Artifact artifact;
   artifact.trial_id = header.at("trial").get<std::string>();
   artifact.config = header.at("config").dump();
@@ -208,7 +208,7 @@ Artifact read_parts(const sweeps::ArtifactContainer& container,
   artifact.numerics = header.at("numerics").get<std::string>();
   artifact.step = header.at("step").get<std::int64_t>();
   if (header.contains("module")) {
-    artifact.module = sweeps::module_storage_from_json(Json(header["module"]));
+    artifact.module = protocol::module_storage_from_json(Json(header["module"]));
   }
   artifact.labels = header.at("labels").get<std::map<std::string, std::vector<std::string>>>();
   SectionReader values(container, ArtifactSectionKind::values, owner);
@@ -246,7 +246,7 @@ Artifact read_parts(const sweeps::ArtifactContainer& container,
 
 Artifact parse(std::string_view bytes, const std::string& name,
                const std::shared_ptr<const void>& owner) {
-  const sweeps::ArtifactContainer container = sweeps::parse_artifact_container(bytes, name);
+  const protocol::ArtifactContainer container = protocol::parse_artifact_container(bytes, name);
   try {
     return read_parts(container, owner);
   } catch (const nlohmann::json::exception& error) {
@@ -271,7 +271,7 @@ FilePieces::FilePieces(const Artifact& artifact) {
                                 {"backbone_digest", artifact.backbone_digest},
                                 {"numerics", artifact.numerics},
                                 {"step", artifact.step}};
-  if (artifact.module) header["module"] = sweeps::to_json(*artifact.module);
+  if (artifact.module) header["module"] = protocol::to_json(*artifact.module);
   header["labels"] = artifact.labels;
   auto tensors = nlohmann::ordered_json::array();
   FloatPieces values, head;
@@ -314,7 +314,7 @@ FilePieces::FilePieces(const Artifact& artifact) {
 
   masks_ = masks.packed();
   positions_ = positions.packed();
-  std::vector<sweeps::ArtifactSectionPieces> sections;
+  std::vector<protocol::ArtifactSectionPieces> sections;
   const auto add = [&](ArtifactSectionKind kind, std::uint64_t bits,
                        std::vector<std::string_view> pieces) {
     if (bits > 0) sections.push_back({kind, bits, std::move(pieces)});
@@ -323,7 +323,7 @@ FilePieces::FilePieces(const Artifact& artifact) {
   add(ArtifactSectionKind::masks, masks.size(), {masks_});
   add(ArtifactSectionKind::head, head.bits(), head.pieces());
   add(ArtifactSectionKind::positions, positions.size(), {positions_});
-  container_ = sweeps::make_artifact_pieces(header.dump(), sections);
+  container_ = protocol::make_artifact_pieces(header.dump(), sections);
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sweeps/shallow_json.h"
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/error.h"
+#include "base/shallow_json.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/shallow_json.h"
 
 namespace petlab::trainer {
 namespace {
@@ -125,7 +125,7 @@ std::vector<std::string> labels_of_id2label(const json& config) {
   const auto map = config.find("id2label");
   if (map == config.end() || !map->is_object()) return {};
   for (const auto& [number, label] : map->items()) {
-    const json parsed = sweeps::shallow_json_or_none(number);
+    const json parsed = base::shallow_json_or_none(number);
     if (!parsed.is_number() || !label.is_string()) return {};
     numbered.emplace_back(parsed.get<double>(), label.get<std::string>());
   }

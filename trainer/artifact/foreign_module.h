@@ -21,7 +21,7 @@ namespace petlab::trainer {
 /// the module's numbers is ever passed over. Throws Error naming file and field.
 class ForeignConfig {
  public:
-  /// Reads a JSON object of at most sweeps::kMaxJsonDepth levels.
+  /// Reads a JSON object of at most base::kMaxJsonDepth levels.
   static ForeignConfig read(const std::filesystem::path& file);
   /// The same from a text; `name` stands for the file in messages.
   static ForeignConfig parse(std::string_view text, const std::string& name);

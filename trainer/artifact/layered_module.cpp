@@ -10,8 +10,8 @@
 
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
-#include "trainer/backbones/tensor_view.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/tensor_view.h"
 
 namespace petlab::trainer {
 namespace {

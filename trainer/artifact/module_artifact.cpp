@@ -7,7 +7,7 @@
 
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

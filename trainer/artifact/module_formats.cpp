@@ -5,9 +5,9 @@
 #include <array>
 #include <stdexcept>
 
-#include "sweeps/artifact_format.h"
+#include "protocol/artifact_format.h"
 #include "trainer/artifact/foreign_module.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {
@@ -46,8 +46,8 @@ std::vector<ModuleFile> module_files(const ModuleFormat& format, const LayeredMo
                                      const EncoderConfig& config, const std::string& backbone) {
   if (module.family != format.family) {
     throw std::invalid_argument(fmt::format(
-        "the artifact's module.kind is {}, must be {}: {} is {}", sweeps::to_string(module.family),
-        sweeps::to_string(format.family), format.name, format.help));
+        "the artifact's module.kind is {}, must be {}: {} is {}", metrics::to_string(module.family),
+        metrics::to_string(format.family), format.name, format.help));
   }
   if (module.d_model != config.d_model || module.layers != config.num_layers) {
     throw Error(fmt::format("{}: the backbone has {} layers of {}, must have the module's {} of {}",

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sweeps/identity.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 

@@ -6,7 +6,7 @@
 
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/module_formats.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

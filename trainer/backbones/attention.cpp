@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/backbones/kernels.h"
+#include "trainer/compute/kernels.h"
 
 namespace petlab::trainer {
 namespace {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <span>
 
-#include "trainer/backbones/dropout.h"
 #include "trainer/backbones/hooks.h"
-#include "trainer/torch.h"
+#include "trainer/compute/dropout.h"
+#include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
 

@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/backbones/torch_file.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/files/shallow_json.h"
+#include "trainer/files/torch_file.h"
 
 namespace petlab::trainer {
 namespace {

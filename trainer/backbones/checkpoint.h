@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/backbones/tensor_view.h"
+#include "trainer/files/tensor_view.h"
 
 namespace petlab::trainer {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "trainer/backbones/attention.h"
-#include "trainer/backbones/operations.h"
+#include "trainer/compute/operations.h"
 
 namespace petlab::trainer {
 namespace {
@@ -111,10 +111,6 @@ EncoderInput encoder_input(const PackedBatch& batch, std::int64_t task) {
   input.trial_sequences = {0, input.sequences()};
   input.task = task;
   return input;
-}
-
-Tensor LayerNorm::operator()(const Tensor& x) const {
-  return at::layer_norm(x, {weight.size(0)}, weight, bias, eps);
 }
 
 Tensor Encoder::Linear::operator()(const Tensor& x) const { return apply_linear(x, weight, bias); }

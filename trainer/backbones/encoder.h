@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/backbones/dropout.h"
 #include "trainer/backbones/encoder_config.h"
 #include "trainer/backbones/hooks.h"
+#include "trainer/compute/dropout.h"
+#include "trainer/compute/torch.h"
 #include "trainer/data/batches.h"
-#include "trainer/torch.h"
 
 namespace petlab::trainer {
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/shallow_json.h"
 
 namespace petlab::trainer {
 namespace {

@@ -4,18 +4,10 @@
 #include <optional>
 #include <span>
 
-#include "trainer/torch.h"
+#include "trainer/compute/layer_norm.h"
+#include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
-
-/// A LayerNorm of the backbone: weight and bias (d_model).
-struct LayerNorm {
-  Tensor weight;
-  Tensor bias;
-  double eps = 1e-12;
-  /// Normalises the rows of x (rows, d_model).
-  Tensor operator()(const Tensor& x) const;
-};
 
 /// The sub-layers of a transformer's layer.
 enum class SubLayer { attention, feed_forward };

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "trainer/data/splits.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/error.h"
-#include "trainer/tokenizers/utf8.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/shallow_json.h"
+#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {

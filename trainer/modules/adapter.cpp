@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "trainer/backbones/operations.h"
+#include "trainer/compute/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {

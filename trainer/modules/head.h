@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/backbones/dropout.h"
+#include "trainer/compute/dropout.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {

@@ -1,7 +1,7 @@
 #include "trainer/modules/masked_weight.h"
 
+#include "trainer/compute/random_stream.h"
 #include "trainer/modules/mask_selection.h"
-#include "trainer/training/random_stream.h"
 
 namespace petlab::trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "metrics/storage.h"
-#include "trainer/torch.h"
+#include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <stdexcept>
 
-#include "trainer/backbones/operations.h"
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/operations.h"
+#include "trainer/compute/random_stream.h"
 
 namespace petlab::trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "trainer/tokenizers/utf8.h"
+#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {

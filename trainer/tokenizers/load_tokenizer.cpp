@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/backbones/file_bytes.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
+#include "trainer/files/shallow_json.h"
 #include "trainer/tokenizers/byte_bpe.h"
 #include "trainer/tokenizers/tokenizer.h"
 #include "trainer/tokenizers/tokenizer_json.h"

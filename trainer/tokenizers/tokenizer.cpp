@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/tokenizers/utf8.h"
+#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

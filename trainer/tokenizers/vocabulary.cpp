@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "trainer/error.h"
-#include "trainer/tokenizers/utf8.h"
+#include "trainer/files/error.h"
+#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "trainer/error.h"
-#include "trainer/tokenizers/utf8.h"
+#include "trainer/files/error.h"
+#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {

@@ -1,6 +1,6 @@
 #include "trainer/training/backbone_store.h"
 
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "trainer/backbones/encoder.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/backbones/shallow_json.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/files/shallow_json.h"
 
 namespace petlab::trainer {
 namespace {

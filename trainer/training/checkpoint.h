@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/torch.h"
+#include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
 

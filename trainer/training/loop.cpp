@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "metrics/selection.h"
-#include "trainer/error.h"
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/random_stream.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

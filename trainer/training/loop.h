@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sweeps/events.h"
+#include "protocol/events.h"
 #include "sweeps/task.h"
 #include "sweeps/trial_config.h"
 #include "trainer/data/batches.h"
@@ -29,7 +29,7 @@ struct TaskRun {
 struct LoopObserver {
   /// After each optimizer step: steps done, steps in all, the step's mean loss.
   std::function<void(std::int64_t step, std::int64_t of, double loss)> on_step;
-  std::function<void(const sweeps::Metric& metric)> on_metric;
+  std::function<void(const protocol::Metric& metric)> on_metric;
   /// When the state should be written: at the end of each epoch, and as the configuration says.
   std::function<void()> on_checkpoint;
 };

@@ -3,7 +3,7 @@
 
 An encoder in PyTorch with autograd, in float64; torch's AdamW and clipping, the schedule of
 transformers. Random numbers (initial values, masks, batches, dropout) are computed from the
-description in trainer/training/random_stream.h. Writes, beside this file:
+description in trainer/compute/random_stream.h. Writes, beside this file:
 
     backbone/    config.json and model.safetensors of a tiny BERT
     NAME.json    configuration, tokens, and what each step and each epoch must give
@@ -26,7 +26,7 @@ SIZES = dict(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_he
 M32 = 0xFFFFFFFF
 
 
-# ---- Random numbers, by trainer/training/random_stream.h
+# ---- Random numbers, by trainer/compute/random_stream.h
 class Purpose:
     shuffle, initialisation, random_mask, embedding, attention, attention_output, feed_forward, \
         head_input, head_output, module, task_choice, random_task_mask = range(1, 13)

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/core/golden_tensors.h"
-#include "trainer/backbones/operations.h"
+#include "trainer/compute/operations.h"
 
 using namespace petlab::trainer;
 using petlab::testing::check_relative;

@@ -17,7 +17,7 @@ namespace {
 struct StoreRun {
   TrialOutcome outcome = TrialOutcome::failed;
   std::vector<double> losses;
-  sweeps::Started started;
+  protocol::Started started;
   std::string reason;  // of a failed trial
 };
 
@@ -33,12 +33,12 @@ StoreRun train(const std::filesystem::path& attempt, BackboneStore& backbones,
         if (step == 1 && at_first_step) at_first_step();
       });
   const auto events = read_events(attempt);
-  run.started = std::get<sweeps::Started>(events.front().body);
-  for (const auto& failed : events_of<sweeps::Failed>(events)) run.reason = failed.reason;
+  run.started = std::get<protocol::Started>(events.front().body);
+  for (const auto& failed : events_of<protocol::Failed>(events)) run.reason = failed.reason;
   return run;
 }
 
-std::string digest_of(const sweeps::TrialFile& trial) {
+std::string digest_of(const protocol::TrialFile& trial) {
   sweeps::FileDigests digests{{}};
   return sweeps::backbone_digest(trial.backbone_folder, digests);
 }
@@ -59,7 +59,7 @@ TEST_CASE(
     "by one that has the old one in memory",
     "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = world.trial("adapter");
+  protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 1;
   trial.backbone_digest = digest_of(trial);
   BackboneStore backbones;
@@ -86,7 +86,7 @@ TEST_CASE(
 
 TEST_CASE("a worker that has the old backbone in memory trains on the new one", "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = world.trial("full_finetuning");
+  protocol::TrialFile trial = world.trial("full_finetuning");
   trial.config.training.epochs = 1;
   BackboneStore backbones;
   // trial.json may leave the digest out: then the artifact has what was found.

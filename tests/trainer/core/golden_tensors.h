@@ -8,8 +8,8 @@
 
 #include "tests/support/catch.h"
 #include "trainer/backbones/encoder.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/torch.h"
+#include "trainer/compute/torch.h"
+#include "trainer/files/safetensors.h"
 
 namespace petlab::testing {
 

@@ -10,7 +10,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/trainer/core/golden_tensors.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -82,13 +82,13 @@ std::map<std::string, double> norms_of(TrainingLoop& loop) {
 
 /// What a run reported: metrics in their order, and where its best epoch ended.
 struct Report {
-  std::vector<sweeps::Metric> metrics;
+  std::vector<protocol::Metric> metrics;
   std::int64_t best_step = 0;
 
   std::vector<std::optional<double>> values(const std::string& split,
                                             const std::string& name) const {
     std::vector<std::optional<double>> all;
-    for (const sweeps::Metric& metric : metrics) {
+    for (const protocol::Metric& metric : metrics) {
       if (metric.split == split && metric.name == name) all.push_back(metric.value);
     }
     return all;
@@ -101,7 +101,7 @@ Report train_steps(const GoldenRun& golden,
   const Encoder backbone = GoldenRun::backbone();
   Report report;
   LoopObserver observer;
-  observer.on_metric = [&](const sweeps::Metric& metric) { report.metrics.push_back(metric); };
+  observer.on_metric = [&](const protocol::Metric& metric) { report.metrics.push_back(metric); };
   TrainingLoop loop(golden.config, golden.tasks, backbone, observer);
   if (prepare) prepare(loop.tensors());
   loop.run(std::atomic<bool>{false});
@@ -109,7 +109,7 @@ Report train_steps(const GoldenRun& golden,
   return report;
 }
 
-void check_metric(const sweeps::Metric& found, const nlohmann::json& wanted) {
+void check_metric(const protocol::Metric& found, const nlohmann::json& wanted) {
   INFO(wanted.dump());
   CHECK(found.step == wanted.at(0).get<std::int64_t>());
   CHECK(found.split == wanted.at(1).get<std::string>());
@@ -124,10 +124,10 @@ void check_run(const std::string& name) {
   const GoldenRun golden(name);
   const auto& steps = golden.wanted.at("steps");
   const Encoder backbone = GoldenRun::backbone();
-  std::vector<sweeps::Metric> metrics;
+  std::vector<protocol::Metric> metrics;
   TrainingLoop* running = nullptr;
   LoopObserver observer;
-  observer.on_metric = [&](const sweeps::Metric& metric) { metrics.push_back(metric); };
+  observer.on_metric = [&](const protocol::Metric& metric) { metrics.push_back(metric); };
   observer.on_step = [&](std::int64_t step, std::int64_t of, double loss) {
     const auto& wanted = steps.at(static_cast<std::size_t>(step - 1));
     INFO("step " << step);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "metrics/storage.h"
-#include "sweeps/artifact_format.h"
+#include "protocol/artifact_format.h"
 #include "sweeps/backbone.h"
 #include "tests/trainer/core/tiny_world.h"
 #include "trainer/artifact/module_artifact.h"
@@ -23,8 +23,8 @@ using petlab::testing::TinyWorld;
 namespace {
 
 /// `count` tasks with the same 40 sentences.
-sweeps::TrialFile many_tasks_trial(const TinyWorld& world, const std::string& kind, int count) {
-  sweeps::TrialFile trial = world.trial(kind);
+protocol::TrialFile many_tasks_trial(const TinyWorld& world, const std::string& kind, int count) {
+  protocol::TrialFile trial = world.trial(kind);
   if (count == 1) return trial;
   trial.tasks.clear();
   trial.config.tasks.clear();
@@ -41,7 +41,7 @@ struct World {
   BackboneStore backbones;
   std::shared_ptr<const LoadedBackbone> backbone = backbones.get(tiny.folder.path() / "tiny");
 
-  std::vector<TaskRun> tasks(const sweeps::TrialFile& trial) const {
+  std::vector<TaskRun> tasks(const protocol::TrialFile& trial) const {
     return load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
   }
 };
@@ -69,7 +69,7 @@ TEST_CASE(
     for (const bool share : {false, true}) {
       for (const MaskKind mask : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
         for (const int count : {1, 3}) {
-          sweeps::TrialFile trial = many_tasks_trial(world.tiny, std::string(row.kind), count);
+          protocol::TrialFile trial = many_tasks_trial(world.tiny, std::string(row.kind), count);
           trial.config.module.share = share;
           trial.config.module.mask = mask;
           trial.config.module.sparsity_ratio = 0.3;
@@ -90,8 +90,8 @@ TEST_CASE(
           INFO(log.str());
           REQUIRE(outcome == TrialOutcome::finished);
           const auto events = read_events(attempt);
-          const auto finished = events_of<sweeps::Finished>(events).front();
-          const auto storage = sweeps::read_artifact_storage(attempt / "artifact.petl");
+          const auto finished = events_of<protocol::Finished>(events).front();
+          const auto storage = protocol::read_artifact_storage(attempt / "artifact.petl");
           CHECK(storage.module.has_value() == row.family.has_value());
           CHECK(storage.bls_bits == finished.bls_bits);
           CHECK(static_cast<std::int64_t>(storage.stored_bits()) == finished.stored_bits);
@@ -119,7 +119,7 @@ TEST_CASE(
               load_model(artifact, trial.config, trial.tasks, world.backbone->encoder);
           const std::vector<TaskRun> runs = world.tasks(trial);
           std::vector<std::optional<double>> recorded, predicted;
-          for (const sweeps::Metric& metric : events_of<sweeps::Metric>(events)) {
+          for (const protocol::Metric& metric : events_of<protocol::Metric>(events)) {
             if (metric.split == "test") recorded.push_back(metric.value);
           }
           for (std::size_t t = 0; t < runs.size(); ++t) {
@@ -144,7 +144,7 @@ TEST_CASE(
 TEST_CASE("random masks of tasks are drawn apart from each other and from the layers'",
           "[trainer]") {
   World world;
-  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 3);
+  protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 3);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::random;
   TrialModel model(trial.config, trial.tasks, world.backbone->encoder);
@@ -225,7 +225,7 @@ TEST_CASE("a task's parameters move from its first batch on, as torch's AdamW mo
 
 TEST_CASE("before its first batch nothing of a task moves, whatever the others do", "[trainer]") {
   World world;
-  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
+  protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::learned;
   trial.config.training.warmup_ratio = 0;  // whose first step would move nothing
@@ -262,13 +262,13 @@ TEST_CASE("before its first batch nothing of a task moves, whatever the others d
 
 TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "[trainer]") {
   World world;
-  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
+  protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   trial.tasks[0].select_by = {"accuracy", "f1"};  // and accuracy alone of the other task
   trial.config.training.epochs = 12;
   trial.config.training.learning_rate = 5e-2;            // up and down
   std::map<std::int64_t, std::vector<double>> selected;  // by step
   LoopObserver observer;
-  observer.on_metric = [&](const sweeps::Metric& metric) {
+  observer.on_metric = [&](const protocol::Metric& metric) {
     if (metric.split != "validation") return;
     if (metric.task == "task-0" || metric.name == "accuracy") {
       selected[metric.step].push_back(metric.value.value());
@@ -292,7 +292,7 @@ TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "
 TEST_CASE("tasks of one size have batches of their own, and each sees its examples once a pass",
           "[trainer]") {
   World world;
-  sweeps::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
+  protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 2);
   // Next to nothing moves, so that a loss tells which examples of which task the batch had.
   trial.config.training.learning_rate = 1e-30;
   trial.config.training.dropout = 0;

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "protocol/events.h"
+#include "protocol/trial_directory.h"
 #include "sweeps/catalog.h"
-#include "sweeps/events.h"
-#include "sweeps/trial_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/backbones/encoder.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/training/random_stream.h"
-#include "trainer/training/worker.h"
+#include "trainer/compute/random_stream.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/worker/worker.h"
 
 namespace petlab::testing {
 
@@ -74,8 +74,8 @@ struct TinyWorld {
     return task;
   }
 
-  sweeps::TrialFile trial(const std::string& kind) const {
-    sweeps::TrialFile trial;
+  protocol::TrialFile trial(const std::string& kind) const {
+    protocol::TrialFile trial;
     trial.trial_id = "0123456789abcdef";
     trial.config = sweeps::default_config(kind);
     trial.config.backbone = "./tiny";
@@ -95,30 +95,30 @@ struct TinyWorld {
   }
 
   /// The directory of an attempt with its trial.json.
-  std::filesystem::path attempt(const std::string& runs, sweeps::TrialFile trial,
+  std::filesystem::path attempt(const std::string& runs, protocol::TrialFile trial,
                                 std::int64_t number = 1) const {
-    const sweeps::TrialDirectory directory(folder.path() / runs, trial.trial_id, number);
+    const protocol::TrialDirectory directory(folder.path() / runs, trial.trial_id, number);
     std::filesystem::create_directories(directory.folder());
     trial.attempt = number;
-    sweeps::write_trial_file(directory.trial_json(), trial);
+    protocol::write_trial_file(directory.trial_json(), trial);
     return directory.folder();
   }
 };
 
-inline std::vector<sweeps::Event> read_events(const std::filesystem::path& attempt) {
+inline std::vector<protocol::Event> read_events(const std::filesystem::path& attempt) {
   std::ifstream stream(attempt / "events.jsonl");
-  std::vector<sweeps::Event> events;
+  std::vector<protocol::Event> events;
   for (std::string line; std::getline(stream, line);) {
-    events.push_back(sweeps::parse_event(line));
+    events.push_back(protocol::parse_event(line));
     REQUIRE(events.back().seq == static_cast<std::int64_t>(events.size()) - 1);
   }
   return events;
 }
 
 template <typename Type>
-std::vector<Type> events_of(const std::vector<sweeps::Event>& events) {
+std::vector<Type> events_of(const std::vector<protocol::Event>& events) {
   std::vector<Type> all;
-  for (const sweeps::Event& event : events) {
+  for (const protocol::Event& event : events) {
     if (const auto* const body = std::get_if<Type>(&event.body)) all.push_back(*body);
   }
   return all;

@@ -1,4 +1,4 @@
-#include "trainer/training/worker.h"
+#include "trainer/worker/worker.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ namespace {
 struct Run {
   TrialOutcome outcome = TrialOutcome::failed;
   std::map<std::int64_t, double> losses;  // by step
-  std::vector<sweeps::Event> events;
+  std::vector<protocol::Event> events;
   std::string log;
 };
 
@@ -46,8 +46,8 @@ struct Variant {
   metrics::MaskKind mask;
 };
 
-sweeps::TrialFile trial_of(const TinyWorld& world, const Variant& variant) {
-  sweeps::TrialFile trial = world.trial(variant.kind);
+protocol::TrialFile trial_of(const TinyWorld& world, const Variant& variant) {
+  protocol::TrialFile trial = world.trial(variant.kind);
   trial.config.module.share = variant.share;
   trial.config.module.mask = variant.mask;
   return trial;
@@ -77,18 +77,18 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
       Variant{"head_only", false, MaskKind::none});
   INFO(variant.kind << ", share " << variant.share << ", mask "
                     << metrics::to_string(variant.mask));
-  const sweeps::TrialFile trial = trial_of(world, variant);
+  const protocol::TrialFile trial = trial_of(world, variant);
   const Run whole = train(world.attempt("whole", trial));
   INFO(whole.log);
   REQUIRE(whole.outcome == TrialOutcome::finished);
   CHECK(whole.losses.size() == 12);  // 3 epochs of 4 batches, the last of them smaller
-  const auto finished = events_of<sweeps::Finished>(whole.events);
+  const auto finished = events_of<protocol::Finished>(whole.events);
   REQUIRE(finished.size() == 1);
-  const auto& started = std::get<sweeps::Started>(whole.events.front().body);
+  const auto& started = std::get<protocol::Started>(whole.events.front().body);
   // The key that decides what is stale.
   CHECK(nlohmann::json::parse(started.numerics).at("version") ==
         nlohmann::json::parse(describe_worker()).at("numerics"));
-  CHECK(std::holds_alternative<sweeps::Finished>(whole.events.back().body));
+  CHECK(std::holds_alternative<protocol::Finished>(whole.events.back().body));
   if (finished[0].bls_bits) {
     CHECK(static_cast<double>(*finished[0].stored_bits) == *finished[0].bls_bits);
   }
@@ -98,11 +98,11 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   const auto first = world.attempt("stopped", trial, 1);
   const Run stopped = train(first, stop_after);
   CHECK(stopped.outcome == TrialOutcome::interrupted);
-  const auto* const last = std::get_if<sweeps::Checkpoint>(&stopped.events.back().body);
+  const auto* const last = std::get_if<protocol::Checkpoint>(&stopped.events.back().body);
   REQUIRE(last != nullptr);
   CHECK(last->step == stop_after);
-  sweeps::TrialFile again = trial;
-  again.resume = sweeps::Resume{1, last->step, stopped.events.back().seq, "../1/" + last->path};
+  protocol::TrialFile again = trial;
+  again.resume = protocol::Resume{1, last->step, stopped.events.back().seq, "../1/" + last->path};
   const auto second = world.attempt("stopped", again, 2);
   const Run resumed = train(second);
   INFO(resumed.log);
@@ -110,15 +110,15 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   std::map<std::int64_t, double> losses = stopped.losses;
   losses.insert(resumed.losses.begin(), resumed.losses.end());
   CHECK((losses == whole.losses));
-  auto metrics = events_of<sweeps::Metric>(stopped.events);
-  for (const sweeps::Metric& metric : events_of<sweeps::Metric>(resumed.events)) {
+  auto metrics = events_of<protocol::Metric>(stopped.events);
+  for (const protocol::Metric& metric : events_of<protocol::Metric>(resumed.events)) {
     metrics.push_back(metric);
   }
   // Between brackets: LibTorch would print the vectors for Catch, and cannot.
-  CHECK((metrics == events_of<sweeps::Metric>(whole.events)));
+  CHECK((metrics == events_of<protocol::Metric>(whole.events)));
   CHECK(testing::read_file(second / "artifact.petl") ==
         testing::read_file(
-            sweeps::TrialDirectory(world.folder.path() / "whole", trial.trial_id, 1).artifact()));
+            protocol::TrialDirectory(world.folder.path() / "whole", trial.trial_id, 1).artifact()));
 }
 
 TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") {
@@ -128,12 +128,12 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
       Variant{"adapter", true, MaskKind::random}, Variant{"lora", false, MaskKind::none},
       Variant{"prefix", true, MaskKind::learned},
       Variant{"full_finetuning", false, MaskKind::none});
-  const sweeps::TrialFile trial = trial_of(world, variant);
+  const protocol::TrialFile trial = trial_of(world, variant);
   const auto attempt = world.attempt("runs", trial);
   const Run run = train(attempt);
   REQUIRE(run.outcome == TrialOutcome::finished);
   std::vector<std::pair<std::string, std::optional<double>>> wanted;
-  for (const sweeps::Metric& metric : events_of<sweeps::Metric>(run.events)) {
+  for (const protocol::Metric& metric : events_of<protocol::Metric>(run.events)) {
     if (metric.split == "test") wanted.emplace_back(metric.name, metric.value);
   }
   BackboneStore backbones;
@@ -150,7 +150,7 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
 
 TEST_CASE("gradients of a batch in parts are those of the whole batch", "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
+  protocol::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
   trial.config.training.epochs = 1;
   const Run whole = train(world.attempt("whole", trial));
   trial.config.training.gradient_accumulation = 3;
@@ -163,31 +163,31 @@ TEST_CASE("gradients of a batch in parts are those of the whole batch", "[traine
 
 TEST_CASE("a trial whose loss explodes has failed as not finite", "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = world.trial("full_finetuning");
+  protocol::TrialFile trial = world.trial("full_finetuning");
   trial.config.training.learning_rate = 1e30;
   trial.config.training.max_grad_norm = 0;
   const Run run = train(world.attempt("runs", trial));
   CHECK(run.outcome == TrialOutcome::failed);
-  const auto failed = events_of<sweeps::Failed>(run.events);
+  const auto failed = events_of<protocol::Failed>(run.events);
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].kind == "not_finite");
 }
 
 TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = world.trial("adapter");
+  protocol::TrialFile trial = world.trial("adapter");
   SECTION("a missing backbone") {
     std::filesystem::remove(world.folder.path() / "tiny/model.safetensors");
   }
   SECTION("changed data") { trial.data_digests["tiny-task"] = "sha256:0"; }
   SECTION("a checkpoint that is not there") {
-    trial.resume = sweeps::Resume{1, 2, 3, "../1/checkpoint/step-2.ckpt"};
+    trial.resume = protocol::Resume{1, 2, 3, "../1/checkpoint/step-2.ckpt"};
   }
   SECTION("a device that is not there") { trial.device = "cuda:0"; }
   const Run run = train(world.attempt("runs", trial));
   CHECK(run.outcome == TrialOutcome::failed);
-  CHECK(std::holds_alternative<sweeps::Started>(run.events.front().body));
-  const auto failed = events_of<sweeps::Failed>(run.events);
+  CHECK(std::holds_alternative<protocol::Started>(run.events.front().body));
+  const auto failed = events_of<protocol::Failed>(run.events);
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].kind == "error");
   CHECK(!failed[0].reason.empty());
@@ -201,7 +201,7 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
   CHECK(described.exit_code == 0);
   CHECK(described.out.find(R"("name":"petlab-trainer")") != std::string::npos);
 
-  sweeps::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
+  protocol::TrialFile trial = trial_of(world, {"adapter", true, MaskKind::learned});
   trial.config.training.epochs = 1;
   const auto one = world.attempt("one", trial);
   const auto two = world.attempt("two", trial);
@@ -210,7 +210,7 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
   INFO(trained.err);
   CHECK(trained.exit_code == 0);
   CHECK(testing::read_file(one / "artifact.petl") == testing::read_file(two / "artifact.petl"));
-  CHECK(events_of<sweeps::Finished>(read_events(two)).size() == 1);
+  CHECK(events_of<protocol::Finished>(read_events(two)).size() == 1);
 
   const auto ids = testing::run_command("echo 'the film is good' | " + program +
                                         " tokenize --backbone " + trial.backbone_folder.string());
@@ -220,7 +220,7 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
 
 TEST_CASE("a worker that is told to end writes a checkpoint and exits with 3", "[trainer]") {
   const TinyWorld world;
-  sweeps::TrialFile trial = world.trial("adapter");
+  protocol::TrialFile trial = world.trial("adapter");
   trial.config.training.epochs = 100000;
   const auto attempt = world.attempt("runs", trial);
   const auto ended =
@@ -230,7 +230,7 @@ TEST_CASE("a worker that is told to end writes a checkpoint and exits with 3", "
                            " 2> /dev/null; do sleep 0.05; done; kill -TERM $pid; wait $pid");
   CHECK(ended.exit_code == 3);
   const auto events = read_events(attempt);
-  const auto* const last = std::get_if<sweeps::Checkpoint>(&events.back().body);
+  const auto* const last = std::get_if<protocol::Checkpoint>(&events.back().body);
   REQUIRE(last != nullptr);
   CHECK(std::filesystem::exists(attempt / last->path));
 }

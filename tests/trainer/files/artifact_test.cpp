@@ -13,11 +13,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "sweeps/artifact_format.h"
+#include "base/error.h"
+#include "protocol/artifact_format.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
+#include "trainer/compute/random_stream.h"
 #include "trainer/modules/mask_selection.h"
-#include "trainer/training/random_stream.h"
 
 namespace petlab::trainer {
 namespace {
@@ -80,7 +81,7 @@ bool same(const Artifact& a, const Artifact& b) {
   return a.trial_id == b.trial_id && a.config == b.config &&
          a.backbone_digest == b.backbone_digest && a.numerics == b.numerics && a.step == b.step &&
          a.module.has_value() == b.module.has_value() &&
-         (!a.module || sweeps::to_json(*a.module) == sweeps::to_json(*b.module)) &&
+         (!a.module || protocol::to_json(*a.module) == protocol::to_json(*b.module)) &&
          a.labels == b.labels && a.values == b.values && a.sparse == b.sparse &&
          a.masks == b.masks && a.head == b.head;
 }
@@ -106,7 +107,7 @@ TEST_CASE("an artifact reads back bit-identical and holds the formula's bits", "
       const Artifact read = read_artifact(file);
       CHECK(same(read, artifact));
       CHECK(std::bit_cast<std::uint32_t>(read.values.back().values[0]) == 0x80000000u);
-      const auto storage = sweeps::read_artifact_storage(file);
+      const auto storage = protocol::read_artifact_storage(file);
       CHECK(storage.trial_id == "4f1c");
       CHECK(storage.config == artifact.config);
       REQUIRE(storage.module.has_value());
@@ -129,7 +130,7 @@ TEST_CASE("numbers that are no numbers keep their bits", "[trainer][files]") {
   write_artifact(dir.path() / "a.petl", artifact);
   const Artifact read = read_artifact(dir.path() / "a.petl");
   CHECK(std::bit_cast<std::uint32_t>(read.values[0].values[0]) == bits);
-  CHECK_FALSE(sweeps::read_artifact_storage(dir.path() / "a.petl").bls_bits.has_value());
+  CHECK_FALSE(protocol::read_artifact_storage(dir.path() / "a.petl").bls_bits.has_value());
 }
 
 // AddressSanitizer keeps memory of its own for all that is allocated.
@@ -234,20 +235,21 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
   const auto with_tensors = [](const std::string& tensors, std::uint64_t mask_bits = 4) {
     const std::string values(8, '\x01');
     const std::string masks(1, '\x05');
-    return refusal(sweeps::make_artifact_container(
+    return refusal(protocol::make_artifact_container(
         R"({"trial":"t","config":{},"backbone_digest":"","numerics":"","step":1,"labels":{},"tensors":)" +
             tensors + "}",
-        {{sweeps::ArtifactSectionKind::values, 64, values},
-         {sweeps::ArtifactSectionKind::masks, mask_bits, masks}}));
+        {{protocol::ArtifactSectionKind::values, 64, values},
+         {protocol::ArtifactSectionKind::masks, mask_bits, masks}}));
   };
   const std::string good =
       R"([{"name":"v","section":"values","shape":[2]},{"name":"m","section":"masks","shape":[2,2]}])";
   CHECK(with_tensors(good) == "no error");
   CHECK(with_tensors(good, 2) == "a.petl: is damaged: section masks has bits after its end");
   try {
-    sweeps::artifact_storage(sweeps::make_artifact_container("{\"\u00e9\"\u00e9", {}), "a.petl");
+    protocol::artifact_storage(protocol::make_artifact_container("{\"\u00e9\"\u00e9", {}),
+                               "a.petl");
     CHECK(false);
-  } catch (const sweeps::Error& error) {
+  } catch (const base::Error& error) {
     CHECK(std::string(error.what()) == "a.petl: its header is no JSON: error at byte 6");
   }
   CHECK(with_tensors("[]") == "a.petl: section values holds 64 bits, its tensors take 0");
@@ -267,15 +269,15 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
 
 TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]") {
   const ModuleStorage module{ModuleFamily::lora, 384, 6, 8, true, MaskKind::learned, 0.5, 1};
-  const nlohmann::json json = nlohmann::json::parse(sweeps::to_json(module).dump());
-  const ModuleStorage read = sweeps::module_storage_from_json(json);
+  const nlohmann::json json = nlohmann::json::parse(protocol::to_json(module).dump());
+  const ModuleStorage read = protocol::module_storage_from_json(json);
   CHECK(metrics::stored_bits(read) == metrics::stored_bits(module));
   const auto refused = [&](const char* field, const nlohmann::json& value) -> std::string {
     nlohmann::json changed = json;
     changed[field] = value;
     try {
-      sweeps::module_storage_from_json(changed);
-    } catch (const sweeps::Error& error) {
+      protocol::module_storage_from_json(changed);
+    } catch (const base::Error& error) {
       return error.what();
     }
     return "no error";

@@ -5,7 +5,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/backbones/encoder_config.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

@@ -8,8 +8,8 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/backbones/encoder_config.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/safetensors.h"
 
 namespace petlab::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include "trainer/data/load_data.h"
 #include "trainer/data/rows.h"
 #include "trainer/data/splits.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

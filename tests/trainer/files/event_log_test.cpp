@@ -1,4 +1,4 @@
-#include "trainer/training/event_log.h"
+#include "trainer/worker/event_log.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {
@@ -67,22 +67,22 @@ TEST_CASE("an event that finds no room leaves no torn line for the next one", "[
   const testing::TempDir dir;
   const auto file = dir.path() / "events.jsonl";
   EventLog events(file, ticks());
-  events.write(sweeps::Progress{1, 9, 0.5});
+  events.write(protocol::Progress{1, 9, 0.5});
   const std::string first = testing::read_file(file);
   {
     const FileLimit limit(first.size() + 10);
-    CHECK_THROWS_WITH(events.write(sweeps::Progress{2, 9, 0.5}),
+    CHECK_THROWS_WITH(events.write(protocol::Progress{2, 9, 0.5}),
                       file.string() + ": cannot be written: File too large");
     CHECK(testing::read_file(file) == first);
   }
-  events.write(sweeps::Failed{"the disk was full", "error"});
+  events.write(protocol::Failed{"the disk was full", "error"});
   const std::string all = testing::read_file(file);
   REQUIRE(all.starts_with(first));
   const std::string second = all.substr(first.size());
   CHECK(second.find('\n') == second.size() - 1);
-  const sweeps::Event event = sweeps::parse_event(second.substr(0, second.size() - 1));
+  const protocol::Event event = protocol::parse_event(second.substr(0, second.size() - 1));
   CHECK(event.seq == 1);
-  CHECK(std::holds_alternative<sweeps::Failed>(event.body));
+  CHECK(std::holds_alternative<protocol::Failed>(event.body));
 }
 
 TEST_CASE("nothing more is written behind a torn line that cannot be taken back",
@@ -91,13 +91,13 @@ TEST_CASE("nothing more is written behind a torn line that cannot be taken back"
   const auto file = dir.path() / "events.jsonl";
   Pipe pipe(file);
   EventLog events(file, ticks());
-  events.write(sweeps::Progress{1, 9, 0.5});
+  events.write(protocol::Progress{1, 9, 0.5});
   pipe.stop_reading();
   std::signal(SIGPIPE, SIG_IGN);
   const std::string wanted = file.string() + ": cannot be written: Broken pipe";
-  CHECK_THROWS_WITH(events.write(sweeps::Progress{2, 9, 0.5}), wanted);
+  CHECK_THROWS_WITH(events.write(protocol::Progress{2, 9, 0.5}), wanted);
   pipe.read();
-  CHECK_THROWS_WITH(events.write(sweeps::Progress{2, 9, 0.5}), wanted);
+  CHECK_THROWS_WITH(events.write(protocol::Progress{2, 9, 0.5}), wanted);
   std::signal(SIGPIPE, SIG_DFL);
 }
 
@@ -106,10 +106,10 @@ TEST_CASE("nothing more is written where an event could not be synced", "[traine
   const auto file = dir.path() / "events.jsonl";
   const Pipe pipe(file);
   EventLog events(file, ticks());
-  events.write(sweeps::Progress{1, 9, 0.5});
+  events.write(protocol::Progress{1, 9, 0.5});
   const std::string wanted = file.string() + ": cannot be synced: " + std::strerror(EINVAL);
-  CHECK_THROWS_WITH(events.write(sweeps::Checkpoint{1, "checkpoint/step-1.ckpt"}), wanted);
-  CHECK_THROWS_WITH(events.write(sweeps::Failed{"told too late", "error"}), wanted);
+  CHECK_THROWS_WITH(events.write(protocol::Checkpoint{1, "checkpoint/step-1.ckpt"}), wanted);
+  CHECK_THROWS_WITH(events.write(protocol::Failed{"told too late", "error"}), wanted);
 }
 
 TEST_CASE("an attempt's events are begun once", "[trainer][files]") {

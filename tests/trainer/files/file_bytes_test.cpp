@@ -1,4 +1,4 @@
-#include "trainer/backbones/file_bytes.h"
+#include "trainer/files/file_bytes.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "tests/fuzz/files_inputs.h"
 #include "tests/support/catch.h"
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/random_stream.h"
 
 namespace petlab::fuzz {
 namespace {

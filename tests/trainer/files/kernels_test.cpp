@@ -1,5 +1,5 @@
 // The kernels against the same formulas in plain loops of doubles.
-#include "trainer/backbones/kernels.h"
+#include "trainer/compute/kernels.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/random_stream.h"
 
 namespace petlab::trainer {
 namespace {

@@ -12,8 +12,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/random_stream.h"
+#include "trainer/files/safetensors.h"
 
 namespace petlab::trainer {
 namespace {

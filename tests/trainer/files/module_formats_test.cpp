@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
 #include "trainer/artifact/foreign_module.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 using namespace petlab::trainer;
 using petlab::metrics::MaskKind;

@@ -1,4 +1,4 @@
-#include "trainer/training/random_stream.h"
+#include "trainer/compute/random_stream.h"
 
 #include <algorithm>
 #include <cmath>

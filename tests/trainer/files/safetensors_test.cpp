@@ -1,4 +1,4 @@
-#include "trainer/backbones/safetensors.h"
+#include "trainer/files/safetensors.h"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
 
 namespace petlab::trainer {
 namespace {

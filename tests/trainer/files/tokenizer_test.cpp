@@ -5,9 +5,9 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/utf8.h"
 #include "trainer/tokenizers/byte_bpe.h"
-#include "trainer/tokenizers/utf8.h"
 
 namespace petlab::trainer {
 namespace {

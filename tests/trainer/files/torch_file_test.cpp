@@ -1,4 +1,4 @@
-#include "trainer/backbones/torch_file.h"
+#include "trainer/files/torch_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/backbones/pickle.h"
-#include "trainer/backbones/safetensors.h"
-#include "trainer/backbones/zip_archive.h"
-#include "trainer/error.h"
+#include "trainer/files/error.h"
+#include "trainer/files/pickle.h"
+#include "trainer/files/safetensors.h"
+#include "trainer/files/zip_archive.h"
 
 namespace petlab::trainer {
 namespace {

@@ -1,0 +1,161 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file_descriptor.h"
+
+namespace petlab::base {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& file, std::string_view what, int error) {
+  throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(error)));
+}
+
+// A file that is to be removed again unless it got its name.
+class Temporary {
+ public:
+  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  ~Temporary() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+constexpr std::string_view kRandomEnd = ".XXXXXX";
+
+void remove_abandoned(const std::filesystem::path& folder, const std::string& name) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string found = entry->path().filename().string();
+    if (found.size() == name.size() + kRandomEnd.size() && found.starts_with(name + ".")) {
+      left.push_back(entry->path());
+    }
+  }
+  for (const std::filesystem::path& path : left) {
+    // A writer holds a lock on its temporary file until that has its final name.
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat locked {};
+    struct stat named {};
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
+        ::fstat(file.get(), &locked) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
+      ::unlink(path.c_str());
+    }
+  }
+}
+
+// A new locked file whose name `path` ends with random letters, which are put in.
+int make_temporary(const std::filesystem::path& file, std::string& path) {
+  while (true) {
+    path = file.string() + std::string(kRandomEnd);
+    const int made = ::mkostemp(path.data(), O_CLOEXEC);
+    if (made < 0) refuse(file, "cannot be written", errno);
+    struct stat status {};
+    // Another may have taken it for abandoned before it was locked.
+    if (::flock(made, LOCK_EX) == 0 && ::fstat(made, &status) == 0 && status.st_nlink > 0) {
+      return made;
+    }
+    ::close(made);
+  }
+}
+
+// The rename would put a file in the place of a device, a pipe or a link.
+std::filesystem::path file_to_replace(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return file;
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(
+        fmt::format("{}: is no regular file, must be one, or not be there yet", file.string()));
+  }
+  std::error_code error;
+  if (!std::filesystem::is_symlink(file, error)) return file;
+  const std::filesystem::path real = std::filesystem::canonical(file, error);
+  return error ? file : real;
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
+  const FileDescriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (in.get() < 0) refuse(file, "cannot be read", errno);
+  struct stat status {};
+  if (::fstat(in.get(), &status) != 0) refuse(file, "cannot be read", errno);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(fmt::format("{}: found no regular file, wanted one", file.string()));
+  }
+  std::string content;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(in.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse(file, "cannot be read", errno);
+    if (got == 0) return content;
+    content.append(buffer, static_cast<std::size_t>(got));
+    if (content.size() > limit) {
+      throw Error(fmt::format("{}: found more than {} bytes, wanted fewer", file.string(), limit));
+    }
+  }
+}
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::permission_denied ||
+      error == std::errc::not_a_directory) {
+    return entries;
+  }
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) refuse(folder, "cannot be read", error.value());
+  return entries;
+}
+
+void remove_abandoned_writes(const std::filesystem::path& file) {
+  remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
+}
+
+void write_file_atomically(const std::filesystem::path& named, std::string_view content) {
+  const std::filesystem::path file = file_to_replace(named);
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  remove_abandoned_writes(file);
+  std::string name;
+  FileDescriptor out(make_temporary(file, name));
+  Temporary temporary(name);
+  std::size_t at = 0;
+  while (at < content.size()) {
+    const ssize_t wrote = ::write(out.get(), content.data() + at, content.size() - at);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) refuse(file, "cannot be written", errno);
+    at += static_cast<std::size_t>(wrote);
+  }
+  // mkostemp makes files that only their owner reads; runs are shared.
+  if (::fchmod(out.get(), 0644) != 0) refuse(file, "cannot be written", errno);
+  if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
+  if (::rename(name.c_str(), file.c_str()) != 0) refuse(file, "cannot be written", errno);
+  temporary.keep();
+  const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) {
+    refuse(folder, "cannot be synced", errno);
+  }
+}
+
+}  // namespace petlab::base

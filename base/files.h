@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace petlab::base {
+
+/// The whole file as bytes. Throws base::Error where it cannot be read, is no regular file or is
+/// larger than `limit` bytes.
+std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
+
+/// What lies in a folder, in no order; nothing where it is not there or may not be opened. Throws
+/// base::Error where it cannot be read to its end.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
+
+/// Writes under a temporary name in the same folder, syncs file and folder, and renames. A link
+/// stays, and the file that it leads to is replaced. Throws base::Error, also where `file` is a
+/// folder, a device or a pipe, and leaves no temporary file behind; one that an earlier, killed
+/// process left of the same file is removed.
+void write_file_atomically(const std::filesystem::path& file, std::string_view content);
+
+/// That removal alone.
+void remove_abandoned_writes(const std::filesystem::path& file);
+
+}  // namespace petlab::base

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file_problems.h"
+
+namespace petlab::base {
+
+/// A YAML value with the line (from 1) in which it starts. Aliases are written out.
+struct YamlNode {
+  enum class Kind { null, scalar, sequence, map };
+  Kind kind = Kind::null;
+  int line = 1;
+  std::string text;             // scalar
+  bool plain = false;           // scalar without quotes, so that 1 is a number and '1' is text
+  std::vector<YamlNode> items;  // sequence; map: the values
+  std::vector<std::pair<std::string, int>> keys;  // map: keys and their lines, unique
+
+  bool is_map() const { return kind == Kind::map; }
+  bool is_sequence() const { return kind == Kind::sequence; }
+  /// The value of a key of a map, or nullptr.
+  const YamlNode* find(std::string_view key) const;
+};
+
+/// Largest file, and most values in one after aliases are written out.
+inline constexpr std::size_t kMaxYamlBytes = 4 << 20;
+inline constexpr std::size_t kMaxYamlNodes = 200'000;
+
+/// Parses one YAML document. Syntax errors, bytes that are no UTF-8, several documents, keys that
+/// are no text, doubled keys, unknown tags and too many values are added to `problems`; the result
+/// then holds what could be read.
+YamlNode parse_yaml(std::string_view bytes, FileProblems& problems);
+
+/// A scalar as JSON by YAML 1.2's core schema (null, true, 1, 1e-4 and text; infinities and NaN
+/// stay text); lists and maps likewise, recursively.
+nlohmann::json to_json(const YamlNode& node);
+
+/// The value as messages show it.
+std::string shown(const YamlNode& node);
+
+}  // namespace petlab::base

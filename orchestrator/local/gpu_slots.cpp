@@ -1,0 +1,268 @@
+#include "orchestrator/local/gpu_slots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/shallow_json.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr int kMostShares = 64;
+constexpr std::size_t kShareBytes = 127;
+// A desktop or a monitor on a GPU is no reason to leave it alone.
+constexpr std::int64_t kLittleMib = 1024;
+
+std::int64_t usable(const Gpu& gpu) {
+  // The driver keeps some of what it lists as total.
+  return gpu.total_mib - gpu.total_mib / 50;
+}
+
+void write_share(const Slot& slot) {
+  const nlohmann::ordered_json content = {{"reserved_mib", slot.reserved_mib},
+                                          {"reported_mib", slot.reported_mib},
+                                          {"whole", slot.whole}};
+  // Always of one size, so that nobody reads a part of it.
+  std::string text = content.dump();
+  text.resize(std::max<std::size_t>(text.size(), kShareBytes), ' ');
+  slot.lock.write(text + "\n");
+}
+
+}  // namespace
+
+// A GPU that could be taken, under its mutex.
+struct GpuSlots::Offer {
+  Device* device;
+  LockFile mutex;
+  std::size_t held;
+  std::int64_t room;
+};
+
+GpuSlots::GpuSlots(std::filesystem::path folder, std::vector<Gpu> gpus, int shares)
+    : folder_(std::move(folder)), shares_(std::min(shares, kMostShares)) {
+  for (const Gpu& gpu : gpus) devices_.push_back({gpu, 0});
+  update(gpus, {});
+}
+
+std::filesystem::path GpuSlots::mutex_file(const Gpu& gpu) const {
+  return folder_ / (gpu.uuid + ".lock");
+}
+std::filesystem::path GpuSlots::share_file(const Gpu& gpu, int number) const {
+  return folder_ / fmt::format("{}.{}.lock", gpu.uuid, number);
+}
+
+std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
+                                              const std::filesystem::path& except) const {
+  std::vector<Share> held;
+  for (int number = 0; number < kMostShares; ++number) {
+    const std::filesystem::path file = share_file(gpu, number);
+    std::error_code error;
+    if (!std::filesystem::exists(file, error) || file == except || !LockFile::is_held(file)) {
+      continue;
+    }
+    std::ifstream in(file);
+    const nlohmann::json content = base::shallow_json_or_none(in);
+    // Whoever died while it wrote this, with a worker that lives: the worst is assumed.
+    Share share{gpu.total_mib, 0, true, content.is_object()};
+    if (share.known) {
+      share.reserved_mib = content.value("reserved_mib", gpu.total_mib);
+      share.reported_mib = content.value("reported_mib", std::int64_t{0});
+      share.whole = content.value("whole", true);
+    }
+    held.push_back(share);
+  }
+  return held;
+}
+
+// The folder may have been cleaned away as a whole.
+std::optional<LockFile> GpuSlots::lock_mutex(const Gpu& gpu) const {
+  std::error_code error;
+  std::filesystem::create_directory(folder_, error);
+  return LockFile::try_lock(mutex_file(gpu));
+}
+
+// -1: there is none.
+int GpuSlots::highest_share(const Gpu& gpu) const {
+  int highest = kMostShares - 1;
+  std::error_code error;
+  while (highest >= 0 && !std::filesystem::exists(share_file(gpu, highest), error)) --highest;
+  return highest;
+}
+
+// Shares are made in order and stay, and the mutex says how many: where not all are there, the
+// folder was cleaned, and somebody may hold one that is not seen any more.
+bool GpuSlots::is_used_unseen(const Gpu& gpu, const LockFile& mutex) const {
+  int made = -1;
+  std::ifstream(mutex.file()) >> made;
+  std::error_code error;
+  int there = 0;
+  while (there < made && std::filesystem::exists(share_file(gpu, there), error)) ++there;
+  return (made < 0 || there < made) && is_held_though_removed(folder_, gpu.uuid + ".");
+}
+
+// What a slot for the request would get of the GPU; std::nullopt: it cannot have it now.
+std::optional<std::int64_t> GpuSlots::room(const Device& device, const std::vector<Share>& held,
+                                           const SlotRequest& request) const {
+  std::int64_t left = usable(device.gpu) - device.others_mib;
+  for (const Share& share : held) {
+    if (share.whole) return std::nullopt;
+    left -= share.reserved_mib;
+  }
+  const bool all = request.whole_device || !request.memory_mib;
+  if (all) {
+    const std::int64_t little = std::max(kLittleMib, device.gpu.total_mib / 20);
+    if (!held.empty() || device.others_mib > little) return std::nullopt;
+    return left;
+  }
+  if (held.size() >= static_cast<std::size_t>(shares_) || left < *request.memory_mib) {
+    return std::nullopt;
+  }
+  return left;
+}
+
+bool GpuSlots::may_have_room(const SlotRequest& request) const {
+  return std::any_of(devices_.begin(), devices_.end(), [&](const Device& device) {
+    return room({device.gpu, 0}, shares(device.gpu), request).has_value();
+  });
+}
+
+std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
+  std::optional<Offer> best;
+  bool all_looked_at = true;
+  for (Device& device : devices_) {
+    if (!request.first && device.gpu.uuid == kept_) continue;
+    // Held for microseconds; who is slower looks again a little later.
+    std::optional<LockFile> mutex = lock_mutex(device.gpu);
+    if (!mutex) {
+      all_looked_at = false;
+      continue;
+    }
+    const std::vector<Share> held = shares(device.gpu);
+    const std::optional<std::int64_t> left = room(device, held, request);
+    if (!left || is_used_unseen(device.gpu, *mutex)) continue;
+    // Workers are spread: they share a GPU's computing, too.
+    if (!best || held.size() < best->held || (held.size() == best->held && *left > best->room)) {
+      best.emplace(Offer{&device, std::move(*mutex), held.size(), *left});
+    }
+    if (request.whole_device) break;  // one is as good as another
+  }
+  if (!best) {
+    if (request.first && all_looked_at) keep_one_for(request);
+    return std::nullopt;
+  }
+  const Gpu& gpu = best->device->gpu;
+  for (int number = 0; number < kMostShares; ++number) {
+    std::optional<LockFile> lock = LockFile::try_lock(share_file(gpu, number));
+    if (!lock) continue;
+    const bool all = request.whole_device || !request.memory_mib;
+    const std::string name = fmt::format("gpu-{}", gpu.index);
+    Slot slot{request.whole_device ? name : fmt::format("{}.{}", name, number), "cuda",
+              std::move(*lock)};
+    slot.gpu_uuid = gpu.uuid;
+    slot.reserved_mib = all ? best->room : *request.memory_mib;
+    slot.whole = request.whole_device;
+    write_share(slot);
+    best->mutex.write(fmt::format("{}\n", highest_share(gpu) + 1));
+    if (request.first) kept_.clear();
+    return slot;
+  }
+  return std::nullopt;
+}
+
+// Without it, small trials would keep a large one waiting for ever.
+void GpuSlots::keep_one_for(const SlotRequest& request) {
+  const Device* best = nullptr;
+  std::int64_t most = 0;
+  for (const Device& device : devices_) {
+    if (!room(device, {}, request)) continue;  // not even when our own have left it
+    std::int64_t left = usable(device.gpu) - device.others_mib;
+    for (const Share& share : shares(device.gpu)) left -= share.reserved_mib;
+    if (device.gpu.uuid == kept_) return;
+    if (best == nullptr || left > most) {
+      best = &device;
+      most = left;
+    }
+  }
+  kept_ = best == nullptr ? std::string() : best->gpu.uuid;
+}
+
+void GpuSlots::report(Slot& slot, std::int64_t reported_mib) {
+  if (slot.reported_mib == reported_mib) return;
+  slot.reported_mib = reported_mib;
+  slot.reserved_mib = std::max(slot.reserved_mib, reported_mib);
+  write_share(slot);
+}
+
+Resized GpuSlots::resize(Slot& slot, std::int64_t reserved_mib) {
+  const auto device = std::find_if(devices_.begin(), devices_.end(), [&](const Device& entry) {
+    return entry.gpu.uuid == slot.gpu_uuid;
+  });
+  const std::optional<LockFile> mutex = lock_mutex(device->gpu);
+  if (!mutex) return Resized::busy;
+  std::int64_t left = usable(device->gpu) - device->others_mib;
+  for (const Share& share : shares(device->gpu, slot.lock.file())) left -= share.reserved_mib;
+  const bool grows = reserved_mib > slot.reserved_mib;
+  if (grows && (reserved_mib > left || is_used_unseen(device->gpu, *mutex))) {
+    return Resized::no_room;
+  }
+  slot.reserved_mib = std::max(reserved_mib, slot.reported_mib);
+  write_share(slot);
+  return Resized::done;
+}
+
+std::map<std::string, std::int64_t> GpuSlots::reported() const {
+  std::map<std::string, std::int64_t> sums;
+  for (const Device& device : devices_) {
+    std::int64_t& sum = sums[device.gpu.uuid];
+    for (const Share& share : shares(device.gpu)) {
+      if (!share.known) continue;
+      // Whoever has the whole GPU need not tell what it uses.
+      sum += share.whole ? device.gpu.total_mib : share.reported_mib;
+    }
+  }
+  return sums;
+}
+
+void GpuSlots::update(const std::vector<Gpu>& now,
+                      const std::map<std::string, std::int64_t>& before) {
+  const std::map<std::string, std::int64_t> after = reported();
+  for (Device& device : devices_) {
+    const auto found = std::find_if(now.begin(), now.end(),
+                                    [&](const Gpu& gpu) { return gpu.uuid == device.gpu.uuid; });
+    if (found == now.end()) {
+      device.others_mib = device.gpu.total_mib;  // fallen off the bus
+      continue;
+    }
+    device.gpu.used_mib = found->used_mib;
+    // A worker that ended, or began, meanwhile is not counted as ours: its memory is then counted
+    // twice for a while, never not at all.
+    const auto then = before.find(device.gpu.uuid);
+    const std::int64_t ours =
+        std::min(then == before.end() ? 0 : then->second, after.at(device.gpu.uuid));
+    device.others_mib = std::max<std::int64_t>(0, found->used_mib - ours);
+  }
+}
+
+std::int64_t GpuSlots::largest_mib() const {
+  std::int64_t largest = 0;
+  for (const Device& device : devices_) largest = std::max(largest, usable(device.gpu));
+  return largest;
+}
+
+std::string GpuSlots::state() const {
+  std::string text;
+  for (const Device& device : devices_) {
+    const std::vector<Share> held = shares(device.gpu);
+    std::int64_t reserved = 0;
+    for (const Share& share : held) reserved += share.reserved_mib;
+    text += fmt::format("{}gpu-{}: {} worker(s) with {} of {} MiB, others hold {} MiB",
+                        text.empty() ? "" : "; ", device.gpu.index, held.size(), reserved,
+                        usable(device.gpu), device.others_mib);
+  }
+  return text;
+}
+
+}  // namespace petlab::orchestrator

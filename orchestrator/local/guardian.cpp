@@ -1,0 +1,146 @@
+#include "orchestrator/local/guardian.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "orchestrator/host/error.h"
+#include "orchestrator/host/worker_mark.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+// A message is a pid: positive to watch that group, negative to release it. Writes of this size to
+// a pipe are atomic.
+constexpr int kMostGroups = 64;
+
+void close_all_but(int kept) {
+  // Standard input to error go to /dev/null: a terminal or a pipe must not stay open for us.
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd <= 2 && null >= 0; ++fd) ::dup2(null, fd);
+  if (kept > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(kept - 1), 0u);
+  ::syscall(SYS_close_range, static_cast<unsigned>(kept + 1), ~0u, 0u);
+}
+
+// A group that is watched. Its number can be another group's once its leader was reaped, which the
+// orchestrator does only after it has released the group; when the orchestrator is dead, anybody
+// may. So the leader is held by a handle, and its end is looked for with it.
+struct Watched {
+  pid_t group = 0;  // 0: none
+  int leader = -1;  // pidfd
+};
+
+bool lives(const Watched& watched, int timeout_ms) {
+  pollfd leader{watched.leader, POLLIN, 0};
+  return ::poll(&leader, 1, timeout_ms) == 0;
+}
+
+int elapsed_ms(const timespec& since) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int>((now.tv_sec - since.tv_sec) * 1000 +
+                          (now.tv_nsec - since.tv_nsec) / 1'000'000);
+}
+
+// Only async-signal-safe calls: the parent's heap and locks are in an unknown state after the fork.
+[[noreturn]] void guard(int pipe_fd, int grace_ms, const char* asked) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "petlab-guardian");
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  close_all_but(pipe_fd);
+  Watched groups[kMostGroups] = {};
+  for (;;) {
+    pid_t message = 0;
+    const ssize_t got = ::read(pipe_fd, &message, sizeof message);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != static_cast<ssize_t>(sizeof message)) break;
+    const pid_t from = message > 0 ? 0 : -message;
+    Watched* const place =
+        std::find_if(std::begin(groups), std::end(groups),
+                     [&](const Watched& watched) { return watched.group == from; });
+    if (place == std::end(groups)) continue;
+    if (place->leader >= 0) ::close(place->leader);
+    *place = {};
+    // One that is reaped already is released by the next message.
+    const int leader = message > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, message, 0)) : -1;
+    if (leader >= 0) *place = {message, leader};
+  }
+  timespec began{};
+  ::clock_gettime(CLOCK_MONOTONIC, &began);
+  const bool any = std::any_of(std::begin(groups), std::end(groups), [](const Watched& watched) {
+    return watched.group != 0 && lives(watched, 0);
+  });
+  const bool ask = any && first_to_ask(asked);
+  for (const Watched& watched : groups) {
+    if (watched.group == 0 || !lives(watched, 0)) continue;
+    if (ask) ::kill(-watched.group, SIGTERM);
+    ::kill(-watched.group, SIGCONT);
+  }
+  // What a leader leaves behind in its group ends with it, as soon as that is seen: its number is
+  // not yet another's then.
+  for (const Watched& watched : groups) {
+    if (watched.group == 0) continue;
+    lives(watched, std::max(0, grace_ms - elapsed_ms(began)));
+    ::kill(-watched.group, SIGKILL);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+Guardian::Guardian(std::chrono::milliseconds grace, const std::filesystem::path& asked) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(fmt::format("no pipe for a guardian: {}", std::strerror(errno)));
+  }
+  base::FileDescriptor reading(ends[0]);
+  pipe_ = base::FileDescriptor(ends[1]);
+  const int grace_ms = static_cast<int>(grace.count());
+  pid_ = ::fork();
+  if (pid_ < 0) throw Error(fmt::format("no process for a guardian: {}", std::strerror(errno)));
+  if (pid_ == 0) guard(reading.get(), grace_ms, asked.c_str());
+  death_ = base::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  if (!death_) throw Error(fmt::format("no handle of a guardian: {}", std::strerror(errno)));
+}
+
+Guardian::~Guardian() {
+  pipe_.reset();
+  if (pid_ > 0) {
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+void Guardian::watch_self(int pipe_fd) {
+  const pid_t self = ::getpid();
+  // A dead guardian is noticed and replaced by the orchestrator, which then watches us.
+  [[maybe_unused]] const ssize_t sent = ::write(pipe_fd, &self, sizeof self);
+}
+
+void Guardian::watch(pid_t group) { send(group); }
+void Guardian::release(pid_t group) const { send(-group); }
+
+void Guardian::send(pid_t message) const {
+  [[maybe_unused]] const ssize_t sent = ::write(pipe_.get(), &message, sizeof message);
+}
+
+bool Guardian::reap_if_dead() {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) != pid_) return false;
+  pid_ = -1;
+  return true;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,406 @@
+#include "orchestrator/local/local_launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "orchestrator/host/error.h"
+#include "orchestrator/host/process_identity.h"
+#include "orchestrator/host/slots.h"
+#include "orchestrator/host/worker_mark.h"
+#include "orchestrator/launching/worker_log.h"
+#include "orchestrator/local/gpu_slots.h"
+#include "orchestrator/local/guardian.h"
+#include "orchestrator/local/start_process.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using Stream = asio::posix::stream_descriptor;
+
+// A slot that this orchestrator has, with what lives as long as the slot.
+struct LocalSlot {
+  Slot slot;
+  LockFile worker_lock;
+  std::unique_ptr<Guardian> guardian;
+  Stream guardian_death;
+  pid_t group = 0;     // of the worker; 0: none
+  bool asked = false;  // it was asked to end, by us
+};
+
+// What others hold of a GPU is looked at before a slot is taken, but not more often than this.
+constexpr auto kLookAtGpus = std::chrono::seconds(5);
+
+std::vector<std::string> worker_environment(const LockFile& lock, const Slot& slot,
+                                            const LocalOptions& options) {
+  const std::string ours = std::string(kWorkerVariable) + "=";
+  std::vector<std::string> environment;
+  bool has_threads = false;
+  const bool choose_gpu = !slot.gpu_uuid.empty() || options.hide_gpus;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(ours)) continue;
+    if (choose_gpu && text.starts_with("CUDA_VISIBLE_DEVICES=")) continue;
+    has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
+    environment.push_back(text);
+  }
+  environment.push_back(fmt::format("PETLAB_LOCK_FD={}", lock.fd()));
+  environment.push_back(fmt::format("{}={}", kWorkerVariable, lock.file().string()));
+  if (choose_gpu) environment.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu_uuid);
+  if (!has_threads) environment.push_back(fmt::format("OMP_NUM_THREADS={}", options.threads));
+  return environment;
+}
+
+std::pair<base::FileDescriptor, base::FileDescriptor> make_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(fmt::format("no pipe for a worker: {}", std::strerror(errno)));
+  }
+  return {base::FileDescriptor(ends[0]), base::FileDescriptor(ends[1])};
+}
+
+class LocalWorker final : public Worker {
+ public:
+  LocalWorker(asio::io_context& loop, const LocalOptions& options, LocalSlot& slot,
+              const std::filesystem::path& first, std::function<void(WorkerEnd)> on_end)
+      : slot_(slot),
+        on_end_(std::move(on_end)),
+        log_(options.max_log_bytes),
+        input_(loop),
+        output_(loop),
+        death_(loop) {
+    auto [input_read, input_write] = make_pipe();
+    auto [output_read, output_write] = make_pipe();
+    ProcessStart start;
+    start.program = options.worker.string();
+    start.arguments = {options.one_process_a_trial ? first.string() : "-"};
+    start.environment = worker_environment(slot.worker_lock, slot.slot, options);
+    start.input = input_read.get();
+    start.output = output_write.get();
+    start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
+    try {
+      pid_ = start_process(start, *slot.guardian);
+    } catch (const std::system_error& error) {
+      throw Error(fmt::format("{}: the worker cannot be started: {}", start.program,
+                              error.code().message()));
+    }
+    slot_.group = pid_;
+    launch_.pid = pid_;
+    launch_.pid_start = process_start(pid_).value_or(0);
+    launch_.device = slot.slot.name;
+    if (!slot.slot.gpu_uuid.empty()) launch_.device += " " + slot.slot.gpu_uuid;
+    input_.assign(input_write.release());
+    input_.native_non_blocking(true);
+    output_.assign(output_read.release());
+    output_.native_non_blocking(true);
+    read_output();
+    watch_death();
+    if (options.one_process_a_trial) {
+      close();
+    } else {
+      submit(first);
+    }
+  }
+
+  ~LocalWorker() override {
+    if (over_) return;
+    end_group();
+  }
+
+  void submit(const std::filesystem::path& attempt_folder) override {
+    pending_ += attempt_folder.string() + "\n";
+    write_input();
+  }
+
+  void close() override {
+    closing_ = true;
+    write_input();
+  }
+
+  void log_to(const std::filesystem::path& log) override {
+    drain();
+    log_.switch_to(log);
+  }
+
+  std::string last_lines() override {
+    drain();
+    return log_.last_lines();
+  }
+
+  void stop() override {
+    if (over_) return;
+    slot_.asked = true;
+    if (first_to_ask(asked_file(slot_.worker_lock.file()).c_str())) ::kill(-slot_.group, SIGTERM);
+    ::kill(-slot_.group, SIGCONT);
+  }
+  void kill() override {
+    if (!over_) ::kill(-slot_.group, SIGKILL);
+  }
+  const results::Launch& launch() const override { return launch_; }
+
+ private:
+  void write_input() {
+    while (!pending_.empty()) {
+      const ssize_t wrote = ::write(input_.native_handle(), pending_.data(), pending_.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EAGAIN) {
+        if (!waiting_to_write_) {
+          waiting_to_write_ = true;
+          input_.async_wait(Stream::wait_write, [this, alive = std::weak_ptr(alive_)](
+                                                    const boost::system::error_code& error) {
+            if (error || alive.expired()) return;
+            waiting_to_write_ = false;
+            write_input();
+          });
+        }
+        return;
+      }
+      // EPIPE: it reads no more, so it is ending; what it did not start is given to another.
+      if (wrote < 0) return;
+      pending_.erase(0, static_cast<std::size_t>(wrote));
+    }
+    if (closing_ && input_.is_open()) input_.close();
+  }
+
+  // False at the end of the output. At most a few buffers at a time, so that a worker that floods
+  // its log cannot keep the run from its other work.
+  bool drain(int buffers = 64) {
+    if (!output_.is_open()) return false;
+    std::array<char, 65536> buffer;
+    while (buffers-- > 0) {
+      const ssize_t got = ::read(output_.native_handle(), buffer.data(), buffer.size());
+      if (got > 0) {
+        log_.append({buffer.data(), static_cast<std::size_t>(got)});
+      } else if (got == 0) {
+        return false;
+      } else if (errno != EINTR) {
+        return errno == EAGAIN;
+      }
+    }
+    return true;
+  }
+
+  void read_output() {
+    output_.async_wait(Stream::wait_read, [this, alive = std::weak_ptr(alive_)](
+                                              const boost::system::error_code& error) {
+      if (error || alive.expired()) return;
+      if (drain(4)) {
+        read_output();
+      } else {
+        output_.close();
+      }
+    });
+  }
+
+  void watch_death() {
+    const int death = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+    if (death < 0) {
+      const int error = errno;
+      end_group();
+      throw Error(fmt::format("no handle of a worker: {}", std::strerror(error)));
+    }
+    death_.assign(death);
+    death_.async_wait(Stream::wait_read, [this, alive = std::weak_ptr(alive_)](
+                                             const boost::system::error_code& error) {
+      if (!error && !alive.expired()) ended();
+    });
+  }
+
+  // What the worker started and left behind in its group ends with it. Until it is reaped, which
+  // comes last, no other process or group can have its number. How it ended.
+  int end_group() {
+    ::kill(-pid_, SIGKILL);
+    forget_group();
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+  }
+
+  void ended() {
+    over_ = true;
+    const int status = end_group();
+    drain();
+    // A process that left the group may hold the pipe open for ever: it is not waited for.
+    boost::system::error_code ignored;
+    output_.close(ignored);
+    input_.close(ignored);
+    death_.close(ignored);
+    WorkerEnd end;
+    if (WIFSIGNALED(status)) {
+      end.how = Killed{WTERMSIG(status)};
+    } else {
+      end.how = Exited{WEXITSTATUS(status)};
+    }
+    end.last_lines = log_.last_lines();
+    std::exchange(on_end_, nullptr)(std::move(end));
+  }
+
+  void forget_group() {
+    slot_.guardian->release(slot_.group);
+    slot_.group = 0;
+    std::error_code ignored;
+    if (std::exchange(slot_.asked, false)) {
+      std::filesystem::remove(asked_file(slot_.worker_lock.file()), ignored);
+    }
+  }
+
+  LocalSlot& slot_;
+  std::function<void(WorkerEnd)> on_end_;
+  WorkerLog log_;
+  Stream input_;
+  Stream output_;
+  Stream death_;  // a pidfd: readable when the worker has ended
+  pid_t pid_ = -1;
+  results::Launch launch_;
+  std::string pending_;
+  bool waiting_to_write_ = false;
+  bool closing_ = false;
+  bool over_ = false;
+  // Handlers that are queued already when the worker is destroyed find it gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class LocalLauncher final : public Launcher {
+ public:
+  LocalLauncher(asio::io_context& loop, LocalOptions options)
+      : loop_(loop), options_(std::move(options)) {
+    if (options_.gpus.empty()) return;
+    gpus_.emplace(options_.slots_folder, options_.gpus, options_.shares);
+    query_.emplace(loop_, options_.environment);
+  }
+
+  std::optional<std::string> acquire_slot() override {
+    if (gpus_) return acquire_share({std::nullopt, true, true});
+    // The run takes no more than --slots; another run's may be any of the machine's.
+    return take(acquire_cpu_slot(options_.slots_folder, std::max(options_.slots, usable_cores())));
+  }
+
+  bool shares_devices() const override { return gpus_ && options_.shares > 1; }
+
+  std::optional<std::string> acquire_share(const SlotRequest& request) override {
+    if (gpus_->may_have_room(request) && !gpus_are_known()) return std::nullopt;
+    return take(gpus_->acquire(request));
+  }
+
+  DeviceShare share(const std::string& name) const override {
+    const Slot& slot = slots_.at(name).slot;
+    return {slot.gpu_uuid, slot.reserved_mib, gpus_ && gpus_->is_kept(slot)};
+  }
+
+  void report_memory(const std::string& name, std::int64_t reported_mib) override {
+    gpus_->report(slots_.at(name).slot, reported_mib);
+  }
+
+  Resized resize_share(const std::string& name, std::int64_t reserved_mib) override {
+    return gpus_->resize(slots_.at(name).slot, reserved_mib);
+  }
+
+  std::int64_t largest_share_mib() const override { return gpus_ ? gpus_->largest_mib() : 0; }
+
+  std::string why_no_slot() const override {
+    if (!gpus_) return {};
+    return gpu_problem_.empty() ? gpus_->state() : gpu_problem_;
+  }
+
+  void release_slot(const std::string& name) override {
+    const auto found = slots_.find(name);
+    if (found == slots_.end()) return;
+    std::error_code ignored;
+    std::filesystem::remove(found->second.worker_lock.file(), ignored);
+    slots_.erase(found);
+  }
+
+  std::string device(const std::string& name) const override { return slots_.at(name).slot.device; }
+
+  std::unique_ptr<Worker> start(const std::string& name,
+                                const std::filesystem::path& attempt_folder,
+                                std::function<void(WorkerEnd)> on_end) override {
+    return std::make_unique<LocalWorker>(loop_, options_, slots_.at(name), attempt_folder,
+                                         std::move(on_end));
+  }
+
+  bool workers_stay() const override { return !options_.one_process_a_trial; }
+
+ private:
+  std::optional<std::string> take(std::optional<Slot> slot) {
+    if (!slot) return std::nullopt;
+    const std::string name = slot->name;
+    auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
+    if (!lock) {
+      // Only a process that left an earlier worker's group can hold it: a stated limit.
+      throw Error(
+          fmt::format("{}: the worker's lock is still held by a process that an earlier "
+                      "worker left behind",
+                      name));
+    }
+    const auto entry = slots_.try_emplace(
+        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
+    guard(entry.first->second);
+    return name;
+  }
+
+  // True where it was looked at not long ago what others hold; else that is begun.
+  bool gpus_are_known() {
+    const auto now = std::chrono::steady_clock::now();
+    if (gpu_problem_.empty() && now - gpus_known_ < kLookAtGpus) return true;
+    if (query_->under_way() || now - gpus_asked_ < kLookAtGpus / 5) return false;
+    gpus_asked_ = now;
+    query_->ask(kGpuTimeout, [this, before = gpus_->reported()](const GpuList& list) {
+      // A driver that does not answer is no place to start a worker.
+      gpu_problem_ = list.failed ? list.why_none : std::string();
+      if (list.failed) return;
+      gpus_->update(list.gpus, before);
+      gpus_known_ = std::chrono::steady_clock::now();
+    });
+    return false;
+  }
+
+  // Starts the slot's guardian, and a new one where that dies.
+  void guard(LocalSlot& slot) {
+    boost::system::error_code ignored;
+    slot.guardian_death.close(ignored);
+    slot.guardian.reset();
+    slot.guardian = std::make_unique<Guardian>(options_.grace, asked_file(slot.worker_lock.file()));
+    if (slot.group != 0) slot.guardian->watch(slot.group);
+    slot.guardian_death.assign(::fcntl(slot.guardian->death_fd(), F_DUPFD_CLOEXEC, 0));
+    slot.guardian_death.async_wait(Stream::wait_read,
+                                   [this, &slot](const boost::system::error_code& error) {
+                                     if (!error && slot.guardian->reap_if_dead()) guard(slot);
+                                   });
+  }
+
+  asio::io_context& loop_;
+  LocalOptions options_;
+  std::map<std::string, LocalSlot> slots_;
+  std::optional<GpuSlots> gpus_;
+  std::optional<GpuQuery> query_;
+  std::chrono::steady_clock::time_point gpus_known_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point gpus_asked_;
+  std::string gpu_problem_;
+};
+
+}  // namespace
+
+std::unique_ptr<Launcher> make_local_launcher(asio::io_context& loop, LocalOptions options) {
+  return std::make_unique<LocalLauncher>(loop, std::move(options));
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,85 @@
+#include "orchestrator/local/start_process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace petlab::orchestrator {
+namespace {
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A handler of ours that ran in the child would write to our memory and pipes. SIGPIPE is ignored
+// by us, and by the rules of exec would be in the worker and all that it starts.
+void forget_handlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
+        (action.sa_handler == SIG_IGN && signal != SIGPIPE)) {
+      continue;
+    }
+    action = {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+// In the child, which shares our memory until it executes the program: only async-signal-safe
+// calls, and nothing of ours is changed but `error`.
+[[noreturn]] void become(const ProcessStart& start, int guardian, char* const* arguments,
+                         char* const* environment, volatile int& error) {
+  ::setpgid(0, 0);
+  Guardian::watch_self(guardian);
+  // The pipes may have numbers that standard input to error are to have.
+  const int input = ::fcntl(start.input, F_DUPFD, 3);
+  const int output = ::fcntl(start.output, F_DUPFD, 3);
+  if (::dup2(input, 0) == 0 && ::dup2(output, 1) == 1 && ::dup2(output, 2) == 2) {
+    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+    for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
+    forget_handlers();
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execve(start.program.c_str(), arguments, environment);
+  }
+  error = errno;
+  ::_exit(127);
+}
+
+}  // namespace
+
+pid_t start_process(const ProcessStart& start, const Guardian& guardian) {
+  std::vector<std::string> words = {start.program};
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  const std::vector<char*> arguments = pointers_to(words);
+  const std::vector<char*> environment = pointers_to(start.environment);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  volatile int error = 0;  // the child writes it
+  const pid_t pid = ::vfork();
+  if (pid == 0) become(start, guardian.pipe_fd(), arguments.data(), environment.data(), error);
+  if (pid < 0) error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (error == 0) return pid;
+  if (pid > 0) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    guardian.release(pid);
+  }
+  throw std::system_error(error, std::system_category());
+}
+
+}  // namespace petlab::orchestrator

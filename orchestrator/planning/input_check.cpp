@@ -1,0 +1,103 @@
+#include "orchestrator/planning/input_check.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/readable_pipe.hpp>
+#include <boost/asio/writable_pipe.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/process/v2/process.hpp>
+#include <boost/process/v2/stdio.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/shallow_json.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+namespace process = boost::process::v2;
+
+// Some GiB of data are read meanwhile.
+constexpr auto kTimeout = std::chrono::minutes(10);
+constexpr std::size_t kMostAnswer = std::size_t{16} << 20;
+
+nlohmann::ordered_json request_of(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
+                                  const sweeps::Locations& locations) {
+  std::set<std::string> backbones;
+  std::set<std::string> tasks;
+  for (const std::size_t trial : trials) {
+    const sweeps::TrialConfig& config = sweep.trials[trial].config;
+    backbones.insert(config.backbone);
+    tasks.insert(config.tasks.begin(), config.tasks.end());
+  }
+  nlohmann::ordered_json request = {{"v", 1},
+                                    {"backbones", nlohmann::ordered_json::array()},
+                                    {"tasks", nlohmann::ordered_json::array()},
+                                    {"data_folders", nlohmann::ordered_json::array()}};
+  for (const std::string& backbone : backbones) {
+    request["backbones"].push_back(
+        std::filesystem::absolute(sweep.backbone_folders.at(backbone)).string());
+  }
+  for (const std::string& task : tasks) {
+    request["tasks"].push_back(sweeps::to_json(sweep.tasks.at(task)));
+  }
+  for (const std::filesystem::path& folder : locations.data_folders) {
+    request["data_folders"].push_back(std::filesystem::absolute(folder).string());
+  }
+  return request;
+}
+
+}  // namespace
+
+InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
+                        const sweeps::Locations& locations, const std::filesystem::path& worker) {
+  InputCheck found;
+  if (trials.empty()) return found;
+  const std::filesystem::path program = worker.string() + "-check";
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(program, error)) {
+    found.not_looked =
+        fmt::format("weights and data are not looked at: there is no {}", program.string());
+    return found;
+  }
+  const std::string request = request_of(sweep, trials, locations).dump();
+  asio::io_context loop;
+  asio::writable_pipe input(loop);
+  asio::readable_pipe output(loop);
+  process::process child(loop.get_executor(), process::filesystem::path(program.string()),
+                         std::vector<std::string>{},
+                         process::process_stdio{input, output, nullptr});
+  asio::async_write(input, asio::buffer(request),
+                    [&](const boost::system::error_code&, std::size_t) { input.close(); });
+  std::string text;
+  asio::async_read(output, asio::dynamic_buffer(text, kMostAnswer),
+                   [](const boost::system::error_code&, std::size_t) {});
+  int code = -1;
+  bool ended = false;
+  child.async_wait([&](const boost::system::error_code& failed, int exit_code) {
+    ended = !failed;
+    code = exit_code;
+  });
+  loop.run_for(kTimeout);
+  if (!ended || code != 0) {
+    found.not_looked = fmt::format("weights and data are not looked at: {} {}", program.string(),
+                                   ended ? fmt::format("ended with exit code {}", code)
+                                         : std::string("gave no answer in 10 minutes"));
+    return found;
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = base::shallow_json_or_none(line);
+    if (object.is_object() && object.contains("problem") && object["problem"].is_string()) {
+      found.problems.push_back(object["problem"].get<std::string>());
+    }
+  }
+  return found;
+}
+
+}  // namespace petlab::orchestrator

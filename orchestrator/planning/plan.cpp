@@ -1,0 +1,208 @@
+#include "orchestrator/planning/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "sweeps/error.h"
+#include "sweeps/identity.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::AttemptFacts;
+using results::Outcome;
+using sweeps::TrialState;
+
+// What has changed since an attempt; empty: nothing that is known.
+std::string difference(const AttemptFacts& attempt, const PlanContext& context) {
+  const std::string then = results::numerics_version(attempt.numerics);
+  if (!context.numerics.empty() && !then.empty() && then != context.numerics) {
+    return fmt::format("numerics version was {}, is {} now", then, context.numerics);
+  }
+  for (const auto& [task, digest] : attempt.data_digests) {
+    const auto now = context.data_digests.find(task);
+    if (now != context.data_digests.end() && !now->second.empty() && !digest.empty() &&
+        now->second != digest) {
+      return fmt::format("the data of {} changed since", task);
+    }
+  }
+  return {};
+}
+
+// Where the file of an attempt's last checkpoint is: with the attempt, or with one that went on
+// from it and keeps its own; relative to any attempt's directory, empty where there is none.
+std::string file_of_checkpoint(const results::TrialFacts& facts, const AttemptFacts& attempt,
+                               const PlanContext& context) {
+  const auto there = [&](std::int64_t number, const std::string& path) -> std::string {
+    const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(directory.folder() / path, error)) return {};
+    return fmt::format("../{}/{}", number, path);
+  };
+  std::string file = there(attempt.attempt.number, attempt.checkpoint->path);
+  for (auto later = facts.attempts.rbegin(); file.empty() && later != facts.attempts.rend();
+       ++later) {
+    const auto& resume = later->begun.resume;
+    if (!resume || resume->attempt != attempt.attempt.number ||
+        resume->seq != attempt.checkpoint->seq) {
+      continue;
+    }
+    file = there(later->attempt.number, resume->checkpoint);
+  }
+  return file;
+}
+
+// From the newest checkpoint whose file is there. None where the last try from that checkpoint died
+// by itself before it made another: then the checkpoint itself may be what is wrong.
+std::optional<protocol::Resume> find_resume(const results::TrialFacts& facts,
+                                            const PlanContext& context) {
+  const AttemptFacts& last = facts.attempts.back();
+  const bool died = last.outcome == Outcome::crashed || last.outcome == Outcome::stalled;
+  if (died && last.begun.resume && !last.checkpoint) return std::nullopt;
+  for (auto attempt = facts.attempts.rbegin(); attempt != facts.attempts.rend(); ++attempt) {
+    if (attempt->outcome == Outcome::finished || is_final_failure(*attempt)) break;
+    if (!attempt->checkpoint || !difference(*attempt, context).empty()) continue;
+    const std::string file = file_of_checkpoint(facts, *attempt, context);
+    if (file.empty()) continue;
+    return protocol::Resume{attempt->attempt.number, attempt->checkpoint->step,
+                            attempt->checkpoint->seq, file};
+  }
+  return std::nullopt;
+}
+
+std::string last_end(const AttemptFacts& last) {
+  std::string text = fmt::format(
+      "attempt {} {}", last.attempt.number,
+      last.outcome == Outcome::open ? "was cut off" : std::string(to_string(last.outcome)));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  if (!last.reason.empty()) text += ": " + last.reason;
+  return text;
+}
+
+}  // namespace
+
+TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& facts,
+                     const PlanContext& context) {
+  TrialPlan plan;
+  plan.planned_from = facts.changes;
+  plan.retries = results::allowed_retries(facts, context.retries);
+  if (facts.attempts.empty()) {
+    plan.state = facts.cancelled ? TrialState::cancelled : TrialState::fresh;
+    plan.why = facts.cancelled ? "cancelled before any attempt" : "never tried";
+    return plan;
+  }
+  const AttemptFacts& last = facts.attempts.back();
+  plan.latest = last.attempt.number;
+  plan.last_lines = last.log_tail;
+  plan.failures = results::counted_failures(facts);
+  for (const AttemptFacts& attempt : facts.attempts) {
+    plan.ran_out_of_memory = plan.ran_out_of_memory || ran_out_of_memory(attempt);
+  }
+  // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
+  const AttemptFacts* finished = nullptr;
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
+  }
+  const bool to_renew = finished != nullptr && finished->attempt.number <= facts.retried_after &&
+                        !difference(*finished, context).empty();
+  if (to_renew) finished = nullptr;
+  if (last.outcome == Outcome::open) {
+    const Liveness alive = context.liveness(last);
+    if (alive != Liveness::dead) {
+      plan.state = TrialState::running;
+      plan.why = fmt::format("attempt {} runs {}{}", last.attempt.number, where_it_runs(last),
+                             alive == Liveness::unknown ? " as far as is known from here" : "");
+      return plan;
+    }
+  }
+  if (finished != nullptr) {
+    const std::string changed = difference(*finished, context);
+    if (!changed.empty()) {
+      plan.state = TrialState::stale;
+      plan.why = changed + " (--rerun stale trains it again)";
+    } else if (finished->begun.sweep == context.sweep) {
+      plan.state = TrialState::done;
+      plan.why = fmt::format("finished in attempt {}", finished->attempt.number);
+    } else {
+      plan.state = TrialState::cached;
+      plan.why = fmt::format("finished in attempt {} by sweep {}", finished->attempt.number,
+                             finished->begun.sweep);
+    }
+    const protocol::TrialDirectory directory(context.runs, facts.trial_id,
+                                             finished->attempt.number);
+    std::error_code error;
+    plan.files_gone = !std::filesystem::exists(directory.folder(), error) && !error;
+    if (plan.files_gone) plan.why += "; its files are gone";
+    return plan;
+  }
+  if (facts.cancelled) {
+    plan.state = TrialState::cancelled;
+    plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
+    return plan;
+  }
+  const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
+  if (results::has_failed(facts, context.retries)) {
+    plan.state = TrialState::failed;
+    plan.why = last_end(last);
+    if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, plan.retries + 1);
+    return plan;
+  }
+  plan.state = TrialState::interrupted;
+  if (to_renew && last.outcome == Outcome::finished) {
+    plan.why = "stale, to be trained again";
+    return plan;
+  }
+  plan.resume = find_resume(facts, context);
+  plan.why = last_end(last) + (plan.resume ? fmt::format("; goes on from step {} of attempt {}",
+                                                         plan.resume->step, plan.resume->attempt)
+                                           : std::string("; starts again"));
+  return plan;
+}
+
+bool is_work(TrialState state) {
+  return state == TrialState::fresh || state == TrialState::interrupted;
+}
+
+std::map<std::string, std::string> known_data_digests(
+    const std::map<std::string, sweeps::TaskDeclaration>& tasks,
+    const std::vector<std::filesystem::path>& data_folders, const std::filesystem::path& cache) {
+  std::map<std::string, std::string> digests;
+  sweeps::FileDigests files(cache);
+  for (const auto& [name, task] : tasks) {
+    try {
+      digests[name] = sweeps::data_digest(task, data_folders, files);
+    } catch (const sweeps::Error&) {
+      // Data that is not there is the worker's to report: it may know another place.
+    }
+  }
+  return digests;
+}
+
+std::int64_t finished_former_members(const results::Reader& reader, const sweeps::Sweep& sweep) {
+  std::unordered_set<std::string_view> members;
+  for (const sweeps::SweepTrial& trial : sweep.trials) members.insert(trial.id.value);
+  const std::vector<std::string> finished = reader.finished_members(sweep.name);
+  return std::count_if(finished.begin(), finished.end(),
+                       [&](const std::string& id) { return !members.contains(id); });
+}
+
+std::string former_members_text(std::int64_t finished, const std::string& sweep) {
+  if (finished == 0) return {};
+  return fmt::format(
+      "{} finished {} of earlier definitions of sweep {} {} no longer in it, and in none of its "
+      "tables; the view former_sweep_results has what {} reported",
+      finished, finished == 1 ? "trial" : "trials", sweep, finished == 1 ? "is" : "are",
+      finished == 1 ? "it" : "they");
+}
+
+std::filesystem::path default_database(const std::filesystem::path& sweep_file) {
+  return std::filesystem::path(sweep_file).replace_extension(".db");
+}
+
+std::filesystem::path default_runs(const std::filesystem::path& sweep_file) {
+  return std::filesystem::path(sweep_file).replace_extension(".runs");
+}
+
+}  // namespace petlab::orchestrator

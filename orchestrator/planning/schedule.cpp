@@ -1,0 +1,196 @@
+#include "orchestrator/planning/schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr std::size_t kBits = 64;
+
+// What is not known counts as longer than all that is.
+constexpr double kUnknownSeconds = 1e300;
+
+// Durations by powers of two: measured times differ from run to run, a backbone's loading does not.
+int length_class(const Task& task) {
+  const double seconds = task.expected_seconds.value_or(kUnknownSeconds);
+  return static_cast<int>(std::floor(std::log2(std::max(seconds, 1e-3))));
+}
+
+}  // namespace
+
+NumberSet::NumberSet(std::size_t bound) {
+  do {
+    bound = (bound + kBits - 1) / kBits;
+    levels_.emplace_back(bound);
+  } while (bound > 1);
+}
+
+void NumberSet::insert(std::size_t number) {
+  for (std::vector<std::uint64_t>& level : levels_) {
+    level[number / kBits] |= std::uint64_t{1} << number % kBits;
+    number /= kBits;
+  }
+}
+
+void NumberSet::erase(std::size_t number) {
+  for (std::vector<std::uint64_t>& level : levels_) {
+    std::uint64_t& word = level[number / kBits];
+    word &= ~(std::uint64_t{1} << number % kBits);
+    if (word != 0) return;
+    number /= kBits;
+  }
+}
+
+std::optional<std::size_t> NumberSet::first(std::size_t least) const {
+  // Up until a word has a bit at or behind the place, then down along the first of its bits.
+  std::size_t at = least;
+  for (std::size_t level = 0; level < levels_.size(); ++level) {
+    if (at / kBits < levels_[level].size()) {
+      const std::uint64_t left = levels_[level][at / kBits] >> at % kBits << at % kBits;
+      if (left != 0) {
+        at = at / kBits * kBits + static_cast<std::size_t>(std::countr_zero(left));
+        while (level-- > 0) {
+          at = at * kBits + static_cast<std::size_t>(std::countr_zero(levels_[level][at]));
+        }
+        return at;
+      }
+    }
+    at = at / kBits + 1;
+  }
+  return std::nullopt;
+}
+
+Schedule::Schedule(std::vector<Task> tasks)
+    : tasks_(std::move(tasks)), places_(tasks_.size()), order_(tasks_.size()) {
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
+    const auto urgency = [this](std::size_t trial) {
+      const Task& task = tasks_[trial];
+      return std::tuple(-task.priority, -task.expected_seconds.value_or(kUnknownSeconds), trial);
+    };
+    return urgency(a) < urgency(b);
+  });
+  for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+    const std::size_t trial = order_[rank];
+    Place& place = places_[trial];
+    place.rank = rank;
+    place.group = group_numbers_.emplace(tasks_[trial].group, groups_.size()).first->second;
+    if (place.group == groups_.size()) groups_.emplace_back();
+    std::vector<std::size_t>& its = groups_[place.group].trials;
+    place.rank_in_group = its.size();
+    its.push_back(trial);
+  }
+  for (NumberSet& ready : by_rank_) ready = NumberSet(order_.size());
+  for (Group& group : groups_) {
+    for (NumberSet& ready : group.ready) ready = NumberSet(group.trials.size());
+  }
+}
+
+bool Schedule::as_urgent(std::size_t a, std::size_t b) const {
+  return tasks_[a].priority == tasks_[b].priority &&
+         length_class(tasks_[a]) == length_class(tasks_[b]);
+}
+
+void Schedule::make_ready(std::size_t trial) {
+  Place& place = places_[trial];
+  place.standing = Standing::ready;
+  ++ready_;
+  const std::size_t alone = tasks_[trial].alone ? 1 : 0;
+  by_rank_[alone].insert(place.rank);
+  groups_[place.group].ready[alone].insert(place.rank_in_group);
+}
+
+void Schedule::let_go(std::size_t trial) {
+  Place& place = places_[trial];
+  if (place.standing == Standing::delayed) {
+    delayed_.erase({place.ready_at, trial});
+  } else {
+    --ready_;
+    const std::size_t alone = tasks_[trial].alone ? 1 : 0;
+    by_rank_[alone].erase(place.rank);
+    groups_[place.group].ready[alone].erase(place.rank_in_group);
+  }
+  place.standing = Standing::absent;
+}
+
+void Schedule::wake(Time now) {
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    const std::size_t trial = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    make_ready(trial);
+  }
+}
+
+void Schedule::add(std::size_t trial, Time ready_at) {
+  if (ready_at == Time()) {
+    make_ready(trial);
+    return;
+  }
+  places_[trial].standing = Standing::delayed;
+  places_[trial].ready_at = ready_at;
+  delayed_.emplace(ready_at, trial);
+}
+
+std::optional<std::size_t> Schedule::best_of(const NumberSet (&ready)[2],
+                                             const std::vector<std::size_t>& order,
+                                             bool with_others, const Fits& fits) const {
+  std::optional<std::size_t> found;
+  for (int alone = 0; alone < (with_others ? 1 : 2); ++alone) {
+    for (std::optional<std::size_t> rank = ready[alone].first(); rank && (!found || *rank < *found);
+         rank = ready[alone].first(*rank + 1)) {
+      if (fits && !fits(order[*rank])) continue;
+      found = rank;
+      break;
+    }
+  }
+  return found ? std::optional(order[*found]) : std::nullopt;
+}
+
+std::optional<std::size_t> Schedule::take(const std::string& group, bool with_others, Time now,
+                                          const Fits& fits) {
+  wake(now);
+  std::optional<std::size_t> best = best_of(by_rank_, order_, with_others, fits);
+  if (!best) return std::nullopt;
+  const auto wanted = group_numbers_.find(group);
+  if (wanted != group_numbers_.end() && wanted->second != places_[*best].group) {
+    const Group& its = groups_[wanted->second];
+    const std::optional<std::size_t> same = best_of(its.ready, its.trials, with_others, fits);
+    if (same && as_urgent(*same, *best)) best = same;
+  }
+  let_go(*best);
+  return best;
+}
+
+std::optional<std::size_t> Schedule::best(Time now, const Fits& fits) {
+  wake(now);
+  return best_of(by_rank_, order_, false, fits);
+}
+
+std::optional<Schedule::Time> Schedule::next_ready() const {
+  if (ready_ > 0) return Time();
+  return delayed_.empty() ? std::nullopt : std::optional(delayed_.begin()->first);
+}
+
+bool Schedule::remove(std::size_t trial) {
+  if (places_[trial].standing == Standing::absent) return false;
+  let_go(trial);
+  return true;
+}
+
+void Schedule::set_alone(std::size_t trial, bool whole_device) {
+  const Place place = places_[trial];
+  const bool waits = remove(trial);
+  tasks_[trial].alone = true;
+  tasks_[trial].whole_device = tasks_[trial].whole_device || whole_device;
+  if (waits) add(trial, place.standing == Standing::delayed ? place.ready_at : Time());
+}
+
+std::chrono::milliseconds backoff(std::chrono::milliseconds first, std::int64_t failures) {
+  return first * (std::int64_t{1} << std::clamp<std::int64_t>(failures - 1, 0, 6));
+}
+
+}  // namespace petlab::orchestrator

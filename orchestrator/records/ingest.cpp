@@ -1,0 +1,330 @@
+#include "orchestrator/records/ingest.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr std::size_t kMaxLine = std::size_t{1} << 20;
+constexpr std::size_t kChunk = std::size_t{4} << 20;  // holds a longest line and then some
+
+}  // namespace
+
+/// events.jsonl, opened for reading; or the fact that there is none.
+class Ingest::File {
+ public:
+  explicit File(const std::filesystem::path& name) : name_(name) {
+    descriptor_ = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0 && errno != ENOENT) fail();
+  }
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool exists() const { return descriptor_ >= 0; }
+  std::int64_t size() const {
+    struct stat status = {};
+    if (fstat(descriptor_, &status) != 0) fail();
+    return status.st_size;
+  }
+  /// As many bytes as there are from `offset`, at most `size`.
+  std::size_t read(char* into, std::size_t size, std::int64_t offset) const {
+    std::size_t got = 0;
+    while (got < size) {
+      const ssize_t part =
+          pread(descriptor_, into + got, size - got, offset + static_cast<std::int64_t>(got));
+      if (part < 0 && errno == EINTR) continue;
+      if (part < 0) fail();
+      if (part == 0) break;
+      got += static_cast<std::size_t>(part);
+    }
+    return got;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read: {}", name_.string(), std::strerror(errno)));
+  }
+  std::filesystem::path name_;
+  int descriptor_ = -1;
+};
+
+namespace {
+
+std::string_view type_of(const protocol::Event& event) {
+  constexpr std::string_view names[] = {"started",    "progress", "metric",
+                                        "checkpoint", "finished", "failed"};
+  return names[event.body.index()];
+}
+
+/// Why the event cannot come at this place; empty: it can.
+std::string out_of_order(const protocol::Event& event, std::int64_t next_seq) {
+  if (event.seq != next_seq) {
+    return fmt::format("seq is {}, must be {}", event.seq, next_seq);
+  }
+  const bool started = std::holds_alternative<protocol::Started>(event.body);
+  if (next_seq == 0 && !started) {
+    return fmt::format("the first event is {}, must be started", type_of(event));
+  }
+  if (next_seq > 0 && started) return "started comes a second time, must be only the first event";
+  return {};
+}
+
+}  // namespace
+
+/// Understands the lines of one look.
+class EventLines {
+ public:
+  explicit EventLines(NewEvents& events) : events_(events), cursor_(events.after_) {}
+
+  /// `line` without its newline.
+  void take(std::string_view line) {
+    try {
+      event_ = protocol::parse_event(line);
+    } catch (const std::runtime_error& error) {
+      break_off(error.what());
+      return;
+    }
+    if (const std::string problem = out_of_order(event_, cursor_.next_seq); !problem.empty()) {
+      break_off(problem);
+      return;
+    }
+    IngestUpdate& update = events_.update_;
+    update.last_time = event_.time;
+    std::visit([&](const auto& body) { take(body); }, event_.body);
+    ++cursor_.next_seq;
+    ++cursor_.lines;
+    ++update.lines;
+    cursor_.offset += static_cast<std::int64_t>(line.size()) + 1;
+  }
+
+  /// The worker broke the protocol: nothing from this line on counts.
+  void break_off(std::string_view problem) {
+    const results::AttemptRef& attempt = events_.attempt_;
+    protocol::Failed failed;
+    failed.kind = "protocol";
+    failed.reason = fmt::format("{}/{}/events.jsonl:{}: {}", attempt.trial_id, attempt.number,
+                                cursor_.lines + 1, problem);
+    events_.update_.over = std::move(failed);
+    cursor_.closed = true;
+    cursor_.broken = true;
+  }
+
+ private:
+  void take(const protocol::Metric& metric) {
+    events_.rows_.push_back({event_.seq, metric.step, series(metric), metric.value});
+    if (metric.split == "validation") events_.update_.validation.push_back(metric);
+    ++events_.update_.metrics;
+  }
+  void take(const protocol::Progress& progress) {
+    IngestUpdate& update = events_.update_;
+    const std::optional<double> before =
+        update.progress ? update.progress->device_memory_mib : std::nullopt;
+    update.progress = progress;
+    // The database keeps the last progress of many, and the most memory.
+    update.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
+    events_.progress_time_ = event_.time;
+    events_.progress_seq_ = event_.seq;
+  }
+  void take(const protocol::Checkpoint& checkpoint) {
+    events_.update_.checkpoint =
+        results::CheckpointAt{checkpoint.step, event_.seq, checkpoint.path};
+  }
+  void take(const protocol::Started& started) {
+    events_.update_.started = started;
+    events_.started_time_ = event_.time;
+  }
+  void take(const protocol::Finished& finished) { end(finished); }
+  void take(const protocol::Failed& failed) { end(failed); }
+  template <typename End>
+  void end(const End& how) {
+    events_.update_.over = how;
+    events_.over_time_ = event_.time;
+    cursor_.closed = true;
+  }
+
+  results::Series series(const protocol::Metric& metric) {
+    std::string& joined = joined_;
+    joined.assign(metric.split).append(1, '\x1f');
+    joined.append(metric.task).append(1, '\x1f').append(metric.name);
+    const auto [known, is_new] =
+        places_.emplace(joined, static_cast<std::int64_t>(events_.series_.size()));
+    if (is_new) events_.series_.push_back({metric.split, metric.task, metric.name});
+    return {known->second};
+  }
+
+  NewEvents& events_;
+  results::Cursor& cursor_;
+  protocol::Event event_;
+  std::string joined_;
+  std::unordered_map<std::string, std::int64_t> places_;
+};
+
+Ingest::Ingest(results::Store& store, std::filesystem::path runs)
+    : store_(store), runs_(std::move(runs)) {}
+
+void Ingest::expect(const results::Batch& batch, const results::AttemptRef& attempt) {
+  told_[attempt.key] = {-1, batch.serial(), {}};
+}
+
+NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes) {
+  NewEvents events;
+  events.attempt_ = attempt;
+  const File file(protocol::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
+  if (!file.exists()) return events;
+  const std::int64_t size = file.size();
+  auto told = told_.find(attempt.key);
+  if (told != told_.end() && told->second.serial <= store_.last_rolled_back()) {
+    told_.erase(told);
+    told = told_.end();
+  }
+  if (told == told_.end()) {
+    const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
+    told = told_.emplace(attempt.key, Told{-1, next, {}}).first;
+    told->second.cursor = store_.read().cursor(attempt);
+  }
+  // Not where a line was half there: it may be complete now, also in as many bytes.
+  const results::Cursor& known = told->second.cursor;
+  if (told->second.size == size && (known.closed || known.offset == size)) return events;
+  told->second.size = size;
+  results::Cursor& cursor = events.after_;
+  events.before_ = cursor = told->second.cursor;
+  if (buffer_.empty()) buffer_.resize(kChunk);
+  EventLines lines(events);
+  if (!cursor.closed && size < cursor.offset) {
+    lines.break_off(
+        fmt::format("the file has {} bytes, {} were read already", size, cursor.offset));
+  } else if (!cursor.closed && cursor.offset > 0 &&
+             (file.read(buffer_.data(), 1, cursor.offset - 1) != 1 || buffer_[0] != '\n')) {
+    lines.break_off("the lines before it, which were read already, have changed");
+  }
+  IngestUpdate& update = events.update_;
+  const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
+  bool all_read = false;
+  while (!cursor.closed && !all_read && !update.more) {
+    // What was written after the file's size was asked is left for the next call.
+    const auto left = static_cast<std::size_t>(std::max<std::int64_t>(0, size - cursor.offset));
+    const std::size_t wanted = std::min(left, buffer_.size());
+    const std::size_t got = file.read(buffer_.data(), wanted, cursor.offset);
+    all_read = got < wanted || left <= buffer_.size();
+    const std::string_view read(buffer_.data(), got);
+    std::size_t begin = 0;
+    while (!cursor.closed) {
+      const std::size_t end = read.find('\n', begin);
+      if (std::min(end, got) - begin > kMaxLine) {
+        lines.break_off("the line is longer than 1 MiB");
+      } else if (end == std::string_view::npos) {
+        break;
+      } else if (cursor.offset >= stop) {
+        update.more = true;
+        told->second.size = -1;
+        break;
+      } else {
+        lines.take(read.substr(begin, end - begin));
+        begin = end + 1;
+      }
+    }
+  }
+  if (cursor.closed) note_what_follows(file, size, events);
+  told->second.cursor = cursor;
+  return events;
+}
+
+void Ingest::store(results::Batch& batch, const NewEvents& events) {
+  const results::AttemptRef& attempt = events.attempt_;
+  const IngestUpdate& update = events.update_;
+  if (const auto told = told_.find(attempt.key); told != told_.end()) {
+    told->second.serial = batch.serial();
+  }
+  if (!update.note.empty()) batch.record_note(attempt, update.note);
+  if (events.after_ == events.before_) return;
+  // From the database and not from memory: another process may have stored some, or all.
+  const results::Cursor there = store_.read().cursor(attempt);
+  const auto is_new = [&](std::int64_t seq) { return seq >= there.next_seq; };
+  if (there.closed || (events.after_.next_seq <= there.next_seq && !events.after_.closed)) return;
+  if (update.started && is_new(0)) {
+    batch.record_started(attempt, *update.started, events.started_time_);
+  }
+  std::vector<results::Series> series;
+  series.reserve(events.series_.size());
+  for (const NewEvents::SeriesName& one : events.series_) {
+    series.push_back(batch.series(one.split, one.task, one.name));
+  }
+  std::vector<results::MetricRow> rows;
+  rows.reserve(events.rows_.size());
+  for (results::MetricRow row : events.rows_) {
+    if (!is_new(row.seq)) continue;
+    row.series = series[static_cast<std::size_t>(row.series.key)];
+    rows.push_back(row);
+  }
+  batch.append_metrics(attempt, rows);
+  if (update.progress && is_new(events.progress_seq_)) {
+    batch.record_progress(attempt, *update.progress, events.progress_time_);
+  }
+  if (update.checkpoint && is_new(update.checkpoint->seq)) {
+    batch.record_checkpoint(attempt, *update.checkpoint);
+  }
+  if (update.over) {
+    if (const auto* finished = std::get_if<protocol::Finished>(&*update.over)) {
+      batch.record_finished(attempt, *finished, *events.over_time_);
+    } else {
+      batch.record_failed(attempt, std::get<protocol::Failed>(*update.over), events.over_time_);
+    }
+  }
+  batch.set_cursor(attempt, events.after_);
+}
+
+IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& attempt,
+                          std::size_t max_bytes) {
+  const NewEvents events = look(attempt, max_bytes);
+  store(batch, events);
+  return events.update();
+}
+
+void Ingest::note_what_follows(const File& file, std::int64_t size, NewEvents& events) {
+  const results::Cursor& cursor = events.after_;
+  if (cursor.broken || size <= cursor.offset) return;
+  const std::size_t bytes = file.read(buffer_.data(), buffer_.size(), cursor.offset);
+  if (std::string_view(buffer_.data(), bytes).find('\n') == std::string_view::npos) return;
+  events.update_.note = fmt::format(
+      "{}/{}/events.jsonl:{}: a line after the last event (finished or failed); it is "
+      "ignored",
+      events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
+}
+
+IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
+  IngestUpdate all;
+  while (true) {
+    const NewEvents events = look(attempt);
+    results::Batch batch = store_.begin();
+    store(batch, events);
+    batch.commit();
+    IngestUpdate update = events.update();
+    update.lines += all.lines;
+    update.metrics += all.metrics;
+    if (!update.started) update.started = std::move(all.started);
+    if (!update.progress) update.progress = all.progress;
+    if (!update.checkpoint) update.checkpoint = std::move(all.checkpoint);
+    if (update.last_time == 0) update.last_time = all.last_time;
+    if (!update.more) return update;
+    all = std::move(update);
+  }
+}
+
+void Ingest::forget(const results::AttemptRef& attempt) { told_.erase(attempt.key); }
+
+}  // namespace petlab::orchestrator

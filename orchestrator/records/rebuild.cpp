@@ -1,0 +1,288 @@
+#include "orchestrator/records/rebuild.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "orchestrator/host/error.h"
+#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/ingest.h"
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+/// Attempts, and about so many events, a transaction: a commit waits for the disk, and what it
+/// stores is in memory before.
+constexpr std::size_t kAttemptsAtOnce = 256;
+constexpr std::int64_t kEventsAtOnce = 100'000;
+
+std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) throw Error(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// What the database says of a trial that no sweep's file names. The text is that of the file, so
+/// that fields of another petlab's are kept.
+results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
+  const std::string text = base::read_file(directory.trial_json(), std::uintmax_t{16} << 20);
+  nlohmann::ordered_json json;
+  try {
+    json = base::parse_shallow_ordered_json(text, directory.trial_json().string());
+  } catch (const nlohmann::json::exception&) {
+    json = nullptr;
+  }
+  const auto config = json.is_object() ? json.find("config") : json.end();
+  if (!json.is_object() || config == json.end() || !config->is_object()) {
+    throw Error(fmt::format("{}: it holds no configuration, want a JSON object with `config`",
+                            directory.trial_json().string()));
+  }
+  results::TrialRow row;
+  row.trial_id = directory.trial_id();
+  row.config = config->dump();
+  if (const auto digests = json.find("digests"); digests != json.end() && digests->is_object()) {
+    row.backbone_digest = digests->value("backbone", "");
+  }
+  return row;
+}
+
+/// Reads one runs folder into one store. Other processes wait for a transaction, so files are read
+/// before it, and it only stores what came of that.
+class RunsReader {
+ public:
+  RunsReader(results::Store& store, const std::filesystem::path& runs,
+             const std::function<void(const RunsSummary&)>& progress)
+      : store_(store), runs_(runs), progress_(progress), ingest_(store, runs) {}
+
+  RunsSummary read() {
+    const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
+    // A database whose own folder is there has been given another one's results.
+    const auto known = store_.read().runs_folder();
+    if (!known || !std::filesystem::is_directory(*known)) {
+      to_store_.push_back([folder = std::filesystem::absolute(runs_)](results::Batch& batch) {
+        batch.record_runs_folder(folder);
+      });
+    }
+    // First: what attempts say of a trial that a sweep has counts no more.
+    read_sweeps();
+    std::vector<std::string> trials;
+    for (const auto& entry : entries) {
+      if (entry == protocol::sweeps_folder(runs_) || !std::filesystem::is_directory(entry))
+        continue;
+      trials.push_back(entry.filename().string());
+    }
+    for (const std::string& trial : trials) read_trial(trial);
+    store_attempts();
+    for (const std::string& trial : trials) read_decisions_of(trial);
+    flush();
+    return std::move(summary_);
+  }
+
+ private:
+  /// What the files of an attempt say, but its events.
+  struct Found {
+    protocol::TrialDirectory directory;
+    AttemptLog log;
+    results::TrialRow trial;
+  };
+
+  void read_trial(const std::string& trial_id) {
+    std::vector<std::int64_t> numbers;
+    for (const auto& entry : sorted_entries(protocol::trial_folder(runs_, trial_id))) {
+      if (const auto number = protocol::attempt_number(entry.filename().string())) {
+        numbers.push_back(*number);
+      }
+    }
+    if (numbers.empty()) return;
+    std::sort(numbers.begin(), numbers.end());
+    ++summary_.trials;
+    for (const std::int64_t number : numbers) {
+      const protocol::TrialDirectory directory(runs_, trial_id, number);
+      leaving_out([&] {
+        AttemptLog log = read_attempt_log(directory);
+        summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
+        found_.push_back({directory, std::move(log), trial_row(directory)});
+      });
+      if (found_.size() == kAttemptsAtOnce) store_attempts();
+    }
+  }
+
+  /// First the attempts, whose rows say how far their events are known, then those.
+  void store_attempts() {
+    const std::vector<Found> found = std::exchange(found_, {});
+    std::vector<results::AttemptRef> attempts;
+    to_store_.push_back([&](results::Batch& batch) {
+      for (const Found& one : found) attempts.push_back(store_attempt(batch, one));
+    });
+    flush();
+    for (const results::AttemptRef& attempt : attempts) {
+      leaving_out([&] {
+        read_events(attempt);
+        ++summary_.attempts;
+      });
+    }
+    flush();
+    for (const results::AttemptRef& attempt : attempts) ingest_.forget(attempt);
+    if (progress_) progress_(summary_);
+  }
+
+  results::AttemptRef store_attempt(results::Batch& batch, const Found& found) {
+    // What the store knows came from a sweep, or from an earlier attempt.
+    if (!store_.read().trial(found.trial.trial_id)) batch.record_trial(found.trial);
+    results::NewAttempt begun;
+    begun.trial_id = found.directory.trial_id();
+    const results::AttemptRef attempt =
+        batch.record_attempt(found.log.begun.value_or(begun), found.directory.attempt());
+    if (found.log.launch) batch.record_launch(attempt, *found.log.launch);
+    if (found.log.ending) batch.record_ending(attempt, *found.log.ending);
+    return attempt;
+  }
+
+  void read_events(const results::AttemptRef& attempt) {
+    for (bool more = true; more;) {
+      const auto events = std::make_shared<NewEvents>(ingest_.look(attempt));
+      more = events->update().more;
+      summary_.events += events->update().lines;
+      pending_events_ += events->update().lines;
+      to_store_.push_back([this, events](results::Batch& batch) { ingest_.store(batch, *events); });
+      if (more || pending_events_ >= kEventsAtOnce) flush();
+    }
+  }
+
+  /// Calls `read`; what it cannot understand is left out with its reason. Not so the database.
+  template <typename Read>
+  void leaving_out(const Read& read) {
+    try {
+      read();
+    } catch (const results::Error&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      summary_.left_out.push_back(error.what());
+    }
+  }
+
+  void read_sweeps() {
+    const std::filesystem::path folder = protocol::sweeps_folder(runs_);
+    if (!std::filesystem::is_directory(folder)) return;
+    std::vector<SweepFile> files;
+    for (const auto& entry : sorted_entries(folder)) {
+      if (entry.extension() != ".jsonl" || entry.filename().string().front() == '.') continue;
+      leaving_out([&] { files.push_back(read_sweep_file(entry)); });
+    }
+    // The last that was recorded counts, also for the text of a trial's configuration.
+    std::stable_sort(files.begin(), files.end(),
+                     [](const SweepFile& a, const SweepFile& b) { return a.time < b.time; });
+    for (const SweepFile& file : files) {
+      to_store_.push_back(
+          [&](results::Batch& batch) { batch.record_sweep(file.sweep, file.trials, file.time); });
+      flush();
+      ++summary_.sweeps;
+    }
+  }
+
+  void read_decisions_of(const std::string& trial_id) {
+    const std::vector<Decision> decisions = read_decisions(runs_, trial_id, &summary_.left_out);
+    if (decisions.empty()) return;
+    if (!store_.read().trial(trial_id)) {
+      summary_.left_out.push_back(fmt::format("{}: no sweep and no attempt says what the trial is",
+                                              protocol::decisions_file(runs_, trial_id).string()));
+      return;
+    }
+    to_store_.push_back([trial_id, decisions](results::Batch& batch) {
+      for (const Decision& decision : decisions) store_decision(batch, trial_id, decision);
+    });
+  }
+
+  void flush() {
+    pending_events_ = 0;
+    if (to_store_.empty()) return;
+    results::Batch batch = store_.begin();
+    for (const auto& write : std::exchange(to_store_, {})) write(batch);
+    batch.commit();
+  }
+
+  results::Store& store_;
+  const std::filesystem::path& runs_;
+  const std::function<void(const RunsSummary&)>& progress_;
+  Ingest ingest_;
+  std::vector<Found> found_;
+  std::vector<std::function<void(results::Batch&)>> to_store_;
+  std::int64_t pending_events_ = 0;
+  RunsSummary summary_;
+};
+
+}  // namespace
+
+RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
+                        const std::function<void(const RunsSummary&)>& progress) {
+  return RunsReader(store, runs, progress).read();
+}
+
+RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::path& database,
+                    const std::function<void(const RunsSummary&)>& progress) {
+  if (std::filesystem::exists(database)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the database exists; move it away, or name another with --db", database.string()));
+  }
+  const std::filesystem::path folder = database.has_parent_path() ? database.parent_path() : ".";
+  const std::filesystem::path made =
+      folder / fmt::format(".{}.rebuilt-{}", database.filename().string(), getpid());
+  const auto remove = [&] {
+    for (const char* suffix : {"", "-wal", "-shm"}) unlink((made.string() + suffix).c_str());
+  };
+  remove();
+  try {
+    RunsSummary summary;
+    {
+      results::OpenOptions options;
+      options.synced = false;  // nobody sees it before it is complete
+      results::Store store(made, options);
+      summary = ingest_runs(store, runs, progress);
+    }
+    if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
+      throw Error(
+          fmt::format("{}: holds no sweep and no attempt, there is nothing to make {} of{}",
+                      runs.string(), database.string(),
+                      summary.left_out.empty()
+                          ? ""
+                          : fmt::format("; left out: {}", fmt::join(summary.left_out, "; "))));
+    }
+    // Closing brings the log beside it into the file and removes it, and does not tell where that
+    // fails.
+    if (std::filesystem::exists(made.string() + "-wal")) {
+      throw Error(
+          fmt::format("{}: cannot be made: the disk is full or cannot be read", database.string()));
+    }
+    const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+    if (descriptor >= 0) close(descriptor);
+    if (!synced ||
+        renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, database.c_str(), RENAME_NOREPLACE) != 0) {
+      throw Error(fmt::format("{}: cannot be made: {}", database.string(), std::strerror(errno)));
+    }
+    return summary;
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,142 @@
+#include "orchestrator/recovery/control.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/file_descriptor.h"
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "orchestrator/host/lock_file.h"
+#include "orchestrator/records/attempt_log.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+results::TrialFacts facts_of(const results::Store& store, const std::string& trial_id) {
+  return store.read().trial_facts(std::vector<std::string>{trial_id}).front();
+}
+
+const results::AttemptFacts* open_attempt(const results::TrialFacts& facts) {
+  if (facts.attempts.empty() || facts.attempts.back().outcome != results::Outcome::open) {
+    return nullptr;
+  }
+  return &facts.attempts.back();
+}
+
+}  // namespace
+
+std::string find_trial(const results::Reader& reader, const std::filesystem::path& database,
+                       const std::string& text) {
+  constexpr int kShown = 5;
+  const std::vector<std::string> found = reader.trials_with_prefix(text, kShown + 1);
+  if (found.size() == 1) return found.front();
+  // A whole id that another begins with.
+  if (std::find(found.begin(), found.end(), text) != found.end()) return text;
+  if (found.empty()) {
+    throw std::invalid_argument(
+        fmt::format("there is no trial {} in {} (petlab status and petlab plan name them)", text,
+                    database.string()));
+  }
+  throw std::invalid_argument(fmt::format(
+      "{} is the beginning of several trials, give more of it: {}{}", text,
+      fmt::join(found.begin(), found.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(found)),
+                ", "),
+      found.size() > kShown ? ", …" : ""));
+}
+
+Decree cancel_trial(results::Store& store, const std::filesystem::path& runs,
+                    const std::string& trial_id, const HostIdentity& here, double time) {
+  const results::TrialFacts facts = facts_of(store, trial_id);
+  if (facts.result_attempt && facts.retried_after < *facts.result_attempt) {
+    return {false, fmt::format("finished in attempt {}: its result stays", *facts.result_attempt)};
+  }
+  if (facts.cancelled) return {true, "is cancelled already"};
+  decide(store, runs, trial_id, {Decision::What::cancel, 0, time});
+  const results::AttemptFacts* open = open_attempt(facts);
+  if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {
+    return {true, fmt::format("cancelled; attempt {}, which runs {} ({}), is asked to stop",
+                              open->attempt.number, where_it_runs(*open), open->begun.device)};
+  }
+  return {true, "cancelled"};
+}
+
+Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
+                   const std::string& trial_id, bool declare_dead, const HostIdentity& here,
+                   double time) {
+  const results::TrialFacts facts = facts_of(store, trial_id);
+  if (facts.result_attempt) {
+    return {false, fmt::format("finished in attempt {}: nothing to try again (petlab run --rerun "
+                               "stale renews what is stale)",
+                               *facts.result_attempt)};
+  }
+  const std::int64_t latest = facts.attempts.empty() ? 0 : facts.attempts.back().attempt.number;
+  std::string text = "is tried again";
+  if (const results::AttemptFacts* open = open_attempt(facts)) {
+    const Liveness alive = liveness(open->begun, locks_folder(runs), here);
+    if (alive == Liveness::alive) {
+      return {false, fmt::format("attempt {} runs {} ({}): its lock is held; petlab cancel ends "
+                                 "it",
+                                 latest, where_it_runs(*open), open->begun.device)};
+    }
+    if (alive == Liveness::unknown && !declare_dead) {
+      return {false, fmt::format("attempt {} runs {}, as far as is known from here; where that "
+                                 "is over, --declare-dead says so",
+                                 latest, where_it_runs(*open))};
+    }
+    if (declare_dead) {
+      results::Ending ending;
+      ending.outcome = results::Outcome::lost;
+      ending.reason = "declared dead by the user";
+      ending.time = time;
+      const protocol::TrialDirectory directory(runs, trial_id, latest);
+      if (std::filesystem::exists(directory.folder())) log_ending(directory, ending);
+      results::Batch batch = store.begin();
+      batch.record_ending(open->attempt, ending);
+      batch.commit();
+      text = fmt::format("is tried again; attempt {} is recorded as lost", latest);
+    }
+  }
+  decide(store, runs, trial_id, {Decision::What::retry, latest, time});
+  return {true, text};
+}
+
+std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::path& runs,
+                                                       const HostIdentity& here) {
+  std::vector<RunningOrchestrator> found;
+  for (const std::filesystem::path& entry : base::entries_of(locks_folder(runs))) {
+    const std::string owner = entry.stem().string();
+    const std::optional<OwnerName> name = owner_name_from(owner);
+    // A worker's lock has a slot behind the owner's name.
+    if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry)) continue;
+    std::ifstream in(entry);
+    const nlohmann::json about = base::shallow_json_or_none(in);
+    // It has not written yet what it is, or is dead and held by who has its jobs.
+    if (!about.is_object() || about.contains("adopted_by")) continue;
+    RunningOrchestrator& one = found.emplace_back();
+    one.owner = owner;
+    one.pid = name->pid;
+    one.host = about.value("host", "");
+    one.database = about.value("database", "");
+    one.sweep = about.value("sweep", "");
+    one.reachable = about.value("boot_id", "") == here.boot_id &&
+                    about.value("pid_namespace", "") == here.pid_namespace &&
+                    process_start(static_cast<pid_t>(name->pid)) == name->start;
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.owner < b.owner; });
+  return found;
+}
+
+bool ask_to_stop(const RunningOrchestrator& orchestrator, bool now) {
+  const std::optional<OwnerName> name = owner_name_from(orchestrator.owner);
+  if (!orchestrator.reachable || !name) return false;
+  const base::FileDescriptor process = hold_process(static_cast<pid_t>(name->pid), name->start);
+  return process && send_signal(process, now ? SIGTERM : SIGUSR1);
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,117 @@
+#include "orchestrator/recovery/recovery.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/files.h"
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/records/attempt_log.h"
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+
+void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
+                     const results::AttemptFacts& facts, const std::string& why, double time) {
+  const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
+  if (!std::filesystem::exists(directory.folder())) {
+    // While the attempt is open in the database nobody else makes its directory.
+    remove_unfinished_directories(directory);
+    fault_point("recover_swept");
+    results::Batch batch = store.begin();
+    batch.forget_attempt(facts.attempt);
+    fault_point("recover_forget");
+    batch.commit();
+    return;
+  }
+  const IngestUpdate update = ingest.read_all(facts.attempt);
+  ingest.forget(facts.attempt);
+  fault_point("recover_ingested");
+  if (update.over) return;
+  const bool started = facts.started_at || update.started;
+  // Nobody saw how the worker ended, so its trial is not blamed.
+  results::Ending ending;
+  ending.outcome = started ? results::Outcome::stopped : results::Outcome::never_started;
+  ending.reason = why;
+  ending.time = time;
+  log_ending(directory, ending);
+  fault_point("recover_logged");
+  results::Batch batch = store.begin();
+  batch.record_ending(facts.attempt, ending);
+  batch.commit();
+  fault_point("recover_recorded");
+}
+
+Recovered Recovery::step(DeadOwner::Time now, double time) {
+  take_dead(now);
+  Recovered recovered;
+  for (auto entry = dying_.begin(); entry != dying_.end();) {
+    const DeadOwner::Workers workers = entry->second.look(now);
+    if (workers == DeadOwner::Workers::ending) {
+      ++entry;
+      continue;
+    }
+    if (workers == DeadOwner::Workers::gone) {
+      conclude(entry->first, time, recovered);
+      entry->second.remove_files();
+    }
+    entry = dying_.erase(entry);
+  }
+  return recovered;
+}
+
+void Recovery::conclude(const std::string& owner, double time, Recovered& recovered) {
+  // Between the look at the attempts and the lock another may have cleared up, or the owner made
+  // more.
+  for (const results::AttemptFacts& open : store_.read().open_attempts()) {
+    if (open.begun.owner != owner) continue;
+    conclude_orphan(store_, ingest_, runs_, open, fmt::format("its orchestrator ({}) died", owner),
+                    time);
+    ++recovered.attempts;
+  }
+  fault_point("recover_done");
+  ++recovered.owners;
+}
+
+void Recovery::take_dead(DeadOwner::Time now) {
+  const std::filesystem::path locks = locks_folder(runs_);
+  std::map<std::string, std::vector<results::AttemptFacts>> owners;
+  std::set<std::string> in_queues;  // their jobs go on: orchestrator/recovery/adoption.h
+  for (results::AttemptFacts& open : store_.read().open_attempts()) {
+    if (in_queue(open.begun)) {
+      in_queues.insert(open.begun.owner);
+    } else {
+      owners[open.begun.owner].push_back(std::move(open));
+    }
+  }
+  // Locks whose orchestrator died with no attempt open: before its first, or while clearing up.
+  for (const std::filesystem::path& entry : base::entries_of(locks)) {
+    const std::string name = entry.stem().string();
+    const std::optional<HostIdentity> host = lock_host(entry);
+    const bool foreign = host && host->host != here_.host && host->boot_id != here_.boot_id;
+    if (owner_name_from(name) && name.find('.') == std::string::npos && !foreign &&
+        !in_queues.contains(name)) {
+      owners.try_emplace(name);
+    }
+  }
+  for (const auto& [owner, attempts] : owners) {
+    if (dying_.contains(owner)) continue;
+    results::NewAttempt begun;
+    if (attempts.empty()) {
+      begun.owner = owner;
+      begun.host = here_.host;
+      begun.boot_id = here_.boot_id;
+      begun.pid_namespace = here_.pid_namespace;
+    } else {
+      begun = attempts.front().begun;
+    }
+    if (liveness(begun, locks, here_) == Liveness::unknown) continue;
+    if (auto dead = DeadOwner::take(begun, locks, here_, grace_, now)) {
+      dying_.emplace(owner, std::move(*dead));
+    }
+  }
+}
+
+}  // namespace petlab::orchestrator

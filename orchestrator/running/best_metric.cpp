@@ -1,0 +1,46 @@
+#include "orchestrator/running/best_metric.h"
+
+#include <algorithm>
+
+#include "metrics/metric_table.h"
+#include "metrics/selection.h"
+
+namespace petlab::orchestrator {
+
+BestMetric::BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks) {
+  for (const sweeps::TaskDeclaration* task : tasks) {
+    for (const std::string& name : task->select_by) {
+      unknown_ = unknown_ || metrics::find_metric(name) == nullptr;
+      wanted_.emplace_back(task->name, name);
+    }
+  }
+}
+
+void BestMetric::add(const protocol::Metric& metric) {
+  const std::pair key(metric.task, metric.name);
+  if (unknown_ || metric.split != "validation" ||
+      std::find(wanted_.begin(), wanted_.end(), key) == wanted_.end()) {
+    return;
+  }
+  if (metric.step != step_) {
+    step_ = metric.step;
+    seen_.clear();
+  }
+  seen_[key] = metric.value;
+  if (seen_.size() < wanted_.size()) return;
+  std::vector<metrics::SelectedMetric> values;
+  for (const auto& one : wanted_) values.push_back({one.second, seen_.at(one)});
+  const std::optional<double> score = metrics::selection_score(values);
+  if (metrics::is_better_selection(score, best_)) best_ = score;
+}
+
+std::optional<double> seconds_left(std::int64_t step, std::int64_t of, std::int64_t first,
+                                   double seconds, std::optional<double> expected_seconds) {
+  if (step > first && of >= step && seconds > 0) {
+    return static_cast<double>(of - step) * seconds / static_cast<double>(step - first);
+  }
+  if (!expected_seconds || *expected_seconds <= seconds) return std::nullopt;
+  return *expected_seconds - seconds;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,283 @@
+#include "orchestrator/running/run_sweep.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <system_error>
+#include <thread>
+
+#include "orchestrator/host/error.h"
+#include "orchestrator/host/slots.h"
+#include "orchestrator/host/wall_clock.h"
+#include "orchestrator/local/local_launcher.h"
+#include "orchestrator/planning/worker_description.h"
+#include "orchestrator/records/attempt_log.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+
+void record(results::Store& store, const std::filesystem::path& runs, const sweeps::Sweep& sweep) {
+  results::SweepRow row;
+  row.name = sweep.name;
+  row.about = sweep.about;
+  row.file = sweep.file.string();
+  row.digest = sweep.digest;
+  std::vector<results::TrialRow> trials;
+  trials.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    results::TrialRow& stored = trials.emplace_back();
+    stored.trial_id = trial.id.value;
+    stored.config = sweeps::to_json(trial.config).dump();
+    const auto digest = sweep.backbone_digests.find(trial.config.backbone);
+    if (digest != sweep.backbone_digests.end()) stored.backbone_digest = digest->second;
+    stored.bls_bits = trial.bls_bits;
+    if (trial.storage) stored.stored_bits = metrics::stored_bits(*trial.storage);
+    if (trial.variants.empty()) row.members.push_back({trial.id.value, ""});
+    for (const std::string& variant : trial.variants) {
+      row.members.push_back({trial.id.value, variant});
+    }
+  }
+  record_sweep(store, runs, row, trials, wall_clock_seconds());
+  results::Batch batch = store.begin();
+  batch.record_runs_folder(runs);
+  batch.commit();
+}
+
+void make_folder(const std::filesystem::path& folder, const char* what, const char* setting) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || ::access(folder.c_str(), W_OK) != 0) {
+    throw Error(fmt::format("{}: the {} cannot be written: {} ({} names another)", folder.string(),
+                            what, error ? error.message() : std::string("permission denied"),
+                            setting));
+  }
+}
+
+DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& worker,
+                          const sweeps::Environment& environment, RunObserver& observer) {
+  DeviceChoice choice = choose_devices(request.device, worker, environment);
+  if (!choice.gpus.empty()) {
+    for (const std::string& note : choice.notes) observer.note(note);
+    return choice;
+  }
+  if (choice.failed) observer.note(fmt::format("trains on CPU cores: {}", choice.why_not));
+  if (request.pack > 1 || request.options.trial_memory_mib) {
+    throw std::invalid_argument(fmt::format(
+        "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
+  }
+  return choice;
+}
+
+OwnerName new_owner() {
+  OwnerName owner;
+  owner.pid = ::getpid();
+  owner.start = process_start(::getpid()).value_or(0);
+  owner.suffix = fmt::format("{:08x}", std::random_device{}());
+  return owner;
+}
+
+// This orchestrator's lock, with what people want to know in it; removed with the file at the end.
+class OwnLock {
+ public:
+  OwnLock(const std::filesystem::path& locks, const std::string& owner,
+          const std::filesystem::path& database, const std::string& sweep)
+      : lock_(LockFile::try_lock(owner_lock(locks, owner))) {
+    // Others look whether the lock is held by taking it for a moment, also just before we do.
+    for (int tries = 0; !lock_ && tries < 5000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      lock_ = LockFile::try_lock(owner_lock(locks, owner));
+    }
+    if (!lock_) throw Error(fmt::format("{}: the lock of a new name is held", owner));
+    const HostIdentity here = this_host();
+    const nlohmann::ordered_json about = {{"pid", ::getpid()},
+                                          {"host", here.host},
+                                          {"boot_id", here.boot_id},
+                                          {"pid_namespace", here.pid_namespace},
+                                          {"database", database.string()},
+                                          {"sweep", sweep}};
+    lock_->write(about.dump() + "\n");
+  }
+  ~OwnLock() {
+    std::error_code ignored;
+    std::filesystem::remove(lock_->file(), ignored);
+  }
+  OwnLock(const OwnLock&) = delete;
+  OwnLock& operator=(const OwnLock&) = delete;
+
+ private:
+  std::optional<LockFile> lock_;
+};
+
+// A new database over an old runs folder: the old one was lost, or another is meant.
+void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& request,
+                              const results::Store& store, RunObserver& observer) {
+  // The folders first: a run beside this one claims in the database before it makes a folder.
+  std::vector<std::string> tried;
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    if (highest_attempt_directory(request.runs, trial.id.value) > 0) {
+      tried.push_back(trial.id.value);
+    }
+  }
+  const std::vector<results::TrialFacts> facts = store.read().trial_facts(tried);
+  const auto unknown = std::count_if(facts.begin(), facts.end(),
+                                     [](const auto& trial) { return trial.attempts.empty(); });
+  if (unknown == 0) return;
+  observer.note(fmt::format(
+      "{} is new, but {} holds attempts at {} of {} trials: these are trained again; to have their "
+      "results instead: petlab ingest --db {} --runs {}",
+      request.database.string(), request.runs.string(), unknown, sweep.trials.size(),
+      request.database.string(), request.runs.string()));
+}
+
+std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
+                                        const DeviceChoice& devices, const sweeps::Sweep& sweep,
+                                        const sweeps::Environment& environment,
+                                        RunObserver& observer) {
+  const RunOptions& options = request.options;
+  if (request.slurm) {
+    SlurmOptions slurm = *request.slurm;
+    slurm.worker = request.worker;
+    slurm.runs = request.runs;
+    slurm.owner = options.owner;
+    slurm.sweep = sweep.name;
+    slurm.threads = static_cast<int>(options.threads);
+    slurm.note = [&observer](const std::string& line) { observer.note(line); };
+    return make_slurm_launcher(loop, std::move(slurm));
+  }
+  LocalOptions local;
+  local.worker = request.worker;
+  local.one_process_a_trial = request.one_process_a_trial;
+  local.slots = static_cast<int>(options.slots);
+  local.threads = static_cast<int>(options.threads);
+  local.gpus = devices.gpus;
+  local.shares = static_cast<int>(request.pack);
+  local.hide_gpus = devices.hide_gpus;
+  local.environment = environment;
+  local.slots_folder = slots_folder(environment);
+  local.locks_folder = locks_folder(request.runs);
+  local.owner = options.owner;
+  local.grace = options.grace;
+  return make_local_launcher(loop, std::move(local));
+}
+
+}  // namespace
+
+RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                    const sweeps::Environment& environment, RunRequest request,
+                    RunObserver& observer) {
+  ::signal(SIGPIPE, SIG_IGN);
+  request.runs = std::filesystem::absolute(request.runs).lexically_normal();
+  if (request.runs.string().find_first_of("\n\t") != std::string::npos) {
+    throw std::invalid_argument(
+        fmt::format("the runs folder is {}: a line break or a tab in its path cannot be told to a "
+                    "worker; --runs names another",
+                    nlohmann::json(request.runs.string())
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  }
+  make_folder(request.runs, "runs folder", "--runs");
+  make_folder(locks_folder(request.runs), "folder of locks", "--runs");
+  RunOptions& options = request.options;
+  options.runs = request.runs;
+  options.owner = to_string(new_owner());
+  const WorkerDescription worker = describe_worker(request.worker, kDescribeTimeout);
+  options.worker_numerics = worker.numerics;
+  const DeviceChoice devices =
+      request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
+  options.slots = request.slots > 0 ? request.slots
+                  : request.slurm   ? kJobsInFlight
+                                    : devices.slots(request.pack);
+  asio::io_context loop;
+  // Before others can find this process by its lock: from here on signals wait for the loop.
+  asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
+  signals.add(SIGUSR1);
+  const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
+  const bool is_new = !std::filesystem::exists(request.database);
+  results::Store store(request.database);
+  if (is_new) tell_of_unknown_attempts(sweep, request, store, observer);
+  record(store, request.runs, sweep);
+  const std::string former =
+      former_members_text(finished_former_members(store.read(), sweep), sweep.name);
+  if (!former.empty()) observer.note(former);
+
+  const std::unique_ptr<Launcher> launcher =
+      make_launcher(loop, request, devices, sweep, environment, observer);
+  Run run(loop, store, *launcher, sweep, locations, options, observer);
+  std::function<void()> listen = [&] {
+    signals.async_wait([&](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      if (signal == SIGINT) {
+        run.interrupt();
+      } else if (signal == SIGUSR1) {
+        run.finish();
+      } else {
+        run.terminate();
+      }
+      listen();
+    });
+  };
+  listen();
+  asio::signal_set resizes(loop, SIGWINCH);
+  std::function<void()> listen_to_resizes = [&] {
+    resizes.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      observer.resized();
+      listen_to_resizes();
+    });
+  };
+  listen_to_resizes();
+  return run.execute();
+}
+
+std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
+                                  const std::filesystem::path& database,
+                                  const std::filesystem::path& runs,
+                                  const std::filesystem::path& worker,
+                                  std::optional<std::int64_t> retries) {
+  std::error_code error;
+  std::optional<results::Reader> reader;
+  if (std::filesystem::exists(database, error)) reader.emplace(database);
+  PlanContext context;
+  context.runs = std::filesystem::absolute(runs).lexically_normal();
+  context.sweep = sweep.name;
+  context.retries = retries;
+  const HostIdentity here = this_host();
+  context.liveness = [&](const results::AttemptFacts& attempt) {
+    return liveness(attempt.begun, locks_folder(context.runs), here);
+  };
+  bool any_over = false;
+  std::vector<TrialPlan> plans;
+  plans.reserve(sweep.trials.size());
+  // Facts are many times larger than plans.
+  for (std::size_t begin = 0; begin < sweep.trials.size(); begin += kPlannedAtOnce) {
+    std::vector<std::string> ids;
+    for (std::size_t trial = begin; trial < std::min(begin + kPlannedAtOnce, sweep.trials.size());
+         ++trial) {
+      ids.push_back(sweep.trials[trial].id.value);
+    }
+    std::vector<results::TrialFacts> facts(ids.size());
+    if (reader) facts = reader->trial_facts(ids);
+    if (!any_over && std::any_of(facts.begin(), facts.end(),
+                                 [](const auto& trial) { return !trial.attempts.empty(); })) {
+      // Only then does it matter what has changed since.
+      any_over = true;
+      if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
+      context.data_digests =
+          known_data_digests(sweep.tasks, locations.data_folders, locations.cache());
+    }
+    for (std::size_t at = 0; at < facts.size(); ++at) {
+      plans.push_back(plan_trial(sweep.trials[begin + at].config, facts[at], context));
+    }
+  }
+  return plans;
+}
+
+}  // namespace petlab::orchestrator

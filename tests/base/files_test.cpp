@@ -1,0 +1,72 @@
+#include "base/files.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
+#include "base/error.h"
+#include "sweeps/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+using namespace petlab;
+using petlab::testing::TempDir;
+
+// A program of its own, in which every sync fails: run by the case below.
+TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
+  const char* file = std::getenv("PETLAB_TEST_FILE");
+  REQUIRE(file != nullptr);
+  CHECK_THROWS_AS(base::write_file_atomically(file, "new"), base::Error);
+  CHECK(petlab::testing::read_file(file) == "old");
+}
+
+TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "old");
+  const auto faults = petlab::testing::program("petlab-faults.so");
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result = petlab::testing::run_command(
+      "PETLAB_TEST_FILE=" + file.string() + " LD_PRELOAD=" + faults.string() +
+      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
+      program.filename().string() + " calls=fsync,fdatasync error=EIO' " + program.string() +
+      " '[unsynced]'");
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("3 assertions in 1 test case") != std::string::npos);
+  // Nothing of the new one is left.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  base::write_file_atomically(file, "new");
+  CHECK(petlab::testing::read_file(file) == "new");
+}
+
+TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]") {
+  const TempDir folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto inner = folder.path() / "inner";
+  std::filesystem::create_directory(inner);
+  const auto device = folder.path() / "device";  // as /dev/stdout is one
+  std::filesystem::create_symlink("/dev/null", device);
+  for (const auto& place : {pipe, inner, device}) {
+    std::string message;
+    try {
+      base::write_file_atomically(place, "new");
+    } catch (const base::Error& error) {
+      message = error.what();
+    }
+    CHECK(message == place.string() + ": is no regular file, must be one, or not be there yet");
+  }
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_symlink(device));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 3);
+
+  const auto file = folder.write("inner/file", "old");
+  const auto link = folder.path() / "link";
+  std::filesystem::create_symlink("inner/file", link);
+  base::write_file_atomically(link, "new");
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(petlab::testing::read_file(file) == "new");
+}

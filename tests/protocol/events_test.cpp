@@ -1,0 +1,192 @@
+#include "protocol/events.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace petlab::protocol;
+
+namespace {
+
+std::string error_of(const std::string& line) {
+  try {
+    parse_event(line);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+std::string metric_line(const std::string& value) {
+  return R"({"v":1,"seq":3,"time":1.5,"type":"metric","step":7,"split":"test","task":"rte",)"
+         R"("name":"accuracy","value":)" +
+         value + "}";
+}
+
+}  // namespace
+
+TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
+  const std::vector<Event> events = {
+      {0, 1763719287.125,
+       Started{4711,
+               "petlab-trainer",
+               "0.1.0",
+               R"({"threads":1,"device":"cpu"})",
+               "sha256:aa",
+               {{"rte", "sha256:bb"}}}},
+      {1, 0.0, Started{1, "", "", "", "", {}}},
+      {2, 1e9 + 0.1, Progress{10, 400, 0.693147}},
+      {3, 2, Progress{11, 400, std::nullopt}},
+      {3, 2, Progress{11, 400, 0.5, 1234.5}},
+      {4, 3, Metric{200, "validation", "movie-polarity", "accuracy", 0.1 + 0.2}},
+      {5, 3, Metric{200, "test", "a \"b\" \\ \n\t\x01 ü 漢 🙂", "f1", std::nullopt}},
+      {6, 4, Checkpoint{200, "checkpoint/step-200.ckpt"}},
+      {7, 5, Finished{400, "artifact.petl", 1.5e7, 15000000, 812.5, 33.25}},
+      {8, 6, Finished{400, "", std::nullopt, std::nullopt, 1.0, 2.0, 2048.0}},
+      {8, 6, Finished{400, "", std::nullopt, std::nullopt, std::nullopt, std::nullopt}},
+      {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
+  };
+  for (const Event& event : events) {
+    const std::string line = to_line(event);
+    INFO(line);
+    CHECK(line.find('\n') == std::string::npos);
+    CHECK(nlohmann::json::parse(line).at("seq") == event.seq);
+    CHECK(parse_event(line) == event);
+  }
+}
+
+TEST_CASE("Doubles read back bit-identical", "[sweeps]") {
+  std::mt19937_64 random(7);
+  int tried = 0;
+  while (tried < 20000) {
+    const auto value = std::bit_cast<double>(random());
+    if (!std::isfinite(value)) continue;
+    ++tried;
+    const Event event{1, 1.0, Metric{1, "test", "t", "n", value}};
+    const Event back = parse_event(to_line(event));
+    const double read = *std::get<Metric>(back.body).value;
+    REQUIRE(std::bit_cast<std::uint64_t>(read) == std::bit_cast<std::uint64_t>(value));
+  }
+  CHECK(std::signbit(*std::get<Metric>(parse_event(metric_line("-0.0")).body).value));
+  CHECK(*std::get<Metric>(parse_event(metric_line("5e-324")).body).value == 5e-324);
+  CHECK(*std::get<Metric>(parse_event(metric_line("1e-999")).body).value == 0.0);
+}
+
+TEST_CASE("A value that is not finite is written as null", "[sweeps]") {
+  const Event event{1, 1.0, Metric{1, "test", "t", "n", std::nan("")}};
+  CHECK(to_line(event) ==
+        R"({"v":1,"seq":1,"time":1,"type":"metric","step":1,"split":"test","task":"t",)"
+        R"("name":"n","value":null})");
+}
+
+TEST_CASE("Keys may come in any order, with spaces, unknown ones are ignored", "[sweeps]") {
+  const Event event = parse_event(
+      " { \"loss\" : -1.5E-1 , \"of\":9,\"host\":{\"a\":[1,{\"b\":null}],\"c\":true}, \"step\":3,"
+      "\"\\u0074ype\":\"progress\",\"time\":12, \"seq\":8 ,\"v\":1 } \r");
+  CHECK(event == Event{8, 12, Progress{3, 9, -0.15}});
+}
+
+TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
+  const std::string start = R"({"v":1,"seq":1,"time":1,"type":)";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "found the end of the line at byte 0, wanted a JSON object"},
+      {"rubbish", "found 'rubbish' at byte 0, wanted a JSON object"},
+      {"[1]", "found '[1]' at byte 0, wanted a JSON object"},
+      {"{\"v\":1", "found the end of the line at byte 6, wanted ',' or '}'"},
+      {"{\"v\":1,}", "found '}' at byte 7, wanted a key in double quotes"},
+      {"{\"v\":1} x", "found 'x' at byte 8, wanted the end of the line after the object"},
+      {"{\"v\":01}", "found '1}' at byte 6, wanted ',' or '}'"},
+      {"{\"v\":+1}", "found '+1}' at byte 5, wanted a JSON value"},
+      {"{\"v\":.5}", "found '.5}' at byte 5, wanted a JSON value"},
+      {"{\"v\":\"a\x01\"}",
+       "found '\\x01\"}' at byte 7, wanted a string without control characters"},
+      {"{\"v\":\"\\x\"}", "found 'x\"}' at byte 7, wanted one of \"\\/bfnrtu after a backslash"},
+      {"{\"v\":\"\\u12\"}", "found '\"}' at byte 10, wanted four hexadecimal digits"},
+      {"{\"v\":1,\"seq\":\"\xff\"}", "found the byte 0xff at byte 14, wanted UTF-8"},
+      {"{}", "v: found nothing, wanted a whole number >= 0"},
+      {R"({"v":2,"seq":1,"time":1,"type":"progress"})", "v: found 2, wanted 1"},
+      {R"({"v":1,"seq":-1,"time":1,"type":"progress"})",
+       "seq: found -1, wanted a whole number >= 0"},
+      {R"({"v":1,"seq":1.0,"time":1,"type":"progress"})",
+       "seq: found 1.0, wanted a whole number >= 0"},
+      {R"({"v":1,"seq":99999999999999999999,"time":1,"type":"progress"})",
+       "seq: found 99999999999999999999, wanted a whole number >= 0"},
+      {R"({"v":1,"seq":1,"time":"now","type":"progress"})", "time: found 'now', wanted a number"},
+      {start + "\"metrics\"}",
+       "type: found 'metrics', wanted started, progress, metric, checkpoint, finished or failed"},
+      {start + "7}",
+       "type: found 7, wanted started, progress, metric, checkpoint, finished or failed"},
+      {start + R"("progress","step":1,"of":2})", "loss: found nothing, wanted a number or null"},
+      {start + R"("checkpoint","step":1})", "path: found nothing, wanted text"},
+      {start + R"("checkpoint","step":1,"path":"../../other/9.ckpt"})",
+       "path: found '../../other/9.ckpt', wanted a path inside the attempt's directory"},
+      {start + R"("finished","step":1,"artifact":"/etc/passwd"})",
+       "artifact: found '/etc/passwd', wanted a path inside the attempt's directory"},
+      {start + R"("finished","step":1,"artifact":"a/../../b"})",
+       "artifact: found 'a/../../b', wanted a path inside the attempt's directory"},
+      {start + R"("finished","step":1,"artifact":""})",
+       "artifact: found '', wanted a path inside the attempt's directory"},
+      {start + R"("finished","step":1,"bls_bits":-1})", "bls_bits: found -1, wanted a number >= 0"},
+      {start + R"("finished","step":1,"stored_bits":-8})",
+       "stored_bits: found -8, wanted a whole number >= 0"},
+      {start + R"("finished","step":1,"train_seconds":-0.5})",
+       "train_seconds: found -0.5, wanted a number >= 0"},
+      {start + R"("failed","reason":"x","kind":"bad"})",
+       "kind: found 'bad', wanted error, out_of_memory or not_finite"},
+      {start + R"("started","pid":1,"numerics":"1"})", "numerics: found '1', wanted an object"},
+      {start + R"("started","pid":1,"digests":{"data":{"rte":1}}})",
+       "digests: found {\"data\":{\"rte\":1}}, wanted {\"backbone\": text, \"data\": {TASK: text, "
+       "…}}"},
+      {metric_line("NaN"), "found 'NaN}' at byte 105, wanted a JSON value"},
+      {metric_line("\"0.5\""), "value: found '0.5', wanted a number or null"},
+      {metric_line("1e999"), "value: found 1e999, wanted a number that a double can hold"},
+      {start + R"("failed","reason":"\ud800"})",
+       "reason: found half of a surrogate pair, wanted a character"},
+  };
+  for (const auto& [line, message] : cases) {
+    INFO(line);
+    CHECK(error_of(line) == message);
+  }
+}
+
+TEST_CASE("A line that is too long or nested too deeply is refused", "[sweeps]") {
+  CHECK(error_of(std::string(1 << 21, ' ')) ==
+        "found a line of 2097152 bytes, wanted at most 1048576");
+  const std::string deep(500000, '[');
+  CHECK(error_of("{\"x\":" + deep).find("wanted at most 64 levels of nesting") !=
+        std::string::npos);
+}
+
+TEST_CASE("Every cut of a good line is refused", "[sweeps]") {
+  const std::string line = to_line({5, 3.25, Metric{200, "test", "rte", "accuracy", 0.5}});
+  for (std::size_t size = 0; size < line.size(); ++size) {
+    CHECK_THROWS_AS(parse_event(line.substr(0, size)), std::runtime_error);
+  }
+}
+
+TEST_CASE("Metric lines parse many times faster than through a JSON tree", "[.bench][sweeps]") {
+  const Event event{123456, 1763719287.125,
+                    Metric{200, "validation", "movie-polarity", "accuracy", 0.7123456789012345}};
+  const std::string line = to_line(event);
+  const auto rate = [](const char* what, auto&& once) {
+    constexpr int kTimes = 300000;
+    const auto start = std::chrono::steady_clock::now();
+    std::size_t sum = 0;
+    for (int i = 0; i < kTimes; ++i) sum += once();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    std::printf("%-16s %9.0f a second (%zu)\n", what, kTimes / seconds.count(), sum);
+    return kTimes / seconds.count();
+  };
+  rate("to_line", [&] { return to_line(event).size(); });
+  const double ours = rate("parse_event", [&] { return parse_event(line).body.index(); });
+  const double tree = rate("nlohmann tree", [&] { return nlohmann::json::parse(line).size(); });
+  CHECK(ours > 3 * tree);
+}

@@ -1,0 +1,146 @@
+#include "trainer/compute/operations.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+
+#include "trainer/compute/kernels.h"
+
+namespace petlab::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+bool is_float_on_cpu(const Tensor& x) {
+  return x.device().is_cpu() && x.scalar_type() == at::kFloat;
+}
+
+/// oneDNN's matrix product as LibTorch offers it to its compiler; absent where LibTorch was built
+/// without.
+const std::optional<c10::OperatorHandle>& onednn_linear() {
+  static const std::optional<c10::OperatorHandle> found =
+      at::hasMKLDNN() ? c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""})
+                      : std::nullopt;
+  return found;
+}
+
+Tensor call_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  torch::jit::Stack stack;
+  stack.emplace_back(x);
+  stack.emplace_back(weight);
+  stack.emplace_back(bias.defined() ? c10::IValue(bias) : c10::IValue());
+  stack.emplace_back("none");
+  stack.emplace_back(c10::List<std::optional<at::Scalar>>());
+  stack.emplace_back("");
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  onednn_linear()->callBoxed(&stack);
+  return stack.front().toTensor();
+}
+
+class LinearFunction : public Function<LinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const std::optional<Tensor>& bias) {
+    context->save_for_backward({weight.requires_grad() ? x : Tensor(), weight});
+    context->saved_data["bias"] = bias.has_value();
+    return call_onednn(x.contiguous(), weight, bias.value_or(Tensor()));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = gradients[0].contiguous();
+    Tensor to_x, to_weight, to_bias;
+    if (context->needs_input_grad(0)) to_x = call_onednn(gradient, saved[1].t(), {});
+    if (context->needs_input_grad(1)) to_weight = call_onednn(gradient.t(), saved[0].t(), {});
+    if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
+      to_bias = gradient.sum(0);
+    }
+    return {to_x, to_weight, to_bias};
+  }
+};
+
+class AddNormFunction : public Function<AddNormFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b,
+                        const Tensor& weight, const Tensor& bias, double eps) {
+    const Tensor x = a.contiguous();
+    const Tensor y = b.contiguous();
+    const std::int64_t rows = x.size(0);
+    const std::int64_t width = x.size(1);
+    const bool differentiated = a.requires_grad() || b.requires_grad();
+    Tensor output = at::empty_like(x);
+    Tensor normalised = differentiated ? at::empty_like(x) : Tensor();
+    Tensor inverse = differentiated ? at::empty({rows}, x.options()) : Tensor();
+    float* const kept = differentiated ? normalised.mutable_data_ptr<float>() : nullptr;
+    float* const deviations = differentiated ? inverse.mutable_data_ptr<float>() : nullptr;
+    at::parallel_for(0, rows, 64, [&](std::int64_t from, std::int64_t to) {
+      const std::int64_t at = from * width;
+      add_norm_forward(to - from, width, x.const_data_ptr<float>() + at,
+                       y.const_data_ptr<float>() + at, weight.const_data_ptr<float>(),
+                       bias.const_data_ptr<float>(), static_cast<float>(eps),
+                       output.mutable_data_ptr<float>() + at, kept == nullptr ? nullptr : kept + at,
+                       deviations == nullptr ? nullptr : deviations + from);
+    });
+    context->save_for_backward({normalised, inverse, weight});
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = gradients[0].contiguous();
+    const std::int64_t width = gradient.size(1);
+    Tensor to_both = at::empty_like(gradient);
+    at::parallel_for(0, gradient.size(0), 64, [&](std::int64_t from, std::int64_t to) {
+      const std::int64_t at = from * width;
+      add_norm_backward(to - from, width, gradient.const_data_ptr<float>() + at,
+                        saved[2].const_data_ptr<float>(), saved[0].const_data_ptr<float>() + at,
+                        saved[1].const_data_ptr<float>() + from,
+                        to_both.mutable_data_ptr<float>() + at);
+    });
+    return {to_both, to_both, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+class GeluFunction : public Function<GeluFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    const Tensor input = x.contiguous();
+    Tensor output = at::empty_like(input);
+    Tensor derivative = x.requires_grad() ? at::empty_like(input) : Tensor();
+    float* const kept = derivative.defined() ? derivative.mutable_data_ptr<float>() : nullptr;
+    at::parallel_for(0, input.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
+      gelu_forward(to - from, input.const_data_ptr<float>() + from,
+                   output.mutable_data_ptr<float>() + from,
+                   kept == nullptr ? nullptr : kept + from);
+    });
+    context->save_for_backward({derivative});
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0] * context->get_saved_variables()[0]};
+  }
+};
+
+}  // namespace
+
+Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!is_float_on_cpu(x) || x.dim() != 2 || !onednn_linear()) {
+    return at::linear(x, weight, bias);
+  }
+  // An undefined tensor is no argument of an autograd function; an absent one is.
+  return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+}
+
+Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {
+  if (!is_float_on_cpu(a) || norm.weight.requires_grad()) return norm(a + b);
+  return AddNormFunction::apply(a, b, norm.weight, norm.bias, norm.eps);
+}
+
+Tensor apply_gelu(const Tensor& x) {
+  return is_float_on_cpu(x) ? GeluFunction::apply(x) : at::gelu(x);
+}
+
+}  // namespace petlab::trainer

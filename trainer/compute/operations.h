@@ -1,0 +1,21 @@
+#pragma once
+
+#include "trainer/compute/layer_norm.h"
+#include "trainer/compute/torch.h"
+
+namespace petlab::trainer {
+
+// LibTorch's operations where the encoder has a faster way on a CPU in float32; elsewhere they are
+// LibTorch's own. All are differentiable.
+
+/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By oneDNN, which reads
+/// the weight where it lies, and uses vector units that MKL leaves alone on some processors.
+Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+/// norm(a + b)
+Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);
+
+/// gelu in its erf form.
+Tensor apply_gelu(const Tensor& x);
+
+}  // namespace petlab::trainer

@@ -1,0 +1,72 @@
+#include "trainer/worker/event_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "trainer/files/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+std::string problem(const std::filesystem::path& file, const char* doing) {
+  return file.string() + ": cannot be " + doing + ": " + std::strerror(errno);
+}
+
+}  // namespace
+
+Clock system_clock() {
+  return [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+}
+
+EventLog::EventLog(std::filesystem::path file, Clock clock)
+    : file_(std::move(file)), clock_(std::move(clock)) {
+  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) throw Error(problem(file_, "opened"));
+  struct stat found {};
+  if (::fstat(descriptor_, &found) != 0 || found.st_size != 0) {
+    ::close(descriptor_);
+    throw Error(file_.string() + ": holds events already, must be new: an attempt is run once");
+  }
+}
+
+EventLog::~EventLog() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void EventLog::write(decltype(protocol::Event::body) body) {
+  if (!broken_.empty()) throw Error(broken_);
+  const bool synced = std::holds_alternative<protocol::Checkpoint>(body) ||
+                      std::holds_alternative<protocol::Finished>(body) ||
+                      std::holds_alternative<protocol::Failed>(body);
+  const std::string line = protocol::to_line({next_, clock_(), std::move(body)}) + "\n";
+  std::size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t n = ::write(descriptor_, line.data() + written, line.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const std::string found = problem(file_, "written");
+      if (::ftruncate(descriptor_, size_) != 0) broken_ = found;
+      throw Error(found);
+    }
+    written += static_cast<std::size_t>(n);
+  }
+  size_ += static_cast<std::int64_t>(line.size());
+  ++next_;
+  if (synced && ::fdatasync(descriptor_) != 0) {
+    // What the disk holds of the lines so far is not known any more.
+    broken_ = problem(file_, "synced");
+    throw Error(broken_);
+  }
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,81 @@
+#include "trainer/worker/stop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "trainer/files/error.h"
+
+namespace petlab::trainer {
+namespace {
+
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+// Wakes a reader that waits for its next line, however early the signal comes.
+std::array<int, 2> wake{-1, -1};
+
+extern "C" void on_signal(int number) {
+  if (stop.exchange(true)) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+    return;
+  }
+  const int kept = errno;
+  const char byte = 0;
+  if (::write(wake[1], &byte, 1) < 0) {
+    // The pipe is full only where the reader was woken already.
+  }
+  errno = kept;
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_requested() { return stop; }
+
+void listen_for_signals() {
+  if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(std::string("no pipe for signals: ") + std::strerror(errno));
+  }
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+std::optional<std::string> LineReader::next() {
+  for (;;) {
+    if (stop) return std::nullopt;
+    if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    if (closed_) {
+      if (buffer_.empty()) return std::nullopt;
+      return std::exchange(buffer_, {});
+    }
+    std::array<pollfd, 2> waited{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{wake[0], POLLIN, 0}};
+    if (::poll(waited.data(), waited.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      throw Error(std::string("standard input cannot be waited for: ") + std::strerror(errno));
+    }
+    if (waited[0].revents == 0) continue;
+    std::array<char, 4096> bytes;
+    const ssize_t n = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error(std::string("standard input: ") + std::strerror(errno));
+    if (n == 0) closed_ = true;
+    buffer_.append(bytes.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,286 @@
+#include "trainer/worker/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "metrics/storage.h"
+#include "sweeps/identity.h"
+#include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/devices.h"
+#include "trainer/data/load_data.h"
+#include "trainer/files/error.h"
+#include "trainer/training/checkpoint.h"
+#include "trainer/worker/version.h"
+
+namespace petlab::trainer {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A trial of no more steps reports each of them, so that two runs can be compared step by step.
+constexpr std::int64_t kStepsAllReported = 2000;
+/// At most this often a progress event of a longer trial, and a line of the log.
+constexpr std::chrono::milliseconds kProgressEvery{500};
+
+std::string numerics_of(const protocol::TrialFile& trial) {
+  return ordered_json{{"version", kNumerics},
+                      {"device", trial.device},
+                      {"threads", trial.threads},
+                      {"layout", "packed"},
+                      {"gang", 1}}
+      .dump();
+}
+
+/// What the files that a trial is made of hold.
+struct FileContents {
+  std::string backbone;                     // digest
+  std::map<std::string, std::string> data;  // by task
+};
+
+/// As the files are now. Throws sweeps::Error where one is missing.
+FileContents look_at_files(const protocol::TrialFile& trial, sweeps::FileDigests& digests) {
+  FileContents found;
+  found.backbone = sweeps::backbone_digest(trial.backbone_folder, digests);
+  for (const sweeps::TaskDeclaration& task : trial.tasks) {
+    found.data[task.name] = sweeps::data_digest(task, trial.data_folders, digests);
+  }
+  return found;
+}
+
+/// Throws Error unless `found` is what `wanted` has; `why` says where that comes from. What is not
+/// known (trial.json may leave digests out) is taken as it is found.
+void require_contents(const protocol::TrialFile& trial, const FileContents& found,
+                      const FileContents& wanted, const std::string& why) {
+  const auto require = [&](const std::string& subject, const std::string& is,
+                           const std::string& must_be) {
+    if (must_be.empty() || is == must_be) return;
+    throw Error(subject + " is " + is + ", must be " + must_be + why);
+  };
+  require(trial.backbone_folder.string() + ": the backbone's digest", found.backbone,
+          wanted.backbone);
+  for (const auto& [task, digest] : wanted.data) {
+    const auto own = found.data.find(task);
+    require("task " + task + ": the digest of its data",
+            own == found.data.end() ? "none" : own->second, digest);
+  }
+}
+
+/// One line, whatever LibTorch puts behind its first.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The kernel's own count of the largest memory is reset, so that a trial's peak is its own.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+std::optional<double> peak_memory_mib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  }
+  return std::nullopt;
+}
+
+/// The events of one trial in the making.
+class TrialRun {
+ public:
+  /// `files`: what the trial is to be trained on, as its started event says.
+  TrialRun(const protocol::TrialDirectory& directory, const protocol::TrialFile& trial,
+           FileContents files, EventLog& events, std::ostream& log)
+      : directory_(directory),
+        trial_(trial),
+        files_(std::move(files)),
+        events_(events),
+        log_(log) {}
+
+  TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
+                   const std::function<void(std::int64_t, double)>& on_step) {
+    const auto backbone = backbones.get(trial_.backbone_folder);
+    LoopObserver observer;
+    observer.on_step = [&](std::int64_t step, std::int64_t of, double loss) {
+      if (on_step) on_step(step, loss);
+      progress(step, of, loss);
+    };
+    observer.on_metric = [&](const protocol::Metric& metric) {
+      log_ << "step " << metric.step << ": " << metric.split << " " << metric.task << " "
+           << metric.name << " " << (metric.value ? std::to_string(*metric.value) : "undefined")
+           << std::endl;
+      events_.write(metric);
+    };
+    observer.on_checkpoint = [&] { checkpoint(); };
+    TrainingLoop loop(trial_.config,
+                      load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
+                      backbone->encoder, observer);
+    loop_ = &loop;
+    // Now that all of them are read.
+    require_contents(trial_, look_at_files(trial_, backbones.digests()), files_,
+                     " as when the trial started: the files changed while they were read");
+    if (trial_.resume) {
+      const auto file = directory_.folder() / trial_.resume->checkpoint;
+      const TrialCheckpoint from = read_checkpoint(file, trial_.trial_id);
+      loop.restore(from.state, from.tensors);
+      log_ << "resumed at step " << from.state.step << " from " << file.string() << std::endl;
+    }
+    log_ << "trial " << trial_.trial_id << ", attempt " << trial_.attempt << ": " << loop.steps()
+         << " steps" << std::endl;
+    try {
+      loop.run(stop);
+    } catch (const Interrupted&) {
+      checkpoint();
+      log_ << "interrupted at step " << loop.state().step << std::endl;
+      return TrialOutcome::interrupted;
+    }
+    finish(loop);
+    return TrialOutcome::finished;
+  }
+
+ private:
+  void progress(std::int64_t step, std::int64_t of, double loss) {
+    loss_sum_ += loss;
+    ++loss_steps_;
+    if (of <= kStepsAllReported) events_.write(protocol::Progress{step, of, loss});
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_progress_ < kProgressEvery && step != of) return;
+    last_progress_ = now;
+    const double mean = loss_sum_ / static_cast<double>(loss_steps_);
+    if (of > kStepsAllReported) events_.write(protocol::Progress{step, of, mean});
+    log_ << "step " << step << " of " << of << ", loss " << mean << std::endl;
+    loss_sum_ = 0;
+    loss_steps_ = 0;
+  }
+
+  void checkpoint() {
+    const std::int64_t step = loop_->state().step;
+    const std::string name = "step-" + std::to_string(step) + ".ckpt";
+    std::filesystem::create_directories(directory_.checkpoint());
+    const auto file = directory_.checkpoint() / name;
+    write_checkpoint(file, {trial_.trial_id, loop_->state(), loop_->tensors()});
+    const auto relative = std::filesystem::path(directory_.checkpoint().filename()) / name;
+    events_.write(protocol::Checkpoint{step, relative.string()});
+    if (!last_checkpoint_.empty() && last_checkpoint_ != file) {
+      std::filesystem::remove(last_checkpoint_);
+    }
+    last_checkpoint_ = file;
+  }
+
+  void finish(TrainingLoop& loop) {
+    Artifact artifact;
+    artifact.trial_id = trial_.trial_id;
+    artifact.config = sweeps::to_json(trial_.config).dump();
+    artifact.backbone_digest = files_.backbone;
+    artifact.numerics = kNumerics;
+    artifact.step = *loop.state().best_step;
+    store_model(loop.model(), trial_.config, trial_.tasks, artifact);
+    write_artifact(directory_.artifact(), artifact);
+
+    protocol::Finished finished;
+    finished.step = loop.state().step;
+    finished.artifact = directory_.artifact().filename().string();
+    if (artifact.module) finished.bls_bits = metrics::bls_bits(*artifact.module);
+    finished.stored_bits = stored_bits(artifact);
+    finished.peak_memory_mib = peak_memory_mib();
+    finished.train_seconds = loop.state().train_seconds;
+    events_.write(finished);
+    log_ << "finished; selected step " << artifact.step << std::endl;
+    // Nothing will be resumed from what is finished.
+    if (!last_checkpoint_.empty()) std::filesystem::remove(last_checkpoint_);
+  }
+
+  const protocol::TrialDirectory& directory_;
+  const protocol::TrialFile& trial_;
+  const FileContents files_;
+  EventLog& events_;
+  std::ostream& log_;
+  TrainingLoop* loop_ = nullptr;
+  std::filesystem::path last_checkpoint_;
+  std::chrono::steady_clock::time_point last_progress_{};
+  double loss_sum_ = 0;
+  std::int64_t loss_steps_ = 0;
+};
+
+}  // namespace
+
+std::string describe_worker() {
+  return ordered_json{{"name", kWorkerName},
+                      {"version", kVersion},
+                      {"protocol", kProtocol},
+                      {"numerics", kNumerics},
+                      {"devices", devices()}}
+      .dump();
+}
+
+std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& tasks,
+                                const sweeps::DataConfig& data,
+                                const std::vector<std::filesystem::path>& data_folders,
+                                const LoadedBackbone& backbone) {
+  const std::int64_t most = std::min(data.max_tokens, backbone.encoder.config().max_tokens());
+  std::vector<TaskRun> runs;
+  for (const sweeps::TaskDeclaration& task : tasks) {
+    const TaskData read = load_task_data(task, sweeps::find_task_files(task, data_folders), data);
+    runs.push_back({task, tokenise(read.train, *backbone.tokenizer, most),
+                    tokenise(read.validation, *backbone.tokenizer, most),
+                    tokenise(read.test, *backbone.tokenizer, most)});
+  }
+  return runs;
+}
+
+TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& backbones,
+                         const std::atomic<bool>& stop, const Clock& clock, std::ostream& log,
+                         const std::function<void(std::int64_t step, double loss)>& on_step) {
+  const protocol::TrialDirectory directory(folder);
+  EventLog events(directory.events(), clock);
+  protocol::Started started;
+  started.pid = ::getpid();
+  started.worker = kWorkerName;
+  started.version = kVersion;
+  started.numerics = "{}";
+  protocol::Failed failed;
+  bool told = false;  // that it started
+  try {
+    const protocol::TrialFile trial = protocol::read_trial_file(directory.trial_json());
+    started.numerics = numerics_of(trial);
+    FileContents files = look_at_files(trial, backbones.digests());
+    started.backbone_digest = files.backbone;
+    started.data_digests = files.data;
+    events.write(started);
+    told = true;
+    require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
+                     " as in trial.json: the files changed since the trial was planned (run the "
+                     "sweep again to plan with them as they are)");
+    if (const std::optional<std::string> why = why_not_on(trial.device)) {
+      throw std::invalid_argument("device is '" + trial.device +
+                                  "', which cannot be used here: " + *why);
+    }
+    at::set_num_threads(static_cast<int>(trial.threads));
+    reset_peak_memory();
+    return TrialRun(directory, trial, std::move(files), events, log).run(backbones, stop, on_step);
+  } catch (const NotFinite& e) {
+    failed = {e.what(), "not_finite"};
+  } catch (const std::bad_alloc&) {
+    failed = {
+        "there is not enough memory: a smaller training.batch_size, or a larger "
+        "training.gradient_accumulation, needs less",
+        "out_of_memory"};
+  } catch (const c10::OutOfMemoryError& e) {
+    failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
+  } catch (const c10::Error& e) {
+    const std::string line = first_line(e.what_without_backtrace());
+    const bool memory = line.find("can't allocate memory") != std::string::npos;
+    failed = {line, memory ? "out_of_memory" : "error"};
+  } catch (const std::exception& e) {
+    failed = {first_line(e.what()), "error"};
+  }
+  log << "failed: " << failed.reason << std::endl;
+  if (!told) events.write(started);
+  events.write(failed);
+  return TrialOutcome::failed;
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "protocol/trial_directory.h"
+#include "sweeps/task.h"
+#include "trainer/data/batches.h"
+#include "trainer/training/backbone_store.h"
+#include "trainer/training/loop.h"
+#include "trainer/worker/event_log.h"
+
+namespace petlab::trainer {
+
+/// Changes whenever the same trial would get other numbers.
+inline constexpr char kNumerics[] = "2";
+inline constexpr char kWorkerName[] = "petlab-trainer";
+inline constexpr int kProtocol = 1;
+
+/// The JSON object of `--describe`.
+std::string describe_worker();
+
+/// How a trial ended that did not end with a crash.
+enum class TrialOutcome { finished, failed, interrupted };
+
+/// The tokenised data of a trial's tasks. Throws Error, std::invalid_argument.
+std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& tasks,
+                                const sweeps::DataConfig& data,
+                                const std::vector<std::filesystem::path>& data_folders,
+                                const LoadedBackbone& backbone);
+
+/// Trains the trial in an attempt's directory, as docs/worker.md says: reads trial.json, writes
+/// events, checkpoints and artifact. What goes wrong with the trial is a `failed` event, and so is
+/// a backbone or data whose digest is not the one in trial.json; throws only where events cannot be
+/// written. `on_step` (may be empty) sees every step's loss.
+TrialOutcome train_trial(
+    const std::filesystem::path& folder, BackboneStore& backbones, const std::atomic<bool>& stop,
+    const Clock& clock, std::ostream& log,
+    const std::function<void(std::int64_t step, double loss)>& on_step = nullptr);
+
+}  // namespace petlab::trainer
