@@ -4,48 +4,54 @@
 #include <cstring>
 
 namespace petlab::base {
+namespace {
 
-std::size_t find_invalid_utf8(std::string_view text) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
-  const std::size_t size = text.size();
-  std::size_t at = 0;
-  while (at < size) {
-    // Nearly everything is ASCII: eight bytes at a time.
-    while (at + 8 <= size) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes + at, 8);
-      if ((word & 0x8080808080808080U) != 0) break;
-      at += 8;
+constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+
+std::uint64_t load8(const char* p) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, p, sizeof(word));
+  return word;
+}
+
+}  // namespace
+
+std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const char* p = begin;
+  const auto continues = [end](const char* at, unsigned low, unsigned high) {
+    const unsigned byte = at < end ? static_cast<unsigned char>(*at) : 0U;
+    return byte >= low && byte <= high;
+  };
+  while (p < end) {
+    while (end - p >= 32 &&
+           ((load8(p) | load8(p + 8) | load8(p + 16) | load8(p + 24)) & kHighBits) == 0) {
+      p += 32;
     }
-    if (at == size) break;
-    const unsigned char lead = bytes[at];
-    if (lead < 0x80) {
-      ++at;
-      continue;
-    }
-    std::size_t more = 0;
-    unsigned char low = 0x80;  // bounds of the second byte shut out overlong forms and surrogates
-    unsigned char high = 0xBF;
+    while (p < end && static_cast<signed char>(*p) >= 0) ++p;
+    if (p == end) break;
+    // The second byte's range excludes overlong forms, surrogates and values above U+10FFFF
+    // (table 3-7 of the Unicode standard).
+    const unsigned lead = static_cast<unsigned char>(*p);
+    bool valid = false;
+    int length = 0;
     if (lead >= 0xC2 && lead <= 0xDF) {
-      more = 1;
+      length = 2;
+      valid = continues(p + 1, 0x80, 0xBF);
     } else if (lead >= 0xE0 && lead <= 0xEF) {
-      more = 2;
-      if (lead == 0xE0) low = 0xA0;
-      if (lead == 0xED) high = 0x9F;
+      length = 3;
+      valid = continues(p + 1, lead == 0xE0 ? 0xA0U : 0x80U, lead == 0xED ? 0x9FU : 0xBFU) &&
+              continues(p + 2, 0x80, 0xBF);
     } else if (lead >= 0xF0 && lead <= 0xF4) {
-      more = 3;
-      if (lead == 0xF0) low = 0x90;
-      if (lead == 0xF4) high = 0x8F;
-    } else {
-      return at;
+      length = 4;
+      valid = continues(p + 1, lead == 0xF0 ? 0x90U : 0x80U, lead == 0xF4 ? 0x8FU : 0xBFU) &&
+              continues(p + 2, 0x80, 0xBF) && continues(p + 3, 0x80, 0xBF);
     }
-    if (size - at <= more || bytes[at + 1] < low || bytes[at + 1] > high) return at;
-    for (std::size_t i = 2; i <= more; ++i) {
-      if ((bytes[at + i] & 0xC0) != 0x80) return at;
-    }
-    at += more + 1;
+    if (!valid) return static_cast<std::size_t>(p - begin);
+    p += length;
   }
-  return std::string_view::npos;
+  return std::nullopt;
 }
 
 }  // namespace petlab::base

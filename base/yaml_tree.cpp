@@ -228,9 +228,10 @@ YamlNode parse_yaml(std::string_view bytes, FileProblems& problems) {
                  fmt::format("at most {}", kMaxYamlBytes));
     return {};
   }
-  if (const std::size_t bad = find_invalid_utf8(bytes); bad != std::string_view::npos) {
-    problems.add(line_at(bad), "YAML",
-                 fmt::format("the byte 0x{:02x}", static_cast<unsigned char>(bytes[bad])), "UTF-8");
+  if (const auto bad = first_invalid_utf8(bytes)) {
+    problems.add(line_at(*bad), "YAML",
+                 fmt::format("the byte 0x{:02x}", static_cast<unsigned char>(bytes[*bad])),
+                 "UTF-8");
     return {};
   }
   // yaml-cpp takes a NUL for the end of its input.

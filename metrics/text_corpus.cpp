@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/utf8.h"
 #include "metrics/error.h"
 #include "metrics/unicode.h"
 
@@ -154,9 +155,8 @@ std::optional<std::string_view> LineReader::next() {
     }
   }
   ++lines_;
-  const std::size_t offset = find_invalid_utf8(line);
-  if (offset != std::string_view::npos) {
-    throw InputError(invalid_utf8(fmt::format("{}:{}", name_, lines_), line, offset));
+  if (const auto offset = base::first_invalid_utf8(line)) {
+    throw InputError(invalid_utf8(fmt::format("{}:{}", name_, lines_), line, *offset));
   }
   return line;
 }
@@ -277,9 +277,8 @@ MemoryCorpus::MemoryCorpus(std::vector<std::string> hypotheses, std::vector<Stre
     throw InputError("the corpus is empty; at least one segment was wanted");
   }
   const auto check = [](std::string_view name, std::size_t line, std::string_view text) {
-    const std::size_t offset = find_invalid_utf8(text);
-    if (offset != std::string_view::npos) {
-      throw InputError(invalid_utf8(fmt::format("{}:{}", name, line + 1), text, offset));
+    if (const auto offset = base::first_invalid_utf8(text)) {
+      throw InputError(invalid_utf8(fmt::format("{}:{}", name, line + 1), text, *offset));
     }
   };
   for (std::size_t i = 0; i < hypotheses_.size(); ++i) check("hypotheses", i, hypotheses_[i]);

@@ -8,10 +8,6 @@
 
 namespace petlab::metrics {
 
-/// The offset of the first byte that begins no valid UTF-8 sequence (overlong forms, surrogates and
-/// values above U+10FFFF are invalid); std::string_view::npos where all of `text` is valid.
-std::size_t find_invalid_utf8(std::string_view text);
-
 /// Reads the code point at `p` and moves `p` behind it. The text must be valid UTF-8.
 inline char32_t next_code_point(const char*& p) {
   const auto byte = [&p](int i) { return static_cast<char32_t>(static_cast<unsigned char>(p[i])); };

@@ -200,7 +200,7 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
   ArtifactContainer container;
   container.version = head.version;
   container.header = described.substr(table_bytes);
-  if (base::find_invalid_utf8(container.header) != std::string_view::npos) {
+  if (base::first_invalid_utf8(container.header)) {
     refuse(name, "its header is not UTF-8");
   }
   std::size_t end = sizeof(Head) + described.size();

@@ -255,7 +255,7 @@ class Writer {
   explicit Writer(std::string& out) : out_(out) {}
   void text(Key key, std::string_view value) {
     name(key);
-    if (base::find_invalid_utf8(value) != std::string_view::npos) {
+    if (base::first_invalid_utf8(value)) {
       throw std::invalid_argument(
           fmt::format("an event's {} is no UTF-8, must be UTF-8", kNames[key]));
     }
@@ -372,9 +372,9 @@ Event parse_event(std::string_view line) {
     throw std::runtime_error(
         fmt::format("found a line of {} bytes, wanted at most {}", line.size(), kMaxLine));
   }
-  if (const std::size_t bad = base::find_invalid_utf8(line); bad != std::string_view::npos) {
+  if (const auto bad = base::first_invalid_utf8(line)) {
     throw std::runtime_error(fmt::format("found the byte 0x{:02x} at byte {}, wanted UTF-8",
-                                         static_cast<unsigned char>(line[bad]), bad));
+                                         static_cast<unsigned char>(line[*bad]), *bad));
   }
   const Fields fields(line);
   if (fields.whole(kV) != 1) fields.refuse(kV, "1");

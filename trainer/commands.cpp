@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/utf8.h"
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
@@ -15,7 +16,6 @@
 #include "trainer/backbones/padded.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
-#include "trainer/files/utf8.h"
 #include "trainer/worker/stop.h"
 #include "trainer/worker/worker.h"
 
@@ -128,7 +128,7 @@ TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBac
   Split split;
   for (std::string line; std::getline(stream, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    if (const auto invalid = first_invalid_utf8(line)) {
+    if (const auto invalid = base::first_invalid_utf8(line)) {
       throw Error(file.string() + ":" + std::to_string(split.examples.size() + 1) + ": byte " +
                   std::to_string(*invalid + 1) + " of the line is not UTF-8");
     }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/shallow_json.h"
+#include "base/utf8.h"
 #include "protocol/artifact_format.h"
 #include "sweeps/catalog.h"
 #include "sweeps/trial_config.h"
@@ -61,7 +62,7 @@ bool accepted(Read read) {
     const std::string_view what = error.what();
     require(what.starts_with("input"), "a message begins with the file's name");
     require(what.find('\n') == std::string_view::npos, "a message is one line");
-    require(!trainer::first_invalid_utf8(what), "a message is UTF-8");
+    require(!base::first_invalid_utf8(what), "a message is UTF-8");
     return false;
   }
 }
@@ -80,7 +81,7 @@ std::vector<std::string_view> parts_of(std::string_view input, std::size_t count
 
 /// Tokenises a text in all ways and checks what always holds.
 void use_tokenizer(const trainer::Tokenizer& tokenizer, std::string_view text) {
-  if (trainer::first_invalid_utf8(text)) {
+  if (base::first_invalid_utf8(text)) {
     try {
       tokenizer.encode(text);
     } catch (const std::invalid_argument&) {
@@ -98,7 +99,7 @@ void use_tokenizer(const trainer::Tokenizer& tokenizer, std::string_view text) {
   const auto cut = tokenizer.encode(text, text, kMost);
   require(cut.ids.size() == std::min<std::size_t>(whole.ids.size(), kMost),
           "truncation keeps as many tokens as it may");
-  require(!trainer::first_invalid_utf8(tokenizer.decode(whole.ids, true)), "decoding gives UTF-8");
+  require(!base::first_invalid_utf8(tokenizer.decode(whole.ids, true)), "decoding gives UTF-8");
 }
 
 std::string u16(std::uint16_t value) { return {reinterpret_cast<const char*>(&value), 2}; }
@@ -455,7 +456,7 @@ void data_file(std::string_view input) {
       require(row.line > line, "lines go up");
       line = row.line;
       for (const std::string& text : row.texts) {
-        require(!trainer::first_invalid_utf8(text), "a text is UTF-8");
+        require(!base::first_invalid_utf8(text), "a text is UTF-8");
       }
     }
   });

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/error.h"
@@ -48,14 +49,14 @@ std::vector<std::string> tokenize(const TextTokenizer& tokenizer, std::string_vi
   std::vector<std::string> tokens;
   for (const std::string_view token : found.tokens) {
     require(!token.empty(), "no token is empty");
-    require(find_invalid_utf8(token) == std::string_view::npos, "every token is UTF-8");
+    require(!base::first_invalid_utf8(token), "every token is UTF-8");
     require(without_white_space(token) == token, "no token contains white space");
     tokens.emplace_back(token);
   }
   return tokens;
 }
 
-bool is_text(std::string_view input) { return find_invalid_utf8(input) == std::string_view::npos; }
+bool is_text(std::string_view input) { return !base::first_invalid_utf8(input); }
 
 std::string joined(const std::vector<std::string>& tokens) {
   std::string all;

@@ -1,3 +1,4 @@
+#include "base/utf8.h"
 #include "metrics/unicode.h"
 #include "tests/metrics/golden_text.h"
 #include "tests/support/catch.h"
@@ -84,7 +85,7 @@ TEST_CASE("every code point has the class, white space and lower case that sacre
       const char* p = bytes.data();
       if (code_point_class(c) != wanted || is_white_space(c) != space[c] ||
           found != (lower.contains(c) ? lower[c] : bytes) || next_code_point(p) != c ||
-          p != bytes.data() + bytes.size() || find_invalid_utf8(bytes) != std::string::npos) {
+          p != bytes.data() + bytes.size() || petlab::base::first_invalid_utf8(bytes)) {
         ++wrong;
         UNSCOPED_INFO("U+" << std::hex << static_cast<unsigned>(c));
       }

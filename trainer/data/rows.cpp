@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/utf8.h"
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
 #include "trainer/files/shallow_json.h"
-#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {
@@ -49,7 +49,7 @@ class Lines {
 };
 
 void check_utf8(std::string_view text, const std::string& file) {
-  const auto invalid = first_invalid_utf8(text);
+  const auto invalid = base::first_invalid_utf8(text);
   if (!invalid) return;
   const std::string_view before = text.substr(0, *invalid);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;

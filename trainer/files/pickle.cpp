@@ -10,8 +10,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/utf8.h"
 #include "trainer/files/error.h"
-#include "trainer/files/utf8.h"
 
 namespace petlab::trainer::pickle {
 namespace {
@@ -112,7 +112,7 @@ class Machine {
   std::string text(std::uint64_t size) {
     const auto part = take(size);
     std::string result(reinterpret_cast<const char*>(part.data()), part.size());
-    if (first_invalid_utf8(result)) refuse("a text is not UTF-8");
+    if (base::first_invalid_utf8(result)) refuse("a text is not UTF-8");
     return result;
   }
 

@@ -3,29 +3,7 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
-#include <cstdint>
-#include <cstring>
-
 namespace petlab::trainer {
-
-std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080u;
-  std::size_t position = 0;
-  while (position < text.size()) {
-    std::uint64_t eight = 0;
-    while (position + sizeof(eight) <= text.size()) {
-      std::memcpy(&eight, text.data() + position, sizeof(eight));
-      if ((eight & kHighBits) != 0) break;
-      position += sizeof(eight);
-    }
-    if (position == text.size()) break;
-    const std::size_t begin = position;
-    UChar32 code_point = 0;
-    U8_NEXT(text.data(), position, text.size(), code_point);
-    if (code_point < 0) return begin;
-  }
-  return std::nullopt;
-}
 
 char32_t next_code_point(std::string_view text, std::size_t& position) {
   UChar32 code_point = 0;

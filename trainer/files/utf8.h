@@ -1,14 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace petlab::trainer {
-
-/// Offset of the first byte that begins no well-formed UTF-8 sequence; std::nullopt: all is well.
-std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
 /// The code point at `position`, which is moved behind it. The text must be UTF-8.
 char32_t next_code_point(std::string_view text, std::size_t& position);

@@ -8,6 +8,7 @@
 #include <queue>
 #include <stdexcept>
 
+#include "base/utf8.h"
 #include "trainer/files/error.h"
 #include "trainer/files/utf8.h"
 
@@ -126,7 +127,7 @@ std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view t
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version") || (line.empty() && text.empty())) continue;
-    if (const auto invalid = first_invalid_utf8(line)) {
+    if (const auto invalid = base::first_invalid_utf8(line)) {
       throw Error(fmt::format("{}:{}: byte {} is not UTF-8", file, number, *invalid + 1));
     }
     const std::size_t space = line.find(' ');

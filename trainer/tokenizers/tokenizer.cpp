@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/files/utf8.h"
+#include "base/utf8.h"
 
 namespace petlab::trainer {
 namespace {
@@ -51,7 +51,7 @@ void Tokenizer::set_added(const std::vector<AddedToken>& tokens) {
 }
 
 std::vector<std::int32_t> Tokenizer::tokenize(std::string_view text) const {
-  if (const auto invalid = first_invalid_utf8(text)) {
+  if (const auto invalid = base::first_invalid_utf8(text)) {
     throw std::invalid_argument(fmt::format("byte {} of the text is not UTF-8 (0x{:02X})",
                                             *invalid + 1,
                                             static_cast<unsigned char>(text[*invalid])));

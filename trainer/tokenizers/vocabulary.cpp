@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "trainer/files/error.h"
-#include "trainer/files/utf8.h"
 
 namespace petlab::trainer {
 namespace {
@@ -99,7 +99,7 @@ Vocabulary parse_vocab_txt(std::string_view text, const std::string& file) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     const auto id = static_cast<std::int64_t>(tokens.size());
-    if (const auto invalid = first_invalid_utf8(line)) {
+    if (const auto invalid = base::first_invalid_utf8(line)) {
       throw Error(fmt::format("{}:{}: byte {} is not UTF-8", file, id + 1, *invalid + 1));
     }
     tokens.emplace_back(line, id);
