@@ -133,19 +133,26 @@ void remove_abandoned_writes(const std::filesystem::path& file) {
   remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
 }
 
-void write_file_atomically(const std::filesystem::path& named, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(content));
+  write_file_atomically(file, std::span(&part, 1));
+}
+
+void write_file_atomically(const std::filesystem::path& named,
+                           std::span<const std::span<const std::byte>> parts) {
   const std::filesystem::path file = file_to_replace(named);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   remove_abandoned_writes(file);
   std::string name;
   FileDescriptor out(make_temporary(file, name));
   Temporary temporary(name);
-  std::size_t at = 0;
-  while (at < content.size()) {
-    const ssize_t wrote = ::write(out.get(), content.data() + at, content.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) refuse(file, "cannot be written", errno);
-    at += static_cast<std::size_t>(wrote);
+  for (std::span<const std::byte> left : parts) {
+    while (!left.empty()) {
+      const ssize_t wrote = ::write(out.get(), left.data(), left.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) refuse(file, "cannot be written", errno);
+      left = left.subspan(static_cast<std::size_t>(wrote));
+    }
   }
   // mkostemp makes files that only their owner reads; runs are shared.
   if (::fchmod(out.get(), 0644) != 0) refuse(file, "cannot be written", errno);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,9 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 /// folder, a device or a pipe, and leaves no temporary file behind; one that an earlier, killed
 /// process left of the same file is removed.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
+/// The same for content in pieces, one behind the other.
+void write_file_atomically(const std::filesystem::path& file,
+                           std::span<const std::span<const std::byte>> parts);
 
 /// That removal alone.
 void remove_abandoned_writes(const std::filesystem::path& file);

@@ -60,7 +60,6 @@ std::string map_error(const std::filesystem::path& file) {
   return "no error";
 }
 
-// A program of its own, in which every sync fails: run by the case below.
 TEST_CASE("a link stays where the file that it leads to is written", "[trainer]") {
   const testing::TempDir folder;
   const auto file = folder.write("file", "old");
@@ -71,10 +70,11 @@ TEST_CASE("a link stays where the file that it leads to is written", "[trainer]"
   CHECK(testing::read_file(file) == "new");
 }
 
+// A program of its own, in which every sync fails: run by the case below.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
   REQUIRE(file != nullptr);
-  CHECK(write_error(file, "new").find(": cannot sync: ") != std::string::npos);
+  CHECK(write_error(file, "new").find(": cannot be written: ") != std::string::npos);
   CHECK(testing::read_file(file) == "old");
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[
   {
     const FileSizeLimit limit(1000);
     CHECK(write_error(file, std::string(2000, 'x')) ==
-          file.string() + ": cannot write: File too large");
+          file.string() + ": cannot be written: File too large");
   }
   CHECK(testing::read_file(file) == "old");
   // Nothing half-written stays.
@@ -107,7 +107,7 @@ TEST_CASE("a file that cannot be written whole leaves the old one as it was", "[
   write(file, "new");
   CHECK(testing::read_file(file) == "new");
   CHECK(write_error(dir.path() / "none" / "a", "x") ==
-        (dir.path() / "none" / "a").string() + ": cannot create: No such file or directory");
+        (dir.path() / "none" / "a").string() + ": cannot be written: No such file or directory");
 }
 
 TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
