@@ -15,13 +15,13 @@
 namespace petlab::trainer {
 namespace {
 
-std::atomic<bool> stop{false};
+std::atomic<bool> asked_to_stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 // Wakes a reader that waits for its next line, however early the signal comes.
 std::array<int, 2> wake{-1, -1};
 
 extern "C" void on_signal(int number) {
-  if (stop.exchange(true)) {
+  if (asked_to_stop.exchange(true)) {
     std::signal(number, SIG_DFL);
     std::raise(number);
     return;
@@ -36,7 +36,7 @@ extern "C" void on_signal(int number) {
 
 }  // namespace
 
-const std::atomic<bool>& stop_requested() { return stop; }
+const std::atomic<bool>& stop_requested() { return asked_to_stop; }
 
 void listen_for_signals() {
   if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -53,7 +53,7 @@ void listen_for_signals() {
 
 std::optional<std::string> LineReader::next() {
   for (;;) {
-    if (stop) return std::nullopt;
+    if (asked_to_stop) return std::nullopt;
     if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
       std::string line = buffer_.substr(0, end);
       buffer_.erase(0, end + 1);
