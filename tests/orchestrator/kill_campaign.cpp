@@ -128,13 +128,14 @@ class Campaign {
     undisturbed();
     while (!enough() && tally_.problems.empty()) round();
     report();
-    const bool good =
-        tally_.problems.empty() && all_phases_hit() && (options_.kills < 1000 || name_unhit() == 0);
+    const bool good = tally_.problems.empty() && all_phases_hit() &&
+                      (options_.kills < 1000 || name_missed() == 0);
     if (good && !options_.keep) fs::remove_all(folder_);
     return good ? 0 : 1;
   }
 
  private:
+  static constexpr std::int64_t kOftenMade = 50;
   static constexpr const char* kMark = "PETLAB_KILL_CAMPAIGN";
   // By who asks the worker of a dead guardian to end.
   static constexpr const char* kAskedCall = "open */disturbed.runs/.locks/*.cpu-*.lock.asked";
@@ -568,6 +569,7 @@ grid:
       call.most = std::max(call.most, ++times[name]);
       tally_.calls.try_emplace(name, 0);
     }
+    for (const auto& [name, count] : times) ++calls_.at(name).starts;
     fs::remove(trace);
   }
 
@@ -628,25 +630,32 @@ grid:
     return true;
   }
 
-  std::int64_t unhit() const {
+  // What few starts came to is not waited for.
+  bool is_missed(const std::string& name, std::int64_t kills) const {
+    const auto call = calls_.find(name);
+    return kills == 0 && (call == calls_.end() || call->second.starts >= kOftenMade);
+  }
+  std::int64_t missed() const {
     std::int64_t count = 0;
     for (const auto* hits : {&tally_.points, &tally_.calls}) {
-      for (const auto& entry : *hits) count += entry.second == 0;
+      for (const auto& [name, kills] : *hits) count += is_missed(name, kills);
     }
     return count;
   }
-  std::int64_t name_unhit() const {
+  std::int64_t name_missed() const {
     for (const auto* hits : {&tally_.points, &tally_.calls}) {
-      for (const auto& [name, count] : *hits) {
-        if (count == 0) std::cout << "no kill fell on " << name << "\n";
+      for (const auto& [name, kills] : *hits) {
+        if (kills > 0) continue;
+        std::cout << "no kill fell on " << name
+                  << (is_missed(name, kills) ? "\n" : ", which few starts came to\n");
       }
     }
-    return unhit();
+    return missed();
   }
   // A long campaign goes on for a while where something was not hit yet.
   bool enough() const {
     if (tally_.kills < options_.kills) return false;
-    return options_.kills < 1000 || unhit() == 0 || tally_.kills >= 2 * options_.kills;
+    return options_.kills < 1000 || missed() == 0 || tally_.kills >= 2 * options_.kills;
   }
 
   void report() {
