@@ -93,6 +93,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
   switch (code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
       return fmt::format(
           "{}: another process has held the database for more than {} s; end it (fuser {}) or wait",
           subject, std::chrono::duration_cast<std::chrono::seconds>(busy_timeout).count(),
@@ -161,6 +162,18 @@ std::string immutable_name(const std::filesystem::path& file) {
 
 }  // namespace
 
+void Connection::wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const {
+  constexpr std::chrono::seconds kSqliteWaits{10};
+  try {
+    throw;
+  } catch (const SQLite::Exception& error) {
+    if ((error.getErrorCode() & 0xff) != SQLITE_PROTOCOL) throw;
+    const auto now = std::chrono::steady_clock::now();
+    if (!since) since = now - kSqliteWaits;
+    if (now - *since > busy_timeout_) throw;
+  }
+}
+
 int Connection::on_busy(void* self, int tries) {
   auto& connection = *static_cast<Connection*>(self);
   const auto now = std::chrono::steady_clock::now();
@@ -200,10 +213,10 @@ void Connection::open(Mode mode, bool synced) {
         immutable_ ? immutable_name(real) : file_.string(), flags);
     sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
     sqlite3_extended_result_codes(database_->getHandle(), 1);
-    database_->exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
+    exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
     if (mode == Mode::write) {
-      database_->exec(synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
-      database_->exec("PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864");
+      exec(synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+      exec("PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864");
       register_batch_rows(*this);
     }
   });
@@ -235,7 +248,9 @@ bool Connection::in_transaction() const {
   return sqlite3_get_autocommit(database_->getHandle()) == 0;
 }
 
-void Connection::exec(const char* sql) { database_->exec(sql); }
+void Connection::exec(const char* sql) {
+  patiently([&] { database_->exec(sql); });
+}
 
 void Connection::roll_back() noexcept {
   // Keys of names that this transaction made are not there any more.
@@ -265,16 +280,20 @@ void Connection::rethrow(std::string_view doing) const {
   }
 }
 
-Query::Query(Connection& connection, std::string_view sql) {
+Query::Query(Connection& connection, std::string_view sql) : connection_(connection) {
   std::unique_ptr<SQLite::Statement>& cached = connection.statements_[sql];
   if (!cached) {
-    cached = std::make_unique<SQLite::Statement>(connection.database(), std::string(sql));
+    cached = connection.patiently([&] {
+      return std::make_unique<SQLite::Statement>(connection.database(), std::string(sql));
+    });
   }
   statement_ = cached.get();
 }
 
 Query::Query(Connection& connection, const std::string& sql, int)
-    : own_(std::make_unique<SQLite::Statement>(connection.database(), sql)),
+    : connection_(connection),
+      own_(connection.patiently(
+          [&] { return std::make_unique<SQLite::Statement>(connection.database(), sql); })),
       statement_(own_.get()) {}
 
 Query::~Query() { statement_->tryReset(); }
@@ -304,9 +323,11 @@ Query& Query::with(const std::optional<int>& value) {
 }
 Query& Query::text_or_null(std::string_view text) { return text.empty() ? null() : with(text); }
 
-bool Query::step() { return statement_->executeStep(); }
+bool Query::step() {
+  return connection_.patiently([&] { return statement_->executeStep(); });
+}
 void Query::run() {
-  while (statement_->executeStep()) {
+  while (step()) {
   }
 }
 void Query::again() {

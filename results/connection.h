@@ -61,6 +61,21 @@ class Connection {
     }
   }
 
+  /// Runs `body`, which begins to read: SQLite waits ten seconds for who stands still in the middle
+  /// of a change to the shared index, asks no busy handler and gives up. Then it is run again,
+  /// until the busy timeout is over.
+  template <typename Body>
+  auto patiently(Body&& body) {
+    std::optional<std::chrono::steady_clock::time_point> waits_since;
+    while (true) {
+      try {
+        return body();
+      } catch (...) {
+        wait_on(waits_since);
+      }
+    }
+  }
+
   /// Rows that the table-valued function `batch_rows` reads.
   std::span<const MetricRow> rows;
   /// Keys of metrics' names, by split, task and name joined by U+001F.
@@ -87,6 +102,8 @@ class Connection {
   bool is_unchanged() const;
   void open(Mode mode, bool synced);
   static int on_busy(void* self, int tries);
+  /// Throws the exception in flight again, unless SQLite gave up waiting and there is time left.
+  void wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const;
 };
 
 /// Makes `Connection::rows` readable in SQL as `batch_rows` (batch_rows.cpp).
@@ -128,6 +145,7 @@ class Query {
   std::optional<double> maybe_real(int column) const;
 
  private:
+  Connection& connection_;
   std::unique_ptr<SQLite::Statement> own_;
   SQLite::Statement* statement_;
   int next_ = 1;

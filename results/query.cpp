@@ -182,7 +182,7 @@ bool run(internal::Connection& connection, const std::string& sql,
   // Also keeps ATTACH from making files: it counts as reading.
   sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_set_authorizer(handle, &authorize, nullptr);
-  const StatementHandle statement = prepare(handle, sql);
+  const StatementHandle statement = connection.patiently([&] { return prepare(handle, sql); });
   bind(handle, statement.get(), parameters);
   std::vector<std::string> names;
   const int columns = sqlite3_column_count(statement.get());
@@ -190,9 +190,14 @@ bool run(internal::Connection& connection, const std::string& sql,
     names.emplace_back(sqlite3_column_name(statement.get(), i));
   }
   sink.columns(names);
+  const auto step = [&] {
+    const int code = sqlite3_step(statement.get());
+    if ((code & 0xff) == SQLITE_PROTOCOL) throw SQLite::Exception(handle, code);
+    return code;
+  };
   int code = SQLITE_OK;
   std::vector<Value> row;
-  while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
+  while ((code = connection.patiently(step)) == SQLITE_ROW) {
     row.clear();
     for (int i = 0; i < columns; ++i) row.push_back(value_at(statement.get(), i));
     if (!sink.row(row)) return false;
