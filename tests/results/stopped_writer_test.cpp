@@ -12,33 +12,50 @@
 #include "tests/support/temp_dir.h"
 
 namespace petlab::results {
+namespace {
 
-TEST_CASE("A writer that stands still for longer than SQLite waits is waited for", "[results]") {
-  const testing::TempDir folder;
-  const auto file = folder.path() / "petlab.db";
-  const Store store(file);
-  SQLite::Database writer(file.string(), SQLite::OPEN_READWRITE);
-  writer.exec("BEGIN IMMEDIATE");
-  // As in the middle of its change: the two copies of the index's header differ.
-  std::fstream index(file.string() + "-shm", std::ios::in | std::ios::out | std::ios::binary);
-  constexpr std::streamoff kCounter = 8;  // iChange of the first copy
-  index.seekg(kCounter);
-  const int before = index.get();
-  const auto set_counter = [&](int value) {
+// In a transaction, and in the middle of its change: the two copies of the index's header differ.
+struct StoppedWriter {
+  testing::TempDir folder;
+  std::filesystem::path file = folder.path() / "petlab.db";
+  Store store{file};
+  SQLite::Database writer{file.string(), SQLite::OPEN_READWRITE};
+  std::fstream index;
+  int counter = 0;
+
+  StoppedWriter() {
+    writer.exec("BEGIN IMMEDIATE");
+    index.open(file.string() + "-shm", std::ios::in | std::ios::out | std::ios::binary);
+    index.seekg(kCounter);
+    counter = index.get();
+    set_counter(counter ^ 0x55);
+  }
+  void go_on() {
+    set_counter(counter);
+    writer.exec("COMMIT");
+  }
+
+ private:
+  static constexpr std::streamoff kCounter = 8;  // iChange of the first copy
+  void set_counter(int value) {
     index.seekp(kCounter);
     index.put(static_cast<char>(value));
     index.flush();
-  };
-  set_counter(before ^ 0x55);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A writer that stands still for longer than SQLite waits is waited for", "[results]") {
+  StoppedWriter stopped;
   const auto began = std::chrono::steady_clock::now();
   std::thread goes_on([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(11'500));
-    set_counter(before);
-    writer.exec("COMMIT");
+    stopped.go_on();
   });
   std::string problem;
   try {
-    CHECK(query(file, "SELECT count(*) FROM trials").rows.size() == 1);
+    CHECK(query(stopped.file, "SELECT count(*) FROM trials").rows.size() == 1);
   } catch (const std::exception& error) {
     problem = error.what();
   }
@@ -49,20 +66,13 @@ TEST_CASE("A writer that stands still for longer than SQLite waits is waited for
 }
 
 TEST_CASE("A writer that stands still for longer than anybody waits is named", "[results]") {
-  const testing::TempDir folder;
-  const auto file = folder.path() / "petlab.db";
-  const Store store(file);
-  SQLite::Database writer(file.string(), SQLite::OPEN_READWRITE);
-  writer.exec("BEGIN IMMEDIATE");
-  std::fstream index(file.string() + "-shm", std::ios::in | std::ios::out | std::ios::binary);
-  index.seekp(8);
-  index.put('\x55');
-  index.flush();
-  CHECK_THROWS_WITH(Reader(file, std::chrono::milliseconds(1)),
-                    file.string() +
+  const StoppedWriter stopped;
+  const std::string file = stopped.file.string();
+  CHECK_THROWS_WITH(Reader(stopped.file, std::chrono::milliseconds(1)),
+                    file +
                         ": cannot open it: another process has held the database for more than 0 "
                         "s; end it (fuser " +
-                        file.string() + ") or wait");
+                        file + ") or wait");
 }
 
 }  // namespace petlab::results
