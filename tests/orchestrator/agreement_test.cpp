@@ -1,4 +1,6 @@
 // Where `run`, `plan`, `status` and reports say the same of a trial.
+#include <signal.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -57,7 +59,10 @@ TEST_CASE("A trial that the usual retries are left for is interrupted for whoeve
           "[orchestrator]") {
   const testing::ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 400, step_ms: 5, behaviour: crash, attempts: 1}}\n");
-  sweep.run("", "timeout --signal=TERM --preserve-status 0.7");
+  testing::Background running([&] { return sweep.run(); });
+  CHECK(sweep.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
+  ::kill(std::stoi(sweep.text("SELECT owner FROM attempts LIMIT 1")), SIGTERM);
+  running.wait();
   CHECK(called(sweep) == "interrupted interrupted interrupted");
 }
 

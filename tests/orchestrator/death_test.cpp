@@ -18,15 +18,16 @@ using namespace petlab;
 
 namespace {
 
-// A trial of about a second that counts its SIGTERMs in a file and, when asked, takes half a second
-// for its checkpoint; a run of it, and what is known of that.
+// A trial of about three seconds that counts its SIGTERMs in a file and, when asked, takes half a
+// second for its checkpoint; a run of it, and what is known of that.
 class Dying {
  public:
   Dying()
       : stops_(folder_.path() / "stops"),
-        sweep(fmt::format("  a: {{seed: 1, user: {{steps: 50, step_ms: 20, checkpoint_every: 1000, "
-                          "stop_ms: 500, stops: {}}}}}\n",
-                          stops_.string())),
+        sweep(
+            fmt::format("  a: {{seed: 1, user: {{steps: 150, step_ms: 20, checkpoint_every: 1000, "
+                        "stop_ms: 500, stops: {}}}}}\n",
+                        stops_.string())),
         run_([this] { return go_on(); }) {
     REQUIRE(sweep.until("SELECT count(*) FROM metrics"));
     const std::string owner = sweep.text("SELECT owner FROM attempts");

@@ -1,6 +1,7 @@
 #include "orchestrator/running/run.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
@@ -149,10 +150,12 @@ TEST_CASE("What a worker forks ends with it, and a flooded log stays bounded", "
 TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes on from it",
           "[orchestrator]") {
   const std::string users =
-      "  a: {seed: 1, user: {steps: 60, step_ms: 20, checkpoint_every: 10}}\n";
+      "  a: {seed: 1, user: {steps: 100, step_ms: 20, checkpoint_every: 10}}\n";
   const Scripted stopped(users);
-  const auto result = stopped.run("", "timeout --signal=TERM --preserve-status 1");
-  CHECK(result.exit_code == 3);
+  testing::Background running([&] { return stopped.run(); });
+  CHECK(stopped.until("SELECT count(*) FROM attempts WHERE started_at > 0"));
+  ::kill(std::stoi(stopped.text("SELECT owner FROM attempts")), SIGTERM);
+  CHECK(running.wait().exit_code == 3);
   CHECK(stopped.number("SELECT count(*) FROM attempts WHERE outcome = 'stopped'") == 1);
   CHECK(stopped.run().exit_code == 0);
   CHECK(stopped.number("SELECT count(*) FROM attempts") == 2);

@@ -57,8 +57,13 @@ TEST_CASE("A row for each step of many trials that report at steps of their own 
     - {key: both, where: {name: loss}, average_over: [{task: x}, {task: y}]}
 )"),
                                  make.data, {});
-  // A look at all trials in each row took minutes.
-  CHECK(std::chrono::steady_clock::now() - began < 20s);
+  // A look at all trials in each row took minutes, and ten times that where it is watched.
+#ifdef __SANITIZE_ADDRESS__
+  constexpr auto kMost = 200s;
+#else
+  constexpr auto kMost = 20s;
+#endif
+  CHECK(std::chrono::steady_clock::now() - began < kMost);
   REQUIRE(table.rows.size() == static_cast<std::size_t>(kTrials * kStepsEach));
   CHECK(*table.cells[7][0].mean == Approx(0.5));
   CHECK(table.cells[7][0].n() == 1);
