@@ -236,7 +236,7 @@ class Training(TinyWorld):
         ballast = self.fill(disk, 24)
         done = self.run_sweep("--db", "full.db", "--runs", disk / "runs")
         self.assertEqual(done.code, 1, done)
-        self.assertIn(": cannot write: No space left on device\n", done.err)
+        self.assertIn(": cannot be written: No space left on device\n", done.err)
         ballast.unlink()
         done = self.run_sweep("--db", "full.db", "--runs", disk / "runs", "--rerun", "failed")
         self.assertEqual(done.code, 0, done)
