@@ -75,6 +75,14 @@ int make_temporary(const std::filesystem::path& file, std::string& path) {
   }
 }
 
+mode_t mode_for(Readers readers) {
+  if (readers == Readers::everybody) return 0644;
+  // It can only be read by setting it.
+  const mode_t mask = ::umask(0077);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
 // The rename would put a file in the place of a device, a pipe or a link.
 std::filesystem::path file_to_replace(const std::filesystem::path& file) {
   struct stat status {};
@@ -135,11 +143,11 @@ void remove_abandoned_writes(const std::filesystem::path& file) {
 
 void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
   const std::span<const std::byte> part = std::as_bytes(std::span(content));
-  write_file_atomically(file, std::span(&part, 1));
+  write_file_atomically(file, std::span(&part, 1), Readers::everybody);
 }
 
 void write_file_atomically(const std::filesystem::path& named,
-                           std::span<const std::span<const std::byte>> parts) {
+                           std::span<const std::span<const std::byte>> parts, Readers readers) {
   const std::filesystem::path file = file_to_replace(named);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   remove_abandoned_writes(file);
@@ -154,8 +162,8 @@ void write_file_atomically(const std::filesystem::path& named,
       left = left.subspan(static_cast<std::size_t>(wrote));
     }
   }
-  // mkostemp makes files that only their owner reads; runs are shared.
-  if (::fchmod(out.get(), 0644) != 0) refuse(file, "cannot be written", errno);
+  // mkostemp makes files that only their owner reads.
+  if (::fchmod(out.get(), mode_for(readers)) != 0) refuse(file, "cannot be written", errno);
   if (::fsync(out.get()) != 0) refuse(file, "cannot be written", errno);
   if (::rename(name.c_str(), file.c_str()) != 0) refuse(file, "cannot be written", errno);
   temporary.keep();

@@ -21,11 +21,16 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 /// Writes under a temporary name in the same folder, syncs file and folder, and renames. A link
 /// stays, and the file that it leads to is replaced. Throws base::Error, also where `file` is a
 /// folder, a device or a pipe, and leaves no temporary file behind; one that an earlier, killed
-/// process left of the same file is removed.
+/// process left of the same file is removed. Everybody may read it.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
+/// Who may read a file that is written whole.
+enum class Readers {
+  everybody,      ///< 0644: other users of a runs folder, and Slurm's nodes
+  as_umask_says,  ///< as any file that a program makes
+};
 /// The same for content in pieces, one behind the other.
 void write_file_atomically(const std::filesystem::path& file,
-                           std::span<const std::span<const std::byte>> parts);
+                           std::span<const std::span<const std::byte>> parts, Readers readers);
 
 /// That removal alone.
 void remove_abandoned_writes(const std::filesystem::path& file);

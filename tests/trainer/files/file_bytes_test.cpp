@@ -70,6 +70,17 @@ TEST_CASE("a link stays where the file that it leads to is written", "[trainer]"
   CHECK(testing::read_file(file) == "new");
 }
 
+TEST_CASE("who may read a written file is as the umask says", "[trainer][files]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "file";
+  const mode_t before = ::umask(0027);
+  write(file, "new");
+  ::umask(before);
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+}
+
 // A program of its own, in which every sync fails: run by the case below.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
