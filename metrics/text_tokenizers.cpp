@@ -1,3 +1,5 @@
+// All of sacrebleu's tokenizers stand in one source: they are policies of the same split, and are
+// read beside each other.
 #include "metrics/text_tokenizers.h"
 
 #include <algorithm>
