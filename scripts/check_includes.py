@@ -34,7 +34,7 @@ INNER = {
         "slurm": {"host", "launching"},
         "records": {"host"},
         "recovery": {"host", "records"},
-        "planning": {"host", "recovery"},
+        "planning": {"host", "launching", "recovery"},
         "running": {"host", "launching", "local", "slurm", "records", "recovery", "planning"},
     },
     "trainer": {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <stdexcept>
 
 namespace petlab::orchestrator {
 namespace {
@@ -20,16 +19,6 @@ std::string told(const Refused& end) { return end.why; }
 
 std::string to_string(const WorkerEnd& end) {
   return std::visit([](const auto& how) { return told(how); }, end.how);
-}
-
-std::optional<results::Launch> Launcher::noted(const std::filesystem::path&) const {
-  return std::nullopt;
-}
-
-std::unique_ptr<Worker> Launcher::adopt(const std::string&, const std::filesystem::path&,
-                                        const results::AttemptFacts&,
-                                        std::function<void(WorkerEnd)>) {
-  throw std::logic_error("a launcher without a queue adopts no workers");
 }
 
 }  // namespace petlab::orchestrator

@@ -87,9 +87,56 @@ enum class Resized {
 
 /// A slot's share of a device.
 struct DeviceShare {
-  std::string uuid;             // of the GPU; empty: none
   std::int64_t memory_mib = 0;  // reserved for the slot
   bool kept = false;            // the device is kept for another: no more trials for this slot
+};
+
+/// Where a slot's worker computes, as trial.json says it.
+struct SlotDevice {
+  std::string kind;             // "cpu", "cuda"
+  std::string uuid;             // of the GPU; empty: none, or not known
+  std::int64_t memory_mib = 0;  // reserved for the slot; 0: not known
+};
+
+/// What a launcher can do besides whose slots are shares of devices.
+class SharedDevices {
+ public:
+  virtual ~SharedDevices() = default;
+  /// As Launcher::acquire_slot(), of a device that has room for the request.
+  virtual std::optional<std::string> acquire_share(const SlotRequest& request) = 0;
+  virtual DeviceShare share(const std::string& slot) const = 0;
+  /// Notes what a slot's worker said that it holds, at the trial that it is at; 0: it has said
+  /// nothing yet. No less than that is reserved.
+  virtual void report_memory(const std::string& slot, std::int64_t reported_mib) = 0;
+  /// Changes what is reserved for a slot.
+  virtual Resized resize_share(const std::string& slot, std::int64_t reserved_mib) = 0;
+  /// Most memory that one worker can have.
+  virtual std::int64_t largest_share_mib() const = 0;
+};
+
+/// What a launcher can do besides whose workers are jobs of a queue that outlives this process.
+/// There Launcher::start() only notes a job and flush() hands it in; it may wait; Worker::launch()
+/// is complete when on_launch says so; a destroyed Worker leaves its job as it is, for the next
+/// orchestrator to adopt.
+class JobQueue {
+ public:
+  virtual ~JobQueue() = default;
+  /// Called at the end of each turn.
+  virtual void flush() = 0;
+  /// Called from the loop with the slot of a worker whose launch() has changed.
+  virtual void on_launch(std::function<void(const std::string& slot)> changed) = 0;
+  /// What the job of an attempt noted of itself: job and host, where it has begun.
+  virtual std::optional<results::Launch> noted(
+      const std::filesystem::path& attempt_folder) const = 0;
+  /// As Launcher::start(), for an attempt that a dead orchestrator had claimed: its job goes on.
+  /// Where nobody noted a job it is looked for, and handed in where there is none.
+  virtual std::unique_ptr<Worker> adopt(const std::string& slot,
+                                        const std::filesystem::path& attempt_folder,
+                                        const results::AttemptFacts& facts,
+                                        std::function<void(WorkerEnd)> on_end) = 0;
+  /// Removes what dead orchestrators left of files of this launcher: `ended` is true for their
+  /// names.
+  virtual void remove_left(const std::function<bool(const std::string& owner)>& ended) = 0;
 };
 
 /// Where workers run. All calls and callbacks happen on the thread of the run's event loop.
@@ -99,26 +146,11 @@ class Launcher {
   /// Takes a free slot and returns its name ("cpu-3"); std::nullopt: none is free now. Throws
   /// Error.
   virtual std::optional<std::string> acquire_slot() = 0;
-  /// True: several workers may share a device, and slots are taken by acquire_share().
-  virtual bool shares_devices() const { return false; }
-  /// As acquire_slot(), of a device that has room for the request.
-  virtual std::optional<std::string> acquire_share(const SlotRequest&) { return std::nullopt; }
-  virtual DeviceShare share(const std::string&) const { return {}; }
-  /// Notes what a slot's worker said that it holds, at the trial that it is at; 0: it has said
-  /// nothing yet. No less than that is reserved.
-  virtual void report_memory(const std::string&, std::int64_t /*reported_mib*/) {}
-  /// Changes what is reserved for a slot.
-  virtual Resized resize_share(const std::string&, std::int64_t /*reserved_mib*/) {
-    return Resized::done;
-  }
-  /// Most memory that one worker can have.
-  virtual std::int64_t largest_share_mib() const { return 0; }
   /// Why no slot is free, for people; empty where there is nothing to say.
   virtual std::string why_no_slot() const { return {}; }
   /// Gives a slot back; its worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;
-  /// What trial.json says of a slot's device: "cpu", "cuda".
-  virtual std::string device(const std::string& slot) const = 0;
+  virtual SlotDevice device(const std::string& slot) const = 0;
   /// Starts a worker in a slot with its first attempt. `on_end` is called once, from the loop, when
   /// the process is gone and all of its output is written; never from inside start(). Throws Error
   /// where the program cannot be started.
@@ -127,28 +159,13 @@ class Launcher {
                                         std::function<void(WorkerEnd)> on_end) = 0;
   /// True: a worker takes further attempts by submit().
   virtual bool workers_stay() const = 0;
-
   /// What attempts.launcher says.
-  virtual std::string kind() const { return "local"; }
-  /// True: workers are jobs of a queue that outlives this process. start() only notes them, flush()
-  /// hands them in; they may wait; launch() is complete when on_launch says so; a destroyed Worker
-  /// leaves its job as it is, for the next orchestrator to adopt.
-  virtual bool queues() const { return false; }
-  /// Called at the end of each turn.
-  virtual void flush() {}
-  /// Called from the loop with the slot of a worker whose launch() has changed.
-  virtual void on_launch(std::function<void(const std::string& slot)>) {}
-  /// What the job of an attempt noted of itself: job and host, where it has begun.
-  virtual std::optional<results::Launch> noted(const std::filesystem::path& attempt_folder) const;
-  /// Removes what dead orchestrators left of files of this launcher: `ended` is true for their
-  /// names.
-  virtual void remove_left(const std::function<bool(const std::string& owner)>& /*ended*/) {}
-  /// As start(), for an attempt that a dead orchestrator had claimed: its job goes on. Where nobody
-  /// noted a job it is looked for, and handed in where there is none.
-  virtual std::unique_ptr<Worker> adopt(const std::string& slot,
-                                        const std::filesystem::path& attempt_folder,
-                                        const results::AttemptFacts& facts,
-                                        std::function<void(WorkerEnd)> on_end);
+  virtual std::string kind() const = 0;
+
+  /// Where slots are shares of devices, and taken by acquire_share(); nullptr: they are not.
+  virtual SharedDevices* shared_devices() { return nullptr; }
+  /// Where workers are jobs; nullptr: they are processes that end with this one.
+  virtual JobQueue* queue() { return nullptr; }
 };
 
 }  // namespace petlab::orchestrator

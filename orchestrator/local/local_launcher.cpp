@@ -278,7 +278,7 @@ class LocalWorker final : public Worker {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-class LocalLauncher final : public Launcher {
+class LocalLauncher final : public Launcher, public SharedDevices {
  public:
   LocalLauncher(asio::io_context& loop, LocalOptions options)
       : loop_(loop), options_(std::move(options)) {
@@ -293,7 +293,9 @@ class LocalLauncher final : public Launcher {
     return take(acquire_cpu_slot(options_.slots_folder, std::max(options_.slots, usable_cores())));
   }
 
-  bool shares_devices() const override { return gpus_ && options_.shares > 1; }
+  SharedDevices* shared_devices() override { return gpus_ && options_.shares > 1 ? this : nullptr; }
+
+  std::string kind() const override { return "local"; }
 
   std::optional<std::string> acquire_share(const SlotRequest& request) override {
     if (gpus_->may_have_room(request) && !gpus_are_known()) return std::nullopt;
@@ -302,7 +304,7 @@ class LocalLauncher final : public Launcher {
 
   DeviceShare share(const std::string& name) const override {
     const Slot& slot = slots_.at(name).slot;
-    return {slot.gpu_uuid, slot.reserved_mib, gpus_ && gpus_->is_kept(slot)};
+    return {slot.reserved_mib, gpus_ && gpus_->is_kept(slot)};
   }
 
   void report_memory(const std::string& name, std::int64_t reported_mib) override {
@@ -313,7 +315,7 @@ class LocalLauncher final : public Launcher {
     return gpus_->resize(slots_.at(name).slot, reserved_mib);
   }
 
-  std::int64_t largest_share_mib() const override { return gpus_ ? gpus_->largest_mib() : 0; }
+  std::int64_t largest_share_mib() const override { return gpus_->largest_mib(); }
 
   std::string why_no_slot() const override {
     if (!gpus_) return {};
@@ -328,7 +330,10 @@ class LocalLauncher final : public Launcher {
     slots_.erase(found);
   }
 
-  std::string device(const std::string& name) const override { return slots_.at(name).slot.device; }
+  SlotDevice device(const std::string& name) const override {
+    const Slot& slot = slots_.at(name).slot;
+    return {slot.device, slot.gpu_uuid, slot.reserved_mib};
+  }
 
   std::unique_ptr<Worker> start(const std::string& name,
                                 const std::filesystem::path& attempt_folder,

@@ -10,14 +10,11 @@
 #include <vector>
 
 #include "orchestrator/launching/launcher.h"
+#include "orchestrator/running/event_loop.h"
 #include "results/store.h"
 #include "sweeps/locations.h"
 #include "sweeps/sweep_file.h"
 #include "sweeps/trial_state.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace petlab::orchestrator {
 
@@ -106,13 +103,15 @@ struct RunResult {
 int exit_code(const RunResult& result);
 
 /// Runs the trials of a sweep until all are over: the one loop that claims, starts, reads, retries
-/// and records. One thread; all waiting is in `loop`. Several may run on one database at once.
+/// and records. One thread; all waiting is in `loop`. Several may run on one database at once. Its
+/// parts: TrialTable (what is to run), Claims (a trial's way to a worker), Outcomes (what comes of
+/// it), Slot and LiveAttempt (where each is), Shares and QueuedJobs (what only some launchers
+/// have), OtherRuns, Limits.
 class Run {
  public:
   /// All references must outlive it. The sweep must be recorded in the store.
-  Run(boost::asio::io_context& loop, results::Store& store, Launcher& launcher,
-      const sweeps::Sweep& sweep, const sweeps::Locations& locations, RunOptions options,
-      RunObserver& observer);
+  Run(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,
+      const sweeps::Locations& locations, RunOptions options, RunObserver& observer);
   ~Run();
 
   /// Throws results::Error where the database cannot be written, Error and std::runtime_error for

@@ -210,7 +210,8 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
 
   const std::unique_ptr<Launcher> launcher =
       make_launcher(loop, request, devices, sweep, environment, observer);
-  Run run(loop, store, *launcher, sweep, locations, options, observer);
+  EventLoop events(loop);
+  Run run(events, store, *launcher, sweep, locations, options, observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;

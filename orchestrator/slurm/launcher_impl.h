@@ -89,7 +89,7 @@ class SlurmWorker final : public Worker {
   static inline std::int64_t made = 0;
 };
 
-class SlurmLauncher final : public Launcher {
+class SlurmLauncher final : public Launcher, public JobQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -98,13 +98,13 @@ class SlurmLauncher final : public Launcher {
   void release_slot(const std::string& slot) override {
     slots_.erase(std::stoll(slot.substr(slot.find('-') + 1)));
   }
-  std::string device(const std::string&) const override {
-    return options_.gpus.empty() ? "cpu" : "cuda";
+  SlotDevice device(const std::string&) const override {
+    return {options_.gpus.empty() ? "cpu" : "cuda", "", 0};
   }
   std::optional<results::Launch> noted(const std::filesystem::path& folder) const override;
   bool workers_stay() const override { return false; }
   std::string kind() const override { return "slurm"; }
-  bool queues() const override { return true; }
+  JobQueue* queue() override { return this; }
   void on_launch(std::function<void(const std::string&)> changed) override {
     changed_ = std::move(changed);
   }

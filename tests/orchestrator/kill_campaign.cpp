@@ -368,7 +368,9 @@ grid:
     }
     if (!tally_.problems.empty()) return;
     // Of two at once one may have died when the other had nothing more to wait for: what it left is
-    // cleared up by the next start, which finds all done.
+    // cleared up by the next start, which finds all done. A guardian that was forked right before
+    // holds its locks until it is given the processor.
+    wait_for_left_over();
     const pid_t last = start(database, runs, "", "");
     int status = 0;
     ::waitpid(last, &status, 0);
@@ -587,16 +589,7 @@ grid:
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(anew.string() + end);
     orchestrator::rebuild(runs, anew);
     compare(table(anew), "the results of a database made anew");
-    // Guardians whose orchestrator was killed may be about to end.
-    const auto until = Clock::now() + std::chrono::seconds(15);
-    std::vector<pid_t> left;
-    do {
-      std::vector<Run> none;
-      reap(none);
-      left = orchestrator::processes_with_environment(kMark, folder_.string());
-      if (left.empty()) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    } while (Clock::now() < until);
+    const std::vector<pid_t> left = wait_for_left_over();
     if (!left.empty()) {
       tally_.problems.push_back(fmt::format("{} process(es) are left over", left.size()));
     }
@@ -611,6 +604,19 @@ grid:
       // A worker was killed within its checkpoint: its own to use or not.
       if (entry.path().parent_path().filename() == "checkpoint") continue;
       tally_.problems.push_back("left half made: " + entry.path().string());
+    }
+  }
+
+  // Guardians whose orchestrator was killed may be about to end. What is left after 15 s.
+  std::vector<pid_t> wait_for_left_over() {
+    const auto until = Clock::now() + std::chrono::seconds(15);
+    for (;;) {
+      std::vector<Run> none;
+      reap(none);
+      const std::vector<pid_t> left =
+          orchestrator::processes_with_environment(kMark, folder_.string());
+      if (left.empty() || Clock::now() >= until) return left;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
 

@@ -14,6 +14,7 @@
 #include "base/file_descriptor.h"
 #include "tests/support/catch.h"
 
+using namespace petlab;
 using namespace petlab::orchestrator;
 
 namespace {

@@ -1,0 +1,155 @@
+#include "orchestrator/planning/blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::Ending;
+using results::Outcome;
+
+std::string last_line(std::string_view text) {
+  const std::size_t last = text.find_last_not_of('\n');
+  if (last == std::string_view::npos) return {};
+  text = text.substr(0, last + 1);
+  const std::size_t begin = text.rfind('\n');
+  return std::string(begin == std::string_view::npos ? text : text.substr(begin + 1));
+}
+
+std::string seconds_text(const std::optional<std::chrono::milliseconds>& limit) {
+  return fmt::format(
+      "{:.6g} s",
+      std::chrono::duration<double>(limit.value_or(std::chrono::milliseconds(0))).count());
+}
+
+// What both kinds of attempts start from: how the worker ended.
+struct End {
+  explicit End(const WorkerEnd& worker_end)
+      : taken(std::holds_alternative<TakenAway>(worker_end.how)),
+        out_of_time(std::holds_alternative<OutOfTime>(worker_end.how)),
+        refused(std::holds_alternative<Refused>(worker_end.how)) {
+    ending.reason = (by_queue() ? "" : "the worker ended with ") + to_string(worker_end);
+    if (const auto* exited = std::get_if<Exited>(&worker_end.how)) ending.exit_code = exited->code;
+    if (const auto* killed = std::get_if<Killed>(&worker_end.how)) ending.signal = killed->signal;
+  }
+  bool by_queue() const { return taken || out_of_time || refused; }
+
+  bool taken;
+  bool out_of_time;
+  bool refused;
+  Ending ending;
+};
+
+// `begun`: how many the worker had begun. Sets `try_alone` where one of them ended it, nobody knows
+// which.
+Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& worker,
+                 const UnfinishedAttempt& attempt, std::size_t begun, bool& try_alone) {
+  Ending ending = how.ending;
+  ending.log_tail = end.last_lines;
+  switch (attempt.verdict) {
+    case Verdict::timed_out:
+      ending.outcome = Outcome::timed_out;
+      ending.reason =
+          fmt::format("ran longer than {} (--time-limit)", seconds_text(worker.time_limit));
+      return ending;
+    case Verdict::stalled:
+      ending.outcome = Outcome::stalled;
+      ending.reason = fmt::format("reported nothing for {} (--no-progress-limit)",
+                                  seconds_text(worker.no_progress_limit));
+      return ending;
+    case Verdict::cancelled:
+      ending.outcome = Outcome::cancelled;
+      ending.reason = kCancelledByUser;
+      return ending;
+    case Verdict::none:
+      break;
+  }
+  if (worker.asked_to_stop) {
+    ending.outcome = Outcome::stopped;
+    ending.reason = "asked to stop";
+  } else if (how.taken || (how.out_of_time && attempt.checkpointed)) {
+    ending.outcome = Outcome::stopped;
+  } else if (how.out_of_time) {
+    ending.outcome = Outcome::timed_out;
+    ending.reason += " before a checkpoint";
+  } else if (ending.exit_code == 3 && attempt.checkpointed) {
+    ending.outcome = Outcome::stopped;
+    ending.reason = "the worker was stopped by a signal";
+  } else if (begun > 1) {
+    ending.outcome = Outcome::stopped;
+    ending.reason += fmt::format(" with {} trials begun: each is tried alone", begun);
+    try_alone = true;
+  } else {
+    ending.outcome = Outcome::crashed;
+    if (!end.last_lines.empty()) ending.reason += ": " + last_line(end.last_lines);
+  }
+  return ending;
+}
+
+Ending unbegun_one(const End& how, const UnfinishedAttempt& attempt) {
+  Ending ending = how.ending;
+  ending.outcome = Outcome::never_started;
+  ending.reason += " before this trial began";
+  switch (attempt.verdict) {
+    case Verdict::cancelled:
+      ending.outcome = Outcome::cancelled;
+      ending.reason = kCancelledByUser;
+      break;
+    case Verdict::timed_out:
+    case Verdict::stalled:
+      ending.outcome = attempt.verdict == Verdict::stalled ? Outcome::stalled : Outcome::timed_out;
+      ending.reason = "the worker never began it";
+      break;
+    case Verdict::none:
+      if (how.out_of_time) ending.outcome = Outcome::timed_out;
+      break;
+  }
+  return ending;
+}
+
+}  // namespace
+
+Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
+                const std::vector<UnfinishedAttempt>& attempts) {
+  const End how(end);
+  const auto begun = static_cast<std::size_t>(std::count_if(
+      attempts.begin(), attempts.end(), [](const auto& attempt) { return attempt.begun; }));
+  const bool own_doing = worker.asked_to_stop ||
+                         std::any_of(attempts.begin(), attempts.end(), [](const auto& attempt) {
+                           return attempt.verdict != Verdict::none;
+                         });
+  Blame blame;
+  for (std::size_t at = 0; at < attempts.size(); ++at) {
+    bool try_alone = false;
+    blame.endings.push_back(attempts[at].begun
+                                ? begun_one(how, end, worker, attempts[at], begun, try_alone)
+                                : unbegun_one(how, attempts[at]));
+    if (try_alone) blame.to_try_alone.push_back(at);
+  }
+  const auto first_unbegun = std::find_if(attempts.begin(), attempts.end(),
+                                          [](const auto& attempt) { return !attempt.begun; });
+  const bool any_unbegun = first_unbegun != attempts.end();
+  if (!own_doing && begun == 0 && any_unbegun && !how.by_queue()) {
+    blame.never_begun = static_cast<std::size_t>(first_unbegun - attempts.begin());
+  }
+  if (own_doing || worker.any_begun || !any_unbegun || how.out_of_time) return blame;
+  blame.launch = how.refused ? LaunchBlame::refused
+                 : how.taken ? LaunchBlame::taken_away
+                             : LaunchBlame::failed;
+  return blame;
+}
+
+AfterLaunchFailure after_launch_failure(const LaunchFailures& failures) {
+  AfterLaunchFailure after;
+  const std::int64_t of_run_that_stop =
+      failures.queue ? kLaunchFailuresThatStop : kLaunchFailuresThatStop * failures.slots;
+  after.stop_run = failures.of_run >= of_run_that_stop && !failures.any_trial_runs;
+  after.stop_slot = !failures.queue && failures.of_slot >= kLaunchFailuresThatStop;
+  return after;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,23 @@
+#include "orchestrator/running/event_loop.h"
+
+#include "orchestrator/host/wall_clock.h"
+
+namespace petlab::orchestrator {
+
+double EventLoop::wall_seconds() const { return wall_clock_seconds(); }
+
+void EventLoop::wait(std::optional<Time> wake) {
+  // Setting the timer anew ends the wait before it, which would count as something that happened.
+  if (wake && (!armed_ || *wake < *armed_)) {
+    armed_ = *wake;
+    timer_.expires_at(*wake);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) armed_.reset();
+    });
+  }
+  io_.run_one();
+  io_.poll();
+  if (io_.stopped()) io_.restart();
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <optional>
+
+namespace petlab::orchestrator {
+
+/// Time, and the one place where a run waits. A test's may tick by hand.
+class EventLoop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
+  /// `io` must outlive it: workers, signals and watched files report to it.
+  explicit EventLoop(boost::asio::io_context& io) : io_(io), timer_(io) {}
+  virtual ~EventLoop() = default;
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  boost::asio::io_context& io() { return io_; }
+  virtual Time now() const { return Clock::now(); }
+  /// Seconds since 1970, UTC.
+  virtual double wall_seconds() const;
+  /// Handles what has happened; where nothing has, waits for it, until `wake` at the latest. May
+  /// return earlier.
+  virtual void wait(std::optional<Time> wake);
+  /// Handles what has happened.
+  virtual void poll() { io_.poll(); }
+
+ private:
+  boost::asio::io_context& io_;
+  boost::asio::steady_timer timer_;
+  std::optional<Time> armed_;  // timer_
+};
+
+}  // namespace petlab::orchestrator

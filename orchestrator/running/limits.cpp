@@ -1,0 +1,62 @@
+#include "orchestrator/running/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace petlab::orchestrator {
+namespace {
+
+// A user whose trial has said nothing for so long is told; after its last step the end is near.
+constexpr auto kSilent = std::chrono::minutes(10);
+constexpr auto kSilentAtEnd = std::chrono::seconds(30);
+
+}  // namespace
+
+void Limits::check() {
+  const EventLoop::Time now = context_.loop.now();
+  const EventLoop::Clock::duration passed = now - std::exchange(checked_, now);
+  for (auto& [name, slot] : slots_.all()) {
+    if (slot.has_live_worker()) check(slot, now, passed);
+  }
+}
+
+void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed) {
+  slot.enforce(now, context_.options.grace);
+  if (slot.given.empty()) return;
+  LiveAttempt& front = *slot.given.front();
+  if (slot.waits()) {  // no time of its trial runs
+    front.began += passed;
+    front.reported.heard += passed;
+  }
+  if (slot.state() == SlotState::stopping) return;
+  const RunOptions& options = context_.options;
+  if (options.time_limit && now - front.began > *options.time_limit) {
+    front.verdict = Verdict::timed_out;
+    slot.ask_to_stop(now);
+  } else if (options.no_progress_limit &&
+             now - std::max(front.reported.heard, front.began) > *options.no_progress_limit) {
+    front.verdict = Verdict::stalled;
+    slot.kill(now);
+  } else if (!slot.waits()) {
+    tell_of_silence(front, now);
+  }
+}
+
+// Most who write a first worker forget an event; a run without --no-progress-limit waits for it.
+void Limits::tell_of_silence(LiveAttempt& front, EventLoop::Time now) {
+  Reported& reported = front.reported;
+  const bool all_steps = reported.progress && reported.progress->step >= reported.progress->of;
+  const auto silent = now - std::max(reported.heard, front.began);
+  const auto most = all_steps ? EventLoop::Clock::duration(kSilentAtEnd) : kSilent;
+  if (reported.told_silent || silent < most) return;
+  reported.told_silent = true;
+  context_.observer.note(fmt::format(
+      "{}: its worker has reported nothing for {} s{}; a trial is over when it writes finished or "
+      "failed (docs/worker.md), and --no-progress-limit ends a worker that is silent",
+      front.attempt.trial_id, std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
+      all_steps ? " since its last step" : ""));
+}
+
+}  // namespace petlab::orchestrator

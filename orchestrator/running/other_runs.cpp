@@ -1,0 +1,126 @@
+#include "orchestrator/running/other_runs.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "orchestrator/host/fault_point.h"
+
+namespace petlab::orchestrator {
+
+using sweeps::TrialState;
+
+namespace {
+
+// How often a run that waits for another orchestrator looks again. Only then: a lock that becomes
+// free tells nobody.
+constexpr auto kLook = std::chrono::milliseconds(200);
+// While workers of a dead one are to end, which most do at once.
+constexpr auto kLookAtDying = std::chrono::milliseconds(20);
+// What Slurm's petlabs leave behind when they die is seen in their locks alone.
+constexpr auto kPlan = std::chrono::seconds(10);
+
+}  // namespace
+
+void OtherRuns::start() {
+  clear_up();
+  decisions_version_ = context_.store.read().data_version();
+}
+
+bool OtherRuns::clear_up() {
+  looked_ = context_.loop.now();
+  const Recovered recovered = recovery_.step(looked_, context_.loop.wall_seconds());
+  if (recovered.attempts > 0) {
+    context_.observer.note(
+        fmt::format("cleared up after {} orchestrator(s) that had died: {} attempt(s)",
+                    recovered.owners, recovered.attempts));
+  }
+  return recovered.attempts > 0;
+}
+
+std::optional<EventLoop::Time> OtherRuns::next_look(const Course& course) const {
+  if (recovery_.under_way()) return looked_ + kLookAtDying;
+  if (course.claiming() && !trials_.elsewhere().empty()) return looked_ + kLook;
+  return std::nullopt;
+}
+
+void OtherRuns::look(bool cleared_up, bool idle, Course& course, NextCommit& next) {
+  const std::int64_t version = context_.store.read().data_version();
+  const bool lost_a_claim = std::exchange(next.claim_lost, false);
+  // Where nothing was written only a death can have changed anything.
+  if (version != seen_version_ || cleared_up || lost_a_claim || looked_ - planned_ >= kPlan) {
+    seen_version_ = version;
+    planned_ = looked_;
+    plan_elsewhere();
+  }
+  if (idle && unknown_ > 0 && unknown_ == trials_.elsewhere().size() &&
+      trials_.schedule().waiting() == 0) {
+    course.problem = fmt::format("{} trial(s) {}", unknown_, unknown_hint_);
+  }
+}
+
+void OtherRuns::plan_elsewhere() {
+  unknown_ = 0;
+  bool any_in_queue = false;
+  const std::vector<std::size_t> trials(trials_.elsewhere().begin(), trials_.elsewhere().end());
+  const std::vector<results::TrialFacts> facts = trials_.facts_of(trials);
+  fault_point("facts_read");
+  for (std::size_t at = 0; at < trials.size(); ++at) {
+    TrialPlan plan = trials_.plan_from(trials[at], facts[at]);
+    if (plan.state != TrialState::running) {
+      trials_.settle(trials[at], std::move(plan));
+    } else if (context_.planning.liveness(facts[at].attempts.back()) == Liveness::unknown) {
+      ++unknown_;
+      any_in_queue = any_in_queue || in_queue(facts[at].attempts.back().begun);
+    }
+  }
+  unknown_hint_ = any_in_queue && context_.launcher.queue() == nullptr
+                      ? "run as jobs of Slurm; `petlab run --launcher slurm` goes on with them"
+                      : "run on another host, as far as is known from here; where that is over, "
+                        "`petlab retry --declare-dead` says so";
+}
+
+void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_taken) {
+  const std::int64_t version = context_.store.read().data_version();
+  if (version == decisions_version_) return;
+  decisions_version_ = version;
+  std::set<std::size_t> cancelled;
+  for (const results::Decided& decision : context_.store.read().decided()) {
+    const std::optional<std::size_t> trial = trials_.find(decision.trial_id);
+    if (!trial) continue;
+    if (decision.cancelled) cancelled.insert(*trial);
+    decided(*trial, decision.cancelled, decision.retried_after, cancel_taken);
+  }
+  // Of one whose decision was taken back nothing is said any more.
+  for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+    if (trials_.at(trial).cancelled && !cancelled.contains(trial)) {
+      decided(trial, false, trials_.at(trial).retried_after, cancel_taken);
+    }
+  }
+}
+
+void OtherRuns::decided(std::size_t trial, bool cancelled, std::int64_t retried_after,
+                        const std::function<void(std::size_t)>& cancel_taken) {
+  SweepMember& member = trials_.at(trial);
+  if (member.cancelled == cancelled && member.retried_after == retried_after) return;
+  member.cancelled = cancelled;
+  member.retried_after = retried_after;
+  member.unbegun = 0;
+  if (member.standing == Standing::elsewhere) return;  // planned with the others
+  if (member.standing == Standing::taken) {
+    if (cancelled) cancel_taken(trial);
+    return;
+  }
+  const TrialState before = member.plan.state;
+  trials_.unsettle(trial);
+  trials_.replan(trial);
+  if (member.plan.state == before) return;
+  if (member.standing == Standing::waiting) {
+    context_.observer.note(fmt::format("{} waits again: {}", member.id(), member.plan.why));
+  } else {
+    context_.observer.trial_over(member.id(), member.plan.state, member.plan.why, "");
+  }
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,273 @@
+#include "orchestrator/running/outcomes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/planning/blame.h"
+#include "orchestrator/records/attempt_log.h"
+
+namespace petlab::orchestrator {
+
+using results::Outcome;
+using sweeps::TrialState;
+
+namespace {
+
+// Of one attempt in one turn, so that one that floods its events does not keep the others waiting.
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+
+}  // namespace
+
+void Outcomes::read_events() {
+  for (LiveAttempt* live : attempts_.take_news()) {
+    if (!live->is_over()) read_events(*live);
+    if (live->is_over()) take_out(*live, slots_.at(live->slot));
+  }
+}
+
+void Outcomes::read_events(LiveAttempt& live) {
+  WorkerSlot& slot = slots_.at(live.slot);
+  const auto events = std::make_shared<NewEvents>(context_.ingest.look(live.attempt, kMaxBytes));
+  const IngestUpdate& update = events->update();
+  next_.writes.push_back([this, events](results::Batch& batch) {
+    context_.ingest.store(batch, *events);
+    fault_point("events_read");
+  });
+  if (update.lines > 0) live.reported.heard = context_.loop.now();
+  if (update.started) has_begun(live, slot);
+  note_progress(live, slot, update);
+  if (update.more) attempts_.mark_news(live);
+  if (update.over) over_by_its_word(live, slot, *update.over);
+}
+
+void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
+  if (live.state() != AttemptState::begun) live.become(AttemptState::begun);  // else: adopted
+  trials_.at(live.trial).unbegun = 0;
+  (live.worker_ended ? slot.ended_with(live).any_begun : slot.any_begun) = true;
+  live.reported.started_at = context_.loop.now();
+  live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
+  slot.launch_failures = slot.taken_away = launch_failures_ = 0;
+  // A job that has begun before it was seen to run.
+  JobQueue* queue = context_.launcher.queue();
+  if (queue == nullptr || !live.launch.host.empty()) return;
+  const std::optional<results::Launch> noted = queue->noted(live.directory.folder());
+  if (!noted) return;
+  live.launch.job = noted->job;
+  live.launch.host = noted->host;
+  live.launch.time = context_.loop.wall_seconds();
+  log_launch(live.directory, live.launch);
+  next_.writes.push_back([attempt = live.attempt, launch = live.launch](results::Batch& batch) {
+    batch.record_launch(attempt, launch);
+  });
+}
+
+void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update) {
+  Reported& reported = live.reported;
+  if (update.progress) {
+    reported.progress_at = context_.loop.now();
+    if (reported.started_at == EventLoop::Time()) {  // adopted: it began in another run's time
+      reported.started_at = reported.progress_at;
+      reported.first_step = update.progress->step;
+    }
+    reported.progress = update.progress;
+  }
+  for (const protocol::Metric& metric : update.validation) reported.best.add(metric);
+  const bool grew = note_memory(reported, update);
+  if (shares_) shares_->memory_reported(live, slot, update, grew);
+  if (update.checkpoint) reported.checkpointed = true;
+}
+
+void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
+                                const std::variant<protocol::Finished, protocol::Failed>& word) {
+  attempts_.unmark_news(live);
+  slot.pace.one_is_over();
+  if (std::holds_alternative<protocol::Finished>(word)) {
+    live.become(AttemptState::over);
+    TrialPlan plan = trials_.at(live.trial).plan;
+    plan.state = TrialState::done;
+    plan.latest = live.attempt.number;
+    plan.why = fmt::format("finished in attempt {}", live.attempt.number);
+    next_.over.emplace_back(live.trial, std::move(plan));
+    return;
+  }
+  const protocol::Failed& failed = std::get<protocol::Failed>(word);
+  if (failed.kind == "out_of_memory") {
+    if (shares_) {
+      shares_->ran_out_of_memory(live, slot);
+    } else {
+      trials_.schedule().set_alone(live.trial, false);
+    }
+  }
+  results::Ending ending;
+  ending.outcome = Outcome::failed;
+  ending.reason = failed.reason;
+  ending.time = context_.loop.wall_seconds();
+  ending.log_tail = last_lines_of(live, slot);
+  conclude_attempt(live, ending);
+  // It does not know where it is any more: what it would write next cannot be believed either.
+  if (failed.kind == "protocol" && !live.worker_ended) slot.kill(context_.loop.now());
+}
+
+// What the worker printed while it was at this trial, where that is known.
+std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const {
+  if (live.worker_ended) {
+    const EndedWorker& ended = slot.ended_with(live);
+    return ended.given.front() == &live ? ended.end.last_lines : std::string();
+  }
+  const bool is_front = !slot.given.empty() && slot.given.front() == &live;
+  return is_front && slot.has_worker() ? slot.worker().last_lines() : std::string();
+}
+
+void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending) {
+  log_ending(live.directory, ending);
+  fault_point("ending_logged");
+  next_.writes.push_back([attempt = live.attempt, ending](results::Batch& batch) {
+    batch.record_ending(attempt, ending);
+  });
+  next_.concluded.push_back(live.trial);
+  live.become(AttemptState::over);
+}
+
+void Outcomes::conclude_ended(WorkerSlot& slot) {
+  for (auto ended = slot.ended.begin(); ended != slot.ended.end();) {
+    ended = conclude_worker(slot, *ended) ? slot.ended.erase(ended) : std::next(ended);
+  }
+}
+
+// The worker is gone: what its attempts have written is all that they will. False where there is
+// more than one turn reads.
+bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
+  const std::deque<LiveAttempt*> given = ended.given;
+  for (LiveAttempt* live : given) {
+    if (!live->is_over() && !attempts_.has_news(*live)) read_events(*live);
+  }
+  const bool all_read = std::none_of(given.begin(), given.end(), [this](const LiveAttempt* live) {
+    return attempts_.has_news(*live);
+  });
+  if (!all_read) return false;
+
+  std::vector<LiveAttempt*> unfinished;
+  std::vector<UnfinishedAttempt> known;
+  for (LiveAttempt* live : given) {
+    if (live->is_over()) continue;
+    unfinished.push_back(live);
+    known.push_back(
+        {live->state() == AttemptState::begun, live->reported.checkpointed, live->verdict});
+  }
+  const Blame blame = blame_for(ended.end,
+                                {ended.asked_to_stop, ended.any_begun, context_.options.time_limit,
+                                 context_.options.no_progress_limit},
+                                known);
+  const std::string what = "the worker ended with " + to_string(ended.end);
+  const std::string lines = ended.end.last_lines;
+  if (blame.never_begun) never_begun(*unfinished[*blame.never_begun], what, lines);
+  for (const std::size_t at : blame.to_try_alone) {
+    trials_.schedule().set_alone(unfinished[at]->trial, false);
+  }
+  const double time = context_.loop.wall_seconds();
+  for (std::size_t at = 0; at < unfinished.size(); ++at) {
+    results::Ending ending = blame.endings[at];
+    ending.time = time;
+    conclude_attempt(*unfinished[at], ending);
+  }
+  for (LiveAttempt* live : given) take_out(*live, slot);
+  switch (blame.launch) {
+    case LaunchBlame::none:
+      break;
+    case LaunchBlame::refused:
+      course_.problem = to_string(ended.end);
+      break;
+    case LaunchBlame::taken_away:
+      slot.not_before =
+          context_.loop.now() + backoff(context_.options.retry_delay, ++slot.taken_away);
+      break;
+    case LaunchBlame::failed:
+      launch_failed(slot, what, lines);
+      break;
+  }
+  return true;
+}
+
+// A trial that no worker lives to begin would be given out for ever, to one slot after the other
+// and between others that can be trained.
+void Outcomes::never_begun(const LiveAttempt& live, const std::string& what,
+                           const std::string& lines) {
+  if (++trials_.at(live.trial).unbegun != kLaunchFailuresThatStop) return;
+  const std::string message = fmt::format(
+      "{} is left for the next run: three workers in a row ended before they began it: {}{}{}",
+      live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);
+  context_.observer.note(message);
+  if (course_.left.empty()) course_.left = message;
+}
+
+void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines) {
+  ++slot.launch_failures;
+  ++launch_failures_;
+  slot.retired = false;  // the slot counts them
+  slot.not_before =
+      context_.loop.now() + backoff(context_.options.retry_delay, slot.launch_failures);
+  LaunchFailures failures;
+  failures.of_slot = slot.launch_failures;
+  failures.of_run = launch_failures_;
+  failures.slots = context_.options.slots;
+  failures.any_trial_runs =
+      slots_.any([](const WorkerSlot& other) { return other.has_worker() && other.any_begun; });
+  failures.queue = context_.launcher.queue() != nullptr;
+  const AfterLaunchFailure after = after_launch_failure(failures);
+  const std::string output = lines.empty() ? "" : "\n" + lines;
+  if (after.stop_run && course_.problem.empty()) {
+    const std::string who =
+        failures.queue ? "three jobs" : fmt::format("{} workers", launch_failures_);
+    course_.problem =
+        fmt::format("{} in a row ended before they began a trial: {}{}", who, what, output);
+  }
+  if (!after.stop_slot) return;
+  slot.broken = true;
+  const std::string message = fmt::format(
+      "slot {} is stopped: three workers in a row ended before they began a trial: {}{}", slot.name,
+      what, output);
+  context_.observer.note(message);
+  if (!slots_.any([](const WorkerSlot& other) { return !other.broken; })) course_.problem = message;
+}
+
+void Outcomes::settle_committed() {
+  const std::vector<std::size_t> concluded = std::exchange(next_.concluded, {});
+  const std::vector<std::size_t> taken_back = std::exchange(next_.taken_back, {});
+  std::vector<results::TrialFacts> facts;
+  if (!concluded.empty()) facts = trials_.facts_of(concluded);
+  for (std::size_t at = 0; at < concluded.size(); ++at) {
+    next_.over.emplace_back(concluded[at], trials_.plan_from(concluded[at], facts[at]));
+  }
+  if (!taken_back.empty()) facts = trials_.facts_of(taken_back);
+  for (std::size_t at = 0; at < taken_back.size(); ++at) {
+    trials_.settle(taken_back[at], trials_.plan_from(taken_back[at], facts[at]));
+  }
+  for (auto& [trial, plan] : std::exchange(next_.over, {})) settle_over(trial, std::move(plan));
+}
+
+void Outcomes::settle_over(std::size_t trial, TrialPlan plan) {
+  const TrialState state = plan.state;
+  const std::string why = plan.why;
+  const std::string last_lines = plan.last_lines;
+  if (state == TrialState::done) ++finished_here_;
+  trials_.settle(trial, std::move(plan));
+  if (state == TrialState::running) return;  // another petlab has it already
+  context_.observer.trial_over(trials_.at(trial).id(), state,
+                               state == TrialState::done ? std::string() : why, last_lines);
+}
+
+void Outcomes::take_out(const LiveAttempt& live, WorkerSlot& slot) {
+  context_.ingest.forget(live.attempt);
+  const bool was_front = !slot.given.empty() && slot.given.front() == &live;
+  std::erase(slot.given, &live);
+  std::erase(slot.ready, &live);
+  for (EndedWorker& ended : slot.ended) std::erase(ended.given, &live);
+  if (was_front) slots_.front_changed(slot);
+  attempts_.remove(live);
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,168 @@
+#include "orchestrator/running/queued_jobs.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/recovery/recovery.h"
+
+namespace petlab::orchestrator {
+
+QueuedJobs::QueuedJobs(RunContext& context, JobQueue& queue, TrialTable& trials,
+                       LiveAttempts& attempts, SlotTable& slots)
+    : context_(context), queue_(queue), trials_(trials), attempts_(attempts), slots_(slots) {
+  queue_.on_launch([this](const std::string& slot) { launches_.insert(slot); });
+}
+
+void QueuedJobs::log_launches() {
+  for (const std::string& name : std::exchange(launches_, {})) {
+    WorkerSlot* slot = slots_.find(name);
+    if (slot == nullptr || !slot->has_worker() || slot->given.empty()) continue;
+    LiveAttempt& live = *slot->given.front();
+    live.launch = slot->worker().launch();
+    live.launch.time = context_.loop.wall_seconds();
+    if (const auto began = slot->worker().began()) live.began = *began;
+    log_launch(live.directory, live.launch);
+    fault_point("launch_logged");
+    attempts_.note_launch(live);
+  }
+}
+
+void QueuedJobs::withdraw_waiting() {
+  for (auto& [name, slot] : slots_.all()) {
+    if (slot.waits() && !slot.any_begun) slot.ask_to_stop(context_.loop.now());
+  }
+}
+
+void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_taken) {
+  std::int64_t adopted = 0;
+  const auto wanted = [this](const results::AttemptFacts& attempt) {
+    return trials_.find(attempt.attempt.trial_id) || attempt.begun.sweep == context_.sweep.name;
+  };
+  for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
+                                       context_.options.owner, wanted)) {
+    for (const results::AttemptFacts& attempt : orphans.attempts) {
+      if (!wanted(attempt)) continue;
+      const std::optional<std::size_t> trial = trials_.find(attempt.attempt.trial_id);
+      if (settle_without_worker(attempt)) {
+        if (trial) trials_.replan(*trial);
+      } else if (trial) {
+        adopt(attempt, *trial);
+        if (trials_.at(*trial).cancelled) cancel_taken(*trial);
+        ++adopted;
+      } else {
+        adopt_stray(attempt);
+      }
+      fault_point("adopted");
+    }
+    orphans_.push_back(std::move(orphans));
+  }
+  if (adopted > 0) {
+    context_.observer.note(fmt::format("adopted {} job(s) of a petlab run that had died", adopted));
+  }
+  if (!strays_.empty()) {
+    context_.observer.note(fmt::format(
+        "{} job(s) of trials that the sweep no longer has are cancelled", strays_.size()));
+  }
+}
+
+// A claim without a directory, or an attempt whose worker had its last say.
+bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
+  const protocol::TrialDirectory directory(context_.options.runs, attempt.attempt.trial_id,
+                                           attempt.attempt.number);
+  std::error_code error;
+  if (!std::filesystem::exists(directory.folder(), error) && !error) {
+    remove_unfinished_directories(directory);
+    results::Batch batch = context_.store.begin();
+    batch.forget_attempt(attempt.attempt);
+    batch.commit();
+    return true;
+  }
+  const IngestUpdate update = context_.ingest.read_all(attempt.attempt);
+  if (!update.over) return false;
+  context_.ingest.forget(attempt.attempt);
+  if (!attempt.launch || attempt.launch->host.empty()) {
+    if (std::optional<results::Launch> launch = queue_.noted(directory.folder())) {
+      launch->time = attempt.launch ? attempt.launch->time : context_.loop.wall_seconds();
+      log_launch(directory, *launch);
+      results::Batch batch = context_.store.begin();
+      batch.record_launch(attempt.attempt, *launch);
+      batch.commit();
+    }
+  }
+  return true;
+}
+
+void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
+  const std::string name = *context_.launcher.acquire_slot();
+  WorkerSlot& slot = slots_.add(name);
+  slot.group = trials_.at(trial).what->config.backbone;
+  const std::optional<results::AttemptFacts> now =
+      context_.store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
+  slot.any_begun = now && now->started_at.has_value();
+  LiveAttempt& live = attempts_.add(
+      protocol::TrialDirectory(context_.options.runs, facts.attempt.trial_id, facts.attempt.number),
+      facts.attempt, trials_.metric_of(trial),
+      slot.any_begun ? AttemptState::begun : AttemptState::given);
+  live.begun = facts.begun;
+  if (facts.launch) live.launch = *facts.launch;
+  live.trial = trial;
+  live.slot = name;
+  live.reported.checkpointed = now && now->checkpoint.has_value();
+  slot.serve(queue_.adopt(name, live.directory.folder(), facts,
+                          [&slot](WorkerEnd end) { slot.report_end(std::move(end)); }));
+  slot.given.push_back(&live);
+  const results::Launch& launch = slot.worker().launch();
+  if (live.launch.job != launch.job || live.launch.host != launch.host) launches_.insert(name);
+  slots_.front_changed(slot);
+  attempts_.watch(live);
+  attempts_.mark_news(live);
+  trials_.settle_taken(trial);
+}
+
+// Nobody wants its result any more, and nobody would watch it.
+void QueuedJobs::adopt_stray(const results::AttemptFacts& facts) {
+  Stray& stray = strays_.emplace_back();
+  stray.facts = facts;
+  stray.slot = *context_.launcher.acquire_slot();
+  const protocol::TrialDirectory directory(context_.options.runs, facts.attempt.trial_id,
+                                           facts.attempt.number);
+  stray.worker = queue_.adopt(stray.slot, directory.folder(), facts,
+                              [&stray](WorkerEnd end) { stray.end = std::move(end); });
+  stray.worker->stop();
+}
+
+void QueuedJobs::conclude_strays() {
+  for (auto stray = strays_.begin(); stray != strays_.end();) {
+    if (!stray->end) {
+      ++stray;
+      continue;
+    }
+    conclude_orphan(context_.store, context_.ingest, context_.options.runs, stray->facts,
+                    "the sweep no longer has the trial: " + to_string(*stray->end),
+                    context_.loop.wall_seconds());
+    stray->worker.reset();
+    context_.launcher.release_slot(stray->slot);
+    stray = strays_.erase(stray);
+  }
+}
+
+void QueuedJobs::release_orphans() {
+  std::set<std::string> open;
+  for (const results::AttemptFacts& attempt : context_.store.read().open_attempts()) {
+    open.insert(attempt.begun.owner);
+  }
+  for (const Orphans& orphans : orphans_) {
+    if (open.contains(orphans.owner)) continue;
+    std::error_code ignored;
+    std::filesystem::remove(orphans.lock.file(), ignored);
+  }
+  orphans_.clear();
+  queue_.remove_left(ended_owners(context_.store, context_.options.runs, context_.here));
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,179 @@
+#include "orchestrator/running/shares.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr auto kLookForRoom = std::chrono::milliseconds(200);
+
+// Beyond what was measured: another seed draws other batches, and contexts differ a little.
+std::int64_t with_margin(std::int64_t peak_mib) { return peak_mib + peak_mib / 10 + 64; }
+
+// A worker has ramped up when it has needed no more for this part of its steps, or has written a
+// checkpoint: then it has evaluated, too.
+constexpr std::int64_t kSettledParts = 20;
+
+constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+// std::nullopt: nothing is known, so it gets all that a device has.
+std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
+  const std::optional<std::int64_t> measured = trials_.shapes().memory_mib(trial);
+  const std::optional<std::int64_t> memory =
+      measured ? std::optional(with_margin(*measured)) : context_.options.trial_memory_mib;
+  if (memory && *memory > devices_.largest_share_mib()) return std::nullopt;
+  return memory;
+}
+
+SlotRequest Shares::request_for(std::size_t trial) const {
+  SlotRequest request;
+  request.whole_device = trials_.schedule().task(trial).whole_device;
+  if (!request.whole_device) request.memory_mib = memory_of(trial);
+  return request;
+}
+
+// A slot that has far more than the trial needs is given back: two trials may fit there.
+bool Shares::suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t trial) const {
+  const SlotRequest request = request_for(trial);
+  if (request.whole_device || slot.share.whole) return request.whole_device && slot.share.whole;
+  if (!request.memory_mib) return slot.share.all && share.memory_mib == slot.share.granted_mib;
+  return *request.memory_mib <= share.memory_mib && *request.memory_mib >= share.memory_mib / 2;
+}
+
+bool Shares::acquire() {
+  const EventLoop::Time now = context_.loop.now();
+  if (trials_.schedule().waiting() == 0 || now - looked_ < kLookForRoom) return false;
+  looked_ = now;
+  std::set<std::size_t> intended;
+  for (const auto& [name, slot] : slots_.all()) {
+    if (slot.share.intended) intended.insert(*slot.share.intended);
+  }
+  // Of what has no room, nothing larger is tried.
+  std::int64_t too_much = kAllMemory;
+  bool first = true;
+  bool added = false;
+  const auto size = [this](std::size_t trial) {
+    const SlotRequest request = request_for(trial);
+    return request.whole_device ? kAllMemory : request.memory_mib.value_or(kAllMemory - 1);
+  };
+  for (;;) {
+    const std::optional<std::size_t> trial = trials_.schedule().best(now, [&](std::size_t one) {
+      return !intended.contains(one) && (first || size(one) < too_much);
+    });
+    if (!trial) return added;
+    WorkerSlot* slot = idle_slot(*trial, now);
+    if (slot == nullptr && slots_.size() >= context_.options.slots) return added;
+    if (slot == nullptr) {
+      SlotRequest request = request_for(*trial);
+      request.first = first;
+      const std::optional<std::string> name = devices_.acquire_share(request);
+      if (!name) {
+        too_much = size(*trial);
+        first = false;
+        continue;
+      }
+      slot = &slots_.add(*name);
+      slot->share.granted_mib = devices_.share(*name).memory_mib;
+      slot->share.whole = request.whole_device;
+      slot->share.all = !request.memory_mib;
+      added = true;
+    }
+    slot->share.intended = *trial;
+    intended.insert(*trial);
+  }
+}
+
+WorkerSlot* Shares::idle_slot(std::size_t trial, EventLoop::Time now) {
+  for (auto& [name, slot] : slots_.all()) {
+    const bool idle = slot.line() == 0 && !slot.share.intended;
+    if (!idle || !slot.takes_claims(trials_.schedule(), now)) continue;
+    const DeviceShare share = devices_.share(name);
+    if (!share.kept && suits(slot, share, trial)) return &slot;
+  }
+  return nullptr;
+}
+
+void Shares::choose(Choice& chosen, EventLoop::Time now) {
+  Schedule& schedule = trials_.schedule();
+  std::set<const WorkerSlot*> served;
+  for (auto& [name, slot] : slots_.all()) {
+    const std::optional<std::size_t> trial = std::exchange(slot.share.intended, std::nullopt);
+    if (!trial || !slot.takes_claims(schedule, now) || !schedule.remove(*trial)) continue;
+    chosen.emplace_back(&slot, *trial);
+    slot.group = schedule.task(*trial).group;
+    served.insert(&slot);
+  }
+  for (auto& [name, slot] : slots_.all()) {
+    if (served.contains(&slot) || !slot.takes_claims(schedule, now)) continue;
+    const DeviceShare share = devices_.share(name);
+    std::size_t line = slot.line();
+    const std::size_t most = share.kept ? 0 : line_length(slot, slots_, trials_, context_.launcher);
+    while (line < most) {
+      const std::optional<std::size_t> trial = schedule.take(
+          slot.group, line > 0, now, [&](std::size_t one) { return suits(slot, share, one); });
+      if (!trial) break;
+      chosen.emplace_back(&slot, *trial);
+      slot.group = schedule.task(*trial).group;
+      ++line;
+      if (schedule.task(*trial).alone) break;
+    }
+    // What waits needs another slot, perhaps the room of this one.
+    if (line == 0 && slot.ended.empty() && (share.kept || schedule.best(now, {}))) {
+      slot.retired = true;
+    }
+  }
+}
+
+void Shares::memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update,
+                             bool grew) {
+  Reported& reported = live.reported;
+  const bool finished = update.over && std::holds_alternative<protocol::Finished>(*update.over);
+  if (reported.device_memory_mib == 0) return;
+  const auto peak = static_cast<std::int64_t>(std::ceil(reported.device_memory_mib));
+  const bool still =
+      update.progress && update.progress->step - reported.grew_at >=
+                             std::max<std::int64_t>(1, update.progress->of / kSettledParts);
+  const bool settles = !reported.settled && (still || update.checkpoint || finished);
+  reported.settled = reported.settled || settles;
+  if (reported.settled && (settles || grew)) trials_.shapes().needed(live.trial, peak);
+  if (slot.share.whole || !(settles || grew)) return;
+  slots_.report_front(slot);
+  const std::int64_t reserved = devices_.share(slot.name).memory_mib;
+  resize(slot, reported.settled ? with_margin(peak) : std::max(reserved, peak), &live);
+}
+
+// To what one trial needs, and the others of the worker's line but `but`: they are of about the
+// same size, or they would not suit the slot.
+void Shares::resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* but) {
+  const std::int64_t reserved = devices_.share(slot.name).memory_mib;
+  std::int64_t all = wanted;
+  for (const auto* line : {&slot.given, &slot.ready}) {
+    for (const LiveAttempt* other : *line) {
+      if (other != but) all = std::max(all, memory_of(other->trial).value_or(reserved));
+    }
+  }
+  const bool busy = devices_.resize_share(slot.name, all) == Resized::busy;
+  slot.share.to_reserve = busy ? std::optional(wanted) : std::nullopt;
+}
+
+void Shares::ran_out_of_memory(const LiveAttempt& live, const WorkerSlot& slot) {
+  trials_.schedule().set_alone(live.trial, true);
+  if (slot.share.whole) return;
+  // What was thought to be enough for its like was not.
+  if (memory_of(live.trial)) {
+    trials_.shapes().needed(live.trial, devices_.share(slot.name).memory_mib * 3 / 2);
+  }
+}
+
+void Shares::retry_reservations() {
+  for (auto& [name, slot] : slots_.all()) {
+    if (slot.share.to_reserve) resize(slot, *slot.share.to_reserve);
+  }
+}
+
+}  // namespace petlab::orchestrator

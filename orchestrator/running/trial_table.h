@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "orchestrator/planning/plan.h"
+#include "orchestrator/planning/schedule.h"
+#include "orchestrator/running/best_metric.h"
+#include "orchestrator/running/run_context.h"
+#include "orchestrator/running/shapes.h"
+
+namespace petlab::orchestrator {
+
+/// Where a trial of the sweep stands for this run.
+enum class Standing {
+  settled,    ///< nothing is to be done: finished, failed, cancelled
+  waiting,    ///< for a slot, or a retry's delay
+  taken,      ///< this run has claimed an attempt of it
+  elsewhere,  ///< another orchestrator has it
+  left,       ///< for the next run: no worker lives to begin it
+};
+
+/// A trial of the sweep, as this run knows it.
+struct SweepMember {
+  const sweeps::SweepTrial* what = nullptr;
+  TrialPlan plan;
+  Standing standing = Standing::settled;
+  bool cancelled = false;  // as the user had decided when this run looked last
+  std::int64_t retried_after = 0;
+  int unbegun = 0;  // workers in a row that ended before they began it, though it was their next
+
+  const std::string& id() const { return what->id.value; }
+};
+
+/// All trials of the sweep by their number in it, with the schedule of those that wait. Plans come
+/// from the database alone, as the next start's would.
+class TrialTable {
+ public:
+  explicit TrialTable(RunContext& context);
+
+  /// Plans every trial; tries again what the user asked for, and lets results count that came after
+  /// their attempts were given up.
+  void plan_all();
+  /// What the database says of the trials now.
+  std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
+  TrialPlan plan_from(std::size_t trial, const results::TrialFacts& facts) const;
+  /// Plans the trial from what the database says now.
+  void replan(std::size_t trial);
+
+  /// From now on it stands where the plan says.
+  void settle(std::size_t trial, TrialPlan plan);
+  void settle_taken(std::size_t trial);
+  void settle_elsewhere(std::size_t trial);
+  /// Takes a trial out of where it stands, to be settled anew.
+  void unsettle(std::size_t trial);
+
+  SweepMember& at(std::size_t trial) { return trials_[trial]; }
+  const SweepMember& at(std::size_t trial) const { return trials_[trial]; }
+  std::size_t size() const { return trials_.size(); }
+  std::optional<std::size_t> find(const std::string& id) const;
+
+  Schedule& schedule() { return schedule_; }
+  const Schedule& schedule() const { return schedule_; }
+  Shapes& shapes() { return shapes_; }
+  const std::set<std::size_t>& elsewhere() const { return elsewhere_; }
+  /// Settled trials in that state.
+  std::int64_t count(sweeps::TrialState state) const;
+  /// Grows whenever a trial begins to wait.
+  std::int64_t additions() const { return additions_; }
+  BestMetric metric_of(std::size_t trial) const;
+
+ private:
+  bool bring_up_to_date(const std::vector<std::size_t>& trials,
+                        const std::vector<results::TrialFacts>& facts,
+                        const std::vector<TrialPlan>& plans);
+  std::vector<TrialPlan> plan_part(const std::vector<std::size_t>& trials);
+
+  RunContext& context_;
+  std::vector<SweepMember> trials_;
+  std::unordered_map<std::string, std::size_t> by_id_;
+  Schedule schedule_{{}};
+  Shapes shapes_;
+  std::set<std::size_t> elsewhere_;
+  std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(8, 0);  // by TrialState
+  std::int64_t additions_ = 0;
+};
+
+}  // namespace petlab::orchestrator

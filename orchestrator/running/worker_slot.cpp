@@ -1,0 +1,165 @@
+#include "orchestrator/running/worker_slot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace petlab::orchestrator {
+
+bool may_follow(SlotState from, SlotState to) {
+  switch (from) {
+    case SlotState::empty:
+      return to == SlotState::serving;
+    case SlotState::serving:
+      return to == SlotState::closing || to == SlotState::stopping || to == SlotState::ended;
+    case SlotState::closing:
+      return to == SlotState::stopping || to == SlotState::ended;
+    case SlotState::stopping:
+      return to == SlotState::ended;
+    case SlotState::ended:
+      return to == SlotState::empty;
+  }
+  return false;
+}
+
+bool EndedWorker::is_clean() const {
+  const Exited* exited = std::get_if<Exited>(&end.how);
+  return exited != nullptr && exited->code == 0 && !asked_to_stop && given.size() <= 1;
+}
+
+void Pace::learn(EventLoop::Time now) {
+  if (overs_ == 0) return;
+  const double seconds = std::chrono::duration<double>(now - last_over_).count() / overs_;
+  const double weight = mean_seconds_ ? 1 - std::pow(0.7, overs_) : 1;
+  mean_seconds_ = (1 - weight) * mean_seconds_.value_or(0) + weight * seconds;
+  overs_ = 0;
+  last_over_ = now;
+}
+
+void WorkerSlot::become(SlotState state) {
+  if (!may_follow(state_, state)) {
+    throw std::logic_error("slot " + name + " cannot go from state " +
+                           std::to_string(static_cast<int>(state_)) + " to " +
+                           std::to_string(static_cast<int>(state)));
+  }
+  state_ = state;
+}
+
+void WorkerSlot::serve(std::unique_ptr<Worker> worker) {
+  become(SlotState::serving);
+  worker_ = std::move(worker);
+}
+
+void WorkerSlot::report_end(WorkerEnd end) {
+  was_stopped_ = state_ == SlotState::stopping;
+  become(SlotState::ended);
+  end_ = std::move(end);
+}
+
+void WorkerSlot::close(EventLoop::Time now) {
+  if (state_ != SlotState::serving) return;
+  become(SlotState::closing);
+  asked_at_ = now;
+  worker_->close();
+}
+
+void WorkerSlot::ask_to_stop(EventLoop::Time now) {
+  if (!has_live_worker() || state_ == SlotState::stopping) return;
+  become(SlotState::stopping);
+  asked_at_ = now;
+  worker_->stop();
+  // One that waits for its next line may miss the signal, but not the end of its input.
+  worker_->close();
+}
+
+void WorkerSlot::kill(EventLoop::Time now) {
+  if (!has_live_worker()) return;
+  if (state_ != SlotState::stopping) {
+    become(SlotState::stopping);
+    asked_at_ = now;
+  }
+  worker_->kill();
+}
+
+void WorkerSlot::enforce(EventLoop::Time now, EventLoop::Clock::duration grace) {
+  const bool to_end =
+      state_ == SlotState::stopping || (state_ == SlotState::closing && given.empty());
+  if (to_end && now - asked_at_ > grace) worker_->kill();
+}
+
+void WorkerSlot::set_end_aside(bool retire) {
+  if (state_ != SlotState::ended) return;
+  for (LiveAttempt* live : given) live->worker_ended = true;
+  if (!given.empty()) {
+    ended.push_back({std::exchange(given, {}), std::move(end_), any_begun, was_stopped_});
+  }
+  worker_.reset();
+  end_ = {};
+  any_begun = false;
+  group.clear();
+  retired = retire;
+  share.to_reserve.reset();
+  become(SlotState::empty);
+}
+
+bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) const {
+  const bool open = state_ == SlotState::empty || state_ == SlotState::serving;
+  return open && !broken && !retired && not_before <= now && all_ends_clean() &&
+         std::none_of(given.begin(), given.end(),
+                      [&](const LiveAttempt* live) { return schedule.task(live->trial).alone; });
+}
+
+bool WorkerSlot::all_ends_clean() const {
+  return std::all_of(ended.begin(), ended.end(),
+                     [](const EndedWorker& worker) { return worker.is_clean(); });
+}
+
+const EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) const {
+  return *std::find_if(ended.begin(), ended.end(), [&](const EndedWorker& worker) {
+    return std::find(worker.given.begin(), worker.given.end(), &live) != worker.given.end();
+  });
+}
+
+EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
+  return const_cast<EndedWorker&>(std::as_const(*this).ended_with(live));
+}
+
+WorkerSlot& SlotTable::add(const std::string& name) {
+  return slots_.try_emplace(name, name, loop_.now()).first->second;
+}
+
+WorkerSlot* SlotTable::find(const std::string& name) {
+  const auto found = slots_.find(name);
+  return found == slots_.end() ? nullptr : &found->second;
+}
+
+void SlotTable::release(const std::string& name) {
+  launcher_.release_slot(name);
+  slots_.erase(name);
+}
+
+void SlotTable::release_all() {
+  for (const auto& [name, slot] : slots_) launcher_.release_slot(name);
+  slots_.clear();
+}
+
+void SlotTable::front_changed(WorkerSlot& slot) {
+  report_front(slot);
+  if (slot.given.empty() || !slot.has_worker()) return;
+  LiveAttempt& front = *slot.given.front();
+  front.began = front.reported.heard = loop_.now();
+  slot.worker().log_to(front.directory.log());
+}
+
+// Between two trials a worker may give memory back, so what it reported of the one before says
+// nothing: what it holds counts as others' until it reports.
+void SlotTable::report_front(const WorkerSlot& slot) {
+  SharedDevices* shared = launcher_.shared_devices();
+  if (shared == nullptr) return;
+  const double reported =
+      slot.given.empty() || !slot.has_worker() ? 0 : slot.given.front()->reported.device_memory_mib;
+  shared->report_memory(slot.name, static_cast<std::int64_t>(std::ceil(reported)));
+}
+
+}  // namespace petlab::orchestrator

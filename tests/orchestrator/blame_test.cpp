@@ -1,0 +1,126 @@
+#include "orchestrator/planning/blame.h"
+
+#include "tests/support/catch.h"
+
+using namespace petlab;
+using namespace petlab::orchestrator;
+using enum results::Outcome;
+
+namespace {
+
+const UnfinishedAttempt kBegun = {true, false, Verdict::none};
+const UnfinishedAttempt kCheckpointed = {true, true, Verdict::none};
+const UnfinishedAttempt kUnbegun = {false, false, Verdict::none};
+
+std::vector<results::Outcome> outcomes(const Blame& blame) {
+  std::vector<results::Outcome> all;
+  for (const results::Ending& ending : blame.endings) all.push_back(ending.outcome);
+  return all;
+}
+using Outcomes = std::vector<results::Outcome>;
+
+}  // namespace
+
+TEST_CASE("A crash is blamed on the one trial that had begun", "[orchestrator]") {
+  const Blame blame = blame_for({Killed{6}, "one\nlast words\n"}, {false, true, {}, {}},
+                                {kBegun, kUnbegun, kUnbegun});
+  CHECK(outcomes(blame) == Outcomes{crashed, never_started, never_started});
+  CHECK(blame.endings[0].reason == "the worker ended with signal 6 (Aborted): last words");
+  CHECK(blame.endings[0].signal == 6);
+  CHECK(blame.endings[0].log_tail == "one\nlast words\n");
+  CHECK(blame.endings[1].reason ==
+        "the worker ended with signal 6 (Aborted) before this trial began");
+  CHECK(blame.endings[1].log_tail.empty());
+  CHECK(blame.to_try_alone.empty());
+  CHECK_FALSE(blame.never_begun);
+  CHECK(blame.launch == LaunchBlame::none);
+}
+
+TEST_CASE("Of several that had begun nobody is blamed: each is tried alone", "[orchestrator]") {
+  const Blame blame = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kBegun, kUnbegun, kBegun});
+  CHECK(outcomes(blame) == Outcomes{stopped, never_started, stopped});
+  CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 2});
+  CHECK(blame.endings[0].reason ==
+        "the worker ended with exit code 1 with 2 trials begun: each is tried alone");
+}
+
+TEST_CASE("Exit code 3 with a checkpoint is a stop, without one a crash", "[orchestrator]") {
+  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kCheckpointed})) ==
+        Outcomes{stopped});
+  CHECK(outcomes(blame_for({Exited{3}, ""}, {false, true, {}, {}}, {kBegun})) == Outcomes{crashed});
+}
+
+TEST_CASE("What the run or the user did itself is nobody's blame", "[orchestrator]") {
+  const Blame stop = blame_for({Exited{3}, ""}, {true, false, {}, {}}, {kBegun, kUnbegun});
+  CHECK(outcomes(stop) == Outcomes{stopped, never_started});
+  CHECK(stop.endings[0].reason == "asked to stop");
+  CHECK(stop.launch == LaunchBlame::none);
+  CHECK_FALSE(stop.never_begun);
+
+  const std::chrono::milliseconds limit(1500);
+  const auto verdict_of = [&](bool begun, Verdict verdict) {
+    return blame_for({Killed{9}, "x"}, {true, begun, limit, limit}, {{begun, false, verdict}});
+  };
+  CHECK(outcomes(verdict_of(true, Verdict::timed_out)) == Outcomes{timed_out});
+  CHECK(verdict_of(true, Verdict::timed_out).endings[0].reason ==
+        "ran longer than 1.5 s (--time-limit)");
+  CHECK(outcomes(verdict_of(true, Verdict::stalled)) == Outcomes{stalled});
+  CHECK(verdict_of(true, Verdict::stalled).endings[0].reason ==
+        "reported nothing for 1.5 s (--no-progress-limit)");
+  CHECK(outcomes(verdict_of(true, Verdict::cancelled)) == Outcomes{cancelled});
+  CHECK(outcomes(verdict_of(false, Verdict::timed_out)) == Outcomes{timed_out});
+  CHECK(verdict_of(false, Verdict::stalled).endings[0].reason == "the worker never began it");
+  CHECK(outcomes(verdict_of(false, Verdict::cancelled)) == Outcomes{cancelled});
+  CHECK(verdict_of(false, Verdict::timed_out).launch == LaunchBlame::none);
+}
+
+TEST_CASE("A worker that dies before it begins has a failed launch and a suspect",
+          "[orchestrator]") {
+  const Blame blame =
+      blame_for({Exited{1}, "no such library"}, {false, false, {}, {}}, {kUnbegun, kUnbegun});
+  CHECK(outcomes(blame) == Outcomes{never_started, never_started});
+  CHECK(blame.never_begun == 0);
+  CHECK(blame.launch == LaunchBlame::failed);
+  // One that had finished others was launched well; what it was to begin next is suspect still.
+  const Blame later = blame_for({Exited{1}, ""}, {false, true, {}, {}}, {kUnbegun});
+  CHECK(later.never_begun == 0);
+  CHECK(later.launch == LaunchBlame::none);
+  CHECK(blame_for({Exited{0}, ""}, {false, false, {}, {}}, {}).launch == LaunchBlame::none);
+}
+
+TEST_CASE("What a queue does to a job is no blame of its trial", "[orchestrator]") {
+  const auto queue_ends = [](decltype(WorkerEnd::how) how, const UnfinishedAttempt& attempt,
+                             bool any_begun) {
+    return blame_for({std::move(how), ""}, {false, any_begun, {}, {}}, {attempt});
+  };
+  const Blame preempted = queue_ends(TakenAway{"preempted"}, kBegun, true);
+  CHECK(outcomes(preempted) == Outcomes{stopped});
+  CHECK(preempted.endings[0].reason == "preempted");
+  const Blame waiting = queue_ends(TakenAway{"preempted"}, kUnbegun, false);
+  CHECK(outcomes(waiting) == Outcomes{never_started});
+  CHECK(waiting.launch == LaunchBlame::taken_away);
+  CHECK_FALSE(waiting.never_begun);
+  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kCheckpointed, true)) == Outcomes{stopped});
+  const Blame too_slow = queue_ends(OutOfTime{"out of time"}, kBegun, true);
+  CHECK(outcomes(too_slow) == Outcomes{timed_out});
+  CHECK(too_slow.endings[0].reason == "out of time before a checkpoint");
+  CHECK(outcomes(queue_ends(OutOfTime{"out of time"}, kUnbegun, false)) == Outcomes{timed_out});
+  CHECK(queue_ends(OutOfTime{"out of time"}, kUnbegun, false).launch == LaunchBlame::none);
+  CHECK(queue_ends(Refused{"invalid account"}, kUnbegun, false).launch == LaunchBlame::refused);
+}
+
+TEST_CASE("Three launches in a row that fail stop what they have in common", "[orchestrator]") {
+  const auto after = [](int of_slot, int of_run, bool any_runs, bool queue) {
+    return after_launch_failure({of_slot, of_run, 2, any_runs, queue});
+  };
+  CHECK_FALSE(after(2, 2, false, false).stop_slot);
+  CHECK(after(3, 3, false, false).stop_slot);
+  CHECK_FALSE(after(3, 3, false, false).stop_run);
+  // Slots that are given back in between count anew: three for each that the run may have.
+  CHECK(after(1, 6, false, false).stop_run);
+  CHECK_FALSE(after(1, 5, false, false).stop_run);
+  CHECK_FALSE(after(1, 6, true, false).stop_run);
+  // A queue's jobs have one cause, wherever they ran.
+  CHECK(after(1, 3, false, true).stop_run);
+  CHECK_FALSE(after(3, 3, false, true).stop_slot);
+}
