@@ -7,28 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/trial_directory.h"
+#include "protocol/attempt.h"
 
 namespace petlab::results {
 
-/// How an attempt ended. finished and failed come from the worker's own last event (failed also
-/// from events that break the protocol); the rest is what an orchestrator saw. A finished or failed
-/// that arrives late replaces what an orchestrator saw, never the other way round.
-enum class Outcome {
-  open,           ///< not over, as far as is known
-  finished,       ///< the worker's event
-  failed,         ///< the worker's event, or a broken protocol (`kind`)
-  crashed,        ///< the worker died first
-  never_started,  ///< the worker died before this trial's `started`; counts against the launch
-  timed_out,      ///< over the trial's time limit
-  stalled,        ///< over the no-progress limit
-  stopped,        ///< asked to stop; goes on from its checkpoint
-  cancelled,      ///< the user took the trial out
-  lost,           ///< declared dead: by the user (`retry --declare-dead`) or by Slurm
-};
-/// "open", "finished", …: the words in the database and in attempt.jsonl.
-std::string_view to_string(Outcome outcome);
-std::optional<Outcome> outcome_from(std::string_view text);
+using protocol::Ending;
+using protocol::Launch;
+using protocol::Outcome;
+using protocol::outcome_from;
+using protocol::to_string;
 
 /// Which attempt; `key` is its row in one database and means nothing outside it.
 struct AttemptRef {
@@ -38,53 +25,14 @@ struct AttemptRef {
   bool operator==(const AttemptRef&) const = default;
 };
 
-/// Who wants to run a trial, and where. The line `begun` of attempt.jsonl.
-struct NewAttempt {
-  std::string trial_id;
+/// A wish to begin an attempt: what is written of it, and what the claim depends on.
+struct NewAttempt : protocol::AttemptBegun {
   /// TrialFacts::changes as they were when the caller decided. Where the database says another
   /// number, something has happened to the trial since, and nothing is claimed.
   std::int64_t planned_from = 0;
   /// The new number is at least this: one above the highest directory of the trial that exists.
   std::int64_t at_least = 1;
-  std::optional<protocol::Resume> resume;
-  std::string sweep;          // name of the sweep for which it runs
-  std::string owner;          // which orchestrator: any text that is unique to it
-  std::string host;           // name of the machine that runs it; empty: not known yet (Slurm)
-  std::string boot_id;        // /proc/sys/kernel/random/boot_id
-  std::string pid_namespace;  // readlink /proc/self/ns/pid
-  std::string device;         // "cpu:3", "GPU-4f…"
-  std::string launcher;       // "local", "slurm"
-  std::string commit;         // petlab's own version or commit
-  /// Attempts beyond the first that may crash or stall before the trial has failed, as whoever
-  /// began this one was told; absent: an earlier petlab, which did not say.
-  std::optional<std::int64_t> retries;
-  double time = 0;  // seconds since 1970, UTC
   bool operator==(const NewAttempt&) const = default;
-};
-
-/// A worker process was given the attempt. The line `launched` of attempt.jsonl.
-struct Launch {
-  std::int64_t pid = 0;
-  std::int64_t pid_start = 0;  // field 22 of /proc/PID/stat: clock ticks after boot
-  std::string host;            // where not known at the beginning; empty: unchanged
-  std::string boot_id;
-  std::string pid_namespace;
-  std::string device;
-  std::string job;  // Slurm: "1234_7"
-  double time = 0;
-  bool operator==(const Launch&) const = default;
-};
-
-/// What an orchestrator saw of the end. The line `ended` of attempt.jsonl.
-struct Ending {
-  /// Any but open and finished. failed: only adds its data to what the events say.
-  Outcome outcome = Outcome::crashed;
-  std::string reason;  // one line for people
-  std::optional<int> exit_code;
-  std::optional<int> signal;
-  std::string log_tail;  // last lines of log.txt, valid UTF-8
-  double time = 0;
-  bool operator==(const Ending&) const = default;
 };
 
 /// The checkpoint that an attempt can be resumed from.
@@ -98,7 +46,7 @@ struct CheckpointAt {
 /// Everything that is known of an attempt but its metrics.
 struct AttemptFacts {
   AttemptRef attempt;
-  NewAttempt begun;  // planned_from and at_least are not kept
+  protocol::AttemptBegun begun;
   std::optional<Launch> launch;
   Outcome outcome = Outcome::open;
   std::string kind;    // failed: error, out_of_memory, not_finite, protocol

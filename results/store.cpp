@@ -201,8 +201,8 @@ std::filesystem::path folder_of(const std::filesystem::path& database) {
   return std::filesystem::canonical(database).parent_path();
 }
 
-AttemptRef insert_attempt(Connection& connection, std::int64_t trial, const NewAttempt& attempt,
-                          std::int64_t number) {
+AttemptRef insert_attempt(Connection& connection, std::int64_t trial,
+                          const protocol::AttemptBegun& attempt, std::int64_t number) {
   // A key that was once given means that attempt to whoever read it, so it is not used again.
   Query insert(
       connection,
@@ -400,7 +400,7 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
   });
 }
 
-AttemptRef Batch::record_attempt(const NewAttempt& attempt, std::int64_t number) {
+AttemptRef Batch::record_attempt(const protocol::AttemptBegun& attempt, std::int64_t number) {
   return write("record an attempt", [&] {
     return insert_attempt(*connection_, trial_key(*connection_, attempt.trial_id), attempt, number);
   });

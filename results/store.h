@@ -225,7 +225,7 @@ class Batch {
   /// recorded.
   Claim begin_attempt(const NewAttempt& attempt);
   /// An attempt known from its directory, whatever its number (rebuild); the same row if it exists.
-  AttemptRef record_attempt(const NewAttempt& attempt, std::int64_t number);
+  AttemptRef record_attempt(const protocol::AttemptBegun& attempt, std::int64_t number);
   /// Takes a claim back whose directory was never made.
   void forget_attempt(const AttemptRef& attempt);
   void record_launch(const AttemptRef& attempt, const Launch& launch);

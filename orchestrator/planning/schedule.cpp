@@ -15,8 +15,8 @@ constexpr std::size_t kBits = 64;
 constexpr double kUnknownSeconds = 1e300;
 
 // Durations by powers of two: measured times differ from run to run, a backbone's loading does not.
-int length_class(const Task& task) {
-  const double seconds = task.expected_seconds.value_or(kUnknownSeconds);
+int length_class(const ScheduledTrial& one) {
+  const double seconds = one.expected_seconds.value_or(kUnknownSeconds);
   return static_cast<int>(std::floor(std::log2(std::max(seconds, 1e-3))));
 }
 
@@ -64,13 +64,13 @@ std::optional<std::size_t> NumberSet::first(std::size_t least) const {
   return std::nullopt;
 }
 
-Schedule::Schedule(std::vector<Task> tasks)
-    : tasks_(std::move(tasks)), places_(tasks_.size()), order_(tasks_.size()) {
+Schedule::Schedule(std::vector<ScheduledTrial> trials)
+    : trials_(std::move(trials)), places_(trials_.size()), order_(trials_.size()) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
     const auto urgency = [this](std::size_t trial) {
-      const Task& task = tasks_[trial];
-      return std::tuple(-task.priority, -task.expected_seconds.value_or(kUnknownSeconds), trial);
+      const ScheduledTrial& one = trials_[trial];
+      return std::tuple(-one.priority, -one.expected_seconds.value_or(kUnknownSeconds), trial);
     };
     return urgency(a) < urgency(b);
   });
@@ -78,7 +78,7 @@ Schedule::Schedule(std::vector<Task> tasks)
     const std::size_t trial = order_[rank];
     Place& place = places_[trial];
     place.rank = rank;
-    place.group = group_numbers_.emplace(tasks_[trial].group, groups_.size()).first->second;
+    place.group = group_numbers_.emplace(trials_[trial].group, groups_.size()).first->second;
     if (place.group == groups_.size()) groups_.emplace_back();
     std::vector<std::size_t>& its = groups_[place.group].trials;
     place.rank_in_group = its.size();
@@ -91,15 +91,15 @@ Schedule::Schedule(std::vector<Task> tasks)
 }
 
 bool Schedule::as_urgent(std::size_t a, std::size_t b) const {
-  return tasks_[a].priority == tasks_[b].priority &&
-         length_class(tasks_[a]) == length_class(tasks_[b]);
+  return trials_[a].priority == trials_[b].priority &&
+         length_class(trials_[a]) == length_class(trials_[b]);
 }
 
 void Schedule::make_ready(std::size_t trial) {
   Place& place = places_[trial];
   place.standing = Standing::ready;
   ++ready_;
-  const std::size_t alone = tasks_[trial].alone ? 1 : 0;
+  const std::size_t alone = trials_[trial].alone ? 1 : 0;
   by_rank_[alone].insert(place.rank);
   groups_[place.group].ready[alone].insert(place.rank_in_group);
 }
@@ -110,7 +110,7 @@ void Schedule::let_go(std::size_t trial) {
     delayed_.erase({place.ready_at, trial});
   } else {
     --ready_;
-    const std::size_t alone = tasks_[trial].alone ? 1 : 0;
+    const std::size_t alone = trials_[trial].alone ? 1 : 0;
     by_rank_[alone].erase(place.rank);
     groups_[place.group].ready[alone].erase(place.rank_in_group);
   }
@@ -184,8 +184,8 @@ bool Schedule::remove(std::size_t trial) {
 void Schedule::set_alone(std::size_t trial, bool whole_device) {
   const Place place = places_[trial];
   const bool waits = remove(trial);
-  tasks_[trial].alone = true;
-  tasks_[trial].whole_device = tasks_[trial].whole_device || whole_device;
+  trials_[trial].alone = true;
+  trials_[trial].whole_device = trials_[trial].whole_device || whole_device;
   if (waits) add(trial, place.standing == Standing::delayed ? place.ready_at : Time());
 }
 

@@ -14,7 +14,7 @@
 namespace petlab::orchestrator {
 
 /// A trial as the schedule sees it.
-struct Task {
+struct ScheduledTrial {
   /// Trials of one group share a backbone: a worker that has it in memory takes them first.
   std::string group;
   /// Seconds that it is expected to take; absent: not known, then it counts as long.
@@ -50,7 +50,7 @@ class Schedule {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit Schedule(std::vector<Task> tasks);
+  explicit Schedule(std::vector<ScheduledTrial> trials);
 
   /// Makes a trial that does not wait yet wait for a slot, not before `ready_at` (the backoff of a
   /// retry).
@@ -69,7 +69,7 @@ class Schedule {
   /// Takes a trial out that waits; false where it does not.
   bool remove(std::size_t trial);
 
-  const Task& task(std::size_t trial) const { return tasks_.at(trial); }
+  const ScheduledTrial& trial(std::size_t trial) const { return trials_.at(trial); }
   /// From now on it must be alone; `whole_device`: also on its device.
   void set_alone(std::size_t trial, bool whole_device);
 
@@ -98,7 +98,7 @@ class Schedule {
                                      const Fits& fits) const;
   bool as_urgent(std::size_t a, std::size_t b) const;
 
-  std::vector<Task> tasks_;
+  std::vector<ScheduledTrial> trials_;
   std::vector<Place> places_;
   std::vector<std::size_t> order_;  // trials by rank
   NumberSet by_rank_[2];            // as Group::ready, of all

@@ -16,8 +16,10 @@
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
+#include "orchestrator/records/sweep_record.h"
+#include "protocol/attempt_log.h"
 #include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -100,7 +102,7 @@ class RunsReader {
   /// What the files of an attempt say, but its events.
   struct Found {
     protocol::TrialDirectory directory;
-    AttemptLog log;
+    protocol::AttemptLog log;
     results::TrialRow trial;
   };
 
@@ -117,7 +119,7 @@ class RunsReader {
     for (const std::int64_t number : numbers) {
       const protocol::TrialDirectory directory(runs_, trial_id, number);
       leaving_out([&] {
-        AttemptLog log = read_attempt_log(directory);
+        protocol::AttemptLog log = protocol::read_attempt_log(directory);
         summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
         found_.push_back({directory, std::move(log), trial_row(directory)});
       });
@@ -147,7 +149,7 @@ class RunsReader {
   results::AttemptRef store_attempt(results::Batch& batch, const Found& found) {
     // What the store knows came from a sweep, or from an earlier attempt.
     if (!store_.read().trial(found.trial.trial_id)) batch.record_trial(found.trial);
-    results::NewAttempt begun;
+    protocol::AttemptBegun begun;
     begun.trial_id = found.directory.trial_id();
     const results::AttemptRef attempt =
         batch.record_attempt(found.log.begun.value_or(begun), found.directory.attempt());
@@ -199,7 +201,8 @@ class RunsReader {
   }
 
   void read_decisions_of(const std::string& trial_id) {
-    const std::vector<Decision> decisions = read_decisions(runs_, trial_id, &summary_.left_out);
+    const std::vector<protocol::Decision> decisions =
+        protocol::read_decisions(runs_, trial_id, &summary_.left_out);
     if (decisions.empty()) return;
     if (!store_.read().trial(trial_id)) {
       summary_.left_out.push_back(fmt::format("{}: no sweep and no attempt says what the trial is",
@@ -207,7 +210,9 @@ class RunsReader {
       return;
     }
     to_store_.push_back([trial_id, decisions](results::Batch& batch) {
-      for (const Decision& decision : decisions) store_decision(batch, trial_id, decision);
+      for (const protocol::Decision& decision : decisions) {
+        store_decision(batch, trial_id, decision);
+      }
     });
   }
 

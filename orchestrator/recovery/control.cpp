@@ -12,7 +12,8 @@
 #include "base/files.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/lock_file.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/decide.h"
+#include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -56,7 +57,7 @@ Decree cancel_trial(results::Store& store, const std::filesystem::path& runs,
     return {false, fmt::format("finished in attempt {}: its result stays", *facts.result_attempt)};
   }
   if (facts.cancelled) return {true, "is cancelled already"};
-  decide(store, runs, trial_id, {Decision::What::cancel, 0, time});
+  decide(store, runs, trial_id, {protocol::Decision::What::cancel, 0, time});
   const results::AttemptFacts* open = open_attempt(facts);
   if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {
     return {true, fmt::format("cancelled; attempt {}, which runs {} ({}), is asked to stop",
@@ -94,14 +95,14 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
       ending.reason = "declared dead by the user";
       ending.time = time;
       const protocol::TrialDirectory directory(runs, trial_id, latest);
-      if (std::filesystem::exists(directory.folder())) log_ending(directory, ending);
+      if (std::filesystem::exists(directory.folder())) protocol::log_ending(directory, ending);
       results::Batch batch = store.begin();
       batch.record_ending(open->attempt, ending);
       batch.commit();
       text = fmt::format("is tried again; attempt {} is recorded as lost", latest);
     }
   }
-  decide(store, runs, trial_id, {Decision::What::retry, latest, time});
+  decide(store, runs, trial_id, {protocol::Decision::What::retry, latest, time});
   return {true, text};
 }
 

@@ -32,15 +32,15 @@ std::vector<std::filesystem::path> worker_locks(const std::filesystem::path& loc
   return found;
 }
 
-bool same_pids(const results::NewAttempt& begun, const HostIdentity& here) {
+bool same_pids(const protocol::AttemptBegun& begun, const HostIdentity& here) {
   return begun.boot_id == here.boot_id && begun.pid_namespace == here.pid_namespace;
 }
 
-bool comparable(const results::NewAttempt& begun, const HostIdentity& here) {
+bool comparable(const protocol::AttemptBegun& begun, const HostIdentity& here) {
   return begun.boot_id == here.boot_id || begun.host == here.host;
 }
 
-bool owner_process_lives(const results::NewAttempt& begun, const HostIdentity& here) {
+bool owner_process_lives(const protocol::AttemptBegun& begun, const HostIdentity& here) {
   const std::optional<OwnerName> name = owner_name_from(begun.owner);
   return name && same_pids(begun, here) &&
          process_start(static_cast<pid_t>(name->pid)) == name->start;
@@ -79,7 +79,7 @@ std::optional<HostIdentity> lock_host(const std::filesystem::path& lock) {
   return host;
 }
 
-bool in_queue(const results::NewAttempt& begun) { return begun.launcher == "slurm"; }
+bool in_queue(const protocol::AttemptBegun& begun) { return begun.launcher == "slurm"; }
 
 std::string where_it_runs(const results::AttemptFacts& attempt) {
   if (!in_queue(attempt.begun)) return "on " + attempt.begun.host;
@@ -88,7 +88,7 @@ std::string where_it_runs(const results::AttemptFacts& attempt) {
   return "as Slurm job " + attempt.launch->job + host;
 }
 
-Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
+Liveness liveness(const protocol::AttemptBegun& begun, const std::filesystem::path& locks,
                   const HostIdentity& here) {
   if (in_queue(begun)) {
     const bool watched = LockFile::is_held(owner_lock(locks, begun.owner));
@@ -108,7 +108,7 @@ Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path&
   return Liveness::dead;
 }
 
-std::optional<DeadOwner> DeadOwner::take(const results::NewAttempt& begun,
+std::optional<DeadOwner> DeadOwner::take(const protocol::AttemptBegun& begun,
                                          const std::filesystem::path& locks,
                                          const HostIdentity& here, std::chrono::milliseconds grace,
                                          Time now) {

@@ -30,7 +30,7 @@ std::filesystem::path owner_lock(const std::filesystem::path& locks, const std::
 std::optional<HostIdentity> lock_host(const std::filesystem::path& lock);
 
 /// True: its worker is a job of a queue (Slurm), which no lock and no pid tell of.
-bool in_queue(const results::NewAttempt& begun);
+bool in_queue(const protocol::AttemptBegun& begun);
 
 /// "on host-3", "as Slurm job 12_3 on n1".
 std::string where_it_runs(const results::AttemptFacts& attempt);
@@ -44,7 +44,7 @@ enum class Liveness {
 
 /// Looks, and touches nothing. A free lock is evidence on the machine and boot that took it, and
 /// where only the boot differs; pid and start time are evidence within one boot and pid namespace.
-Liveness liveness(const results::NewAttempt& begun, const std::filesystem::path& locks,
+Liveness liveness(const protocol::AttemptBegun& begun, const std::filesystem::path& locks,
                   const HostIdentity& here);
 
 /// A dead orchestrator, held by its lock so that nobody else clears up after it. When look() says
@@ -57,7 +57,7 @@ class DeadOwner {
   /// Asks what is left of the owner's workers to end: SIGTERM, unless their guardian has asked them
   /// already (asked_file). std::nullopt where the owner is alive, or is being cleared up by
   /// another.
-  static std::optional<DeadOwner> take(const results::NewAttempt& begun,
+  static std::optional<DeadOwner> take(const protocol::AttemptBegun& begun,
                                        const std::filesystem::path& locks, const HostIdentity& here,
                                        std::chrono::milliseconds grace, Time now);
   enum class Workers {

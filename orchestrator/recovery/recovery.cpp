@@ -8,7 +8,8 @@
 
 #include "base/files.h"
 #include "orchestrator/host/fault_point.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "protocol/attempt_log.h"
 #include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -36,7 +37,7 @@ void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   ending.outcome = started ? results::Outcome::stopped : results::Outcome::never_started;
   ending.reason = why;
   ending.time = time;
-  log_ending(directory, ending);
+  protocol::log_ending(directory, ending);
   fault_point("recover_logged");
   results::Batch batch = store.begin();
   batch.record_ending(facts.attempt, ending);
@@ -98,7 +99,7 @@ void Recovery::take_dead(DeadOwner::Time now) {
   }
   for (const auto& [owner, attempts] : owners) {
     if (dying_.contains(owner)) continue;
-    results::NewAttempt begun;
+    protocol::AttemptBegun begun;
     if (attempts.empty()) {
       begun.owner = owner;
       begun.host = here_.host;

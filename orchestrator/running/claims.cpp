@@ -8,7 +8,8 @@
 
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/fault_point.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
 
@@ -115,9 +116,9 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
       const std::optional<std::size_t> trial = schedule.take(slot.group, line > 0, now);
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
-      slot.group = schedule.task(*trial).group;
+      slot.group = schedule.trial(*trial).group;
       ++line;
-      if (schedule.task(*trial).alone) break;
+      if (schedule.trial(*trial).alone) break;
     }
   }
 }
@@ -248,7 +249,7 @@ void Claims::give(WorkerSlot& slot) {
       live.launch.boot_id = context_.here.boot_id;
       live.launch.pid_namespace = context_.here.pid_namespace;
       live.launch.time = context_.loop.wall_seconds();
-      log_launch(live.directory, live.launch);
+      protocol::log_launch(live.directory, live.launch);
       attempts_.note_launch(live);
     }
     if (slot.given.size() == 1) slots_.front_changed(slot);

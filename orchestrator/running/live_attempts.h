@@ -79,7 +79,7 @@ class LiveAttempt {
 
   const protocol::TrialDirectory directory;
   const results::AttemptRef attempt;
-  results::NewAttempt begun;
+  protocol::AttemptBegun begun;
   results::Launch launch;
   std::size_t trial = 0;
   std::string slot;

@@ -8,7 +8,7 @@
 
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/planning/blame.h"
-#include "orchestrator/records/attempt_log.h"
+#include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
 
@@ -59,7 +59,7 @@ void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
   live.launch.job = noted->job;
   live.launch.host = noted->host;
   live.launch.time = context_.loop.wall_seconds();
-  log_launch(live.directory, live.launch);
+  protocol::log_launch(live.directory, live.launch);
   next_.writes.push_back([attempt = live.attempt, launch = live.launch](results::Batch& batch) {
     batch.record_launch(attempt, launch);
   });
@@ -123,7 +123,7 @@ std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) c
 }
 
 void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending) {
-  log_ending(live.directory, ending);
+  protocol::log_ending(live.directory, ending);
   fault_point("ending_logged");
   next_.writes.push_back([attempt = live.attempt, ending](results::Batch& batch) {
     batch.record_ending(attempt, ending);

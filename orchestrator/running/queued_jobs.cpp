@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "orchestrator/host/fault_point.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/recovery/recovery.h"
+#include "protocol/attempt_log.h"
 
 namespace petlab::orchestrator {
 
@@ -26,7 +27,7 @@ void QueuedJobs::log_launches() {
     live.launch = slot->worker().launch();
     live.launch.time = context_.loop.wall_seconds();
     if (const auto began = slot->worker().began()) live.began = *began;
-    log_launch(live.directory, live.launch);
+    protocol::log_launch(live.directory, live.launch);
     fault_point("launch_logged");
     attempts_.note_launch(live);
   }
@@ -88,7 +89,7 @@ bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
   if (!attempt.launch || attempt.launch->host.empty()) {
     if (std::optional<results::Launch> launch = queue_.noted(directory.folder())) {
       launch->time = attempt.launch ? attempt.launch->time : context_.loop.wall_seconds();
-      log_launch(directory, *launch);
+      protocol::log_launch(directory, *launch);
       results::Batch batch = context_.store.begin();
       batch.record_launch(attempt.attempt, *launch);
       batch.commit();

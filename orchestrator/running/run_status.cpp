@@ -32,7 +32,7 @@ RunningTrial running_trial(const RunContext& context, const TrialTable& trials,
   running.best = reported.best.value();
   if (reported.device_memory_mib > 0) running.device_memory_mib = reported.device_memory_mib;
   running.seconds = in_seconds(now - live.began);
-  const std::optional<double> expected = trials.schedule().task(live.trial).expected_seconds;
+  const std::optional<double> expected = trials.schedule().trial(live.trial).expected_seconds;
   if (!reported.progress) {
     running.seconds_left = seconds_left(0, 0, 0, running.seconds, expected);
     return running;

@@ -18,7 +18,8 @@
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/local/local_launcher.h"
 #include "orchestrator/planning/worker_description.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/records/sweep_record.h"
 
 namespace petlab::orchestrator {
 namespace {

@@ -32,7 +32,7 @@ std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
 
 SlotRequest Shares::request_for(std::size_t trial) const {
   SlotRequest request;
-  request.whole_device = trials_.schedule().task(trial).whole_device;
+  request.whole_device = trials_.schedule().trial(trial).whole_device;
   if (!request.whole_device) request.memory_mib = memory_of(trial);
   return request;
 }
@@ -105,7 +105,7 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
     const std::optional<std::size_t> trial = std::exchange(slot.share.intended, std::nullopt);
     if (!trial || !slot.takes_claims(schedule, now) || !schedule.remove(*trial)) continue;
     chosen.emplace_back(&slot, *trial);
-    slot.group = schedule.task(*trial).group;
+    slot.group = schedule.trial(*trial).group;
     served.insert(&slot);
   }
   for (auto& [name, slot] : slots_.all()) {
@@ -118,9 +118,9 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
           slot.group, line > 0, now, [&](std::size_t one) { return suits(slot, share, one); });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
-      slot.group = schedule.task(*trial).group;
+      slot.group = schedule.trial(*trial).group;
       ++line;
-      if (schedule.task(*trial).alone) break;
+      if (schedule.trial(*trial).alone) break;
     }
     // What waits needs another slot, perhaps the room of this one.
     if (line == 0 && slot.ended.empty() && (share.kept || schedule.best(now, {}))) {

@@ -10,7 +10,7 @@
 
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/planning/blame.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/decide.h"
 
 namespace petlab::orchestrator {
 
@@ -95,13 +95,13 @@ void TrialTable::plan_all() {
         "their artifacts and logs are lost; with another --db they are trained again",
         files_gone, context_.options.runs.string()));
   }
-  std::vector<Task> tasks(trials_.size());
+  std::vector<ScheduledTrial> scheduled(trials_.size());
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
-    tasks[trial].group = trials_[trial].what->config.backbone;
-    tasks[trial].priority = trials_[trial].what->priority;
-    tasks[trial].expected_seconds = shapes_.seconds(trial);
+    scheduled[trial].group = trials_[trial].what->config.backbone;
+    scheduled[trial].priority = trials_[trial].what->priority;
+    scheduled[trial].expected_seconds = shapes_.seconds(trial);
   }
-  schedule_ = Schedule(std::move(tasks));
+  schedule_ = Schedule(std::move(scheduled));
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     settle(trial, std::move(plans[trial]));
   }
@@ -120,7 +120,7 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
                        (plan.state == TrialState::failed && options.rerun_failed);
     if (rerun) {
       decide(context_.store, options.runs, known.trial_id,
-             {Decision::What::retry, plan.latest, context_.loop.wall_seconds()});
+             {protocol::Decision::What::retry, plan.latest, context_.loop.wall_seconds()});
       changed = true;
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
       for (const results::AttemptFacts& attempt : known.attempts) {

@@ -107,7 +107,7 @@ bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) con
   const bool open = state_ == SlotState::empty || state_ == SlotState::serving;
   return open && !broken && !retired && not_before <= now && all_ends_clean() &&
          std::none_of(given.begin(), given.end(),
-                      [&](const LiveAttempt* live) { return schedule.task(live->trial).alone; });
+                      [&](const LiveAttempt* live) { return schedule.trial(live->trial).alone; });
 }
 
 bool WorkerSlot::all_ends_clean() const {

@@ -1,10 +1,13 @@
-#include "orchestrator/records/attempt_log.h"
+#include "protocol/attempt_log.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/records/decide.h"
 #include "orchestrator/records/rebuild.h"
+#include "orchestrator/records/sweep_record.h"
 #include "results/query.h"
 #include "sweeps/catalog.h"
 #include "tests/support/catch.h"
@@ -57,9 +60,9 @@ TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "
   const Runs f;
   const protocol::TrialDirectory directory = f.attempt("t1");
   f.append(directory.attempt_log(), R"({"v":1,"type":"launched","pi)");
-  log_ending(directory, crash());
-  log_launch(directory, {11, 22, "", "", "", "cpu-0", "", 5});
-  const AttemptLog log = read_attempt_log(directory);
+  protocol::log_ending(directory, crash());
+  protocol::log_launch(directory, {11, 22, "", "", "", "cpu-0", "", 5});
+  const protocol::AttemptLog log = protocol::read_attempt_log(directory);
   REQUIRE(log.begun);
   CHECK(log.begun->owner == "o");
   REQUIRE(log.ending);
@@ -77,11 +80,12 @@ TEST_CASE("A decision behind a torn line counts, and those before it too", "[orc
   results::Batch batch = store.begin();
   batch.record_trial({"t1", sweeps::to_json(Runs::config()).dump(), "", {}, {}});
   batch.commit();
-  decide(store, f.runs, "t1", {Decision::What::cancel, 0, 1});
+  decide(store, f.runs, "t1", {protocol::Decision::What::cancel, 0, 1});
   f.append(protocol::decisions_file(f.runs, "t1"), R"({"v":1,"time":2.0,"deci)");
-  decide(store, f.runs, "t1", {Decision::What::retry, 3, 3});
-  CHECK(read_decisions(f.runs, "t1") ==
-        std::vector<Decision>{{Decision::What::cancel, 0, 1}, {Decision::What::retry, 3, 3}});
+  decide(store, f.runs, "t1", {protocol::Decision::What::retry, 3, 3});
+  CHECK(protocol::read_decisions(f.runs, "t1") ==
+        std::vector<protocol::Decision>{{protocol::Decision::What::cancel, 0, 1},
+                                        {protocol::Decision::What::retry, 3, 3}});
 }
 
 TEST_CASE("A later decision to retry never takes an earlier one back", "[orchestrator]") {
@@ -94,11 +98,11 @@ TEST_CASE("A later decision to retry never takes an earlier one back", "[orchest
     return of.read().trial_facts(std::vector<std::string>{"t1"}).front().retried_after;
   };
   // Two who decide at once may have looked in the other order.
-  decide(store, f.runs, "t1", {Decision::What::retry, 5, 1});
+  decide(store, f.runs, "t1", {protocol::Decision::What::retry, 5, 1});
   CHECK(retried_after(store) == 5);
-  decide(store, f.runs, "t1", {Decision::What::retry, 3, 2});
+  decide(store, f.runs, "t1", {protocol::Decision::What::retry, 3, 2});
   CHECK(retried_after(store) == 5);
-  decide(store, f.runs, "t1", {Decision::What::cancel, 0, 3});
+  decide(store, f.runs, "t1", {protocol::Decision::What::cancel, 0, 3});
   CHECK(retried_after(store) == 5);
 }
 
@@ -112,8 +116,8 @@ TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is 
                                   "\n"
                                   R"({"v":1,"type":"launched","pid":"eleven"})"
                                   "\n");
-  log_ending(damaged, crash());
-  log_ending(f.attempt("t2"), crash());
+  protocol::log_ending(damaged, crash());
+  protocol::log_ending(f.attempt("t2"), crash());
   const auto database = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, database);
   REQUIRE(summary.left_out.size() == 3);
@@ -130,7 +134,7 @@ TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is 
 
 TEST_CASE("A sweep's file with a member that is no trial is named and left out", "[orchestrator]") {
   const Runs f;
-  log_ending(f.attempt("t1"), crash());
+  protocol::log_ending(f.attempt("t1"), crash());
   const auto write = [&](const std::string& name, const std::string& member) {
     results::Store store(f.folder.path() / (name + ".db"));
     results::SweepRow sweep{name, "", name + ".yaml", "sha256:s", {}};

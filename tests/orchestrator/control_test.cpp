@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/records/attempt_log.h"
+#include "protocol/decisions.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 

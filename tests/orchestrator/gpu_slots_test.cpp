@@ -241,7 +241,7 @@ double makespan(const std::vector<Job>& jobs, int count, int shares) {
   const testing::TempDir folder;
   GpuSlots slots(folder.path(), gpus(count), shares);
   const SlotRequest request = shares == 1 ? kWhole : share_of(kUsable / shares);
-  std::vector<Task> tasks;
+  std::vector<ScheduledTrial> tasks;
   for (const Job& job : jobs) {
     tasks.push_back({"backbone", job.known > 0 ? std::optional(job.known) : std::nullopt});
   }

@@ -7,8 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
+#include "orchestrator/records/sweep_record.h"
+#include "protocol/attempt_log.h"
 #include "protocol/trial_directory.h"
 #include "results/query.h"
 #include "sweeps/catalog.h"
@@ -139,7 +142,7 @@ struct RebuildFixture {
     trial.resume = resume;
     make_attempt_directory(directory(attempt), trial, wanted);
     const results::Launch launch{11, 22, "", "", "", "cpu:1", "", time += 0.125};
-    log_launch(directory(attempt), launch);
+    protocol::log_launch(directory(attempt), launch);
     results::Batch launched = store.begin();
     launched.record_launch(attempt, launch);
     launched.commit();
@@ -159,7 +162,7 @@ struct RebuildFixture {
     const results::Ending ending{outcome, "seen", 1, 9, "last \xff line", time += 0.125};
     results::Ending clean = ending;
     clean.log_tail = "last line";
-    log_ending(directory(attempt), clean);
+    protocol::log_ending(directory(attempt), clean);
     results::Batch batch = store.begin();
     batch.record_ending(attempt, clean);
     batch.commit();
@@ -188,8 +191,8 @@ void live(RebuildFixture& f) {
   const AttemptRef failed = f.begin("t3");
   f.events(failed, {kStarted, protocol::Failed{"out of memory", "out_of_memory"}});
   f.end(failed, Outcome::failed);
-  decide(f.store, f.runs, "t3", {Decision::What::cancel, 0, f.time += 1});
-  decide(f.store, f.runs, "t3", {Decision::What::retry, 1, f.time += 1});
+  decide(f.store, f.runs, "t3", {protocol::Decision::What::cancel, 0, f.time += 1});
+  decide(f.store, f.runs, "t3", {protocol::Decision::What::retry, 1, f.time += 1});
   const AttemptRef lost = f.begin("t4");
   f.events(lost, {kStarted});
   f.end(lost, Outcome::lost);
@@ -198,7 +201,7 @@ void live(RebuildFixture& f) {
   const AttemptRef liar = f.begin("t5");
   f.events(liar, {kStarted});
   f.events(liar, {kFinished}, 7);
-  decide(f.store, f.runs, "t6", {Decision::What::cancel, 0, f.time += 1});
+  decide(f.store, f.runs, "t6", {protocol::Decision::What::cancel, 0, f.time += 1});
   f.record("one", {"t2", "t3", "t5", "t6"});  // t1 and t4 were taken out of the sweep
 }
 
@@ -281,7 +284,7 @@ TEST_CASE("an attempt that goes on from a checkpoint keeps it, whatever its writ
   CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
   std::filesystem::remove(written);
   CHECK(testing::read_file(second.resume() / "step-2.ckpt") == "state");
-  CHECK(read_attempt_log(second).begun->resume == begun.resume);
+  CHECK(protocol::read_attempt_log(second).begun->resume == begun.resume);
   // Gone before it could be kept: nothing is made.
   const protocol::TrialDirectory third(f.runs, "t1", 3);
   CHECK_FALSE(make_attempt_directory(third, trial, begun, written));
@@ -300,7 +303,7 @@ TEST_CASE("a directory of an attempt is made whole or not at all, and never twic
   CHECK_THROWS_AS(make_attempt_directory(f.directory(attempt), trial, {}), std::runtime_error);
   CHECK(highest_attempt_directory(f.runs, "t1") == 1);
   CHECK(highest_attempt_directory(f.runs, "t2") == 0);
-  const AttemptLog log = read_attempt_log(f.directory(attempt));
+  const protocol::AttemptLog log = protocol::read_attempt_log(f.directory(attempt));
   CHECK(log.begun->owner == "o");
   CHECK(log.launch->device == "cpu:1");
   CHECK_FALSE(log.ending);

@@ -75,9 +75,9 @@ TEST_CASE("A trial that must be alone from now on is that at once", "[orchestrat
   CHECK(schedule.take("a", true, kNow) == 1u);
   CHECK_FALSE(schedule.take("a", true, kNow + 1s));
   CHECK(schedule.take("a", false, kNow + 1s) == 0u);
-  CHECK(schedule.task(0).whole_device);
+  CHECK(schedule.trial(0).whole_device);
   CHECK(schedule.take("a", false, kNow + 1s) == 2u);
-  CHECK_FALSE(schedule.task(2).whole_device);
+  CHECK_FALSE(schedule.trial(2).whole_device);
 }
 
 TEST_CASE("A set of numbers finds the first behind any place", "[orchestrator]") {
@@ -106,8 +106,8 @@ TEST_CASE("What is taken is what going through all that wait in their order woul
           "[orchestrator]") {
   std::mt19937 random(5);
   const std::string groups[] = {"a", "b", "c"};
-  std::vector<Task> tasks(300);
-  for (Task& task : tasks) {
+  std::vector<ScheduledTrial> tasks(300);
+  for (ScheduledTrial& task : tasks) {
     task.group = groups[random() % 3];
     task.priority = static_cast<std::int64_t>(random() % 2);
     if (random() % 3 != 0) task.expected_seconds = 1.0 + random() % 8;
@@ -164,7 +164,7 @@ TEST_CASE("A trial is put in and taken out as fast where a million wait", "[orch
   // The best last in the order of the trials, and half of them for a worker that is not there: each
   // had its own cost for every trial that waits.
   constexpr std::size_t kTrials = 1'000'000;
-  std::vector<Task> tasks(kTrials);
+  std::vector<ScheduledTrial> tasks(kTrials);
   for (std::size_t trial = 0; trial < kTrials; ++trial) {
     tasks[trial].group = trial < kTrials / 2 ? "a" : "b";
     tasks[trial].expected_seconds = 1 + static_cast<double>(trial) * 1e-9;

@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "orchestrator/host/lock_file.h"
-#include "orchestrator/records/attempt_log.h"
+#include "orchestrator/records/decide.h"
+#include "orchestrator/records/sweep_record.h"
 #include "orchestrator/recovery/evidence.h"
 #include "orchestrator/running/run.h"
 #include "protocol/events.h"

@@ -135,7 +135,7 @@ TEST_CASE("A cancelled trial is stopped within a second, and the others go on", 
     // As another program would: this connection does not see its own writes as news.
     results::Store other(sweep.files.database());
     orchestrator::decide(other, sweep.options.runs, id,
-                         {orchestrator::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
+                         {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
   });
   const orchestrator::RunResult result = sweep.execute();
   CHECK(result.status.cancelled == 1);

@@ -1,0 +1,145 @@
+#include "orchestrator/records/attempt_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+#include "orchestrator/host/error.h"
+#include "protocol/attempt_log.h"
+#include "protocol/trial_file_text.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
+  throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
+}
+
+void write_new(const std::filesystem::path& file, const std::string& text) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(file, "cannot be written");
+  const ssize_t written = write(descriptor, text.data(), text.size());
+  const int error = written < 0 ? errno : ENOSPC;
+  close(descriptor);
+  if (written == static_cast<ssize_t>(text.size())) return;
+  errno = error;
+  fail(file, "cannot be written");
+}
+
+void make_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+}
+
+// Of the name under which the attempt's directory is made.
+std::string unfinished_prefix(const protocol::TrialDirectory& directory) {
+  return fmt::format(".{}.new-", directory.attempt());
+}
+
+void sync(const std::filesystem::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(file, "cannot be read");
+  const int error = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  if (error == 0) return;
+  errno = error;
+  fail(file, "cannot be written");
+}
+
+// False where there is no such file.
+bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (link(from.c_str(), to.c_str()) == 0) return true;
+  if (errno == ENOENT) return false;
+  // A file system without hard links, a file of another user, too many links of it.
+  for (const int no_link : {EPERM, EACCES, EXDEV, EMLINK, EOPNOTSUPP, ENOSYS}) {
+    if (errno != no_link) continue;
+    std::error_code error;
+    std::filesystem::copy_file(from, to, error);
+    if (error == std::errc::no_such_file_or_directory) return false;
+    if (error) {
+      errno = error.value();
+      break;
+    }
+    sync(to);
+    return true;
+  }
+  fail(to, "cannot be made");
+}
+
+}  // namespace
+
+bool make_attempt_directory(const protocol::TrialDirectory& directory,
+                            const protocol::TrialFile& trial, const protocol::AttemptBegun& begun,
+                            const std::filesystem::path& checkpoint) {
+  const std::filesystem::path parent = directory.folder().parent_path();
+  const std::filesystem::path made =
+      parent / fmt::format("{}{}", unfinished_prefix(directory), getpid());
+  std::error_code ignored;
+  // Nearly always neither is there: nothing is asked for that the calls say themselves.
+  if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) make_folders(parent);
+  if (mkdir(made.c_str(), 0777) != 0) {
+    std::filesystem::remove_all(made, ignored);
+    if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
+  }
+  try {
+    if (!checkpoint.empty()) {
+      const std::filesystem::path kept = made / begun.resume->checkpoint;
+      make_folders(kept.parent_path());
+      if (!link_or_copy(checkpoint, kept)) {
+        std::filesystem::remove_all(made, ignored);
+        return false;
+      }
+    }
+    // Not synced: what a power cut takes with it is an attempt that had not got far, and its trial
+    // gets another.
+    write_new(made / directory.trial_json().filename(),
+              protocol::trial_file_text(directory.trial_json(), trial));
+    protocol::log_begun(made / directory.attempt_log().filename(), begun);
+    // rename() replaces only an empty directory, and no attempt's is empty.
+    if (rename(made.c_str(), directory.folder().c_str()) != 0) {
+      fail(directory.folder(), "cannot be made");
+    }
+  } catch (...) {
+    std::filesystem::remove_all(made, ignored);
+    throw;
+  }
+  return true;
+}
+
+void remove_unfinished_directories(const protocol::TrialDirectory& directory) {
+  const std::string prefix = unfinished_prefix(directory);
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory.folder().parent_path(), error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  }
+  for (const std::filesystem::path& folder : found) std::filesystem::remove_all(folder, error);
+}
+
+std::int64_t highest_attempt_directory(const std::filesystem::path& runs,
+                                       const std::string& trial_id) {
+  std::int64_t highest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(protocol::trial_folder(runs, trial_id), error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    highest =
+        std::max(highest, protocol::attempt_number(entry->path().filename().string()).value_or(0));
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("{}: cannot be read: {}",
+                            protocol::trial_folder(runs, trial_id).string(), error.message()));
+  }
+  return highest;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,118 @@
+#include "protocol/attempt_log.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "protocol/record_lines.h"
+
+namespace petlab::protocol {
+namespace {
+
+RecordLine to_record(const AttemptBegun& begun) {
+  RecordLine line = {{"v", 1}, {"type", "begun"}, {"time", begun.time}};
+  put(line, "sweep", begun.sweep);
+  put(line, "owner", begun.owner);
+  put(line, "host", begun.host);
+  put(line, "boot_id", begun.boot_id);
+  put(line, "pid_namespace", begun.pid_namespace);
+  put(line, "device", begun.device);
+  put(line, "launcher", begun.launcher);
+  put(line, "commit", begun.commit);
+  if (begun.retries) line["retries"] = *begun.retries;
+  if (const auto& resume = begun.resume) {
+    line["resume"] = {{"attempt", resume->attempt},
+                      {"step", resume->step},
+                      {"seq", resume->seq},
+                      {"checkpoint", resume->checkpoint}};
+  }
+  return line;
+}
+
+AttemptBegun begun_from(const RecordLine& line, const std::string& trial_id) {
+  AttemptBegun begun;
+  begun.trial_id = trial_id;
+  begun.time = line.value("time", 0.0);
+  begun.sweep = line.value("sweep", "");
+  begun.owner = line.value("owner", "");
+  begun.host = line.value("host", "");
+  begun.boot_id = line.value("boot_id", "");
+  begun.pid_namespace = line.value("pid_namespace", "");
+  begun.device = line.value("device", "");
+  begun.launcher = line.value("launcher", "");
+  begun.commit = line.value("commit", "");
+  begun.retries = number_of<std::int64_t>(line, "retries");
+  if (const auto resume = line.find("resume"); resume != line.end()) {
+    begun.resume =
+        Resume{resume->at("attempt").get<std::int64_t>(), resume->at("step").get<std::int64_t>(),
+               resume->at("seq").get<std::int64_t>(), resume->at("checkpoint").get<std::string>()};
+  }
+  return begun;
+}
+
+}  // namespace
+
+void log_begun(const std::filesystem::path& file, const AttemptBegun& begun) {
+  append_record(file, to_record(begun), false);
+}
+
+void log_launch(const TrialDirectory& directory, const Launch& launch) {
+  RecordLine line = {{"v", 1},
+                     {"type", "launched"},
+                     {"time", launch.time},
+                     {"pid", launch.pid},
+                     {"pid_start", launch.pid_start}};
+  put(line, "host", launch.host);
+  put(line, "boot_id", launch.boot_id);
+  put(line, "pid_namespace", launch.pid_namespace);
+  put(line, "device", launch.device);
+  put(line, "job", launch.job);
+  append_record(directory.attempt_log(), line, false);
+}
+
+void log_ending(const TrialDirectory& directory, const Ending& ending) {
+  RecordLine line = {{"v", 1},
+                     {"type", "ended"},
+                     {"time", ending.time},
+                     {"outcome", std::string(to_string(ending.outcome))}};
+  put(line, "reason", ending.reason);
+  put(line, "exit_code", ending.exit_code);
+  put(line, "signal", ending.signal);
+  put(line, "log_tail", ending.log_tail);
+  append_record(directory.attempt_log(), line, false);
+}
+
+AttemptLog read_attempt_log(const TrialDirectory& directory) {
+  AttemptLog log;
+  log.left_out = each_record(directory.attempt_log(), [&](const RecordLine& line) {
+    const std::string type = line.value("type", "");
+    if (type == "begun" && !log.begun) {
+      log.begun = begun_from(line, directory.trial_id());
+    } else if (type == "launched") {
+      log.launch = Launch{line.value("pid", std::int64_t{0}),
+                          line.value("pid_start", std::int64_t{0}),
+                          line.value("host", ""),
+                          line.value("boot_id", ""),
+                          line.value("pid_namespace", ""),
+                          line.value("device", ""),
+                          line.value("job", ""),
+                          line.value("time", 0.0)};
+    } else if (type == "ended" && !log.ending) {
+      const std::string word = line.value("outcome", "");
+      const std::optional<Outcome> outcome = outcome_from(word);
+      if (!outcome || outcome == Outcome::open || outcome == Outcome::finished) {
+        throw std::invalid_argument(
+            fmt::format("outcome is '{}', which no orchestrator says of an end", word));
+      }
+      log.ending = Ending{*outcome,
+                          line.value("reason", ""),
+                          number_of<int>(line, "exit_code"),
+                          number_of<int>(line, "signal"),
+                          line.value("log_tail", ""),
+                          line.value("time", 0.0)};
+    }
+  });
+  return log;
+}
+
+}  // namespace petlab::protocol

@@ -1,0 +1,83 @@
+#include "protocol/record_lines.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/shallow_json.h"
+
+namespace petlab::protocol {
+namespace {
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& file) {
+  throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
+}
+
+// True where the last line has no end: whoever wrote it was killed, or the disk was full.
+bool ends_torn(int descriptor) {
+  struct stat status {};
+  char last = '\n';
+  if (::fstat(descriptor, &status) != 0 || status.st_size == 0) return false;
+  return ::pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+}  // namespace
+
+void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail_to_write(file);
+  // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
+  const std::string text = (ends_torn(descriptor) ? "\n" : "") +
+                           line.dump(-1, ' ', false, RecordLine::error_handler_t::replace) + "\n";
+  const ssize_t written = ::write(descriptor, text.data(), text.size());
+  int error = 0;
+  if (written != static_cast<ssize_t>(text.size())) {
+    error = written < 0 ? errno : ENOSPC;
+  } else if (synced && ::fdatasync(descriptor) != 0) {
+    error = errno;
+  }
+  ::close(descriptor);
+  if (error == 0) return;
+  errno = error;
+  fail_to_write(file);
+}
+
+std::vector<std::string> each_record(const std::filesystem::path& file,
+                                     const std::function<void(const RecordLine&)>& take) {
+  std::ifstream in(file, std::ios::binary);
+  std::vector<std::string> left_out;
+  std::string line;
+  for (std::int64_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
+    const auto leave_out = [&](std::string_view why) {
+      left_out.push_back(fmt::format("{}:{}: {}", file.string(), number, why));
+    };
+    const RecordLine json = base::shallow_ordered_json_or_none(line);
+    if (!json.is_object()) {
+      leave_out("it is no JSON object");
+    } else if (json.value("v", RecordLine()) != 1) {
+      leave_out(fmt::format("v is {}, must be 1", json.value("v", RecordLine()).dump()));
+    } else {
+      try {
+        take(json);
+      } catch (const RecordLine::exception& error) {
+        leave_out(error.what());
+      } catch (const std::invalid_argument& error) {
+        leave_out(error.what());
+      }
+    }
+  }
+  return left_out;
+}
+
+void put(RecordLine& line, const char* key, const std::string& text) {
+  if (!text.empty()) line[key] = text;
+}
+
+}  // namespace petlab::protocol
