@@ -1,0 +1,198 @@
+#include "orchestrator/slurm/handing_in.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "orchestrator/host/error.h"
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/host/wall_clock.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+// sbatch itself tries for two minutes where the whole cluster has too many jobs.
+constexpr auto kSubmitLimit = std::chrono::minutes(5);
+constexpr std::int64_t kMostTasks = 1000;
+constexpr auto kLongestPause = std::chrono::seconds(60);
+constexpr int kRefusalsAfterSuccess = 8;
+
+}  // namespace
+
+void SlurmHandingIn::withdraw_queued(SlurmJob& job) {
+  std::erase(queue_, &job);
+  // One that was handed in before, perhaps, must not come back.
+  if (!job.submission.empty() && !withdraw(job.directory, wall_clock_seconds())) {
+    jobs_.becomes_job(job, read_job_log(job.directory)->job);
+    return;
+  }
+  job.become(SlurmJob::At::over);
+  boost::asio::post(context_.loop, [this, key = SlurmJobs::key_of(job)] {
+    if (SlurmJob* its = jobs_.find(key)) {
+      jobs_.finish(*its, {TakenAway{"withdrawn before it was handed to Slurm"}, ""});
+    }
+  });
+}
+
+void SlurmHandingIn::forget(SlurmJob& job) {
+  std::erase(queue_, &job);
+  std::erase(in_sbatch_, &job);
+}
+
+void SlurmHandingIn::flush() {
+  if (busy_ || queue_.empty() || SlurmClock::now() < not_before_) return;
+  if (!limits_) {
+    ask_limits();
+    return;
+  }
+  submit();
+}
+
+std::string SlurmHandingIn::number_in(const std::string& array, const SlurmJob& job) const {
+  return limits_ && limits_->max_array_size == 0 ? array : fmt::format("{}_{}", array, job.task);
+}
+
+void SlurmHandingIn::ask_limits() {
+  busy_ = true;
+  context_.commands.run({"scontrol", "show", "config"}, kSlurmAnswerLimit,
+                        [this](SlurmAnswer answer) {
+                          busy_ = false;
+                          if (answer.exit_code == 0) {
+                            limits_ = parse_config(answer.output);
+                            tasks_ = most_tasks();
+                            context_.heard();
+                            flush();
+                          } else {
+                            context_.silent(answer);
+                            try_again_in(context_.options.poll);
+                          }
+                        });
+}
+
+std::int64_t SlurmHandingIn::most_tasks() const {
+  return std::clamp<std::int64_t>(std::min(limits_->max_array_size, limits_->max_job_count / 2), 1,
+                                  kMostTasks);
+}
+
+std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submission) const {
+  const SlurmOptions& options = context_.options;
+  const std::filesystem::path folder = submission_folder(options.runs, submission.id);
+  std::vector<std::string> words = {"sbatch", "--nodes=1", "--ntasks=1",
+                                    fmt::format("--cpus-per-task={}", options.threads)};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.push_back(fmt::format("--{}={}", option, value));
+  };
+  add("partition", options.partition);
+  add("account", options.account);
+  add("gres", options.gpus.empty() ? "" : "gpu:" + options.gpus);
+  add("time", options.time);
+  // A job that is started again would find its attempt begun: a new attempt goes on instead.
+  words.push_back("--no-requeue");
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  const bool arrays = limits_->max_array_size > 0;
+  if (arrays) words.push_back(fmt::format("--array=0-{}", submission.attempts.size() - 1));
+  words.push_back("--parsable");
+  words.push_back("--job-name=" + submission.id);
+  words.push_back("--comment=petlab run of sweep " + options.sweep);
+  words.push_back("--chdir=" + folder.string());
+  words.push_back("--output=" + (folder / (arrays ? "%a.out" : "0.out")).string());
+  words.push_back((folder / "job.sh").string());
+  return words;
+}
+
+void SlurmHandingIn::submit() {
+  const auto count = static_cast<std::size_t>(
+      std::min<std::int64_t>(tasks_, static_cast<std::int64_t>(queue_.size())));
+  const SlurmOptions& options = context_.options;
+  Submission submission;
+  submission.id = submission_id(options.owner, ++made_);
+  for (std::size_t task = 0; task < count; ++task) {
+    SlurmJob* job = queue_.front();
+    queue_.pop_front();
+    if (!job->submission.empty()) jobs_.leave(*job);
+    job->become(SlurmJob::At::submitting);
+    job->submission = submission.id;
+    job->task = static_cast<std::int64_t>(task);
+    submission.attempts.push_back(job->directory.folder());
+    in_sbatch_.push_back(job);
+  }
+  jobs_.open_tasks(submission.id, static_cast<std::int64_t>(count));
+  write_submission(options.runs, submission, options.worker, options.threads);
+  fault_point("submission_written");
+  busy_ = true;
+  const std::string id = submission.id;
+  context_.commands.run(sbatch_words(submission), kSubmitLimit,
+                        [this, id](SlurmAnswer answer) { submitted(id, std::move(answer)); });
+}
+
+void SlurmHandingIn::submitted(const std::string& id, SlurmAnswer answer) {
+  fault_point("submitted");
+  busy_ = false;
+  const std::vector<SlurmJob*> jobs = std::exchange(in_sbatch_, {});
+  std::string number;
+  if (answer.exit_code == 0) {
+    try {
+      number = parse_submission(answer.output);
+    } catch (const Error& error) {
+      answer.errors = error.what();
+    }
+  }
+  if (!number.empty()) return accepted(jobs, number);
+  const bool unclear =
+      answer.timed_out || answer.exit_code <= 0 || refusal_from(answer.errors) == Refusal::silence;
+  if (!unclear) return refused(jobs, answer.errors);
+  // It may have made the jobs: they are looked for by their name.
+  context_.silent(answer);
+  for (SlurmJob* job : jobs) job->become(SlurmJob::At::lost);
+  not_before_ = SlurmClock::now() + context_.options.poll;
+  lost(id, jobs);
+}
+
+void SlurmHandingIn::accepted(const std::vector<SlurmJob*>& jobs, const std::string& number) {
+  refusals_ = 0;
+  any_accepted_ = true;
+  tasks_ = std::min(most_tasks(), tasks_ * 2);
+  for (SlurmJob* job : jobs) jobs_.becomes_job(*job, number_in(number, *job));
+  watch();
+  flush();
+}
+
+void SlurmHandingIn::refused(const std::vector<SlurmJob*>& jobs, const std::string& errors) {
+  for (SlurmJob* job : jobs) jobs_.leave(*job);
+  ++refusals_;
+  const std::string why = in_one_line(errors);
+  const bool limit = refusal_from(errors) == Refusal::limit;
+  if (!limit && (!any_accepted_ || refusals_ > kRefusalsAfterSuccess)) {
+    for (SlurmJob* job : jobs) jobs_.finish(*job, {Refused{"sbatch: " + why}, ""});
+    return;
+  }
+  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+    (*job)->become(SlurmJob::At::queued);
+    queue_.push_front(*job);
+  }
+  for (SlurmJob* job : jobs) {
+    if (job->is_to_end()) withdraw_queued(*job);
+  }
+  if (tasks_ > 1) {
+    tasks_ = std::min<std::int64_t>(tasks_, static_cast<std::int64_t>(jobs.size())) / 2;
+    tasks_ = std::max<std::int64_t>(1, tasks_);
+  }
+  if (std::exchange(refused_text_, why) != why) {
+    context_.note(
+        fmt::format("sbatch takes no more jobs for now ({}): fewer are tried, later", why));
+  }
+  try_again_in(std::min<SlurmClock::duration>(
+      kLongestPause, context_.options.poll * (std::int64_t{1} << std::min(refusals_, 6)) / 2));
+}
+
+void SlurmHandingIn::try_again_in(SlurmClock::duration pause) {
+  not_before_ = SlurmClock::now() + pause;
+  timer_.expires_at(not_before_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) flush();
+  });
+}
+
+}  // namespace petlab::orchestrator

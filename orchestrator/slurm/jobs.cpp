@@ -1,0 +1,178 @@
+#include "orchestrator/slurm/jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <system_error>
+
+#include "base/programs.h"
+#include "orchestrator/slurm/submission.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+// A job whose trial is over ends by itself; one that hangs then is ended after this.
+constexpr auto kClosing = std::chrono::minutes(1);
+
+std::int64_t next_serial() {
+  static std::int64_t made = 0;
+  return ++made;
+}
+
+bool may_follow(SlurmJob::At from, SlurmJob::At to) {
+  using At = SlurmJob::At;
+  switch (from) {
+    case At::queued:
+      return to == At::submitting || to == At::job || to == At::over;
+    case At::submitting:
+      return to != At::submitting;
+    case At::lost:
+      return to == At::job || to == At::queued;
+    case At::job:
+      return to == At::job || to == At::over;
+    case At::over:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+SlurmContext::SlurmContext(boost::asio::io_context& io, SlurmOptions its_options)
+    : loop(io), options(std::move(its_options)), commands(io) {
+  const char* path = std::getenv("PATH");
+  for (const char* program : kSlurmPrograms) {
+    if (!base::find_program(program, path ? path : "").empty()) continue;
+    throw std::invalid_argument(fmt::format("--launcher is slurm, but {} is not on PATH", program));
+  }
+  has_sacct = !base::find_program("sacct", path ? path : "").empty();
+}
+
+void SlurmContext::silent(const SlurmAnswer& answer) {
+  if (std::exchange(silent_, true)) return;
+  std::string why = answer.timed_out ? "no answer in time" : in_one_line(answer.errors);
+  if (why.empty()) why = fmt::format("exit code {}", answer.exit_code);
+  note(fmt::format("Slurm does not answer ({}): jobs go on, this waits", why));
+}
+
+void SlurmContext::heard() {
+  if (std::exchange(silent_, false)) note("Slurm answers again");
+}
+
+std::string in_one_line(std::string_view text) {
+  std::string line(text.substr(0, text.find_last_not_of('\n') + 1));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+SlurmJob::SlurmJob(SlurmJobs& jobs, std::string its_slot, std::filesystem::path folder,
+                   std::function<void(WorkerEnd)> when_over)
+    : serial(next_serial()),
+      slot(std::move(its_slot)),
+      directory(std::move(folder)),
+      on_end(std::move(when_over)),
+      jobs_(jobs) {}
+
+SlurmJob::~SlurmJob() { jobs_.forget(*this); }
+
+void SlurmJob::become(At at) {
+  if (!may_follow(at_, at)) {
+    throw std::logic_error(fmt::format("the Slurm job of {} cannot go from state {} to {}",
+                                       directory.folder().string(), static_cast<int>(at_),
+                                       static_cast<int>(at)));
+  }
+  at_ = at;
+}
+
+void SlurmJob::submit(const std::filesystem::path&) {
+  throw std::logic_error("a Slurm job has one attempt");
+}
+
+void SlurmJob::close() {
+  if (!closing_since_) closing_since_ = SlurmClock::now();
+}
+
+std::string SlurmJob::last_lines() {
+  return job_last_lines(directory, jobs_.context().options.runs, submission, task);
+}
+
+// A short job may be over before it is ever seen running: its own file has the host.
+const results::Launch& SlurmJob::launch() const {
+  if (launched.host.empty() && at_ == At::job) {
+    const std::optional<JobLog> log = read_job_log(directory);
+    if (log && log->job == launched.job) launched.host = log->host;
+  }
+  return launched;
+}
+
+void SlurmJob::stop() {
+  if (at_ != At::over && requested == Request::none) request(Request::stop);
+}
+
+void SlurmJob::kill() {
+  if (at_ == At::over || requested == Request::kill) return;
+  const bool may_end_by_itself = closing_since_ && SlurmClock::now() - *closing_since_ < kClosing;
+  if (requested == Request::none && may_end_by_itself) return;
+  request(Request::kill);
+}
+
+void SlurmJob::request(Request wanted) {
+  requested = wanted;
+  request_sent = false;
+  jobs_.request_changed(*this);
+}
+
+bool SlurmJob::has_written() {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(directory.events(), error);
+  const std::int64_t events = error ? -1 : static_cast<std::int64_t>(size);
+  return std::exchange(events_size_, events) != events;
+}
+
+SlurmJob* SlurmJobs::find(const Key& key) const {
+  return jobs_.contains(key.first) && key.first->serial == key.second ? key.first : nullptr;
+}
+
+std::unique_ptr<SlurmJob> SlurmJobs::make(const std::string& slot,
+                                          const std::filesystem::path& folder,
+                                          std::function<void(WorkerEnd)> on_end) {
+  auto job = std::make_unique<SlurmJob>(*this, slot, folder, std::move(on_end));
+  jobs_.insert(job.get());
+  return job;
+}
+
+void SlurmJobs::becomes_job(SlurmJob& job, const std::string& number) {
+  job.become(SlurmJob::At::job);
+  job.launched.job = number;
+  job.launched.host.clear();
+  job.since = SlurmClock::now();
+  job.missing = job.unsettled = 0;
+  if (job.is_to_end()) request_changed(job);
+  if (launch_changed) launch_changed(job.slot);
+}
+
+void SlurmJobs::leave(SlurmJob& job) {
+  const auto found = open_tasks_.find(job.submission);
+  if (found == open_tasks_.end() || --found->second > 0) return;
+  remove_submission(context_.options.runs, found->first);
+  open_tasks_.erase(found);
+}
+
+void SlurmJobs::forget(SlurmJob& job) {
+  on_forget(job);
+  jobs_.erase(&job);
+}
+
+void SlurmJobs::finish(SlurmJob& job, WorkerEnd end) {
+  if (job.at() != SlurmJob::At::over) job.become(SlurmJob::At::over);
+  job.waiting = false;
+  if (end.last_lines.empty()) end.last_lines = job.last_lines();
+  forget(job);
+  if (!job.submission.empty()) leave(job);
+  const auto on_end = std::move(job.on_end);
+  on_end(std::move(end));
+}
+
+}  // namespace petlab::orchestrator

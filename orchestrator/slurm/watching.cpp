@@ -1,0 +1,322 @@
+#include "orchestrator/slurm/watching.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "orchestrator/host/error.h"
+#include "orchestrator/host/wall_clock.h"
+#include "orchestrator/slurm/submission.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+// So many looks without a job, or without the line that its script ends with, before it is asked
+// for by itself: a look may be older than the job, and other hosts see a file late.
+constexpr int kLooks = 2;
+constexpr int kAsksAtOnce = 4;
+
+decltype(WorkerEnd::how) how_of(int shell_code) {
+  if (shell_code > 128 && shell_code <= 128 + 64) return Killed{shell_code - 128};
+  return Exited{shell_code};
+}
+
+}  // namespace
+
+void SlurmWatching::look_for(const std::string& submission, const std::vector<SlurmJob*>& jobs) {
+  Lost& lost = lost_[submission];
+  lost.jobs.insert(lost.jobs.end(), jobs.begin(), jobs.end());
+  lost.since = SlurmClock::now();
+}
+
+void SlurmWatching::forget(SlurmJob& job) {
+  for (auto& [id, lost] : lost_) std::erase(lost.jobs, &job);
+}
+
+bool SlurmWatching::to_be_looked_at() const {
+  return !lost_.empty() ||
+         std::any_of(jobs_.all().begin(), jobs_.all().end(),
+                     [](const SlurmJob* job) { return job->at() == SlurmJob::At::job; });
+}
+
+void SlurmWatching::wake(SlurmClock::duration in) {
+  if (looking_ || waiting_to_look_ || !to_be_looked_at()) return;
+  waiting_to_look_ = true;
+  timer_.expires_after(in);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    waiting_to_look_ = false;
+    if (!error) look();
+  });
+}
+
+void SlurmWatching::look() {
+  if (!to_be_looked_at()) return;
+  looking_ = true;
+  const SlurmClock::time_point began = SlurmClock::now();
+  context_.commands.run({"squeue", "--noheader", "--array", "--states=all",
+                         fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
+                        kSlurmAnswerLimit, [this, began](SlurmAnswer answer) {
+                          looking_ = false;
+                          if (answer.exit_code == 0) {
+                            looked(answer, began);
+                          } else {
+                            context_.silent(answer);
+                            believe_files();
+                          }
+                          ending_.tell();
+                          wake(context_.options.poll);
+                        });
+}
+
+void SlurmWatching::looked(SlurmAnswer& answer, SlurmClock::time_point began) {
+  std::vector<JobRow> rows;
+  try {
+    rows = parse_squeue(answer.output);
+  } catch (const Error& error) {
+    answer.errors = error.what();
+    context_.silent(answer);
+    return;
+  }
+  context_.heard();
+  std::map<std::string_view, const JobRow*> by_number;
+  std::map<std::string_view, std::string_view> by_name;  // the number of the (array of) jobs
+  for (const JobRow& row : rows) {
+    const std::string_view number = row.job;
+    by_number[number] = &row;
+    by_name[row.name] = number.substr(0, number.find('_'));
+  }
+  find_lost(by_name, began);
+  // jobs_.finish() changes the set.
+  for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
+    if (!jobs_.contains(job) || job->at() != SlurmJob::At::job) continue;
+    const std::string_view number = job->launched.job;
+    auto found = by_number.find(number);
+    if (found == by_number.end()) {
+      // Tasks that were cancelled before they began share the line of their array.
+      found = by_number.find(number.substr(0, number.find('_')));
+      if (found != by_number.end() && job_phase(found->second->state) != JobPhase::ended) {
+        found = by_number.end();
+      }
+    }
+    if (found != by_number.end()) {
+      seen(*job, *found->second);
+    } else if (began > job->since) {
+      not_seen(*job);
+    }
+  }
+  end_unknown(rows, began);
+}
+
+void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>& by_name,
+                              SlurmClock::time_point began) {
+  for (auto entry = lost_.begin(); entry != lost_.end();) {
+    auto& [id, lost] = *entry;
+    const auto found = by_name.find(id);
+    if (found == by_name.end() && (began <= lost.since || ++lost.looks < kLooks)) {
+      ++entry;
+      continue;
+    }
+    const std::vector<SlurmJob*> jobs = std::exchange(lost.jobs, {});
+    const std::string array = found == by_name.end() ? std::string() : std::string(found->second);
+    entry = lost_.erase(entry);
+    for (SlurmJob* job : jobs) {
+      const std::optional<JobLog> log = read_job_log(job->directory);
+      if (log && !log->job.empty()) {
+        jobs_.becomes_job(*job, log->job);
+      } else if (!array.empty()) {
+        jobs_.becomes_job(*job, handing_in_.number_in(array, *job));
+      } else {
+        // Should its job come after all, only one of the two runs the attempt.
+        job->become(SlurmJob::At::queued);
+        handing_in_.enqueue(*job);
+        if (job->is_to_end()) handing_in_.withdraw_queued(*job);
+      }
+    }
+  }
+}
+
+void SlurmWatching::seen(SlurmJob& job, const JobRow& row) {
+  job.missing = 0;
+  job.paused = job_phase(row.state) == JobPhase::paused;
+  switch (job_phase(row.state)) {
+    case JobPhase::waiting:
+      seen_waiting(job, row);
+      return;
+    case JobPhase::paused:
+      job.waiting = true;
+      return;
+    case JobPhase::running:
+      job.waiting = false;
+      if (!job.ran) {
+        job.ran = true;
+        job.launched.host = row.host;
+        if (row.ran) job.run_began = SlurmClock::now() - *row.ran;
+        if (jobs_.launch_changed) jobs_.launch_changed(job.slot);
+      }
+      return;
+    case JobPhase::ended:
+      ended(job, {row.state, 0, 0}, false);
+      return;
+  }
+}
+
+void SlurmWatching::seen_waiting(SlurmJob& job, const JobRow& row) {
+  job.waiting = true;
+  note_reason(row);
+  if (job.requeued || !(job.ran || job.may_have_run)) return;
+  job.ran = job.may_have_run = false;
+  const std::optional<JobLog> log = read_job_log(job.directory);
+  if (!log || log->job != job.launched.job) return;
+  job.requeued = true;
+  job.requested = SlurmJob::Request::kill;
+  job.request_sent = false;
+}
+
+void SlurmWatching::not_seen(SlurmJob& job) {
+  if (job.request_sent && !job.ran) {
+    // A task that is cancelled before it began leaves no line.
+    ended(job, {"CANCELLED", 0, 0}, false);
+    return;
+  }
+  if (job.has_written()) job.missing = 0;
+  if (++job.missing >= kLooks) ask(job);
+}
+
+void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
+  const std::optional<JobLog> log = read_job_log(job.directory);
+  if (log && !log->job.empty() && log->job != job.launched.job) {
+    // Its double had begun before: that one is the attempt's job.
+    jobs_.becomes_job(job, log->job);
+    job.may_have_run = true;
+    return;
+  }
+  WorkerEnd end = worker_end(job.launched.job, record);
+  if (job.requeued) {
+    end.how = TakenAway{fmt::format("Slurm requeued job {}", job.launched.job)};
+  }
+  const bool began = log && log->job == job.launched.job;
+  if (std::holds_alternative<TakenAway>(end.how) && began && !log->exit_code) {
+    // A node that is lost to Slurm may still train, and write checkpoints over those before.
+    if (job.has_written()) job.unsettled = 0;
+    if (++job.unsettled <= kLooks) return;
+  }
+  if (std::holds_alternative<Exited>(end.how)) {
+    if (log && log->exit_code) {
+      end.how = how_of(*log->exit_code);
+    } else if (!whole) {
+      if (++job.unsettled > kLooks) ask(job);
+      return;
+    }
+  }
+  jobs_.finish(job, std::move(end));
+}
+
+void SlurmWatching::run_for(SlurmJob& job, std::vector<std::string> words,
+                            std::function<void(SlurmJob&, const SlurmAnswer&)> done) {
+  job.asked = true;
+  ++asks_;
+  context_.commands.run(
+      std::move(words), kSlurmAnswerLimit,
+      [this, key = SlurmJobs::key_of(job), done = std::move(done)](const SlurmAnswer& answer) {
+        --asks_;
+        SlurmJob* its = jobs_.find(key);
+        if (its == nullptr) return;
+        its->asked = false;
+        done(*its, answer);
+      });
+}
+
+void SlurmWatching::ask(SlurmJob& job) {
+  if (job.asked || asks_ >= kAsksAtOnce) return;
+  run_for(job, {"scontrol", "-o", "show", "job", job.launched.job},
+          [this](SlurmJob& its, const SlurmAnswer& answer) {
+            const std::optional<JobRecord> record =
+                answer.exit_code == 0 ? parse_show_job(answer.output) : std::nullopt;
+            if (record && job_phase(record->state) == JobPhase::ended) {
+              ended(its, *record, true);
+            } else if (record) {
+              its.missing = its.unsettled = 0;
+            } else if (is_unknown_job(answer.output + answer.errors)) {
+              context_.has_sacct ? ask_accounting(its) : forgotten(its);
+            }
+          });
+}
+
+void SlurmWatching::ask_accounting(SlurmJob& job) {
+  run_for(job, {"sacct", "-n", "-P", "-X", "-j", job.launched.job, "-o", "JobID,State,ExitCode"},
+          [this](SlurmJob& its, const SlurmAnswer& answer) {
+            const std::optional<JobRecord> record =
+                answer.exit_code == 0 ? parse_sacct(answer.output, its.launched.job) : std::nullopt;
+            if (record && job_phase(record->state) == JobPhase::ended) {
+              ended(its, *record, true);
+            } else {
+              // Accounting is slow to hear of an end, and never does where it is off.
+              forgotten(its);
+            }
+          });
+}
+
+void SlurmWatching::forgotten(SlurmJob& job) {
+  const std::optional<JobLog> log = read_job_log(job.directory);
+  if (log && log->job == job.launched.job && log->exit_code) {
+    jobs_.finish(job, {how_of(*log->exit_code), ""});
+  } else if (withdraw(job.directory, wall_clock_seconds())) {
+    jobs_.finish(
+        job,
+        {TakenAway{fmt::format("Slurm has forgotten job {}, which never began", job.launched.job)},
+         ""});
+  } else if (const std::optional<JobLog> now = read_job_log(job.directory);
+             now && !now->job.empty() && now->job != job.launched.job) {
+    jobs_.becomes_job(job, now->job);  // its double
+  } else {
+    jobs_.finish(
+        job,
+        {TakenAway{fmt::format("Slurm has forgotten job {}, which noted no end", job.launched.job)},
+         ""});
+  }
+}
+
+void SlurmWatching::believe_files() {
+  for (SlurmJob* job : std::vector<SlurmJob*>(jobs_.all().begin(), jobs_.all().end())) {
+    if (!jobs_.contains(job) || job->at() != SlurmJob::At::job || !job->ran) continue;
+    const std::optional<JobLog> log = read_job_log(job->directory);
+    if (log && log->job == job->launched.job && log->exit_code) {
+      jobs_.finish(*job, {how_of(*log->exit_code), ""});
+    }
+  }
+}
+
+void SlurmWatching::end_unknown(const std::vector<JobRow>& rows, SlurmClock::time_point began) {
+  const std::string prefix = submission_id(context_.options.owner, 0);
+  std::set<std::string_view> ours;
+  for (const SlurmJob* job : jobs_.all()) ours.insert(job->launched.job);
+  std::vector<std::string> jobs;
+  for (const JobRow& row : rows) {
+    if (!row.name.starts_with(prefix.substr(0, prefix.size() - 1)) || ours.contains(row.job) ||
+        lost_.contains(row.name) || job_phase(row.state) != JobPhase::waiting) {
+      continue;
+    }
+    const bool new_one = std::any_of(jobs_.all().begin(), jobs_.all().end(), [&](const auto* job) {
+      return job->submission == row.name &&
+             (job->at() == SlurmJob::At::submitting || job->since >= began);
+    });
+    if (!new_one) jobs.push_back(row.job);
+  }
+  ending_.cancel(jobs);
+}
+
+void SlurmWatching::note_reason(const JobRow& row) {
+  for (const std::string_view common :
+       {"", "None", "Priority", "Resources", "JobArrayTaskLimit", "BeginTime", "Cleaning",
+        "Dependency", "Licenses", "QOSMaxJobsPerUserLimit", "Prolog"}) {
+    if (row.reason == common) return;
+  }
+  // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": the nodes change, the reason does not.
+  const std::string reason = row.reason.substr(0, row.reason.find(','));
+  if (!reasons_.insert(reason).second) return;
+  context_.note(fmt::format("Slurm job {} waits: {}", row.job, row.reason));
+}
+
+}  // namespace petlab::orchestrator
