@@ -72,17 +72,16 @@ std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
 PackedBatch batch_of(std::vector<std::int64_t> lengths) {
   std::sort(lengths.begin(), lengths.end());
   PackedBatch batch;
-  batch.offsets.push_back(0);
+  PackedSequences& packed = batch.input.sequences;
   for (const std::int64_t length : lengths) {
     for (std::int64_t i = 0; i < length; ++i) {
-      batch.ids.push_back(100 + (batch.tokens() * 7919) % 50000);
-      batch.type_ids.push_back(0);
-      batch.position_ids.push_back(2 + i);
+      packed.ids.push_back(100 + (static_cast<std::int64_t>(packed.ids.size()) * 7919) % 50000);
     }
-    batch.offsets.push_back(batch.tokens());
-    batch.classes.push_back(batch.size() % 2);
-    batch.examples.push_back(batch.size());
+    packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
+    packed.examples.push_back(static_cast<std::int64_t>(packed.examples.size()));
+    batch.classes.push_back(packed.examples.back() % 2);
   }
+  packed.trial_sequences = {0, packed.sequences()};
   return batch;
 }
 
@@ -128,15 +127,13 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     const auto began = clock_type::now();
     const double began_processor = processor_seconds();
     const PackedBatch batch = batch_of(lengths);
-    const EncoderInput input = encoder_input(batch);
     ++dropout.step;
     optimizer.zero_gradients();
     module->merge();
     const Tensor first =
-        module->backbone(encoder).forward(input, *module, LastLayer::first_tokens, &dropout);
-    const Tensor loss =
-        summed_loss(head.forward(first, input, &dropout), at::tensor(batch.classes, at::kLong)) /
-        batch.size();
+        module->backbone(encoder).forward(batch.input, *module, LastLayer::first_tokens, &dropout);
+    const Tensor logits = head.forward(first, first_token_rows(batch.input.sequences), &dropout);
+    const Tensor loss = summed_loss(logits, at::tensor(batch.classes, at::kLong)) / batch.size();
     loss.backward();
     module->gather();
     optimizer.clip(1.0);
@@ -146,7 +143,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     seconds.push_back(seconds_since(began));
     processor += processor_seconds() - began_processor;
     examples += batch.size();
-    tokens += batch.tokens();
+    tokens += batch.input.sequences.tokens();
   };
   for (int i = 0; i < warm; ++i) run(batches[static_cast<std::size_t>(i) % batches.size()], false);
   for (const auto& lengths : batches) run(lengths, true);

@@ -21,7 +21,7 @@ Tensor probability_dropout(const Dropout& dropout, const AttentionShape& shape, 
   rows.reserve(static_cast<std::size_t>((to - from) * queries));
   for (std::int64_t s = from; s < to; ++s) {
     for (std::int64_t q = 0; q < queries; ++q) {
-      rows.push_back({trial, shape.examples[static_cast<std::size_t>(s)], q});
+      rows.push_back({trial, shape.keys.examples[static_cast<std::size_t>(s)], q});
     }
   }
   return dropout_multipliers(dropout, dropout.attention, Purpose::attention_dropout, shape.layer,
@@ -45,11 +45,11 @@ struct Plan {
 
   Plan(const AttentionShape& shape, std::int64_t prefix)
       : query_offsets(shape.query_offsets.begin(), shape.query_offsets.end()),
-        key_offsets(shape.key_offsets.begin(), shape.key_offsets.end()),
+        key_offsets(shape.keys.offsets.begin(), shape.keys.offsets.end()),
         heads(shape.num_heads),
         prefix_length(prefix) {
-    for (std::size_t k = 0; k + 1 < shape.trial_sequences.size(); ++k) {
-      trials.resize(static_cast<std::size_t>(shape.trial_sequences[k + 1]),
+    for (std::size_t k = 0; k + 1 < shape.keys.trial_sequences.size(); ++k) {
+      trials.resize(static_cast<std::size_t>(shape.keys.trial_sequences[k + 1]),
                     static_cast<std::int64_t>(k));
     }
     probabilities.push_back(0);
@@ -114,7 +114,7 @@ void sequence_dropout(const Dropout& dropout, const AttentionShape& shape, std::
   place.purpose = Purpose::attention_dropout;
   place.step = dropout.step;
   place.layer = static_cast<std::uint64_t>(shape.layer);
-  place.example = static_cast<std::uint64_t>(shape.examples[s]);
+  place.example = static_cast<std::uint64_t>(shape.keys.examples[s]);
   for (std::size_t q = 0; q < static_cast<std::size_t>(of.queries); ++q) {
     place.position = q;
     fill_dropout(place, dropout.attention, row);
@@ -232,15 +232,15 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
     return rows.view({sequences, -1, heads, d_head}).transpose(1, 2);
   };
   std::vector<Tensor> parts;
-  for (std::size_t trial = 0; trial + 1 < shape.trial_sequences.size(); ++trial) {
-    std::int64_t from = shape.trial_sequences[trial];
-    const std::int64_t end = shape.trial_sequences[trial + 1];
+  for (std::size_t trial = 0; trial + 1 < shape.keys.trial_sequences.size(); ++trial) {
+    std::int64_t from = shape.keys.trial_sequences[trial];
+    const std::int64_t end = shape.keys.trial_sequences[trial + 1];
     while (from < end) {
       const auto at = [](std::span<const std::int64_t> offsets, std::int64_t s) {
         return offsets[static_cast<std::size_t>(s)];
       };
       const auto keys_of = [&](std::int64_t s) {
-        return at(shape.key_offsets, s + 1) - at(shape.key_offsets, s);
+        return at(shape.keys.offsets, s + 1) - at(shape.keys.offsets, s);
       };
       const auto queries_of = [&](std::int64_t s) {
         return at(shape.query_offsets, s + 1) - at(shape.query_offsets, s);
@@ -250,8 +250,8 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
       const std::int64_t n = to - from;
       const Tensor q =
           split(query.narrow(0, at(shape.query_offsets, from), n * queries_of(from)), n);
-      Tensor k = split(key.narrow(0, at(shape.key_offsets, from), n * keys_of(from)), n);
-      Tensor v = split(value.narrow(0, at(shape.key_offsets, from), n * keys_of(from)), n);
+      Tensor k = split(key.narrow(0, at(shape.keys.offsets, from), n * keys_of(from)), n);
+      Tensor v = split(value.narrow(0, at(shape.keys.offsets, from), n * keys_of(from)), n);
       if (prefix) {
         const auto repeated = [&](const Tensor& all) {
           const Tensor own = all.select(0, static_cast<std::int64_t>(trial));

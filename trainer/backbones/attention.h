@@ -6,17 +6,16 @@
 #include "trainer/backbones/hooks.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/torch.h"
+#include "trainer/data/packed_sequences.h"
 
 namespace petlab::trainer {
 
 /// Sequences of a packed batch as attention sees them: sequence s has the keys
-/// [key_offsets[s], key_offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]),
+/// [keys.offsets[s], keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]),
 /// which are the first of its tokens (all of them, or one).
 struct AttentionShape {
-  std::span<const std::int64_t> query_offsets;    // (sequences + 1)
-  std::span<const std::int64_t> key_offsets;      // (sequences + 1)
-  std::span<const std::int64_t> examples;         // (sequences)
-  std::span<const std::int64_t> trial_sequences;  // (K + 1)
+  const PackedSequences& keys;
+  std::span<const std::int64_t> query_offsets;  // (sequences + 1)
   std::int64_t num_heads = 1;
   std::int64_t layer = 0;
 };

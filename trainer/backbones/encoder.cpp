@@ -1,10 +1,13 @@
 #include "trainer/backbones/encoder.h"
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "trainer/backbones/attention.h"
+#include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/operations.h"
+#include "trainer/data/batches.h"
 
 namespace petlab::trainer {
 namespace {
@@ -61,16 +64,6 @@ Tensor activate(const Tensor& x, Activation activation) {
   throw std::logic_error("an activation without a function");
 }
 
-/// Tokens of a batch and rows that fill it up. oneDNN compiles a product for each number of rows
-/// that it meets, which takes as long as a few products: so there must not be too many of them.
-std::int64_t filled_rows(std::int64_t tokens) {
-  const std::int64_t step = tokens <= 512 ? 16 : tokens <= 1024 ? 32 : 64;
-  return (tokens + step - 1) / step * step;
-}
-
-/// The key of a filling row's dropout.
-constexpr std::int64_t kNoExample = 0xFFFFFFFF;
-
 }  // namespace
 
 Tensor to_tensor(const TensorView& view) {
@@ -99,18 +92,6 @@ TensorView to_view(const Tensor& tensor) {
   view.bytes = {static_cast<const std::byte*>(kept->const_data_ptr()), kept->nbytes()};
   view.owner = kept;
   return view;
-}
-
-EncoderInput encoder_input(const PackedBatch& batch, std::int64_t task) {
-  EncoderInput input;
-  input.ids = at::tensor(batch.ids, at::kLong);
-  input.type_ids = at::tensor(batch.type_ids, at::kLong);
-  input.position_ids = at::tensor(batch.position_ids, at::kLong);
-  input.offsets = batch.offsets;
-  input.examples = batch.examples;
-  input.trial_sequences = {0, input.sequences()};
-  input.task = task;
-  return input;
 }
 
 Tensor Encoder::Linear::operator()(const Tensor& x) const { return apply_linear(x, weight, bias); }
@@ -153,85 +134,79 @@ Encoder Encoder::trainable_copy() const {
 
 /// What the layers of one forward pass share.
 struct Encoder::Pass {
-  const EncoderInput& input;
+  const PackedSequences& sequences;
   const Hooks& hooks;
   const Dropout* dropout;
   at::ScalarType dtype;
+  PackedRows tokens;                        // and filling rows
+  PackedRows firsts;                        // of the sequences' first tokens
   std::vector<std::int64_t> first_offsets;  // (sequences + 1): 0, 1, 2, …
-  std::vector<RowKey> rows;                 // (tokens)
-  std::vector<RowKey> first_rows;           // (sequences)
-  std::vector<std::int64_t> trial_rows;     // (K + 1), in tokens
   Tensor first_tokens;                      // (sequences): their rows
 
-  Pass(const EncoderInput& in, const Hooks& h, const Dropout* d, at::ScalarType t)
-      : input(in), hooks(h), dropout(d), dtype(t) {
-    std::vector<std::int64_t> first;
-    for (std::size_t k = 0; k + 1 < in.trial_sequences.size(); ++k) {
-      trial_rows.push_back(in.offsets[static_cast<std::size_t>(in.trial_sequences[k])]);
-      for (std::int64_t s = in.trial_sequences[k]; s < in.trial_sequences[k + 1]; ++s) {
-        const auto i = static_cast<std::size_t>(s);
-        const std::int64_t begin = in.offsets[i];
-        first.push_back(begin);
-        first_offsets.push_back(s);
-        for (std::int64_t token = begin; token < in.offsets[i + 1]; ++token) {
-          rows.push_back({static_cast<std::int64_t>(k), in.examples[i], token - begin});
-        }
-        first_rows.push_back({static_cast<std::int64_t>(k), in.examples[i], 0});
-      }
-    }
-    first_offsets.push_back(in.sequences());
-    // The filling rows are the last trial's: nothing sees them, and their gradient is 0.
-    const std::int64_t filled = filled_rows(in.offsets.back());
-    for (std::int64_t row = in.offsets.back(); row < filled; ++row) {
-      rows.push_back({static_cast<std::int64_t>(trial_rows.size()) - 1, kNoExample, row});
-    }
-    trial_rows.push_back(filled);
-    first_tokens = at::tensor(first, at::kLong).to(in.ids.device());
+  Pass(const PackedSequences& of, const Hooks& h, const Dropout* d, at::ScalarType t)
+      : sequences(of),
+        hooks(h),
+        dropout(d),
+        dtype(t),
+        tokens(token_rows(of)),
+        firsts(first_token_rows(of)),
+        first_offsets(of.offsets.size()),
+        first_tokens(
+            at::tensor(at::IntArrayRef(of.offsets).slice(0, of.offsets.size() - 1), at::kLong)) {
+    std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
 
-  Tensor drop(const Tensor& x, Purpose purpose, std::int64_t layer,
-              const std::vector<RowKey>& keys) const {
+  Tensor drop(const Tensor& x, Purpose purpose, std::int64_t layer, const PackedRows& rows) const {
     if (dropout == nullptr || dropout->hidden <= 0) return x;
-    return x *
-           dropout_multipliers(*dropout, dropout->hidden, purpose, layer, keys, x.size(1), dtype)
-               .to(x.device());
+    return x * dropout_multipliers(*dropout, dropout->hidden, purpose, layer, rows.keys, x.size(1),
+                                   dtype)
+                   .to(x.device());
   }
 
   /// The end of a sub-layer: hooks, dropout, residual and norm.
   Tensor close(SubLayer which, Tensor output, const Tensor& residual, const LayerNorm& norm,
-               Purpose purpose, const HookPlace& place, const std::vector<RowKey>& keys) const {
+               Purpose purpose, std::int64_t layer, const PackedRows& rows) const {
+    const HookPlace place{layer, rows.trial_rows};
     const bool hooked = hooks.acts_on(which);
     if (hooked) output = hooks.before_dropout({which, place, residual, output, &norm});
-    output = drop(output, purpose, place.layer, keys);
+    output = drop(output, purpose, layer, rows);
     if (hooked) output = hooks.after_dropout({which, place, residual, output, &norm});
     return add_norm(output, residual, norm);
   }
 };
 
 Tensor Encoder::embed(const EncoderInput& input) const {
+  const PackedSequences& sequences = input.sequences;
+  const std::int64_t filling = filled_rows(sequences.tokens()) - sequences.tokens();
+  const auto looked_up = [&](const char* table, const std::vector<std::int64_t>& ids,
+                             std::int64_t padding) {
+    return at::embedding(weights_.at(table),
+                         at::constant_pad_nd(at::tensor(ids, at::kLong), {0, filling}), padding);
+  };
   // A padding row gets no gradient: RoBERTa has one in both tables, BERT in that of the words.
   const std::int64_t pad = config_.pad_token_id;
   const std::int64_t position_pad = config_.kind == EncoderKind::roberta ? pad : -1;
-  const std::int64_t filling = filled_rows(input.ids.size(0)) - input.ids.size(0);
-  const auto looked_up = [&](const char* table, const Tensor& ids, std::int64_t padding) {
-    return at::embedding(weights_.at(table), at::constant_pad_nd(ids, {0, filling}), padding);
-  };
-  const Tensor words = looked_up("embeddings.word_embeddings.weight", input.ids, pad);
-  const Tensor types = looked_up("embeddings.token_type_embeddings.weight", input.type_ids, -1);
+  const Tensor words = looked_up("embeddings.word_embeddings.weight", sequences.ids, pad);
+  const Tensor types = looked_up(
+      "embeddings.token_type_embeddings.weight",
+      input.type_ids.empty() ? std::vector<std::int64_t>(sequences.ids.size()) : input.type_ids,
+      -1);
   return add_norm(
       words + types,
-      looked_up("embeddings.position_embeddings.weight", input.position_ids, position_pad),
+      looked_up("embeddings.position_embeddings.weight",
+                input.position_ids.empty() ? counted_positions(sequences, config_.first_position())
+                                           : input.position_ids,
+                position_pad),
       embeddings_norm_);
 }
 
 Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
                           bool first_tokens) const {
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
-  const EncoderInput& input = pass.input;
   const Tensor residual = first_tokens ? x.index_select(0, pass.first_tokens) : x;
-  const HookPlace all{index, input.task, pass.trial_rows};
-  const HookPlace own{index, input.task, first_tokens ? input.trial_sequences : pass.trial_rows};
-  const std::vector<RowKey>& keys = first_tokens ? pass.first_rows : pass.rows;
+  const PackedRows& rows = first_tokens ? pass.firsts : pass.tokens;
+  const HookPlace all{index, pass.tokens.trial_rows};
+  const HookPlace own{index, rows.trial_rows};
 
   Tensor query = layer.query(residual);
   Tensor value = layer.value(x);
@@ -241,28 +216,26 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
   if (pass.hooks.acts_on(Projection::value)) {
     value = pass.hooks.projected({Projection::value, all, x, value});
   }
-  const AttentionShape shape{first_tokens ? pass.first_offsets : input.offsets,
-                             input.offsets,
-                             input.examples,
-                             input.trial_sequences,
-                             config_.num_heads,
-                             index};
+  const AttentionShape shape{pass.sequences,
+                             first_tokens ? pass.first_offsets : pass.sequences.offsets,
+                             config_.num_heads, index};
   const Tensor seen =
       attention(query, layer.key(x), value, pass.hooks.prefix(index), shape, pass.dropout);
   const Tensor attended =
       pass.close(SubLayer::attention, layer.attention_output(seen), residual, layer.attention_norm,
-                 Purpose::attention_output_dropout, own, keys);
+                 Purpose::attention_output_dropout, index, rows);
   const Tensor inner = activate(layer.intermediate(attended), config_.activation);
   return pass.close(SubLayer::feed_forward, layer.output(inner), attended, layer.output_norm,
-                    Purpose::feed_forward_output_dropout, own, keys);
+                    Purpose::feed_forward_output_dropout, index, rows);
 }
 
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
                         const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
-  const Pass pass(input, hooks, dropout, dtype());
-  Tensor x = pass.drop(embed(input), Purpose::embedding_dropout, 0, pass.rows);
+  const Pass pass(input.sequences, hooks, dropout, dtype());
+  Tensor x = pass.drop(embed(input), Purpose::embedding_dropout, 0, pass.tokens);
+  const std::int64_t tokens = input.sequences.tokens();
   const auto tokens_of = [&](const Tensor& rows) {
-    return rows.size(0) > input.ids.size(0) ? rows.narrow(0, 0, input.ids.size(0)) : rows;
+    return rows.size(0) > tokens ? rows.narrow(0, 0, tokens) : rows;
   };
   if (hidden_states != nullptr) hidden_states->push_back(tokens_of(x));
   for (std::int64_t l = 0; l < config_.num_layers; ++l) {

@@ -11,24 +11,9 @@
 #include "trainer/backbones/hooks.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/torch.h"
-#include "trainer/data/batches.h"
+#include "trainer/data/packed_sequences.h"
 
 namespace petlab::trainer {
-
-/// A packed batch as the encoder takes it: all real tokens of all sequences, end to end.
-struct EncoderInput {
-  Tensor ids;                                 // (tokens) int64
-  Tensor type_ids;                            // (tokens) int64
-  Tensor position_ids;                        // (tokens) int64
-  std::vector<std::int64_t> offsets;          // (sequences + 1)
-  std::vector<std::int64_t> examples;         // (sequences): keys of their dropout
-  std::vector<std::int64_t> trial_sequences;  // (K + 1): sequences of trial k
-  std::int64_t task = 0;
-  std::int64_t sequences() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
-};
-
-/// A batch of one trial on the CPU. Copies.
-EncoderInput encoder_input(const PackedBatch& batch, std::int64_t task = 0);
 
 /// What forward computes of the last layer.
 enum class LastLayer {

@@ -17,7 +17,6 @@ enum class Projection { query, value };
 /// Where in the backbone a hook is called, and for whom.
 struct HookPlace {
   std::int64_t layer = 0;
-  std::int64_t task = 0;
   /// (K + 1): rows [trial_rows[k], trial_rows[k + 1]) belong to trial k.
   std::span<const std::int64_t> trial_rows;
 };

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "trainer/data/batches.h"
+
 namespace petlab::trainer {
 namespace {
 
@@ -28,8 +30,8 @@ EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& ty
   const Tensor all_mask = mask.to(at::kLong).contiguous();
   const Tensor all_types =
       type_ids.defined() ? type_ids.to(at::kLong).contiguous() : at::zeros_like(all_ids);
-  PackedBatch batch;
-  batch.offsets.push_back(0);
+  EncoderInput input;
+  PackedSequences& packed = input.sequences;
   const std::int64_t length = ids.size(1);
   for (std::int64_t s = 0; s < ids.size(0); ++s) {
     const std::int64_t* const row = all_ids.const_data_ptr<std::int64_t>() + s * length;
@@ -43,20 +45,22 @@ EncoderInput pack_padded(const Tensor& ids, const Tensor& mask, const Tensor& ty
     }
     for (std::int64_t i = 0; i < length; ++i) {
       if (kept[i] == 0) continue;
-      batch.ids.push_back(row[i]);
-      batch.type_ids.push_back(types[i]);
-      batch.position_ids.push_back(positions[static_cast<std::size_t>(i)]);
+      packed.ids.push_back(row[i]);
+      input.type_ids.push_back(types[i]);
+      input.position_ids.push_back(positions[static_cast<std::size_t>(i)]);
     }
-    if (batch.offsets.back() == batch.tokens()) {
+    const auto tokens = static_cast<std::int64_t>(packed.ids.size());
+    if (packed.offsets.back() == tokens) {
       throw std::invalid_argument(c10::str("row ", s, " of attention_mask has no 1"));
     }
-    batch.offsets.push_back(batch.tokens());
-    batch.examples.push_back(s);
+    packed.offsets.push_back(tokens);
+    packed.examples.push_back(s);
   }
-  require_below(batch.ids, config.vocab_size, "input_ids");
-  require_below(batch.type_ids, config.token_types, "token_type_ids");
-  require_below(batch.position_ids, config.max_positions, "the positions of input_ids");
-  return encoder_input(batch);
+  packed.trial_sequences = {0, packed.sequences()};
+  require_below(packed.ids, config.vocab_size, "input_ids");
+  require_below(input.type_ids, config.token_types, "token_type_ids");
+  require_below(input.position_ids, config.max_positions, "the positions of input_ids");
+  return input;
 }
 
 Tensor unpack_padded(const Tensor& packed, const Tensor& mask) {

@@ -1,7 +1,5 @@
 #include "trainer/data/batches.h"
 
-#include <algorithm>
-
 namespace petlab::trainer {
 
 TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens) {
@@ -24,40 +22,50 @@ TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int
   return result;
 }
 
-PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples,
-                 std::int64_t first_position) {
+PackedBatch pack_trials(const TokenisedSplit& split,
+                        std::span<const std::vector<std::int64_t>> examples) {
   PackedBatch batch;
-  std::size_t tokens = 0;
-  for (const std::int64_t example : examples) {
-    tokens += static_cast<std::size_t>(split.tokens(example));
-  }
-  batch.ids.reserve(tokens);
-  batch.type_ids.reserve(tokens);
-  batch.position_ids.reserve(tokens);
-  batch.offsets.reserve(examples.size() + 1);
-  batch.offsets.push_back(0);
-  batch.examples.assign(examples.begin(), examples.end());
-  for (const std::int64_t example : examples) {
-    const auto index = static_cast<std::size_t>(example);
-    const auto begin = static_cast<std::size_t>(split.offsets[index]);
-    const auto end = static_cast<std::size_t>(split.offsets[index + 1]);
-    std::int64_t position = first_position;
-    for (std::size_t token = begin; token < end; ++token) {
-      batch.ids.push_back(split.ids[token]);
-      batch.type_ids.push_back(split.type_ids[token]);
-      // RoBERTa: a pad token written in the text has the padding's position and does not count.
-      const bool is_pad = split.ids[token] == first_position - 1;
-      batch.position_ids.push_back(is_pad ? first_position - 1 : position++);
+  PackedSequences& packed = batch.input.sequences;
+  packed.trial_sequences = {0};
+  for (const std::vector<std::int64_t>& of_trial : examples) {
+    for (const std::int64_t example : of_trial) {
+      const auto index = static_cast<std::size_t>(example);
+      const std::int64_t begin = split.offsets[index];
+      const std::int64_t end = split.offsets[index + 1];
+      packed.ids.insert(packed.ids.end(), split.ids.begin() + begin, split.ids.begin() + end);
+      batch.input.type_ids.insert(batch.input.type_ids.end(), split.type_ids.begin() + begin,
+                                  split.type_ids.begin() + end);
+      packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
+      packed.examples.push_back(example);
+      if (split.classes.empty()) {
+        batch.scores.push_back(split.scores[index]);
+      } else {
+        batch.classes.push_back(split.classes[index]);
+      }
     }
-    batch.offsets.push_back(static_cast<std::int64_t>(batch.ids.size()));
-    batch.max_length = std::max(batch.max_length, static_cast<std::int64_t>(end - begin));
-    if (split.classes.empty()) {
-      batch.scores.push_back(split.scores[index]);
-    } else {
-      batch.classes.push_back(split.classes[index]);
-    }
+    packed.trial_sequences.push_back(packed.sequences());
   }
   return batch;
+}
+
+PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> examples) {
+  const std::vector<std::int64_t> of_trial(examples.begin(), examples.end());
+  return pack_trials(split, {&of_trial, 1});
+}
+
+std::vector<std::int64_t> counted_positions(const PackedSequences& sequences,
+                                            std::int64_t first_position) {
+  std::vector<std::int64_t> positions;
+  positions.reserve(sequences.ids.size());
+  for (std::size_t s = 0; s + 1 < sequences.offsets.size(); ++s) {
+    std::int64_t position = first_position;
+    for (std::int64_t token = sequences.offsets[s]; token < sequences.offsets[s + 1]; ++token) {
+      // RoBERTa: a pad token written in the text has the padding's position and does not count.
+      const bool is_pad = sequences.ids[static_cast<std::size_t>(token)] == first_position - 1;
+      positions.push_back(is_pad ? first_position - 1 : position++);
+    }
+  }
+  return positions;
 }
 
 std::vector<std::int64_t> roberta_positions(std::span<const std::int64_t> ids, std::int64_t pad) {

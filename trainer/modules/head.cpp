@@ -35,25 +35,18 @@ Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint
   init_normal(out_.values(), own, Init::head_out, 0.02);
 }
 
-Tensor Head::forward(const Tensor& first, const EncoderInput& input, const Dropout* dropout) const {
-  std::vector<RowKey> rows;
-  for (std::size_t k = 0; k + 1 < input.trial_sequences.size(); ++k) {
-    for (std::int64_t s = input.trial_sequences[k]; s < input.trial_sequences[k + 1]; ++s) {
-      rows.push_back(
-          {static_cast<std::int64_t>(k), input.examples[static_cast<std::size_t>(s)], 0});
-    }
-  }
+Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const {
   const auto drop = [&](const Tensor& x, Purpose purpose) {
     if (dropout == nullptr || dropout->hidden <= 0) return x;
-    return x * dropout_multipliers(*dropout, dropout->hidden, purpose, 0, rows, x.size(1),
+    return x * dropout_multipliers(*dropout, dropout->hidden, purpose, 0, rows.keys, x.size(1),
                                    x.scalar_type())
                    .to(x.device());
   };
   const Tensor inner =
       at::tanh(trial_linear(drop(first, Purpose::head_input_dropout), dense_.layer(0),
-                            dense_bias_.layer(0), input.trial_sequences));
+                            dense_bias_.layer(0), rows.trial_rows));
   return trial_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0),
-                      input.trial_sequences);
+                      rows.trial_rows);
 }
 
 std::vector<Parameter> Head::parameters() {

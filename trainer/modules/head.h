@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/modules/module.h"
 
@@ -17,8 +18,8 @@ class Head {
   Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
        std::uint64_t number, at::ScalarType dtype);
 
-  /// first (sequences, d_model) to logits (sequences, outputs).
-  Tensor forward(const Tensor& first, const EncoderInput& input, const Dropout* dropout) const;
+  /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows.
+  Tensor forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const;
   std::vector<Parameter> parameters();
   std::int64_t outputs() const { return out_.plan().shape[0]; }
 

@@ -40,10 +40,8 @@ Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& s
     while (to < order.size() && (to == from || tokens + split.tokens(order[to]) <= kTokensABatch)) {
       tokens += split.tokens(order[to++]);
     }
-    const PackedBatch batch =
-        pack(split, {order.data() + from, to - from}, model.encoder_config().first_position());
-    const Tensor logits =
-        model.logits(encoder_input(batch, static_cast<std::int64_t>(task)), nullptr);
+    const PackedBatch batch = pack(split, {order.data() + from, to - from});
+    const Tensor logits = model.logits(task, batch.input, nullptr);
     if (!at::isfinite(logits).all().item<bool>()) {
       throw NotFinite("a prediction is not finite");
     }

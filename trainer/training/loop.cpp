@@ -144,9 +144,8 @@ double TrainingLoop::train_step() {
     std::vector<std::int64_t> examples(batch.examples.begin() + part * size / parts,
                                        batch.examples.begin() + (part + 1) * size / parts);
     sort_by_length(train, examples);
-    const PackedBatch packed = pack(train, examples, model_.encoder_config().first_position());
-    const EncoderInput input = encoder_input(packed, static_cast<std::int64_t>(batch.task));
-    const Tensor logits = model_.logits(input, &dropout);
+    const PackedBatch packed = pack(train, examples);
+    const Tensor logits = model_.logits(batch.task, packed.input, &dropout);
     const Tensor mean = summed_loss(logits, targets_of(packed, logits.scalar_type())) / size;
     mean.backward();
     loss += mean.item<double>();

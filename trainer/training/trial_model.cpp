@@ -32,10 +32,10 @@ std::vector<Parameter> TrialModel::parameters() {
   return all;
 }
 
-Tensor TrialModel::logits(const EncoderInput& input, const Dropout* dropout) {
+Tensor TrialModel::logits(std::size_t task, const EncoderInput& input, const Dropout* dropout) {
   const Tensor first =
       module_->backbone(backbone_).forward(input, *module_, LastLayer::first_tokens, dropout);
-  return heads_[static_cast<std::size_t>(input.task)].forward(first, input, dropout);
+  return heads_[task].forward(first, first_token_rows(input.sequences), dropout);
 }
 
 }  // namespace petlab::trainer

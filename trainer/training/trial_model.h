@@ -32,8 +32,8 @@ class TrialModel {
   /// Takes values and masks as they are from now on (read from an artifact): for prediction alone.
   void freeze() { frozen_ = true; }
 
-  /// (sequences, outputs) of the head of the batch's task.
-  Tensor logits(const EncoderInput& input, const Dropout* dropout);
+  /// (sequences, outputs) of the task's head.
+  Tensor logits(std::size_t task, const EncoderInput& input, const Dropout* dropout);
 
  private:
   const Encoder& backbone_;

@@ -47,10 +47,12 @@ TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[
   const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
   const std::int64_t heads = GENERATE(1, 3);
   const std::int64_t d_head = GENERATE(12, 32);
-  const std::vector<std::int64_t> keys{0, 1, 4, 4 + 17, 4 + 17 + 33};
+  PackedSequences sequences;
+  sequences.offsets = {0, 1, 4, 4 + 17, 4 + 17 + 33};
+  sequences.examples = {5, 0, 9, 3};
+  sequences.trial_sequences = {0, 2, 4};
+  const std::vector<std::int64_t>& keys = sequences.offsets;
   const std::vector<std::int64_t> firsts{0, 1, 2, 3, 4};
-  const std::vector<std::int64_t> examples{5, 0, 9, 3};
-  const std::vector<std::int64_t> trials{0, 2, 4};
   const std::int64_t d_model = heads * d_head;
   const std::int64_t filling = 2;  // rows that belong to no sequence
   const std::vector<std::int64_t>& queries = first_tokens ? firsts : keys;
@@ -60,7 +62,7 @@ TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[
   const Tensor pk = random_tensor({2, 5, d_model}, 4, dtype);
   const Tensor pv = random_tensor({2, 5, d_model}, 5, dtype);
   const std::optional<Prefix> prefix = with_prefix ? std::optional<Prefix>({pk, pv}) : std::nullopt;
-  const AttentionShape shape{queries, keys, examples, trials, heads, 2};
+  const AttentionShape shape{sequences, queries, heads, 2};
   Dropout dropout;
   dropout.attention = 0.3;
   dropout.step = 11;

@@ -69,8 +69,9 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
   }
   // The shorter way through the last layer must give the same.
   const Tensor first = encoder.forward(input, Hooks(), LastLayer::first_tokens);
-  const Tensor logits = head.forward(first, input, nullptr);
-  const Tensor loss = summed_loss(logits, golden.expected.at(kind + ".labels")) / input.sequences();
+  const Tensor logits = head.forward(first, first_token_rows(input.sequences), nullptr);
+  const Tensor loss =
+      summed_loss(logits, golden.expected.at(kind + ".labels")) / input.sequences.sequences();
   loss.backward();
   compare(golden, kind + ".logits", logits);
   compare(golden, kind + ".loss", loss);
@@ -93,7 +94,8 @@ void check_interior_padding(const ModelCase& golden) {
   const Encoder encoder = Encoder::load(golden.folder).trainable_copy();
   const Tensor ids = golden.expected.at("interior_pad.input_ids");
   const EncoderInput input = pack_padded(ids, at::ones_like(ids), {}, encoder.config());
-  CHECK(at::equal(input.position_ids, golden.expected.at("interior_pad.position_ids").flatten()));
+  CHECK(at::equal(at::tensor(input.position_ids, at::kLong),
+                  golden.expected.at("interior_pad.position_ids").flatten()));
   const Tensor last = encoder.forward(input, Hooks(), LastLayer::all_tokens);
   compare(golden, "interior_pad.last_hidden_state", last);
   last[0][0].backward();

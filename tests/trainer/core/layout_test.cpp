@@ -77,7 +77,7 @@ class PaddedEncoder {
   Tensor close(SubLayer which, std::int64_t l, const Tensor& output, const Tensor& residual,
                const LayerNorm& after, Purpose purpose) const {
     const Tensor dropped = drop(output, purpose, l);
-    const HookPlace place{l, 0, rows_};
+    const HookPlace place{l, rows_};
     const Tensor changed = module_.acts_on(which)
                                ? module_.after_dropout({which, place, residual, dropped, &after})
                                : dropped;
@@ -86,7 +86,7 @@ class PaddedEncoder {
 
   Tensor layer(std::int64_t l, const Tensor& x) const {
     const std::string name = "encoder.layer." + std::to_string(l) + ".";
-    const HookPlace place{l, 0, rows_};
+    const HookPlace place{l, rows_};
     const auto projection = [&](const char* which, Projection hook, bool hooked) {
       const Tensor made = linear(name + "attention.self." + which, x);
       return hooked && module_.acts_on(hook) ? module_.projected({hook, place, x, made}) : made;
@@ -173,7 +173,8 @@ TEST_CASE("Packed and padded batches give the same loss and the same gradients",
         const Tensor first =
             padded ? PaddedEncoder(encoder, *module, dropout, batch).forward()
                    : encoder.forward(packed, *module, LastLayer::first_tokens, &dropout);
-        const Tensor loss = summed_loss(head.forward(first, packed, &dropout), batch.classes);
+        const Tensor loss = summed_loss(
+            head.forward(first, first_token_rows(packed.sequences), &dropout), batch.classes);
         loss.backward();
         module->gather();
         std::map<std::string, Tensor> found{{"loss", loss.detach().clone()}};

@@ -313,9 +313,8 @@ TEST_CASE("tasks of one size have batches of their own, and each sees its exampl
       examples.push_back(order[static_cast<std::size_t>(i % 40)]);
     }
     model.merge(task);
-    const PackedBatch packed = pack(runs[task].train, examples, 0);
-    const Tensor logits =
-        model.logits(encoder_input(packed, static_cast<std::int64_t>(task)), nullptr);
+    const PackedBatch packed = pack(runs[task].train, examples);
+    const Tensor logits = model.logits(task, packed.input, nullptr);
     return summed_loss(logits, at::tensor(packed.classes, at::kLong)).item<double>() /
            static_cast<double>(size);
   };

@@ -299,17 +299,27 @@ TEST_CASE("a packed batch holds the real tokens of its examples end to end", "[t
   const TokenisedSplit tokens = tokenise(split, *tokenizer, 8);
   CHECK(tokens.size() == 3);
   const Numbers chosen{2, 1};
-  const PackedBatch batch = pack(tokens, chosen, 0);
-  CHECK(batch.ids == Numbers{2, 4, 3, 2, 5, 3, 4, 3});
-  CHECK(batch.type_ids == Numbers{0, 0, 0, 0, 0, 0, 1, 1});
-  CHECK(batch.position_ids == Numbers{0, 1, 2, 0, 1, 2, 3, 4});
-  CHECK(batch.offsets == Numbers{0, 3, 8});
+  const PackedBatch batch = pack(tokens, chosen);
+  const PackedSequences& packed = batch.input.sequences;
+  CHECK(packed.ids == Numbers{2, 4, 3, 2, 5, 3, 4, 3});
+  CHECK(batch.input.type_ids == Numbers{0, 0, 0, 0, 0, 0, 1, 1});
+  CHECK(batch.input.position_ids.empty());
+  CHECK(counted_positions(packed, 0) == Numbers{0, 1, 2, 0, 1, 2, 3, 4});
+  CHECK(packed.offsets == Numbers{0, 3, 8});
+  CHECK(packed.examples == chosen);
+  CHECK(packed.trial_sequences == Numbers{0, 2});
   CHECK(batch.classes == Numbers{1, 0});
   CHECK(batch.scores.empty());
-  CHECK(batch.examples == chosen);
-  CHECK(batch.max_length == 5);
   // A pad id inside a text, for a backbone whose positions begin behind it.
-  CHECK(pack(tokens, Numbers{0}, 5).position_ids == Numbers{5, 4, 6, 4, 7});
+  const Numbers first{0};
+  CHECK(counted_positions(pack(tokens, first).input.sequences, 5) == Numbers{5, 4, 6, 4, 7});
+  // Two trials at once are one behind the other.
+  const std::vector<Numbers> of_trials{{1}, {2, 1}};
+  const PackedBatch both = pack_trials(tokens, of_trials);
+  CHECK(both.input.sequences.trial_sequences == Numbers{0, 1, 3});
+  CHECK(both.input.sequences.examples == Numbers{1, 2, 1});
+  CHECK(both.input.sequences.ids == Numbers{2, 5, 3, 4, 3, 2, 4, 3, 2, 5, 3, 4, 3});
+  CHECK(both.classes == Numbers{0, 1, 0});
   CHECK(roberta_positions(Numbers{0, 7, 1, 8, 2, 1, 1}, 1) == Numbers{2, 3, 1, 4, 5, 1, 1});
 }
 
