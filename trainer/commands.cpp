@@ -14,6 +14,7 @@
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/artifact/own_backbone.h"
 #include "trainer/backbones/padded.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/worker/stop.h"

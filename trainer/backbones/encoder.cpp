@@ -1,56 +1,16 @@
 #include "trainer/backbones/encoder.h"
 
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "trainer/backbones/attention.h"
 #include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/operations.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/data/batches.h"
 
 namespace petlab::trainer {
 namespace {
-
-at::ScalarType scalar_type(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return at::kBool;
-    case DType::u8:
-      return at::kByte;
-    case DType::i8:
-      return at::kChar;
-    case DType::u16:
-      return at::kUInt16;
-    case DType::i16:
-      return at::kShort;
-    case DType::u32:
-      return at::kUInt32;
-    case DType::i32:
-      return at::kInt;
-    case DType::u64:
-      return at::kUInt64;
-    case DType::i64:
-      return at::kLong;
-    case DType::f16:
-      return at::kHalf;
-    case DType::bf16:
-      return at::kBFloat16;
-    case DType::f32:
-      return at::kFloat;
-    case DType::f64:
-      return at::kDouble;
-  }
-  throw std::logic_error("an element type without a counterpart");
-}
-
-DType dtype_of(at::ScalarType type) {
-  for (const DType dtype : {DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32,
-                            DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64}) {
-    if (scalar_type(dtype) == type) return dtype;
-  }
-  throw std::logic_error("an element type without a counterpart");
-}
 
 Tensor activate(const Tensor& x, Activation activation) {
   switch (activation) {
@@ -65,34 +25,6 @@ Tensor activate(const Tensor& x, Activation activation) {
 }
 
 }  // namespace
-
-Tensor to_tensor(const TensorView& view) {
-  const at::ScalarType type = scalar_type(view.dtype);
-  const auto address = reinterpret_cast<std::uintptr_t>(view.bytes.data());
-  if (view.bytes.empty() || address % size_of(view.dtype) != 0) {
-    Tensor copy = at::empty(view.shape, type);
-    if (!view.bytes.empty())
-      std::memcpy(copy.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
-    return copy;
-  }
-  // LibTorch has no constant tensors; nothing writes to a backbone's weights.
-  void* const data = const_cast<std::byte*>(view.bytes.data());
-  return at::from_blob(
-      data, view.shape, [owner = view.owner](void*) mutable { owner.reset(); },
-      at::TensorOptions().dtype(type));
-}
-
-Tensor to_tensor(const TensorView& view, at::ScalarType dtype) { return to_tensor(view).to(dtype); }
-
-TensorView to_view(const Tensor& tensor) {
-  auto kept = std::make_shared<Tensor>(tensor.detach().contiguous());
-  TensorView view;
-  view.dtype = dtype_of(kept->scalar_type());
-  view.shape = kept->sizes().vec();
-  view.bytes = {static_cast<const std::byte*>(kept->const_data_ptr()), kept->nbytes()};
-  view.owner = kept;
-  return view;
-}
 
 Tensor Encoder::Linear::operator()(const Tensor& x) const { return apply_linear(x, weight, bias); }
 

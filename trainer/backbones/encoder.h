@@ -67,12 +67,4 @@ class Encoder {
   std::vector<Layer> layers_;
 };
 
-/// The tensor over the checkpoint's own memory (which it keeps alive), or a converted copy where
-/// `dtype` or the alignment asks for one.
-Tensor to_tensor(const TensorView& view, at::ScalarType dtype);
-/// The same in the view's own dtype.
-Tensor to_tensor(const TensorView& view);
-/// A view of a contiguous tensor on the CPU, which it keeps alive.
-TensorView to_view(const Tensor& tensor);
-
 }  // namespace petlab::trainer

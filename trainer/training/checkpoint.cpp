@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/backbones/encoder.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/files/shallow_json.h"

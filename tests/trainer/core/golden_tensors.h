@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.h"
 #include "trainer/backbones/encoder.h"
-#include "trainer/compute/torch.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/files/safetensors.h"
 
 namespace petlab::testing {

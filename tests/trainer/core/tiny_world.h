@@ -13,6 +13,7 @@
 #include "tests/support/temp_dir.h"
 #include "trainer/backbones/encoder.h"
 #include "trainer/compute/random_stream.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/worker/worker.h"
 
