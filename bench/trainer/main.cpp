@@ -104,11 +104,9 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
   request.config.share = kind != "full_finetuning";
   request.config.mask =
       kind == "full_finetuning" ? metrics::MaskKind::none : metrics::MaskKind::learned;
-  request.d_model = encoder.config().d_model;
-  request.layers = encoder.config().num_layers;
   request.seeds = {42};
   const auto module = make_module(request, encoder);
-  Head head(request.d_model, 2, request.seeds, 0, at::kFloat);
+  Head head(encoder.config().d_model, 2, request.seeds, 0, at::kFloat);
   std::vector<Parameter> parameters = module->parameters();
   for (Parameter& parameter : head.parameters()) parameters.push_back(parameter);
   AdamW optimizer(std::move(parameters), {});
@@ -131,7 +129,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     optimizer.zero_gradients();
     module->merge();
     const Tensor first =
-        module->backbone(encoder).forward(batch.input, *module, LastLayer::first_tokens, &dropout);
+        module->backbone(encoder).encode(batch.input, *module, LastLayer::first_tokens, &dropout);
     const Tensor logits = head.forward(first, first_token_rows(batch.input.sequences), &dropout);
     const Tensor loss = summed_loss(logits, at::tensor(batch.classes, at::kLong)) / batch.size();
     loss.backward();

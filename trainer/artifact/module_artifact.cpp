@@ -8,6 +8,7 @@
 #include "sweeps/backbone.h"
 #include "sweeps/catalog.h"
 #include "trainer/files/error.h"
+#include "trainer/files/tensor_view.h"
 
 namespace petlab::trainer {
 namespace {
@@ -67,13 +68,9 @@ void fill_mask(Tensor to, const std::vector<std::uint8_t>& mask) {
 
 void store_model(TrialModel& model, const sweeps::TrialConfig& config,
                  const std::vector<sweeps::TaskDeclaration>& tasks, Artifact& artifact) {
-  const EncoderConfig& encoder = model.encoder_config();
   const sweeps::ModuleRow* const row = sweeps::find_module(config.module.kind);
   if (row != nullptr && row->family) {
-    sweeps::BackboneShape shape;
-    shape.d_model = encoder.d_model;
-    shape.encoder_layers = encoder.num_layers;
-    artifact.module = sweeps::module_storage(config, shape);
+    artifact.module = sweeps::module_storage(config, model.backbone().shape());
   }
   for (const sweeps::TaskDeclaration& task : tasks) artifact.labels[task.name] = task.classes;
   for (MaskedWeight* weight : model.module().stored()) {
@@ -109,7 +106,7 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
 }
 
 TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& config,
-                      const std::vector<sweeps::TaskDeclaration>& tasks, const Encoder& backbone) {
+                      const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone) {
   const at::NoGradGuard no_grad;
   TrialModel model(config, tasks, backbone);
   for (MaskedWeight* weight : model.module().stored()) {

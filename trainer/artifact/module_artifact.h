@@ -19,6 +19,6 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
 /// The opposite: a model of the artifact's configuration on `backbone`, ready to predict. Throws
 /// Error naming the tensor that is missing or misshapen.
 TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& config,
-                      const std::vector<sweeps::TaskDeclaration>& tasks, const Encoder& backbone);
+                      const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone);
 
 }  // namespace petlab::trainer

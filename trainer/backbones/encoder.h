@@ -2,31 +2,20 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <string>
+#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "trainer/backbones/backbone.h"
+#include "trainer/backbones/blocks.h"
 #include "trainer/backbones/encoder_config.h"
-#include "trainer/backbones/hooks.h"
-#include "trainer/compute/dropout.h"
 #include "trainer/compute/torch.h"
-#include "trainer/data/packed_sequences.h"
 
 namespace petlab::trainer {
 
-/// What forward computes of the last layer.
-enum class LastLayer {
-  all_tokens,    // (tokens, d_model)
-  first_tokens,  // (sequences, d_model): what a head on the first token needs, at less cost
-};
-
-/// A BERT or RoBERTa encoder on packed batches. Immutable, usable by several trials one after the
-/// other; frozen unless made by trainable_copy. Weights are (out, in) as in the checkpoint.
-class Encoder {
+/// A BERT or RoBERTa encoder on packed batches.
+class Encoder final : public Backbone {
  public:
-  using Weights = std::map<std::string, Tensor, std::less<>>;
-
   /// Reads a Hugging Face folder; weights in `dtype` (kFloat: float32 tensors are views into the
   /// memory-mapped checkpoint, nothing is copied). Throws Error as open_checkpoint and
   /// pick_weights.
@@ -35,31 +24,40 @@ class Encoder {
   Encoder(EncoderConfig config, Weights weights);
 
   const EncoderConfig& config() const { return config_; }
-  const Weights& weights() const { return weights_; }
-  at::ScalarType dtype() const { return embeddings_norm_.weight.scalar_type(); }
-  /// The same encoder with weights of its own that require gradients.
-  Encoder trainable_copy() const;
+  sweeps::BackboneShape shape() const override;
+  std::vector<Carrier> carriers(Site site) const override;
+  at::ScalarType dtype() const override { return embeddings_norm_.weight.scalar_type(); }
+  DropoutRates dropout_rates() const override {
+    return {config_.hidden_dropout, config_.attention_dropout};
+  }
+  std::int64_t max_tokens() const override { return config_.max_tokens(); }
+  const Weights& weights() const override { return weights_; }
+  bool is_decayed(std::string_view weight) const override;
+  std::unique_ptr<Backbone> with_weights(Weights weights) const override;
 
-  /// The last layer's output. `dropout` is nullptr outside training. Where `hidden_states` is given
-  /// it gets (tokens, d_model) of the embeddings and of each layer (the last as `last` says).
+  /// Where `hidden_states` is given it gets (tokens, d_model) of the embeddings and of each layer
+  /// (the last as `last` says).
   Tensor forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
                  const Dropout* dropout = nullptr,
                  std::vector<Tensor>* hidden_states = nullptr) const;
+  Tensor encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
+                const Dropout* dropout) const override {
+    return forward(input, hooks, last, dropout);
+  }
 
  private:
-  struct Linear {
-    Tensor weight;
-    Tensor bias;
-    Tensor operator()(const Tensor& x) const;
-  };
   struct Layer {
-    Linear query, key, value, attention_output, intermediate, output;
-    LayerNorm attention_norm, output_norm;
+    AttentionBlock attention;
+    LayerNorm attention_norm;
+    FeedForwardBlock feed_forward;
+    LayerNorm output_norm;
   };
-  struct Pass;
+  /// The sequences of a pass and the rows of its activations.
+  struct Rows;
 
   Tensor embed(const EncoderInput& input) const;
-  Tensor run_layer(std::int64_t index, const Tensor& x, const Pass& pass, bool first_tokens) const;
+  Tensor run_layer(std::int64_t index, const Tensor& x, const Pass& pass, const Rows& rows,
+                   bool first_tokens) const;
 
   EncoderConfig config_;
   Weights weights_;

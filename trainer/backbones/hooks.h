@@ -9,49 +9,51 @@
 
 namespace petlab::trainer {
 
-/// The sub-layers of a transformer's layer.
-enum class SubLayer { attention, feed_forward };
-/// The projections of self-attention that a module may change.
-enum class Projection { query, value };
+/// Where in a backbone's layer a module may act.
+enum class Site {
+  query,               // the output of self-attention's projection
+  value,               // likewise
+  keys_and_values,     // what self-attention sees before a sequence's own tokens
+  attention_output,    // the output of the sub-layer, before its residual and norm
+  feed_forward_output  // likewise
+};
 
-/// Where in the backbone a hook is called, and for whom.
+/// A site in a layer, and for whom the hook is called.
 struct HookPlace {
-  std::int64_t layer = 0;
+  Site site = Site::query;
+  std::int64_t layer = 0;  // number of the carrier among those of the site (Backbone::carriers)
   /// (K + 1): rows [trial_rows[k], trial_rows[k + 1]) belong to trial k.
   std::span<const std::int64_t> trial_rows;
 };
 
 /// What a hook sees of a sub-layer.
 struct SubLayerOutput {
-  SubLayer sub_layer = SubLayer::attention;
   HookPlace place;
   Tensor residual;                  // (rows, d_model) input of the sub-layer
   Tensor output;                    // (rows, d_model)
-  const LayerNorm* norm = nullptr;  // the sub-layer's own, where it has one
+  const LayerNorm* norm = nullptr;  // what follows on output and residual, where it does
 };
 
 /// What a hook sees of a projection.
 struct ProjectionOutput {
-  Projection projection = Projection::query;
   HookPlace place;
-  Tensor input;   // (rows, d_model)
-  Tensor output;  // (rows, d_model) of the frozen projection
+  Tensor input;   // (rows, width in)
+  Tensor output;  // (rows, width out) of the frozen projection
 };
 
-/// Keys and values that stand before a layer's own: (K, length, d_model) each.
+/// Keys and values that stand before a layer's own: (K, length, width out) each.
 struct Prefix {
   Tensor keys;
   Tensor values;
 };
 
-/// What a backbone calls at its named sites. A backbone knows hooks, not modules; a module knows
-/// hooks, not backbones. The defaults change nothing, and a site that `acts_on` denies is not
-/// called at all.
+/// What a backbone calls at its sites. A backbone knows hooks, not modules; a module knows hooks
+/// and carriers, not what stands around them. The defaults change nothing, and a site that
+/// `acts_on` denies is not called at all.
 class Hooks {
  public:
   virtual ~Hooks() = default;
-  virtual bool acts_on(SubLayer) const { return false; }
-  virtual bool acts_on(Projection) const { return false; }
+  virtual bool acts_on(Site) const { return false; }
   /// The sub-layer's output before its dropout; returns what takes its place.
   virtual Tensor before_dropout(const SubLayerOutput& at) const { return at.output; }
   /// The sub-layer's output after its dropout, before residual and norm; returns what takes its
@@ -59,8 +61,8 @@ class Hooks {
   virtual Tensor after_dropout(const SubLayerOutput& at) const { return at.output; }
   /// Returns what takes the place of a projection's output.
   virtual Tensor projected(const ProjectionOutput& at) const { return at.output; }
-  /// Keys and values to prepend in a layer's self-attention.
-  virtual std::optional<Prefix> prefix(std::int64_t /*layer*/) const { return std::nullopt; }
+  /// Keys and values to prepend in an attention.
+  virtual std::optional<Prefix> prefix(const HookPlace& /*at*/) const { return std::nullopt; }
 };
 
 }  // namespace petlab::trainer

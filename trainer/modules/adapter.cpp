@@ -10,25 +10,27 @@ namespace {
 /// placement"): z = up(relu(down(norm(y + x)))) + y.
 class Adapter final : public Module {
  public:
-  explicit Adapter(const ModuleRequest& request)
-      : down_(weight_plan(request, "down.weight", {request.config.bottleneck, request.d_model}),
+  Adapter(const ModuleRequest& request, const CarrierRow& at)
+      : down_(weight_plan(request, "down.weight", at.layers,
+                          {request.config.bottleneck, at.width_out}),
               request.dtype),
-        down_bias_(bias_plan(request, "down.bias", request.config.bottleneck), request.dtype),
-        up_(weight_plan(request, "up.weight", {request.d_model, request.config.bottleneck}),
+        down_bias_(bias_plan(request, "down.bias", at.layers, request.config.bottleneck),
+                   request.dtype),
+        up_(weight_plan(request, "up.weight", at.layers, {at.width_out, request.config.bottleneck}),
             request.dtype),
-        up_bias_(bias_plan(request, "up.bias", request.d_model), request.dtype) {
+        up_bias_(bias_plan(request, "up.bias", at.layers, at.width_out), request.dtype) {
     init_normal(down_.values(), request.seeds, Init::adapter_down, 0.02);
     init_normal(up_.values(), request.seeds, Init::adapter_up, 0.02);
     // The reference keeps its scores transposed, hence these fan-ins.
     init_masks(down_, request.seeds, Init::adapter_down,
                1 / std::sqrt(static_cast<double>(request.config.bottleneck)));
     init_masks(up_, request.seeds, Init::adapter_up,
-               1 / std::sqrt(static_cast<double>(request.d_model)));
+               1 / std::sqrt(static_cast<double>(at.width_out)));
   }
 
   std::vector<MaskedWeight*> weights() override { return {&down_, &down_bias_, &up_, &up_bias_}; }
 
-  bool acts_on(SubLayer which) const override { return which == SubLayer::feed_forward; }
+  bool acts_on(Site site) const override { return site == Site::feed_forward_output; }
 
   Tensor after_dropout(const SubLayerOutput& at) const override {
     const std::int64_t l = at.place.layer;
@@ -44,8 +46,9 @@ class Adapter final : public Module {
 
 }  // namespace
 
-std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Encoder&) {
-  return std::make_unique<Adapter>(request);
+std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Backbone& backbone) {
+  return std::make_unique<Adapter>(request,
+                                   carrier_row(request, backbone, Site::feed_forward_output));
 }
 
 }  // namespace petlab::trainer

@@ -8,7 +8,7 @@ class HeadOnly final : public Module {};
 
 }  // namespace
 
-std::unique_ptr<Module> make_head_only(const ModuleRequest&, const Encoder&) {
+std::unique_ptr<Module> make_head_only(const ModuleRequest&, const Backbone&) {
   return std::make_unique<HeadOnly>();
 }
 

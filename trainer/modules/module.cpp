@@ -50,7 +50,7 @@ std::vector<Parameter> Module::parameters() {
 
 std::span<const ModuleKind> module_kinds() { return kKinds; }
 
-std::unique_ptr<Module> make_module(const ModuleRequest& request, const Encoder& backbone) {
+std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone) {
   for (const ModuleKind& row : kKinds) {
     if (row.kind == request.config.kind) return row.make(request, backbone);
   }
@@ -58,12 +58,30 @@ std::unique_ptr<Module> make_module(const ModuleRequest& request, const Encoder&
                               "', which this trainer does not have");
 }
 
-WeightPlan weight_plan(const ModuleRequest& request, std::string name,
+CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, Site site) {
+  const std::vector<Carrier> carriers = backbone.carriers(site);
+  if (carriers.empty()) {
+    throw std::invalid_argument("module.kind is '" + request.config.kind +
+                                "', for which the backbone (" + backbone.shape().model_type +
+                                ") has no place");
+  }
+  const CarrierRow row{static_cast<std::int64_t>(carriers.size()), carriers.front().width_in,
+                       carriers.front().width_out};
+  for (const Carrier& carrier : carriers) {
+    if (carrier.width_in == row.width_in && carrier.width_out == row.width_out) continue;
+    throw std::invalid_argument("module.kind is '" + request.config.kind +
+                                "', which needs layers of one width: layer " +
+                                std::to_string(carrier.layer) + " has another than layer 0");
+  }
+  return row;
+}
+
+WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                        std::vector<std::int64_t> shape) {
   WeightPlan plan;
   plan.name = std::move(name);
   plan.shape = std::move(shape);
-  plan.layers = request.layers;
+  plan.layers = layers;
   plan.trials = static_cast<std::int64_t>(request.seeds.size());
   plan.tasks = request.tasks > 1 ? request.tasks : 0;
   plan.share = request.config.share;
@@ -73,8 +91,9 @@ WeightPlan weight_plan(const ModuleRequest& request, std::string name,
   return plan;
 }
 
-WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t size) {
-  WeightPlan plan = weight_plan(request, std::move(name), {size});
+WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
+                     std::int64_t size) {
+  WeightPlan plan = weight_plan(request, std::move(name), layers, {size});
   plan.tasks = 0;
   plan.mask = metrics::MaskKind::none;
   plan.decayed = false;

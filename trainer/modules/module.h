@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sweeps/trial_config.h"
-#include "trainer/backbones/encoder.h"
+#include "trainer/backbones/backbone.h"
 #include "trainer/backbones/hooks.h"
 #include "trainer/modules/masked_weight.h"
 
@@ -15,8 +15,6 @@ namespace petlab::trainer {
 /// What a module is built from.
 struct ModuleRequest {
   sweeps::ModuleConfig config;
-  std::int64_t d_model = 0;
-  std::int64_t layers = 0;
   std::int64_t tasks = 1;            // more than 1: hybrid masks
   std::vector<std::uint64_t> seeds;  // (K) of its initialisation
   at::ScalarType dtype = at::kFloat;
@@ -40,25 +38,35 @@ class Module : public Hooks {
   /// Everything that is trained, heads apart, in a fixed order.
   virtual std::vector<Parameter> parameters();
   /// The backbone to compute with: `frozen`, or weights of the module's own.
-  virtual const Encoder& backbone(const Encoder& frozen) const { return frozen; }
+  virtual const Backbone& backbone(const Backbone& frozen) const { return frozen; }
 };
 
 /// A row of the table of modules. The catalog (sweeps/catalog.h) has the same kinds.
 struct ModuleKind {
   std::string_view kind;
-  std::unique_ptr<Module> (*make)(const ModuleRequest& request, const Encoder& backbone);
+  std::unique_ptr<Module> (*make)(const ModuleRequest& request, const Backbone& backbone);
 };
 std::span<const ModuleKind> module_kinds();
 
 /// Makes the module that the configuration names, initialised from its seeds. Throws
 /// std::invalid_argument for an unknown kind.
-std::unique_ptr<Module> make_module(const ModuleRequest& request, const Encoder& backbone);
+std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone& backbone);
+
+/// The carriers of one site, which one prototype can serve: all of one width.
+struct CarrierRow {
+  std::int64_t layers = 0;
+  std::int64_t width_in = 0;
+  std::int64_t width_out = 0;
+};
+/// Throws std::invalid_argument where the backbone has none, or some of other widths than others.
+CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, Site site);
 
 /// The plan of a masked weight of the module: its name and the shape of one layer's weight.
-WeightPlan weight_plan(const ModuleRequest& request, std::string name,
+WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                        std::vector<std::int64_t> shape);
 /// The same for a bias (size): never masked, never decayed.
-WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t size);
+WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
+                     std::int64_t size);
 
 /// x (rows, in) of each trial times its own weight (K, out, in), plus its bias (K, out) where there
 /// is one.
@@ -90,10 +98,11 @@ void init_uniform(Tensor& values, std::span<const std::uint64_t> seeds, Init wha
 void init_masks(MaskedWeight& weight, std::span<const std::uint64_t> seeds, Init what,
                 double bound);
 
-std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Encoder& backbone);
-std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Encoder& backbone);
-std::unique_ptr<Module> make_prefix(const ModuleRequest& request, const Encoder& backbone);
-std::unique_ptr<Module> make_full_finetuning(const ModuleRequest& request, const Encoder& backbone);
-std::unique_ptr<Module> make_head_only(const ModuleRequest& request, const Encoder& backbone);
+std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Backbone& backbone);
+std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Backbone& backbone);
+std::unique_ptr<Module> make_prefix(const ModuleRequest& request, const Backbone& backbone);
+std::unique_ptr<Module> make_full_finetuning(const ModuleRequest& request,
+                                             const Backbone& backbone);
+std::unique_ptr<Module> make_head_only(const ModuleRequest& request, const Backbone& backbone);
 
 }  // namespace petlab::trainer

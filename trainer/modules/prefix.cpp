@@ -9,31 +9,30 @@ namespace {
 /// MLP over an embedding of the positions makes them; masks act on its output P.
 class PrefixTuning final : public Module {
  public:
-  explicit PrefixTuning(const ModuleRequest& request)
-      : d_model_(request.d_model),
-        embedding_(own_plan(request, "embedding", {request.config.prefix_length, request.d_model}),
+  PrefixTuning(const ModuleRequest& request, const CarrierRow& at)
+      : width_(at.width_out),
+        embedding_(own_plan(request, "embedding", {request.config.prefix_length, at.width_in}),
                    request.dtype),
-        hidden_(own_plan(request, "mlp.0.weight", {request.config.prefix_hidden, request.d_model}),
+        hidden_(own_plan(request, "mlp.0.weight", {request.config.prefix_hidden, at.width_in}),
                 request.dtype),
         hidden_bias_(own_plan(request, "mlp.0.bias", {request.config.prefix_hidden}),
                      request.dtype),
         output_(own_plan(request, "mlp.2.weight",
-                         {outputs(request) * 2 * request.d_model, request.config.prefix_hidden}),
+                         {outputs(request, at) * 2 * at.width_out, request.config.prefix_hidden}),
                 request.dtype),
-        output_bias_(own_plan(request, "mlp.2.bias", {outputs(request) * 2 * request.d_model}),
+        output_bias_(own_plan(request, "mlp.2.bias", {outputs(request, at) * 2 * at.width_out}),
                      request.dtype),
-        p_(p_plan(request), request.dtype) {
+        p_(p_plan(request, at), request.dtype) {
     // As torch initialises an embedding and linear layers.
-    const double in_bound = 1 / std::sqrt(static_cast<double>(request.d_model));
+    const double in_bound = 1 / std::sqrt(static_cast<double>(at.width_in));
     const double hidden_bound = 1 / std::sqrt(static_cast<double>(request.config.prefix_hidden));
     init_normal(embedding_.values(), request.seeds, Init::prefix_embedding, 1);
     init_uniform(hidden_.values(), request.seeds, Init::prefix_hidden, in_bound);
     init_uniform(hidden_bias_.values(), request.seeds, Init::prefix_hidden_bias, in_bound);
     init_uniform(output_.values(), request.seeds, Init::prefix_output, hidden_bound);
     init_uniform(output_bias_.values(), request.seeds, Init::prefix_output_bias, hidden_bound);
-    init_masks(
-        p_, request.seeds, Init::prefix_p,
-        1 / std::sqrt(static_cast<double>(2 * request.d_model * request.config.prefix_length)));
+    init_masks(p_, request.seeds, Init::prefix_p,
+               1 / std::sqrt(static_cast<double>(2 * at.width_out * request.config.prefix_length)));
   }
 
   std::vector<MaskedWeight*> weights() override {
@@ -48,9 +47,9 @@ class PrefixTuning final : public Module {
         const auto own = [k](const MaskedWeight& weight) { return weight.layer(0).select(0, k); };
         const Tensor inner = at::tanh(at::linear(own(embedding_), own(hidden_), own(hidden_bias_)));
         const Tensor all = at::linear(inner, own(output_), own(output_bias_));
-        made.push_back(all.view({all.size(0), -1, 2 * d_model_}).transpose(0, 1));
+        made.push_back(all.view({all.size(0), -1, 2 * width_}).transpose(0, 1));
       }
-      made_ = at::stack(made, 0);  // (K, P, length, 2 d_model)
+      made_ = at::stack(made, 0);  // (K, P, length, 2 width)
       const at::NoGradGuard no_grad;
       p_.values().copy_(made_);
     }
@@ -64,39 +63,42 @@ class PrefixTuning final : public Module {
     p_.values_gradient().zero_();
   }
 
-  std::optional<Prefix> prefix(std::int64_t layer) const override {
-    const Tensor& p = p_.layer(layer);
-    return Prefix{p.narrow(2, 0, d_model_), p.narrow(2, d_model_, d_model_)};
+  bool acts_on(Site site) const override { return site == Site::keys_and_values; }
+
+  std::optional<Prefix> prefix(const HookPlace& at) const override {
+    const Tensor& p = p_.layer(at.layer);
+    return Prefix{p.narrow(2, 0, width_), p.narrow(2, width_, width_)};
   }
 
  private:
-  static std::int64_t outputs(const ModuleRequest& request) {
-    return request.config.share ? 1 : request.layers;
+  static std::int64_t outputs(const ModuleRequest& request, const CarrierRow& at) {
+    return request.config.share ? 1 : at.layers;
   }
   static WeightPlan own_plan(const ModuleRequest& request, std::string name,
                              std::vector<std::int64_t> shape) {
-    WeightPlan plan = bias_plan(request, std::move(name), 0);
+    WeightPlan plan = bias_plan(request, std::move(name), 1, 0);
     plan.decayed = shape.size() > 1;
     plan.shape = std::move(shape);
     plan.share = true;  // the MLP is one, whatever its outputs are shared by
     return plan;
   }
-  static WeightPlan p_plan(const ModuleRequest& request) {
+  static WeightPlan p_plan(const ModuleRequest& request, const CarrierRow& at) {
     WeightPlan plan =
-        weight_plan(request, "P", {request.config.prefix_length, 2 * request.d_model});
+        weight_plan(request, "P", at.layers, {request.config.prefix_length, 2 * at.width_out});
     plan.trained = false;
     return plan;
   }
 
-  std::int64_t d_model_;
+  std::int64_t width_;
   MaskedWeight embedding_, hidden_, hidden_bias_, output_, output_bias_, p_;
   Tensor made_;  // with the graph that leads to the MLP
 };
 
 }  // namespace
 
-std::unique_ptr<Module> make_prefix(const ModuleRequest& request, const Encoder&) {
-  return std::make_unique<PrefixTuning>(request);
+std::unique_ptr<Module> make_prefix(const ModuleRequest& request, const Backbone& backbone) {
+  return std::make_unique<PrefixTuning>(request,
+                                        carrier_row(request, backbone, Site::keys_and_values));
 }
 
 }  // namespace petlab::trainer

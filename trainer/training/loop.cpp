@@ -56,7 +56,7 @@ Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
-                           const Encoder& backbone, LoopObserver observer)
+                           const Backbone& backbone, LoopObserver observer)
     : config_(config),
       tasks_(std::move(tasks)),
       observer_(std::move(observer)),
@@ -129,9 +129,9 @@ double TrainingLoop::train_step() {
   const TokenisedSplit& train = tasks_[batch.task].train;
   const sweeps::TrainingConfig& training = config_.training;
   Dropout dropout;
-  dropout.hidden = training.dropout < 0 ? model_.encoder_config().hidden_dropout : training.dropout;
-  dropout.attention =
-      training.dropout < 0 ? model_.encoder_config().attention_dropout : training.dropout;
+  const DropoutRates own = model_.backbone().dropout_rates();
+  dropout.hidden = training.dropout < 0 ? own.hidden : training.dropout;
+  dropout.attention = training.dropout < 0 ? own.attention : training.dropout;
   dropout.step = static_cast<std::uint64_t>(state_.step);
   dropout.seeds = {config_.seed.value};
 

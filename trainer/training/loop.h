@@ -41,7 +41,7 @@ class TrainingLoop {
  public:
   /// `tasks` in the order of config.tasks, each with examples in all three parts, else Error.
   TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
-               const Encoder& backbone, LoopObserver observer);
+               const Backbone& backbone, LoopObserver observer);
 
   std::int64_t steps() const { return steps_; }
   const TrialState& state() const { return state_; }

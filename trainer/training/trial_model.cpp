@@ -3,12 +3,10 @@
 namespace petlab::trainer {
 
 TrialModel::TrialModel(const sweeps::TrialConfig& config,
-                       const std::vector<sweeps::TaskDeclaration>& tasks, const Encoder& backbone)
+                       const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone)
     : backbone_(backbone) {
   ModuleRequest request;
   request.config = config.module;
-  request.d_model = backbone.config().d_model;
-  request.layers = backbone.config().num_layers;
   request.tasks = static_cast<std::int64_t>(tasks.size());
   request.seeds = {config.seed.value};
   request.dtype = backbone.dtype();
@@ -17,7 +15,7 @@ TrialModel::TrialModel(const sweeps::TrialConfig& config,
     const std::int64_t outputs = tasks[t].kind == sweeps::TaskKind::regression
                                      ? 1
                                      : static_cast<std::int64_t>(tasks[t].classes.size());
-    heads_.emplace_back(request.d_model, outputs, request.seeds, t, request.dtype);
+    heads_.emplace_back(backbone.shape().d_model, outputs, request.seeds, t, request.dtype);
   }
 }
 
@@ -34,7 +32,7 @@ std::vector<Parameter> TrialModel::parameters() {
 
 Tensor TrialModel::logits(std::size_t task, const EncoderInput& input, const Dropout* dropout) {
   const Tensor first =
-      module_->backbone(backbone_).forward(input, *module_, LastLayer::first_tokens, dropout);
+      module_->backbone(backbone_).encode(input, *module_, LastLayer::first_tokens, dropout);
   return heads_[task].forward(first, first_token_rows(input.sequences), dropout);
 }
 

@@ -7,7 +7,7 @@
 
 #include "sweeps/task.h"
 #include "sweeps/trial_config.h"
-#include "trainer/backbones/encoder.h"
+#include "trainer/backbones/backbone.h"
 #include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
 
@@ -18,12 +18,12 @@ namespace petlab::trainer {
 class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
-             const Encoder& backbone);
+             const Backbone& backbone);
 
   Module& module() { return *module_; }
   Head& head(std::size_t task) { return heads_[task]; }
   std::size_t tasks() const { return heads_.size(); }
-  const EncoderConfig& encoder_config() const { return backbone_.config(); }
+  const Backbone& backbone() const { return backbone_; }
 
   /// Of the module and the heads, in a fixed order; names are unique.
   std::vector<Parameter> parameters();
@@ -36,7 +36,7 @@ class TrialModel {
   Tensor logits(std::size_t task, const EncoderInput& input, const Dropout* dropout);
 
  private:
-  const Encoder& backbone_;
+  const Backbone& backbone_;
   std::unique_ptr<Module> module_;
   std::vector<Head> heads_;
   bool frozen_ = false;

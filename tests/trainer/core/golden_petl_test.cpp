@@ -3,6 +3,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/trainer/core/golden_tensors.h"
+#include "trainer/backbones/encoder.h"
 #include "trainer/backbones/padded.h"
 #include "trainer/modules/head.h"
 #include "trainer/training/optimizer.h"
@@ -126,8 +127,6 @@ ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
   request.config.alpha = method.value("alpha", 1.0);
   request.config.prefix_length = method.value("length", 1);
   request.config.prefix_hidden = method.value("mlp_bottleneck", 1);
-  request.d_model = encoder.config().d_model;
-  request.layers = encoder.config().num_layers;
   request.tasks = method.value("tasks", 1);
   const std::string combine = method.value("combine", "or");
   request.combine = combine == "and"   ? Combine::and_
@@ -258,8 +257,6 @@ void check_library_case(const PetlCase& golden) {
     library_names.emplace(slot, name.substr(std::string("module.").size()));
   }
   ModuleRequest request;
-  request.d_model = encoder.config().d_model;
-  request.layers = encoder.config().num_layers;
   request.seeds = {0};
   if (wanted.contains("module.embedding")) {
     request.config.kind = "prefix";
@@ -293,8 +290,8 @@ void check_library_case(const PetlCase& golden) {
     check_relative(name, hidden[i], rows, told.at("hidden"));
   }
   if (request.config.kind == "prefix") {
-    for (std::int64_t l = 0; l < request.layers; ++l) {
-      const auto prefix = model.module->prefix(l);
+    for (std::int64_t l = 0; l < encoder.config().num_layers; ++l) {
+      const auto prefix = model.module->prefix({Site::keys_and_values, l, {}});
       check_relative("P", at::cat({prefix->keys[0], prefix->values[0]}, 1),
                      golden.tensors.at("out.P." + std::to_string(l)), told.at("hidden"));
     }

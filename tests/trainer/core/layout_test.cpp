@@ -74,31 +74,30 @@ class PaddedEncoder {
                                    x.scalar_type());
   }
 
-  Tensor close(SubLayer which, std::int64_t l, const Tensor& output, const Tensor& residual,
+  Tensor close(Site site, std::int64_t l, const Tensor& output, const Tensor& residual,
                const LayerNorm& after, Purpose purpose) const {
     const Tensor dropped = drop(output, purpose, l);
-    const HookPlace place{l, rows_};
-    const Tensor changed = module_.acts_on(which)
-                               ? module_.after_dropout({which, place, residual, dropped, &after})
-                               : dropped;
+    const Tensor changed =
+        module_.acts_on(site) ? module_.after_dropout({{site, l, rows_}, residual, dropped, &after})
+                              : dropped;
     return after(changed + residual);
   }
 
   Tensor layer(std::int64_t l, const Tensor& x) const {
     const std::string name = "encoder.layer." + std::to_string(l) + ".";
-    const HookPlace place{l, rows_};
-    const auto projection = [&](const char* which, Projection hook, bool hooked) {
-      const Tensor made = linear(name + "attention.self." + which, x);
-      return hooked && module_.acts_on(hook) ? module_.projected({hook, place, x, made}) : made;
+    const auto projection = [&](const char* which) {
+      return linear(name + "attention.self." + which, x);
     };
-    const Tensor seen = attention(l, projection("query", Projection::query, true),
-                                  projection("key", Projection::query, false),
-                                  projection("value", Projection::value, true));
+    const auto changed = [&](Site site, const Tensor& made) {
+      return module_.acts_on(site) ? module_.projected({{site, l, rows_}, x, made}) : made;
+    };
+    const Tensor seen = attention(l, changed(Site::query, projection("query")), projection("key"),
+                                  changed(Site::value, projection("value")));
     const Tensor attended =
-        close(SubLayer::attention, l, linear(name + "attention.output.dense", seen), x,
+        close(Site::attention_output, l, linear(name + "attention.output.dense", seen), x,
               norm(name + "attention.output.LayerNorm"), Purpose::attention_output_dropout);
     const Tensor inner = at::gelu(linear(name + "intermediate.dense", attended));
-    return close(SubLayer::feed_forward, l, linear(name + "output.dense", inner), attended,
+    return close(Site::feed_forward_output, l, linear(name + "output.dense", inner), attended,
                  norm(name + "output.LayerNorm"), Purpose::feed_forward_output_dropout);
   }
 
@@ -112,7 +111,7 @@ class PaddedEncoder {
     Tensor k = split(key, sequences);
     Tensor v = split(value, sequences);
     Tensor mask = batch_.mask;
-    if (const auto prefix = module_.prefix(l)) {
+    if (const auto prefix = module_.prefix({Site::keys_and_values, l, rows_})) {
       const auto repeated = [&](const Tensor& all) {
         const Tensor own = split(all[0], 1);
         return own.expand({sequences, own.size(1), own.size(2), own.size(3)});
@@ -150,11 +149,9 @@ TEST_CASE("Packed and padded batches give the same loss and the same gradients",
       request.config = world.trial(kind).config.module;
       request.config.share = mask != metrics::MaskKind::none;
       request.config.mask = mask;
-      request.d_model = encoder.config().d_model;
-      request.layers = encoder.config().num_layers;
       request.seeds = {5};
       const auto module = make_module(request, encoder);
-      Head head(request.d_model, 2, request.seeds, 0, at::kFloat);
+      Head head(encoder.config().d_model, 2, request.seeds, 0, at::kFloat);
       std::vector<Parameter> parameters = module->parameters();
       for (const Parameter& parameter : head.parameters()) parameters.push_back(parameter);
       for (Parameter& parameter : parameters) {

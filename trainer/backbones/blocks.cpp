@@ -1,0 +1,66 @@
+#include "trainer/backbones/blocks.h"
+
+#include <stdexcept>
+
+#include "trainer/compute/operations.h"
+
+namespace petlab::trainer {
+
+Tensor Linear::operator()(const Tensor& x) const { return apply_linear(x, weight, bias); }
+
+Tensor activate(const Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return apply_gelu(x);
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::relu:
+      return at::relu(x);
+  }
+  throw std::logic_error("an activation without a function");
+}
+
+Tensor Pass::drop(const Tensor& x, Purpose purpose, std::int64_t layer,
+                  const PackedRows& rows) const {
+  if (dropout == nullptr || dropout->hidden <= 0) return x;
+  return x * dropout_multipliers(*dropout, dropout->hidden, purpose, layer, rows.keys, x.size(1),
+                                 x.scalar_type())
+                 .to(x.device());
+}
+
+Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
+                                const Tensor& projected, const PackedRows& rows) const {
+  if (!hooks.acts_on(site)) return projected;
+  return hooks.projected({{site, layer, rows.trial_rows}, x, projected});
+}
+
+Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
+  const std::int64_t layer = in.shape.layer;
+  // In this order, which is also that in which backward adds up the input's gradients.
+  Tensor q = query(in.queries);
+  Tensor v = value(in.keys);
+  q = pass.changed_projection(Site::query, layer, in.queries, q, in.query_rows);
+  v = pass.changed_projection(Site::value, layer, in.keys, v, in.key_rows);
+  std::optional<Prefix> prefix;
+  if (pass.hooks.acts_on(Site::keys_and_values)) {
+    prefix = pass.hooks.prefix({Site::keys_and_values, layer, in.key_rows.trial_rows});
+  }
+  return output(attention(q, key(in.keys), v, prefix, in.shape, pass.dropout));
+}
+
+Tensor FeedForwardBlock::operator()(const Tensor& x) const {
+  return output(activate(inner(x), activation));
+}
+
+Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,
+                       const Tensor& residual, const PackedRows& rows) {
+  const bool hooked = pass.hooks.acts_on(end.site);
+  const HookPlace place{end.site, end.layer, rows.trial_rows};
+  Tensor changed = output;
+  if (hooked) changed = pass.hooks.before_dropout({place, residual, changed, end.norm});
+  changed = pass.drop(changed, end.dropout, end.layer, rows);
+  if (hooked) changed = pass.hooks.after_dropout({place, residual, changed, end.norm});
+  return end.norm == nullptr ? residual + changed : add_norm(changed, residual, *end.norm);
+}
+
+}  // namespace petlab::trainer
