@@ -147,7 +147,7 @@ void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& p
   const std::size_t outputs = static_cast<std::size_t>(predictions.outputs);
   for (std::size_t i = 0; i < predictions.logits.size() / outputs; ++i) {
     const float* const own = predictions.logits.data() + i * outputs;
-    if (!predictions.scores.empty()) {
+    if (task.kind == sweeps::TaskKind::regression) {
       std::cout << ordered_json{{"score", predictions.scores[i]}} << "\n";
     } else {
       const auto predicted = static_cast<std::size_t>(predictions.classes[i]);
@@ -223,7 +223,7 @@ int run_predict(const PredictOptions& options) {
                                   : options.split == "validation" ? runs[t].validation
                                                                   : runs[t].test;
     model.merge(t);
-    const Scores scores = score(tasks[t], split, predict(model, t, split, stop));
+    const Scores scores = model.objective(t).score(split, predict(model, t, split, stop));
     ordered_json metrics = ordered_json::object();
     for (const auto& [name, value] : scores.metrics) {
       metrics[name] = value ? ordered_json(*value) : ordered_json(nullptr);

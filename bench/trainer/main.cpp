@@ -131,7 +131,9 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     const Tensor first =
         module->backbone(encoder).encode(batch.input, *module, LastLayer::first_tokens, &dropout);
     const Tensor logits = head.forward(first, first_token_rows(batch.input.sequences), &dropout);
-    const Tensor loss = summed_loss(logits, at::tensor(batch.classes, at::kLong)) / batch.size();
+    const Tensor loss = summed_loss(sweeps::TaskKind::classification, logits,
+                                    at::tensor(batch.classes, at::kLong)) /
+                        batch.size();
     loss.backward();
     module->gather();
     optimizer.clip(1.0);

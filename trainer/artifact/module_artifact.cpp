@@ -13,9 +13,6 @@
 namespace petlab::trainer {
 namespace {
 
-// A trial's own tensors: the first of the leading dimension K. A shared one has no layers either.
-Tensor own(const Tensor& all, bool share) { return share ? all[0][0] : all[0]; }
-
 /// The tensor's own memory wherever it can be had.
 SharedFloats floats_of(const Tensor& tensor) {
   auto kept = std::make_shared<const Tensor>(tensor.detach().to(at::kFloat).contiguous());
@@ -29,16 +26,8 @@ std::vector<std::uint8_t> bits_of(const Tensor& mask) {
   return {data, data + flat.numel()};
 }
 
-ArtifactTensor stored(const std::string& name, const Tensor& tensor) {
+ArtifactTensor dense(const std::string& name, const Tensor& tensor) {
   return {name, tensor.sizes().vec(), floats_of(tensor)};
-}
-
-std::string head_name(const std::string& parameter,
-                      const std::vector<sweeps::TaskDeclaration>& tasks) {
-  // head.0.dense.weight -> movie-polarity.dense.weight
-  const std::size_t number = std::string("head.").size();
-  const std::size_t dot = parameter.find('.', number);
-  return tasks[std::stoul(parameter.substr(number, dot - number))].name + parameter.substr(dot);
 }
 
 template <typename Stored>
@@ -73,34 +62,29 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
     artifact.module = sweeps::module_storage(config, model.backbone().shape());
   }
   for (const sweeps::TaskDeclaration& task : tasks) artifact.labels[task.name] = task.classes;
-  for (MaskedWeight* weight : model.module().stored()) {
-    const WeightPlan& plan = weight->plan();
-    const Tensor values = own(weight->values(), plan.share);
-    if (!weight->masks().defined()) {
-      artifact.values.push_back(stored(plan.name, values));
+  for (const StoredTensor& tensor : model.module().stored(0)) {
+    if (!tensor.masks.defined()) {
+      artifact.values.push_back(dense(tensor.name, tensor.values));
       continue;
     }
-    const Tensor masks = own(weight->masks(), false);
-    if (!plan.share && !weight->task_masks().defined()) {
-      const SharedFloats kept = floats_of(values * masks);
-      artifact.sparse.push_back(
-          {plan.name, values.sizes().vec(), {kept.begin(), kept.end()}, bits_of(masks)});
+    if (tensor.only_what_is_kept) {
+      const SharedFloats kept = floats_of(tensor.values * tensor.masks);
+      artifact.sparse.push_back({tensor.name,
+                                 tensor.values.sizes().vec(),
+                                 {kept.begin(), kept.end()},
+                                 bits_of(tensor.masks)});
       continue;
     }
-    artifact.values.push_back(stored(plan.name, values));
-    artifact.masks.push_back({plan.name + ".mask", masks.sizes().vec(), bits_of(masks)});
-    if (weight->task_masks().defined()) {
-      const Tensor task_masks = own(weight->task_masks(), false);
-      artifact.masks.push_back(
-          {plan.name + ".task_mask", task_masks.sizes().vec(), bits_of(task_masks)});
-    }
+    artifact.values.push_back(dense(tensor.name, tensor.values));
+    const auto store_mask = [&](const char* end, const Tensor& masks) {
+      artifact.masks.push_back({tensor.name + end, masks.sizes().vec(), bits_of(masks)});
+    };
+    store_mask(".mask", tensor.masks);
+    if (tensor.task_masks.defined()) store_mask(".task_mask", tensor.task_masks);
   }
-  const bool whole_backbone = model.module().stored().empty();
-  for (const Parameter& parameter : model.parameters()) {
-    if (parameter.name.starts_with("head.")) {
-      artifact.head.push_back(stored(head_name(parameter.name, tasks), own(parameter.value, true)));
-    } else if (whole_backbone) {
-      artifact.values.push_back(stored(parameter.name, parameter.value));
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    for (const StoredTensor& tensor : model.objective(t).stored(0)) {
+      artifact.head.push_back(dense(tasks[t].name + "." + tensor.name, tensor.values));
     }
   }
 }
@@ -109,35 +93,29 @@ TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& confi
                       const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone) {
   const at::NoGradGuard no_grad;
   TrialModel model(config, tasks, backbone);
-  for (MaskedWeight* weight : model.module().stored()) {
-    const WeightPlan& plan = weight->plan();
-    Tensor values = own(weight->values(), plan.share);
-    if (!weight->masks().defined()) {
-      fill(values, find(artifact.values, plan.name, values.sizes().vec()));
+  for (const StoredTensor& tensor : model.module().stored(0)) {
+    const std::vector<std::int64_t> shape = tensor.values.sizes().vec();
+    if (!tensor.masks.defined()) {
+      fill(tensor.values, find(artifact.values, tensor.name, shape));
       continue;
     }
-    Tensor masks = own(weight->masks(), false);
-    if (!plan.share && !weight->task_masks().defined()) {
-      const ArtifactSparse& sparse = find(artifact.sparse, plan.name, values.sizes().vec());
-      values.copy_(at::tensor(sparse.values, at::kFloat).view(values.sizes()));
-      fill_mask(masks, sparse.kept);
+    if (tensor.only_what_is_kept) {
+      const ArtifactSparse& sparse = find(artifact.sparse, tensor.name, shape);
+      tensor.values.copy_(at::tensor(sparse.values, at::kFloat).view(shape));
+      fill_mask(tensor.masks, sparse.kept);
       continue;
     }
-    fill(values, find(artifact.values, plan.name, values.sizes().vec()));
-    fill_mask(masks, find(artifact.masks, plan.name + ".mask", masks.sizes().vec()).mask);
-    if (weight->task_masks().defined()) {
-      Tensor task_masks = own(weight->task_masks(), false);
-      fill_mask(task_masks,
-                find(artifact.masks, plan.name + ".task_mask", task_masks.sizes().vec()).mask);
-    }
+    fill(tensor.values, find(artifact.values, tensor.name, shape));
+    const auto load_mask = [&](const char* end, const Tensor& masks) {
+      fill_mask(masks, find(artifact.masks, tensor.name + end, masks.sizes().vec()).mask);
+    };
+    load_mask(".mask", tensor.masks);
+    if (tensor.task_masks.defined()) load_mask(".task_mask", tensor.task_masks);
   }
-  const bool whole_backbone = model.module().stored().empty();
-  for (const Parameter& parameter : model.parameters()) {
-    if (parameter.name.starts_with("head.")) {
-      Tensor value = own(parameter.value, true);
-      fill(value, find(artifact.head, head_name(parameter.name, tasks), value.sizes().vec()));
-    } else if (whole_backbone) {
-      fill(parameter.value, find(artifact.values, parameter.name, parameter.value.sizes().vec()));
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    for (const StoredTensor& tensor : model.objective(t).stored(0)) {
+      fill(tensor.values,
+           find(artifact.head, tasks[t].name + "." + tensor.name, tensor.values.sizes().vec()));
     }
   }
   model.freeze();

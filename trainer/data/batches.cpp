@@ -4,6 +4,7 @@ namespace petlab::trainer {
 
 TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens) {
   TokenisedSplit result;
+  result.kind = split.kind;
   result.offsets.reserve(split.examples.size() + 1);
   result.offsets.push_back(0);
   for (const Example& example : split.examples) {
@@ -13,7 +14,7 @@ TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int
     result.type_ids.insert(result.type_ids.end(), encoding.type_ids.begin(),
                            encoding.type_ids.end());
     result.offsets.push_back(static_cast<std::int64_t>(result.ids.size()));
-    if (split.regression) {
+    if (split.kind == sweeps::TaskKind::regression) {
       result.scores.push_back(example.score);
     } else {
       result.classes.push_back(example.label);
@@ -25,6 +26,7 @@ TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int
 PackedBatch pack_trials(const TokenisedSplit& split,
                         std::span<const std::vector<std::int64_t>> examples) {
   PackedBatch batch;
+  batch.kind = split.kind;
   PackedSequences& packed = batch.input.sequences;
   packed.trial_sequences = {0};
   for (const std::vector<std::int64_t>& of_trial : examples) {
@@ -37,7 +39,7 @@ PackedBatch pack_trials(const TokenisedSplit& split,
                                   split.type_ids.begin() + end);
       packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
       packed.examples.push_back(example);
-      if (split.classes.empty()) {
+      if (split.kind == sweeps::TaskKind::regression) {
         batch.scores.push_back(split.scores[index]);
       } else {
         batch.classes.push_back(split.classes[index]);

@@ -16,8 +16,9 @@ struct TokenisedSplit {
   std::vector<std::int32_t> ids;       // (all tokens)
   std::vector<std::int32_t> type_ids;  // (all tokens)
   std::vector<std::int64_t> offsets;   // (examples + 1): example e is [offsets[e], offsets[e + 1])
-  std::vector<std::int32_t> classes;   // (examples); empty for a score
-  std::vector<float> scores;           // (examples); empty for classes
+  sweeps::TaskKind kind = sweeps::TaskKind::classification;
+  std::vector<std::int32_t> classes;  // (examples) of classification, else empty
+  std::vector<float> scores;          // (examples) of regression, else empty
   std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
   std::int64_t tokens(std::int64_t example) const {
     return offsets[static_cast<std::size_t>(example) + 1] -
@@ -31,8 +32,9 @@ TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int
 /// Several examples as one packed input with what is wanted of them.
 struct PackedBatch {
   EncoderInput input;
-  std::vector<std::int64_t> classes;  // (sequences); empty for a score
-  std::vector<float> scores;          // (sequences); empty for classes
+  sweeps::TaskKind kind = sweeps::TaskKind::classification;
+  std::vector<std::int64_t> classes;  // (sequences) of classification, else empty
+  std::vector<float> scores;          // (sequences) of regression, else empty
   std::int64_t size() const { return input.sequences.sequences(); }
 };
 

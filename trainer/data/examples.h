@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sweeps/task.h"
+
 namespace petlab::trainer {
 
 /// One example as its file has it.
@@ -19,7 +21,7 @@ struct Example {
 /// The examples of one split, in the order of the split.
 struct Split {
   std::vector<Example> examples;
-  bool regression = false;
+  sweeps::TaskKind kind = sweeps::TaskKind::classification;
 };
 
 /// What a trial trains on, selects by and reports.

@@ -87,7 +87,7 @@ File read_file(const TaskDeclaration& task, const sweeps::TaskLayout& layout,
 Split take(const File& file, const std::vector<std::int64_t>& rows, std::int64_t limit,
            const TaskDeclaration& task, std::string_view split_name) {
   Split split;
-  split.regression = task.kind == sweeps::TaskKind::regression;
+  split.kind = task.kind;
   for (const std::int64_t row : rows) {
     if (limit > 0 && static_cast<std::int64_t>(split.examples.size()) == limit) break;
     const auto& example = file.examples[static_cast<std::size_t>(row)];

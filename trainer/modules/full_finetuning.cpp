@@ -26,6 +26,12 @@ class FullFinetuning final : public Module {
     return all;
   }
 
+  std::vector<StoredTensor> stored(std::int64_t /*trial*/) override {
+    std::vector<StoredTensor> all;
+    for (const auto& [name, tensor] : own_->weights()) all.push_back({name, tensor.detach()});
+    return all;
+  }
+
   const Backbone& backbone(const Backbone&) const override { return *own_; }
 
  private:

@@ -57,8 +57,19 @@ std::vector<Parameter> Head::parameters() {
   return all;
 }
 
-Tensor summed_loss(const Tensor& logits, const Tensor& targets) {
-  if (logits.size(1) == 1) {
+std::vector<StoredTensor> Head::stored(std::int64_t trial) {
+  std::vector<StoredTensor> all;
+  for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) {
+    all.push_back(weight->stored(trial));
+    // head.0.dense.weight: the number is the trial's business.
+    std::string& name = all.back().name;
+    name = name.substr(name.find('.', std::string("head.").size()) + 1);
+  }
+  return all;
+}
+
+Tensor summed_loss(sweeps::TaskKind kind, const Tensor& logits, const Tensor& targets) {
+  if (kind == sweeps::TaskKind::regression) {
     return at::mse_loss(logits.squeeze(1), targets, at::Reduction::Sum);
   }
   return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "sweeps/task.h"
 #include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/modules/module.h"
@@ -21,14 +22,16 @@ class Head {
   /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows.
   Tensor forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const;
   std::vector<Parameter> parameters();
+  /// As an artifact keeps trial k's: dense.weight and so on.
+  std::vector<StoredTensor> stored(std::int64_t trial);
   std::int64_t outputs() const { return out_.plan().shape[0]; }
 
  private:
   MaskedWeight dense_, dense_bias_, out_, out_bias_;
 };
 
-/// The sum over the batch of the cross-entropy, or of the squared error where there is one output.
-/// targets (sequences): classes as int64, or scores of the logits' type.
-Tensor summed_loss(const Tensor& logits, const Tensor& targets);
+/// The sum over the batch of the cross-entropy over classes, or of the squared error of the one
+/// output of regression. targets (sequences): classes as int64, or scores of the logits' type.
+Tensor summed_loss(sweeps::TaskKind kind, const Tensor& logits, const Tensor& targets);
 
 }  // namespace petlab::trainer

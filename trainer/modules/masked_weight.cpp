@@ -141,6 +141,15 @@ void MaskedWeight::gather() {
   merged_gradient_.zero_();
 }
 
+StoredTensor MaskedWeight::stored(std::int64_t trial) {
+  StoredTensor stored{plan_.name, values_[trial]};
+  if (plan_.share) stored.values = stored.values[0];
+  if (masks_.defined()) stored.masks = masks_[trial];
+  if (task_masks_.defined()) stored.task_masks = task_masks_[trial];
+  stored.only_what_is_kept = masks_.defined() && !plan_.share && !task_masks_.defined();
+  return stored;
+}
+
 void MaskedWeight::append_parameters(std::vector<Parameter>& parameters) {
   if (plan_.trained) {
     parameters.push_back({plan_.name, values_, values_gradient_, Rate::module, plan_.decayed});

@@ -26,6 +26,16 @@ struct Parameter {
   bool by_task = false;                            // or: dimension 1 has a slice for each task
 };
 
+/// A tensor of a trained module as an artifact keeps it. The tensors are the module's own memory:
+/// reading an artifact writes into them.
+struct StoredTensor {
+  std::string name;
+  Tensor values;           // 32 bits an element
+  Tensor masks = {};       // (L, shape…): a bit an element; undefined where nothing is masked
+  Tensor task_masks = {};  // (T, shape…); undefined without
+  bool only_what_is_kept = false;  // of the values those where the mask has a one (only_mask)
+};
+
 /// How masks of a layer and of a task become one (reference/method.md, "Multi-task").
 enum class Combine { or_, and_, add };
 
@@ -82,6 +92,8 @@ class MaskedWeight {
   /// Adds to the gradients of prototype and scores what backward left in the merged weights, and
   /// clears that.
   void gather();
+  /// As an artifact keeps trial k's.
+  StoredTensor stored(std::int64_t trial);
   /// Appends the values (where trained) and the scores.
   void append_parameters(std::vector<Parameter>& parameters);
 

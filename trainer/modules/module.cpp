@@ -42,6 +42,12 @@ void Module::gather() {
   for (MaskedWeight* weight : weights()) weight->gather();
 }
 
+std::vector<StoredTensor> Module::stored(std::int64_t trial) {
+  std::vector<StoredTensor> all;
+  for (MaskedWeight* weight : weights()) all.push_back(weight->stored(trial));
+  return all;
+}
+
 std::vector<Parameter> Module::parameters() {
   std::vector<Parameter> all;
   for (MaskedWeight* weight : weights()) weight->append_parameters(all);

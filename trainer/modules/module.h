@@ -27,8 +27,8 @@ class Module : public Hooks {
  public:
   /// The masked weights in a fixed order; empty where the module has none of its own.
   virtual std::vector<MaskedWeight*> weights() { return {}; }
-  /// Those of weights() that an artifact holds.
-  virtual std::vector<MaskedWeight*> stored() { return weights(); }
+  /// What an artifact holds of trial k: its weights(), unless the module says otherwise.
+  virtual std::vector<StoredTensor> stored(std::int64_t trial);
   /// Makes the weights that the next forward passes use, for batches of `task`. With
   /// `frozen` the stored values and masks are taken as they are (a module read from an artifact).
   virtual void merge(std::int64_t task, bool frozen);

@@ -38,7 +38,7 @@ class PrefixTuning final : public Module {
   std::vector<MaskedWeight*> weights() override {
     return {&embedding_, &hidden_, &hidden_bias_, &output_, &output_bias_, &p_};
   }
-  std::vector<MaskedWeight*> stored() override { return {&p_}; }
+  std::vector<StoredTensor> stored(std::int64_t trial) override { return {p_.stored(trial)}; }
 
   void merge(std::int64_t task, bool frozen) override {
     if (!frozen) {

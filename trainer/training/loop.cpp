@@ -48,11 +48,6 @@ std::vector<sweeps::TaskDeclaration> declarations(const std::vector<TaskRun>& ta
   return all;
 }
 
-Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
-  if (batch.scores.empty()) return at::tensor(batch.classes, at::kLong);
-  return at::tensor(batch.scores, at::kFloat).to(dtype);
-}
-
 }  // namespace
 
 TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
@@ -145,8 +140,8 @@ double TrainingLoop::train_step() {
                                        batch.examples.begin() + (part + 1) * size / parts);
     sort_by_length(train, examples);
     const PackedBatch packed = pack(train, examples);
-    const Tensor logits = model_.logits(batch.task, packed.input, &dropout);
-    const Tensor mean = summed_loss(logits, targets_of(packed, logits.scalar_type())) / size;
+    const Tensor mean =
+        model_.objective(batch.task).losses(model_.pass(&dropout), packed).front() / size;
     mean.backward();
     loss += mean.item<double>();
   }
@@ -175,7 +170,7 @@ void TrainingLoop::validate(const std::atomic<bool>& stop) {
   for (std::size_t t = 0; t < tasks_.size(); ++t) {
     model_.merge(t);
     const TokenisedSplit& split = tasks_[t].validation;
-    all.push_back(score(tasks_[t].declaration, split, predict(model_, t, split, stop)));
+    all.push_back(model_.objective(t).score(split, predict(model_, t, split, stop)));
   }
   const std::string whole = tasks_.size() == 1 ? tasks_.front().declaration.name : "all";
   report("train", whole, state_.step,
@@ -263,8 +258,8 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
   try {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       model_.merge(t);
-      all.push_back(
-          score(tasks_[t].declaration, tasks_[t].test, predict(model_, t, tasks_[t].test, stop)));
+      const TokenisedSplit& test = tasks_[t].test;
+      all.push_back(model_.objective(t).score(test, predict(model_, t, test, stop)));
     }
   } catch (const Interrupted&) {
     for (std::size_t i = 0; i < last.size(); ++i) {

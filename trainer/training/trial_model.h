@@ -8,37 +8,37 @@
 #include "sweeps/task.h"
 #include "sweeps/trial_config.h"
 #include "trainer/backbones/backbone.h"
-#include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
+#include "trainer/training/objective.h"
 
 namespace petlab::trainer {
 
-/// What a trial trains: its module and a head for each of its tasks, on a backbone that others use
-/// too and that must outlive it.
+/// What a trial trains: its module and what the objective of each of its tasks adds to it, on a
+/// backbone that others use too and that must outlive it.
 class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
              const Backbone& backbone);
 
   Module& module() { return *module_; }
-  Head& head(std::size_t task) { return heads_[task]; }
-  std::size_t tasks() const { return heads_.size(); }
+  Objective& objective(std::size_t task) { return *objectives_[task]; }
+  std::size_t tasks() const { return objectives_.size(); }
   const Backbone& backbone() const { return backbone_; }
 
-  /// Of the module and the heads, in a fixed order; names are unique.
+  /// Of the module and the objectives, in a fixed order; names are unique.
   std::vector<Parameter> parameters();
   /// Masks and merged weights for what follows, for batches of `task`.
   void merge(std::size_t task) { module_->merge(static_cast<std::int64_t>(task), frozen_); }
   /// Takes values and masks as they are from now on (read from an artifact): for prediction alone.
   void freeze() { frozen_ = true; }
 
-  /// (sequences, outputs) of the task's head.
-  Tensor logits(std::size_t task, const EncoderInput& input, const Dropout* dropout);
+  /// What an objective runs. `dropout` is nullptr outside training.
+  ModelPass pass(const Dropout* dropout) const { return {backbone_, *module_, dropout}; }
 
  private:
   const Backbone& backbone_;
   std::unique_ptr<Module> module_;
-  std::vector<Head> heads_;
+  std::vector<std::unique_ptr<Objective>> objectives_;
   bool frozen_ = false;
 };
 

@@ -80,7 +80,9 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
   const Tensor first = encoder.forward(input, Hooks(), LastLayer::first_tokens);
   const Tensor logits = head.forward(first, first_token_rows(input.sequences), nullptr);
   const Tensor loss =
-      summed_loss(logits, golden.expected.at(kind + ".labels")) / input.sequences.sequences();
+      summed_loss(kind == "reg" ? sweeps::TaskKind::regression : sweeps::TaskKind::classification,
+                  logits, golden.expected.at(kind + ".labels")) /
+      input.sequences.sequences();
   loss.backward();
   compare(golden, kind + ".logits", logits);
   compare(golden, kind + ".loss", loss);

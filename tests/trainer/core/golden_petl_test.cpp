@@ -58,7 +58,8 @@ struct Model {
   Tensor loss(const Tensors& batches, std::int64_t step) {
     const EncoderInput in = input(batches, step);
     const Tensor labels = batches.at("roberta." + std::to_string(step) + ".labels");
-    return summed_loss(logits(in), labels) / in.sequences.sequences();
+    return summed_loss(sweeps::TaskKind::classification, logits(in), labels) /
+           in.sequences.sequences();
   }
 
   void backward(const Tensor& of) {
@@ -98,15 +99,14 @@ struct Model {
 
   template <typename Visit>
   void each_mask(Visit visit) {
-    for (MaskedWeight* weight : module->stored()) {
-      if (!weight->masks().defined()) continue;
-      for (std::int64_t l = 0; l < weight->masks().size(1); ++l) {
-        visit("mask.layer." + std::to_string(l) + "." + weight->plan().name, weight->masks()[0][l]);
+    for (const StoredTensor& stored : module->stored(0)) {
+      if (!stored.masks.defined()) continue;
+      for (std::int64_t l = 0; l < stored.masks.size(0); ++l) {
+        visit("mask.layer." + std::to_string(l) + "." + stored.name, stored.masks[l]);
       }
-      if (!weight->task_masks().defined()) continue;
-      for (std::int64_t t = 0; t < weight->task_masks().size(1); ++t) {
-        visit("mask.task." + std::to_string(t) + "." + weight->plan().name,
-              weight->task_masks()[0][t]);
+      if (!stored.task_masks.defined()) continue;
+      for (std::int64_t t = 0; t < stored.task_masks.size(0); ++t) {
+        visit("mask.task." + std::to_string(t) + "." + stored.name, stored.task_masks[t]);
       }
     }
   }
@@ -299,7 +299,8 @@ void check_library_case(const PetlCase& golden) {
   const Tensor logits = model.logits(input);
   check_relative("out.logits", logits, golden.tensors.at("out.logits"), told.at("logits"));
   const Tensor loss =
-      summed_loss(logits, golden.tensors.at("input.labels")) / input.sequences.sequences();
+      summed_loss(sweeps::TaskKind::classification, logits, golden.tensors.at("input.labels")) /
+      input.sequences.sequences();
   check_relative("out.loss", loss, golden.tensors.at("out.loss"), told.at("loss"));
   model.backward(loss);
   int compared = 0;

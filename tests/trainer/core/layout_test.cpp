@@ -171,6 +171,7 @@ TEST_CASE("Packed and padded batches give the same loss and the same gradients",
             padded ? PaddedEncoder(encoder, *module, dropout, batch).forward()
                    : encoder.forward(packed, *module, LastLayer::first_tokens, &dropout);
         const Tensor loss = summed_loss(
+            sweeps::TaskKind::classification,
             head.forward(first, first_token_rows(packed.sequences), &dropout), batch.classes);
         loss.backward();
         module->gather();

@@ -27,6 +27,7 @@ bool near(double found, double wanted) {
 
 TokenisedSplit split_of(const nlohmann::json& split, bool regression) {
   TokenisedSplit made;
+  made.kind = regression ? sweeps::TaskKind::regression : sweeps::TaskKind::classification;
   made.offsets.push_back(0);
   for (const auto& ids : split.at("ids")) {
     for (const std::int32_t id : ids) made.ids.push_back(id);

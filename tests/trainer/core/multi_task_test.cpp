@@ -125,7 +125,7 @@ TEST_CASE(
           for (std::size_t t = 0; t < runs.size(); ++t) {
             model.merge(t);
             const Scores scores =
-                score(trial.tasks[t], runs[t].test, predict(model, t, runs[t].test, stop));
+                model.objective(t).score(runs[t].test, predict(model, t, runs[t].test, stop));
             for (const auto& [name, value] : scores.metrics) predicted.push_back(value);
           }
           CHECK((predicted == recorded));
@@ -314,9 +314,8 @@ TEST_CASE("tasks of one size have batches of their own, and each sees its exampl
     }
     model.merge(task);
     const PackedBatch packed = pack(runs[task].train, examples);
-    const Tensor logits = model.logits(task, packed.input, nullptr);
-    return summed_loss(logits, at::tensor(packed.classes, at::kLong)).item<double>() /
-           static_cast<double>(size);
+    const Tensor loss = model.objective(task).losses(model.pass(nullptr), packed).front();
+    return loss.item<double>() / static_cast<double>(size);
   };
   std::vector<std::int64_t> seen(2, 0);
   for (const double loss : losses) {

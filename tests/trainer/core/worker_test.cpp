@@ -145,7 +145,7 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
       load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
   const std::atomic<bool> stop{false};
   const Predictions predictions = predict(model, 0, tasks[0].test, stop);
-  CHECK((score(trial.tasks[0], tasks[0].test, predictions).metrics == wanted));
+  CHECK((model.objective(0).score(tasks[0].test, predictions).metrics == wanted));
 }
 
 TEST_CASE("gradients of a batch in parts are those of the whole batch", "[trainer]") {

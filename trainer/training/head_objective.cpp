@@ -1,0 +1,109 @@
+#include "trainer/training/head_objective.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "metrics/metric_table.h"
+#include "trainer/backbones/packed_rows.h"
+
+namespace petlab::trainer {
+namespace {
+
+std::int64_t outputs_of(const sweeps::TaskDeclaration& task) {
+  return task.kind == sweeps::TaskKind::regression ? 1
+                                                   : static_cast<std::int64_t>(task.classes.size());
+}
+
+Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
+  if (batch.kind == sweeps::TaskKind::classification) return at::tensor(batch.classes, at::kLong);
+  return at::tensor(batch.scores, at::kFloat).to(dtype);
+}
+
+}  // namespace
+
+HeadObjective::HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number,
+                             const Backbone& backbone, std::span<const std::uint64_t> seeds)
+    : task_(std::move(task)),
+      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.dtype()) {}
+
+Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) const {
+  return head_.forward(model.encode(input, LastLayer::first_tokens),
+                       first_token_rows(input.sequences), model.dropout);
+}
+
+std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
+  const Tensor all = logits(model, batch.input);
+  const Tensor targets = targets_of(batch, all.scalar_type()).to(all.device());
+  const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
+  std::vector<Tensor> losses;
+  for (std::size_t k = 0; k + 1 < trials.size(); ++k) {
+    const std::int64_t size = trials[k + 1] - trials[k];
+    losses.push_back(summed_loss(task_.kind, all.narrow(0, trials[k], size),
+                                 targets.narrow(0, trials[k], size)));
+  }
+  return losses;
+}
+
+Predictions HeadObjective::empty_predictions(std::int64_t examples) const {
+  Predictions predictions;
+  const auto n = static_cast<std::size_t>(examples);
+  predictions.outputs = head_.outputs();
+  predictions.logits.resize(n * static_cast<std::size_t>(predictions.outputs));
+  if (is_regression()) {
+    predictions.scores.resize(n);
+  } else {
+    predictions.classes.resize(n);
+  }
+  return predictions;
+}
+
+void HeadObjective::predict(const ModelPass& model, const PackedBatch& batch,
+                            std::span<Predictions> predictions) const {
+  const Tensor all = logits(model, batch.input);
+  if (!at::isfinite(all).all().item<bool>()) throw NotFinite("a prediction is not finite");
+  const Tensor outputs = all.to(at::kCPU, at::kFloat).contiguous();
+  const Tensor answers =
+      (is_regression() ? all.squeeze(1).to(at::kDouble) : all.argmax(1)).to(at::kCPU);
+  const PackedSequences& sequences = batch.input.sequences;
+  for (std::size_t k = 0; k < predictions.size(); ++k) {
+    Predictions& own = predictions[k];
+    for (std::int64_t s = sequences.trial_sequences[k]; s < sequences.trial_sequences[k + 1]; ++s) {
+      const std::int64_t example = sequences.examples[static_cast<std::size_t>(s)];
+      std::copy_n(outputs.const_data_ptr<float>() + s * own.outputs, own.outputs,
+                  own.logits.begin() + example * own.outputs);
+      if (is_regression()) {
+        own.scores[static_cast<std::size_t>(example)] = answers.const_data_ptr<double>()[s];
+      } else {
+        own.classes[static_cast<std::size_t>(example)] = answers.const_data_ptr<std::int64_t>()[s];
+      }
+    }
+  }
+}
+
+Scores HeadObjective::score(const TokenisedSplit& split, const Predictions& predictions) const {
+  Scores scores;
+  const std::vector<std::int64_t> classes(split.classes.begin(), split.classes.end());
+  const std::vector<double> targets(split.scores.begin(), split.scores.end());
+  for (const std::string& name : task_.metrics) {
+    const metrics::MetricRow& metric = metrics::metric_named(name);
+    std::optional<double> value;
+    if (metric.of_labels != nullptr) {
+      value = metric.of_labels(metrics::Confusion(classes, predictions.classes,
+                                                  static_cast<std::int64_t>(task_.classes.size())));
+    } else if (metric.of_scores != nullptr) {
+      value = metric.of_scores(targets, predictions.scores);
+    } else {
+      throw std::invalid_argument("task " + task_.name + ": metric " + name +
+                                  " compares texts, which a classifier does not write");
+    }
+    scores.metrics.emplace_back(name, value);
+  }
+  for (const std::string& name : task_.select_by) {
+    for (const auto& [metric, value] : scores.metrics) {
+      if (metric == name) scores.selected.push_back({name, value});
+    }
+  }
+  return scores;
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer/modules/head.h"
+#include "trainer/training/objective.h"
+
+namespace petlab::trainer {
+
+/// A head on the first token: cross-entropy over classes, or the squared error of a score.
+class HeadObjective final : public Objective {
+ public:
+  HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number, const Backbone& backbone,
+                std::span<const std::uint64_t> seeds);
+
+  /// (sequences, outputs)
+  Tensor logits(const ModelPass& model, const EncoderInput& input) const;
+
+  std::vector<Parameter> parameters() override { return head_.parameters(); }
+  std::vector<StoredTensor> stored(std::int64_t trial) override { return head_.stored(trial); }
+  std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
+  Predictions empty_predictions(std::int64_t examples) const override;
+  void predict(const ModelPass& model, const PackedBatch& batch,
+               std::span<Predictions> predictions) const override;
+  Scores score(const TokenisedSplit& split, const Predictions& predictions) const override;
+
+ private:
+  bool is_regression() const { return task_.kind == sweeps::TaskKind::regression; }
+
+  sweeps::TaskDeclaration task_;
+  Head head_;
+};
+
+}  // namespace petlab::trainer
