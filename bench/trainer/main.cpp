@@ -106,7 +106,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
       kind == "full_finetuning" ? metrics::MaskKind::none : metrics::MaskKind::learned;
   request.seeds = {42};
   const auto module = make_module(request, encoder);
-  Head head(encoder.config().d_model, 2, request.seeds, 0, at::kFloat);
+  Head head(encoder.config().d_model, 2, request.seeds, 0, Placement());
   std::vector<Parameter> parameters = module->parameters();
   for (Parameter& parameter : head.parameters()) parameters.push_back(parameter);
   AdamW optimizer(std::move(parameters), {});
@@ -128,8 +128,8 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     ++dropout.step;
     optimizer.zero_gradients();
     module->merge();
-    const Tensor first =
-        module->backbone(encoder).encode(batch.input, *module, LastLayer::first_tokens, &dropout);
+    const Tensor first = module->backbone(encoder, 0)
+                             .encode(batch.input, *module, LastLayer::first_tokens, &dropout);
     const Tensor logits = head.forward(first, first_token_rows(batch.input.sequences), &dropout);
     const Tensor loss = summed_loss(sweeps::TaskKind::classification, logits,
                                     at::tensor(batch.classes, at::kLong)) /

@@ -10,6 +10,7 @@
 #include "sweeps/backbone.h"
 #include "trainer/backbones/hooks.h"
 #include "trainer/compute/dropout.h"
+#include "trainer/compute/placement.h"
 #include "trainer/compute/torch.h"
 #include "trainer/data/packed_sequences.h"
 
@@ -46,7 +47,7 @@ class Backbone {
   virtual sweeps::BackboneShape shape() const = 0;
   /// The carriers of a site in the order of the layers; none where it has no such site.
   virtual std::vector<Carrier> carriers(Site site) const = 0;
-  virtual at::ScalarType dtype() const = 0;
+  virtual const Placement& placement() const = 0;
   virtual DropoutRates dropout_rates() const = 0;
   /// Tokens that a sequence can have at most, special ones included.
   virtual std::int64_t max_tokens() const = 0;

@@ -9,16 +9,18 @@
 
 namespace petlab::trainer {
 
-Encoder Encoder::load(const std::filesystem::path& folder, at::ScalarType dtype) {
+Encoder Encoder::load(const std::filesystem::path& folder, const Placement& placement) {
   const EncoderConfig config = read_encoder_config(folder);
   const BackboneWeights found = load_encoder_weights(folder, config);
   Weights weights;
-  for (const auto& [name, view] : found.tensors) weights.emplace(name, to_tensor(view, dtype));
-  return Encoder(config, std::move(weights));
+  for (const auto& [name, view] : found.tensors) {
+    weights.emplace(name, to_tensor(view).to(placement.computing()));
+  }
+  return Encoder(config, std::move(weights), placement);
 }
 
-Encoder::Encoder(EncoderConfig config, Weights weights)
-    : config_(config), weights_(std::move(weights)) {
+Encoder::Encoder(EncoderConfig config, Weights weights, const Placement& placement)
+    : config_(config), weights_(std::move(weights)), placement_(placement) {
   const auto weight = [&](const std::string& name) -> const Tensor& { return weights_.at(name); };
   const auto linear = [&](const std::string& name) {
     return Linear{weight(name + ".weight"), weight(name + ".bias")};
@@ -67,7 +69,7 @@ bool Encoder::is_decayed(std::string_view weight) const {
 }
 
 std::unique_ptr<Backbone> Encoder::with_weights(Weights weights) const {
-  return std::make_unique<Encoder>(config_, std::move(weights));
+  return std::make_unique<Encoder>(config_, std::move(weights), placement_);
 }
 
 struct Encoder::Rows {
@@ -77,13 +79,14 @@ struct Encoder::Rows {
   std::vector<std::int64_t> first_offsets;  // (sequences + 1): 0, 1, 2, …
   Tensor first_tokens;                      // (sequences): their rows
 
-  explicit Rows(const PackedSequences& of)
+  Rows(const PackedSequences& of, at::Device device)
       : sequences(of),
         tokens(token_rows(of)),
         firsts(first_token_rows(of)),
         first_offsets(of.offsets.size()),
         first_tokens(
-            at::tensor(at::IntArrayRef(of.offsets).slice(0, of.offsets.size() - 1), at::kLong)) {
+            at::tensor(at::IntArrayRef(of.offsets).slice(0, of.offsets.size() - 1), at::kLong)
+                .to(device)) {
     std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
 };
@@ -93,8 +96,8 @@ Tensor Encoder::embed(const EncoderInput& input) const {
   const std::int64_t filling = filled_rows(sequences.tokens()) - sequences.tokens();
   const auto looked_up = [&](const char* table, const std::vector<std::int64_t>& ids,
                              std::int64_t padding) {
-    return at::embedding(weights_.at(table),
-                         at::constant_pad_nd(at::tensor(ids, at::kLong), {0, filling}), padding);
+    const Tensor filled = at::constant_pad_nd(at::tensor(ids, at::kLong), {0, filling});
+    return at::embedding(weights_.at(table), filled.to(placement_.device), padding);
   };
   // A padding row gets no gradient: RoBERTa has one in both tables, BERT in that of the words.
   const std::int64_t pad = config_.pad_token_id;
@@ -134,7 +137,7 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
                         const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
   const Pass pass{hooks, dropout};
-  const Rows rows(input.sequences);
+  const Rows rows(input.sequences, placement_.device);
   Tensor x = pass.drop(embed(input), Purpose::embedding_dropout, 0, rows.tokens);
   const std::int64_t tokens = input.sequences.tokens();
   const auto tokens_of = [&](const Tensor& all) {

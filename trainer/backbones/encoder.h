@@ -16,17 +16,17 @@ namespace petlab::trainer {
 /// A BERT or RoBERTa encoder on packed batches.
 class Encoder final : public Backbone {
  public:
-  /// Reads a Hugging Face folder; weights in `dtype` (kFloat: float32 tensors are views into the
-  /// memory-mapped checkpoint, nothing is copied). Throws Error as open_checkpoint and
+  /// Reads a Hugging Face folder (on a CPU that computes in float32, tensors of that type are views
+  /// into the memory-mapped checkpoint, nothing is copied). Throws Error as open_checkpoint and
   /// pick_weights.
-  static Encoder load(const std::filesystem::path& folder, at::ScalarType dtype = at::kFloat);
-  /// `weights` by the names of encoder_tensors.
-  Encoder(EncoderConfig config, Weights weights);
+  static Encoder load(const std::filesystem::path& folder, const Placement& placement = {});
+  /// `weights` by the names of encoder_tensors, where and as `placement` says.
+  Encoder(EncoderConfig config, Weights weights, const Placement& placement = {});
 
   const EncoderConfig& config() const { return config_; }
   sweeps::BackboneShape shape() const override;
   std::vector<Carrier> carriers(Site site) const override;
-  at::ScalarType dtype() const override { return embeddings_norm_.weight.scalar_type(); }
+  const Placement& placement() const override { return placement_; }
   DropoutRates dropout_rates() const override {
     return {config_.hidden_dropout, config_.attention_dropout};
   }
@@ -61,6 +61,7 @@ class Encoder final : public Backbone {
 
   EncoderConfig config_;
   Weights weights_;
+  Placement placement_;
   LayerNorm embeddings_norm_;
   std::vector<Layer> layers_;
 };

@@ -19,6 +19,12 @@ std::optional<std::string> why_not_on(const std::string& device) {
   return "this petlab-trainer trains on the CPU alone (--device cpu)";
 }
 
+Placement placement_on(const std::string& device) {
+  Placement placement;
+  placement.device = at::Device(device);
+  return placement;
+}
+
 namespace internal {
 
 std::optional<std::string> open_cuda(const char* library) {

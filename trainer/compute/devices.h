@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/compute/placement.h"
+
 namespace petlab::trainer {
 
 /// The devices that trials can be trained on, in the words of trial.json: what `--describe` lists.
@@ -13,6 +15,9 @@ std::vector<std::string> devices();
 /// it; std::nullopt where it can. For `cuda` LibTorch's CUDA back end is opened, which this program
 /// is not linked with: a process that only uses the CPU neither needs nor loads it.
 std::optional<std::string> why_not_on(const std::string& device);
+
+/// How a trial is placed on a device that why_not_on has nothing against.
+Placement placement_on(const std::string& device);
 
 namespace internal {
 /// Opens the CUDA back end, a shared library of that name. What is missing where there is nothing

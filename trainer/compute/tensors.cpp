@@ -65,8 +65,6 @@ Tensor to_tensor(const TensorView& view) {
       at::TensorOptions().dtype(type));
 }
 
-Tensor to_tensor(const TensorView& view, at::ScalarType dtype) { return to_tensor(view).to(dtype); }
-
 TensorView to_view(const Tensor& tensor) {
   auto kept = std::make_shared<Tensor>(tensor.detach().contiguous());
   TensorView view;

@@ -5,10 +5,8 @@
 
 namespace petlab::trainer {
 
-/// The tensor over the file's own memory (which it keeps alive), or a converted copy where `dtype`
-/// or the alignment asks for one.
-Tensor to_tensor(const TensorView& view, at::ScalarType dtype);
-/// The same in the view's own dtype.
+/// The tensor over the file's own memory (which it keeps alive), or a copy where the alignment asks
+/// for one.
 Tensor to_tensor(const TensorView& view);
 /// A view of a contiguous tensor on the CPU, which it keeps alive.
 TensorView to_view(const Tensor& tensor);

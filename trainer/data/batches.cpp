@@ -55,6 +55,28 @@ PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> exam
   return pack_trials(split, {&of_trial, 1});
 }
 
+EncoderInput part_of_trial(const EncoderInput& input, std::int64_t trial) {
+  const PackedSequences& all = input.sequences;
+  const std::int64_t from = all.trial_sequences[static_cast<std::size_t>(trial)];
+  const std::int64_t to = all.trial_sequences[static_cast<std::size_t>(trial) + 1];
+  const std::int64_t first = all.offsets[static_cast<std::size_t>(from)];
+  const std::int64_t last = all.offsets[static_cast<std::size_t>(to)];
+  const auto tokens = [&](const std::vector<std::int64_t>& of) {
+    return of.empty() ? of : std::vector<std::int64_t>(of.begin() + first, of.begin() + last);
+  };
+  EncoderInput part;
+  part.sequences.ids = tokens(all.ids);
+  part.type_ids = tokens(input.type_ids);
+  part.position_ids = tokens(input.position_ids);
+  for (std::int64_t s = from; s < to; ++s) {
+    const auto i = static_cast<std::size_t>(s);
+    part.sequences.offsets.push_back(all.offsets[i + 1] - first);
+    part.sequences.examples.push_back(all.examples[i]);
+  }
+  part.sequences.trial_sequences = {0, to - from};
+  return part;
+}
+
 std::vector<std::int64_t> counted_positions(const PackedSequences& sequences,
                                             std::int64_t first_position) {
   std::vector<std::int64_t> positions;

@@ -44,6 +44,9 @@ PackedBatch pack(const TokenisedSplit& split, std::span<const std::int64_t> exam
 PackedBatch pack_trials(const TokenisedSplit& split,
                         std::span<const std::vector<std::int64_t>> examples);
 
+/// The part of an input that is trial k's.
+EncoderInput part_of_trial(const EncoderInput& input, std::int64_t trial);
+
 /// The position of each token in its sequence, from `first_position`
 /// (EncoderConfig::first_position()): RoBERTa's positions begin behind its pad id, and a pad token
 /// inside a text has the pad id as its position and does not count; BERT's begin at 0.

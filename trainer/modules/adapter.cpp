@@ -13,12 +13,12 @@ class Adapter final : public Module {
   Adapter(const ModuleRequest& request, const CarrierRow& at)
       : down_(weight_plan(request, "down.weight", at.layers,
                           {request.config.bottleneck, at.width_out}),
-              request.dtype),
+              request.placement),
         down_bias_(bias_plan(request, "down.bias", at.layers, request.config.bottleneck),
-                   request.dtype),
+                   request.placement),
         up_(weight_plan(request, "up.weight", at.layers, {at.width_out, request.config.bottleneck}),
-            request.dtype),
-        up_bias_(bias_plan(request, "up.bias", at.layers, at.width_out), request.dtype) {
+            request.placement),
+        up_bias_(bias_plan(request, "up.bias", at.layers, at.width_out), request.placement) {
     init_normal(down_.values(), request.seeds, Init::adapter_down, 0.02);
     init_normal(up_.values(), request.seeds, Init::adapter_up, 0.02);
     // The reference keeps its scores transposed, hence these fan-ins.

@@ -1,51 +1,87 @@
-#include <stdexcept>
-
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
 namespace {
 
-/// Every weight of the backbone is trained, on a copy.
+/// Every weight of the backbone is trained, on a copy for each trial.
 class FullFinetuning final : public Module {
  public:
-  explicit FullFinetuning(const Backbone& frozen) {
-    Backbone::Weights copies;
+  FullFinetuning(const ModuleRequest& request, const Backbone& frozen)
+      : apart_(request.placement.compute != request.placement.master) {
+    const auto trials = static_cast<std::int64_t>(request.seeds.size());
+    std::vector<Backbone::Weights> used(request.seeds.size());
     for (const auto& [name, tensor] : frozen.weights()) {
-      const Tensor copy = tensor.detach().clone().requires_grad_(true);
-      copy.mutable_grad() = at::zeros_like(copy);
-      copies.emplace(name, copy);
+      std::vector<std::int64_t> shape = tensor.sizes().vec();
+      shape.insert(shape.begin(), trials);
+      Parameter trained{name, at::empty(shape, request.placement.trained()),
+                        at::zeros(shape, request.placement.trained()), Rate::module,
+                        frozen.is_decayed(name)};
+      trained.trial_dimension_in_files = false;
+      trained.value.copy_(tensor.detach());
+      for (std::int64_t k = 0; k < trials; ++k) {
+        // A leaf's memory is the trained weight's own, unless the backbone computes in another
+        // type.
+        Tensor leaf = apart_ ? tensor.detach().clone() : trained.value.select(0, k).detach();
+        leaf.requires_grad_(true);
+        leaf.mutable_grad() = apart_ ? at::zeros_like(leaf) : trained.gradient.select(0, k);
+        used[static_cast<std::size_t>(k)].emplace(name, leaf);
+      }
+      trained_.push_back(std::move(trained));
     }
-    own_ = frozen.with_weights(std::move(copies));
+    for (Backbone::Weights& weights : used) own_.push_back(frozen.with_weights(std::move(weights)));
   }
 
-  std::vector<Parameter> parameters() override {
-    std::vector<Parameter> all;
-    for (const auto& [name, tensor] : own_->weights()) {
-      all.push_back({name, tensor.detach(), tensor.grad(), Rate::module, own_->is_decayed(name)});
-    }
-    return all;
+  void merge(std::int64_t /*task*/, bool /*frozen*/) override {
+    each_leaf([](const Tensor& leaf, const Tensor& value, const Tensor&) { leaf.copy_(value); });
   }
 
-  std::vector<StoredTensor> stored(std::int64_t /*trial*/) override {
+  void gather() override {
+    each_leaf([](const Tensor& leaf, const Tensor&, Tensor gradient) {
+      gradient += leaf.grad();
+      leaf.mutable_grad().zero_();
+    });
+  }
+
+  std::vector<Parameter> parameters() override { return trained_; }
+
+  std::vector<StoredTensor> stored(std::int64_t trial) override {
     std::vector<StoredTensor> all;
-    for (const auto& [name, tensor] : own_->weights()) all.push_back({name, tensor.detach()});
+    for (const Parameter& parameter : trained_) {
+      all.push_back({parameter.name, parameter.value.select(0, trial)});
+    }
     return all;
   }
 
-  const Backbone& backbone(const Backbone&) const override { return *own_; }
+  bool has_backbones() const override { return true; }
+  const Backbone& backbone(const Backbone&, std::int64_t trial) const override {
+    return *own_[static_cast<std::size_t>(trial)];
+  }
 
  private:
-  std::unique_ptr<Backbone> own_;
+  /// visit(leaf, value, gradient) of each trial's weights, where leaves are apart from them.
+  template <typename Visit>
+  void each_leaf(Visit visit) {
+    if (!apart_) return;
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < own_.size(); ++k) {
+      const auto trial = static_cast<std::int64_t>(k);
+      for (const Parameter& parameter : trained_) {
+        visit(own_[k]->weights().find(parameter.name)->second, parameter.value.select(0, trial),
+              parameter.gradient.select(0, trial));
+      }
+    }
+  }
+
+  bool apart_;
+  std::vector<Parameter> trained_;              // in the order of their names
+  std::vector<std::unique_ptr<Backbone>> own_;  // (K)
 };
 
 }  // namespace
 
 std::unique_ptr<Module> make_full_finetuning(const ModuleRequest& request,
                                              const Backbone& backbone) {
-  if (request.seeds.size() != 1) {
-    throw std::invalid_argument("module.kind full_finetuning cannot be trained in a gang");
-  }
-  return std::make_unique<FullFinetuning>(backbone);
+  return std::make_unique<FullFinetuning>(request, backbone);
 }
 
 }  // namespace petlab::trainer

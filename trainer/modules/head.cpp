@@ -24,11 +24,11 @@ std::vector<std::uint64_t> seeds_of(std::span<const std::uint64_t> seeds, std::u
 }  // namespace
 
 Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
-           std::uint64_t number, at::ScalarType dtype)
-    : dense_(plan_of(number, "dense.weight", {d_model, d_model}, seeds.size()), dtype),
-      dense_bias_(plan_of(number, "dense.bias", {d_model}, seeds.size()), dtype),
-      out_(plan_of(number, "out_proj.weight", {outputs, d_model}, seeds.size()), dtype),
-      out_bias_(plan_of(number, "out_proj.bias", {outputs}, seeds.size()), dtype) {
+           std::uint64_t number, const Placement& placement)
+    : dense_(plan_of(number, "dense.weight", {d_model, d_model}, seeds.size()), placement),
+      dense_bias_(plan_of(number, "dense.bias", {d_model}, seeds.size()), placement),
+      out_(plan_of(number, "out_proj.weight", {outputs, d_model}, seeds.size()), placement),
+      out_bias_(plan_of(number, "out_proj.bias", {outputs}, seeds.size()), placement) {
   const std::vector<std::uint64_t> own = seeds_of(seeds, number);
   // As RoBERTa's classification head is initialised (initializer_range).
   init_normal(dense_.values(), own, Init::head_dense, 0.02);
@@ -47,6 +47,14 @@ Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout*
                             dense_bias_.layer(0), rows.trial_rows));
   return trial_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0),
                       rows.trial_rows);
+}
+
+void Head::merge() {
+  for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) weight->merge(0);
+}
+
+void Head::gather() {
+  for (MaskedWeight* weight : {&dense_, &dense_bias_, &out_, &out_bias_}) weight->gather();
 }
 
 std::vector<Parameter> Head::parameters() {

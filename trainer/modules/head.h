@@ -17,11 +17,14 @@ class Head {
   /// `outputs`: classes, or 1 for regression. `number` (the task's) tells the heads of one trial
   /// apart: its parameters are called head.0.dense.weight and so on.
   Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
-       std::uint64_t number, at::ScalarType dtype);
+       std::uint64_t number, const Placement& placement);
 
   /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows.
   Tensor forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const;
   std::vector<Parameter> parameters();
+  /// As Module's: before the forward passes of a step, and after its backward.
+  void merge();
+  void gather();
   /// As an artifact keeps trial k's: dense.weight and so on.
   std::vector<StoredTensor> stored(std::int64_t trial);
   std::int64_t outputs() const { return out_.plan().shape[0]; }

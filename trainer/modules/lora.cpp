@@ -12,16 +12,16 @@ class Lora final : public Module {
       : scale_(request.config.alpha / static_cast<double>(request.config.rank)),
         query_a_(weight_plan(request, "query.lora_A", query.layers,
                              {request.config.rank, query.width_in}),
-                 request.dtype),
+                 request.placement),
         query_b_(weight_plan(request, "query.lora_B", query.layers,
                              {query.width_out, request.config.rank}),
-                 request.dtype),
+                 request.placement),
         value_a_(weight_plan(request, "value.lora_A", value.layers,
                              {request.config.rank, value.width_in}),
-                 request.dtype),
+                 request.placement),
         value_b_(weight_plan(request, "value.lora_B", value.layers,
                              {value.width_out, request.config.rank}),
-                 request.dtype) {
+                 request.placement) {
     const auto bound = [](std::int64_t fan_in) {
       return 1 / std::sqrt(static_cast<double>(fan_in));
     };

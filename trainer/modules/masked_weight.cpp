@@ -17,30 +17,40 @@ std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
 
 template <typename T>
 void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
+  // Masks are selected by a CPU, wherever they are used.
+  const Tensor own = scores.to(at::kCPU).contiguous();
+  Tensor made = masks.device().is_cpu() ? masks : at::empty_like(own);
   const std::int64_t rows = scores.size(0) * scores.size(1);
   const std::int64_t n = scores.numel() / rows;
-  const T* const from = scores.const_data_ptr<T>();
-  T* const to = masks.mutable_data_ptr<T>();
+  const T* const from = own.const_data_ptr<T>();
+  T* const to = made.mutable_data_ptr<T>();
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       select_mask(std::span<const T>(from + r * n, static_cast<std::size_t>(n)), sparsity_ratio,
                   std::span<T>(to + r * n, static_cast<std::size_t>(n)));
     }
   });
+  if (!masks.device().is_cpu()) masks.copy_(made);
 }
 
 }  // namespace
 
-MaskedWeight::MaskedWeight(WeightPlan plan, at::ScalarType dtype) : plan_(std::move(plan)) {
+MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(std::move(plan)) {
   const std::int64_t own = plan_.share ? 1 : plan_.layers;
-  const auto options = at::TensorOptions().dtype(dtype);
+  const at::TensorOptions options = placement.trained();
   values_ = at::zeros(with_front(plan_.trials, own, plan_.shape), options);
   values_gradient_ = at::zeros_like(values_);
-  if (plan_.mask == MaskKind::none) {
+  merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master;
+  if (!merged_apart_) {
     // A leaf's memory is the prototype's own: what the optimizer writes is what the next step uses.
     merged_ = values_.transpose(0, 1);
     merged_gradient_ = values_gradient_.transpose(0, 1);
   } else {
+    const std::int64_t made = plan_.mask == MaskKind::none ? own : plan_.layers;
+    merged_ = at::zeros(with_front(made, plan_.trials, plan_.shape), placement.computing());
+    merged_gradient_ = at::zeros_like(merged_);
+  }
+  if (plan_.mask != MaskKind::none) {
     const auto all = with_front(plan_.trials, plan_.layers, plan_.shape);
     masks_ = at::ones(all, options);
     if (plan_.mask == MaskKind::learned) {
@@ -54,8 +64,6 @@ MaskedWeight::MaskedWeight(WeightPlan plan, at::ScalarType dtype) : plan_(std::m
         task_scores_gradient_ = at::zeros_like(task_masks_);
       }
     }
-    merged_ = at::empty(with_front(plan_.layers, plan_.trials, plan_.shape), options);
-    merged_gradient_ = at::zeros_like(merged_);
   }
   for (std::int64_t l = 0; l < merged_.size(0); ++l) {
     leaves_.push_back(merged_.select(0, l).detach().requires_grad_(true));
@@ -103,19 +111,29 @@ Tensor MaskedWeight::hybrid() const {
 void MaskedWeight::merge(std::int64_t task, bool frozen_masks) {
   const at::NoGradGuard no_grad;
   task_ = task;
-  if (plan_.mask == MaskKind::none) return;
+  if (!merged_apart_) return;
+  Tensor by_trial = merged_.transpose(0, 1);
+  if (plan_.mask == MaskKind::none) {
+    by_trial.copy_(values_);
+    return;
+  }
   if (plan_.mask == MaskKind::learned && !frozen_masks) {
     derive(scores_, masks_);
     if (task_scores_.defined()) derive(task_scores_, task_masks_);
   }
-  Tensor by_trial = merged_.transpose(0, 1);
   at::mul_out(by_trial, values_, hybrid());
 }
 
 void MaskedWeight::gather() {
   const at::NoGradGuard no_grad;
-  if (plan_.mask == MaskKind::none) return;
-  const Tensor gradient = merged_gradient_.transpose(0, 1);  // (K, L, shape…)
+  if (!merged_apart_) return;
+  const Tensor gradient =
+      merged_gradient_.transpose(0, 1).to(values_.scalar_type());  // (K, L or P, shape…)
+  if (plan_.mask == MaskKind::none) {
+    values_gradient_ += gradient;
+    merged_gradient_.zero_();
+    return;
+  }
   const Tensor to_values = gradient * hybrid();
   values_gradient_ += plan_.share ? to_values.sum(1, true) : to_values;
   if (plan_.mask == MaskKind::learned) {

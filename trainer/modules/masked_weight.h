@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "metrics/storage.h"
+#include "trainer/compute/placement.h"
 #include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
@@ -24,6 +25,13 @@ struct Parameter {
   bool decayed = true;                             // weight decay: not on biases and LayerNorms
   std::optional<std::size_t> task = std::nullopt;  // the one task that uses it; absent: all do
   bool by_task = false;                            // or: dimension 1 has a slice for each task
+  /// Whether checkpoints keep dimension 0, which is 1 there.
+  bool trial_dimension_in_files = true;
+
+  /// Trial k's part of the value, or of another tensor of its shape, as its files have it.
+  Tensor of_trial(const Tensor& all, std::int64_t k) const {
+    return trial_dimension_in_files ? all.narrow(0, k, 1) : all.select(0, k);
+  }
 };
 
 /// A tensor of a trained module as an artifact keeps it. The tensors are the module's own memory:
@@ -41,8 +49,8 @@ enum class Combine { or_, and_, add };
 
 /// One weight of a module in all layers: a prototype shared by the layers or a weight each, and its
 /// masks. What a forward pass uses are the merged weights, one leaf tensor a layer, made once an
-/// optimizer step; gather() then carries their gradients back to prototype and scores
-/// (straight-through, on |s|).
+/// optimizer step in the type that the backbone computes in; gather() then carries their gradients
+/// back to prototype and scores (straight-through, on |s|), which are of the master type.
 struct WeightPlan {
   std::string name;                 // "down.weight"
   std::vector<std::int64_t> shape;  // of one layer: (out, in), or (out)
@@ -61,7 +69,7 @@ struct WeightPlan {
 
 class MaskedWeight {
  public:
-  MaskedWeight(WeightPlan plan, at::ScalarType dtype);
+  MaskedWeight(WeightPlan plan, const Placement& placement);
 
   const WeightPlan& plan() const { return plan_; }
   /// (K, P, shape…), P = 1 shared, else L.
@@ -105,9 +113,11 @@ class MaskedWeight {
   Tensor values_, values_gradient_;
   Tensor scores_, scores_gradient_, masks_;
   Tensor task_scores_, task_scores_gradient_, task_masks_;
-  Tensor merged_;           // (L or 1, K, shape…); the values' own memory where nothing is masked
+  /// (L or 1, K, shape…); the values' own memory where nothing is masked and the types are one.
+  Tensor merged_;
   Tensor merged_gradient_;  // the same shape; the leaves' gradients are its slices
   std::vector<Tensor> leaves_;
+  bool merged_apart_ = false;  // in memory of their own
   std::int64_t task_ = 0;
 };
 

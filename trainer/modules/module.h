@@ -17,7 +17,7 @@ struct ModuleRequest {
   sweeps::ModuleConfig config;
   std::int64_t tasks = 1;            // more than 1: hybrid masks
   std::vector<std::uint64_t> seeds;  // (K) of its initialisation
-  at::ScalarType dtype = at::kFloat;
+  Placement placement = {};
   Combine combine = Combine::or_;
 };
 
@@ -37,8 +37,12 @@ class Module : public Hooks {
   virtual void gather();
   /// Everything that is trained, heads apart, in a fixed order.
   virtual std::vector<Parameter> parameters();
-  /// The backbone to compute with: `frozen`, or weights of the module's own.
-  virtual const Backbone& backbone(const Backbone& frozen) const { return frozen; }
+  /// Whether the trials compute with backbones of the module's own, in place of the frozen one.
+  virtual bool has_backbones() const { return false; }
+  /// The backbone that trial k computes with.
+  virtual const Backbone& backbone(const Backbone& frozen, std::int64_t /*trial*/) const {
+    return frozen;
+  }
 };
 
 /// A row of the table of modules. The catalog (sweeps/catalog.h) has the same kinds.

@@ -12,17 +12,17 @@ class PrefixTuning final : public Module {
   PrefixTuning(const ModuleRequest& request, const CarrierRow& at)
       : width_(at.width_out),
         embedding_(own_plan(request, "embedding", {request.config.prefix_length, at.width_in}),
-                   request.dtype),
+                   request.placement),
         hidden_(own_plan(request, "mlp.0.weight", {request.config.prefix_hidden, at.width_in}),
-                request.dtype),
+                request.placement),
         hidden_bias_(own_plan(request, "mlp.0.bias", {request.config.prefix_hidden}),
-                     request.dtype),
+                     request.placement),
         output_(own_plan(request, "mlp.2.weight",
                          {outputs(request, at) * 2 * at.width_out, request.config.prefix_hidden}),
-                request.dtype),
+                request.placement),
         output_bias_(own_plan(request, "mlp.2.bias", {outputs(request, at) * 2 * at.width_out}),
-                     request.dtype),
-        p_(p_plan(request, at), request.dtype) {
+                     request.placement),
+        p_(p_plan(request, at), request.placement) {
     // As torch initialises an embedding and linear layers.
     const double in_bound = 1 / std::sqrt(static_cast<double>(at.width_in));
     const double hidden_bound = 1 / std::sqrt(static_cast<double>(request.config.prefix_hidden));
@@ -42,6 +42,7 @@ class PrefixTuning final : public Module {
 
   void merge(std::int64_t task, bool frozen) override {
     if (!frozen) {
+      for (MaskedWeight* weight : mlp()) weight->merge(0, false);
       std::vector<Tensor> made;
       for (std::int64_t k = 0; k < p_.values().size(0); ++k) {
         const auto own = [k](const MaskedWeight& weight) { return weight.layer(0).select(0, k); };
@@ -58,8 +59,9 @@ class PrefixTuning final : public Module {
 
   void gather() override {
     p_.gather();
-    made_.backward(p_.values_gradient());
+    made_.backward(p_.values_gradient().to(made_.scalar_type()));
     made_.reset();
+    for (MaskedWeight* weight : mlp()) weight->gather();
     p_.values_gradient().zero_();
   }
 
@@ -71,6 +73,10 @@ class PrefixTuning final : public Module {
   }
 
  private:
+  /// What makes P.
+  std::vector<MaskedWeight*> mlp() {
+    return {&embedding_, &hidden_, &hidden_bias_, &output_, &output_bias_};
+  }
   static std::int64_t outputs(const ModuleRequest& request, const CarrierRow& at) {
     return request.config.share ? 1 : at.layers;
   }

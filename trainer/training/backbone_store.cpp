@@ -4,12 +4,13 @@
 
 namespace petlab::trainer {
 
-std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::path& folder) {
+std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::path& folder,
+                                                         const Placement& placement) {
   auto& kept = loaded_[std::filesystem::absolute(folder).lexically_normal()];
   const std::string digest = sweeps::backbone_digest(folder, digests_);
-  if (kept && kept->digest == digest) return kept;
+  if (kept && kept->digest == digest && kept->encoder.placement() == placement) return kept;
   auto loaded = std::make_shared<const LoadedBackbone>(
-      LoadedBackbone{digest, Encoder::load(folder), load_tokenizer(folder)});
+      LoadedBackbone{digest, Encoder::load(folder, placement), load_tokenizer(folder)});
   if (sweeps::backbone_digest(folder, digests_) != digest) {
     throw Error(folder.string() + ": the backbone's files changed while they were read");
   }

@@ -26,8 +26,10 @@ class BackboneStore {
   explicit BackboneStore(std::filesystem::path cache = {}) : digests_(std::move(cache)) {}
 
   /// Loads the folder, or returns what was loaded before, where its files have the same digest
-  /// still. Throws Error, also where the files change while they are read, and sweeps::Error.
-  std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder);
+  /// still and the placement is the same. Throws Error, also where the files change while they are
+  /// read, and sweeps::Error.
+  std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder,
+                                            const Placement& placement = {});
   sweeps::FileDigests& digests() { return digests_; }
 
  private:

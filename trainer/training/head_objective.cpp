@@ -24,7 +24,7 @@ Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
 HeadObjective::HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number,
                              const Backbone& backbone, std::span<const std::uint64_t> seeds)
     : task_(std::move(task)),
-      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.dtype()) {}
+      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.placement()) {}
 
 Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) const {
   return head_.forward(model.encode(input, LastLayer::first_tokens),
@@ -32,7 +32,9 @@ Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) 
 }
 
 std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {
-  const Tensor all = logits(model, batch.input);
+  Tensor all = logits(model, batch.input);
+  // Half the bits are too few for a sum of exponentials.
+  if (all.element_size() < 4) all = all.to(at::kFloat);
   const Tensor targets = targets_of(batch, all.scalar_type()).to(all.device());
   const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
   std::vector<Tensor> losses;

@@ -20,6 +20,8 @@ class HeadObjective final : public Objective {
 
   std::vector<Parameter> parameters() override { return head_.parameters(); }
   std::vector<StoredTensor> stored(std::int64_t trial) override { return head_.stored(trial); }
+  void merge() override { head_.merge(); }
+  void gather() override { head_.gather(); }
   std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
   Predictions empty_predictions(std::int64_t examples) const override;
   void predict(const ModelPass& model, const PackedBatch& batch,

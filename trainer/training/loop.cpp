@@ -149,7 +149,7 @@ double TrainingLoop::train_step() {
     throw NotFinite("the loss is not finite at step " + std::to_string(state_.step + 1) +
                     ": a smaller training.learning_rate or training.max_grad_norm may help");
   }
-  model_.module().gather();
+  model_.gather(batch.task);
   optimizer_.clip(training.max_grad_norm);
   const double factor = schedule_factor(state_.step, steps_, training.warmup_ratio);
   optimizer_.step(training.learning_rate * factor, training.mask_learning_rate * factor);
@@ -207,8 +207,8 @@ NamedTensors TrainingLoop::tensors() {
   NamedTensors all;
   for (std::size_t i = 0; i < optimizer_.parameters().size(); ++i) {
     const Parameter& parameter = optimizer_.parameters()[i];
-    all.emplace(parameter.name, parameter.value);
-    if (!best_.empty()) all.emplace("best." + parameter.name, best_[i]);
+    all.emplace(parameter.name, parameter.of_trial(parameter.value, 0));
+    if (!best_.empty()) all.emplace("best." + parameter.name, parameter.of_trial(best_[i], 0));
   }
   for (const auto& [name, tensor] : optimizer_.state()) all.emplace("optimizer." + name, tensor);
   return all;

@@ -58,6 +58,10 @@ class Objective {
   /// The same as an artifact keeps it for trial k.
   virtual std::vector<StoredTensor> stored(std::int64_t trial) = 0;
 
+  /// As Module's: before the forward passes of a step, and after its backward.
+  virtual void merge() = 0;
+  virtual void gather() = 0;
+
   /// For each trial the sum of its examples' losses, a number. Differentiable.
   virtual std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const = 0;
 

@@ -69,8 +69,8 @@ void AdamW::zero_gradients() {
 std::vector<std::pair<std::string, Tensor>> AdamW::state() const {
   std::vector<std::pair<std::string, Tensor>> all;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    all.emplace_back(parameters_[i].name + ".exp_avg", first_[i]);
-    all.emplace_back(parameters_[i].name + ".exp_avg_sq", second_[i]);
+    all.emplace_back(parameters_[i].name + ".exp_avg", parameters_[i].of_trial(first_[i], 0));
+    all.emplace_back(parameters_[i].name + ".exp_avg_sq", parameters_[i].of_trial(second_[i], 0));
   }
   return all;
 }

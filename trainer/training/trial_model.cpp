@@ -9,11 +9,21 @@ TrialModel::TrialModel(const sweeps::TrialConfig& config,
   request.config = config.module;
   request.tasks = static_cast<std::int64_t>(tasks.size());
   request.seeds = {config.seed.value};
-  request.dtype = backbone.dtype();
+  request.placement = backbone.placement();
   module_ = make_module(request, backbone);
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     objectives_.push_back(make_objective(tasks[t], t, backbone, request.seeds));
   }
+}
+
+void TrialModel::merge(std::size_t task) {
+  module_->merge(static_cast<std::int64_t>(task), frozen_);
+  objectives_[task]->merge();
+}
+
+void TrialModel::gather(std::size_t task) {
+  module_->gather();
+  objectives_[task]->gather();
 }
 
 std::vector<Parameter> TrialModel::parameters() {

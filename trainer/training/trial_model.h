@@ -28,7 +28,9 @@ class TrialModel {
   /// Of the module and the objectives, in a fixed order; names are unique.
   std::vector<Parameter> parameters();
   /// Masks and merged weights for what follows, for batches of `task`.
-  void merge(std::size_t task) { module_->merge(static_cast<std::int64_t>(task), frozen_); }
+  void merge(std::size_t task);
+  /// Completes the gradients of parameters() after backward of a batch of `task`.
+  void gather(std::size_t task);
   /// Takes values and masks as they are from now on (read from an artifact): for prediction alone.
   void freeze() { frozen_ = true; }
 

@@ -102,7 +102,7 @@ class TrialRun {
 
   TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
                    const std::function<void(std::int64_t, double)>& on_step) {
-    const auto backbone = backbones.get(trial_.backbone_folder);
+    const auto backbone = backbones.get(trial_.backbone_folder, placement_on(trial_.device));
     LoopObserver observer;
     observer.on_step = [&](std::int64_t step, std::int64_t of, double loss) {
       if (on_step) on_step(step, loss);

@@ -68,7 +68,7 @@ void check_head(const ModelCase& golden, const std::string& kind, const std::str
       pack_padded(golden.expected.at("input_ids"), golden.expected.at("attention_mask"),
                   types_of(golden), encoder.config());
   const std::vector<std::uint64_t> seeds{0};
-  Head head(encoder.config().d_model, outputs, seeds, 0, at::kFloat);
+  Head head(encoder.config().d_model, outputs, seeds, 0, Placement());
   Tensors weights = read_tensors(golden.folder / head_file);
   for (Parameter& parameter : head.parameters()) {
     const std::string name = parameter.name.substr(std::string("head.0.").size());

@@ -38,7 +38,7 @@ struct Model {
       : encoder(backbone),
         request(std::move(wanted)),
         module(make_module(request, backbone)),
-        head(backbone.config().d_model, 3, request.seeds, 0, backbone.dtype()) {
+        head(backbone.config().d_model, 3, request.seeds, 0, backbone.placement()) {
     std::vector<Parameter> all = module->parameters();
     for (Parameter& parameter : head.parameters()) all.push_back(parameter);
     optimizer = std::make_unique<AdamW>(std::move(all), AdamWOptions());
@@ -133,7 +133,7 @@ ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
                     : combine == "add" ? Combine::add
                                        : Combine::or_;
   request.seeds = {0};
-  request.dtype = encoder.dtype();
+  request.placement = encoder.placement();
   return request;
 }
 
@@ -142,8 +142,9 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   const auto& told = golden.json.at("tolerance");
   const double outputs = exact ? 1e-9 : told.at("float32").at("outputs and losses").get<double>();
   const double gradients = exact ? 1e-9 : told.at("float32").at("gradients").get<double>();
-  const Encoder encoder = Encoder::load(
-      golden.folder.parent_path() / golden.json.at("backbone").get<std::string>(), dtype);
+  const Encoder encoder =
+      Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>(),
+                    Placement::all_in(dtype));
   Model model(encoder, request_of(golden, encoder));
   model.task = golden.json.at("method").value("task_of_the_batch", 0);
   model.each_slot(false, [&](const std::string& name, Tensor slot) {

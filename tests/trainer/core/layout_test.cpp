@@ -151,7 +151,7 @@ TEST_CASE("Packed and padded batches give the same loss and the same gradients",
       request.config.mask = mask;
       request.seeds = {5};
       const auto module = make_module(request, encoder);
-      Head head(encoder.config().d_model, 2, request.seeds, 0, at::kFloat);
+      Head head(encoder.config().d_model, 2, request.seeds, 0, Placement());
       std::vector<Parameter> parameters = module->parameters();
       for (const Parameter& parameter : head.parameters()) parameters.push_back(parameter);
       for (Parameter& parameter : parameters) {

@@ -69,7 +69,9 @@ struct GoldenRun {
     wanted = file.at("wanted");
   }
   static std::filesystem::path folder() { return testing::own_golden() / "training"; }
-  static Encoder backbone() { return Encoder::load(folder() / "backbone", at::kDouble); }
+  static Encoder backbone() {
+    return Encoder::load(folder() / "backbone", Placement::all_in(at::kDouble));
+  }
 };
 
 std::map<std::string, double> norms_of(TrainingLoop& loop) {

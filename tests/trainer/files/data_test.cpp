@@ -320,6 +320,9 @@ TEST_CASE("a packed batch holds the real tokens of its examples end to end", "[t
   CHECK(both.input.sequences.examples == Numbers{1, 2, 1});
   CHECK(both.input.sequences.ids == Numbers{2, 5, 3, 4, 3, 2, 4, 3, 2, 5, 3, 4, 3});
   CHECK(both.classes == Numbers{0, 1, 0});
+  const EncoderInput second = part_of_trial(both.input, 1);
+  CHECK(second.sequences == batch.input.sequences);
+  CHECK(second.type_ids == batch.input.type_ids);
   CHECK(roberta_positions(Numbers{0, 7, 1, 8, 2, 1, 1}, 1) == Numbers{2, 3, 1, 4, 5, 1, 1});
 }
 

@@ -1,0 +1,76 @@
+// A backbone that computes in another type than what is trained is kept in.
+#include "trainer/compute/placement.h"
+
+#include "tests/trainer/core/tiny_world.h"
+#include "trainer/training/loop.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::TinyWorld;
+
+namespace {
+
+struct PlacedRun {
+  std::vector<double> losses;
+  std::map<std::string, Tensor> moved;  // by how much, by parameter
+};
+
+PlacedRun train_placed(const TinyWorld& world, const protocol::TrialFile& trial,
+                       const Placement& placement) {
+  BackboneStore backbones;
+  const auto backbone = backbones.get(world.folder.path() / "tiny", placement);
+  PlacedRun run;
+  LoopObserver observer;
+  observer.on_step = [&](std::int64_t, std::int64_t, double loss) { run.losses.push_back(loss); };
+  TrainingLoop loop(trial.config,
+                    load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
+                    backbone->encoder, observer);
+  std::map<std::string, Tensor> before;
+  for (const auto& [name, tensor] : loop.tensors()) {
+    CHECK(tensor.scalar_type() == placement.master);
+    before.emplace(name, tensor.clone());
+  }
+  loop.run(std::atomic<bool>{false});
+  for (const Parameter& parameter : loop.model().parameters()) {
+    run.moved.emplace(parameter.name, parameter.value - before.at(parameter.name));
+  }
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 bits",
+          "[trainer]") {
+  const TinyWorld world;
+  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
+    for (const bool masked : {false, true}) {
+      protocol::TrialFile trial = world.trial(kind);
+      if (masked && (kind == "full_finetuning" || kind == "head_only")) continue;
+      trial.config.module.share = masked;
+      trial.config.module.mask = masked ? metrics::MaskKind::learned : metrics::MaskKind::none;
+      trial.config.training.dropout = 0;
+      trial.config.training.epochs = 1;
+      // Steps that 8 bits of a weight could not take.
+      trial.config.training.learning_rate = 1e-6;
+      trial.config.training.mask_learning_rate = 1e-6;
+      INFO(kind << (masked ? " masked" : ""));
+      const PlacedRun wanted = train_placed(world, trial, {});
+      const PlacedRun found = train_placed(world, trial, {at::kCPU, at::kBFloat16, at::kFloat});
+      REQUIRE(found.losses.size() == wanted.losses.size());
+      for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
+        CHECK(found.losses[i] == Approx(wanted.losses[i]).epsilon(3e-2));
+      }
+      for (const auto& [name, moved] : wanted.moved) {
+        if (name.ends_with("key.bias"))
+          continue;  // changes nothing: its gradient is rounding alone
+        INFO(name);
+        const double largest = moved.abs().max().item<double>();
+        // Adam's first steps are about as large as the rate, whatever the gradient: so large that
+        // its sign is nearly all that rounding can change.
+        CHECK(found.moved.at(name).abs().max().item<double>() ==
+              Approx(largest).epsilon(0.3).margin(1e-9));
+        CHECK(largest < 1e-5);
+      }
+    }
+  }
+}
