@@ -40,7 +40,9 @@ MaskedWeight::MaskedWeight(WeightPlan plan, const Placement& placement) : plan_(
   const at::TensorOptions options = placement.trained();
   values_ = at::zeros(with_front(plan_.trials, own, plan_.shape), options);
   values_gradient_ = at::zeros_like(values_);
-  merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master;
+  // Layers of several trials lie too far apart to be a leaf each.
+  merged_apart_ = plan_.mask != MaskKind::none || placement.compute != placement.master ||
+                  (plan_.trials > 1 && own > 1);
   if (!merged_apart_) {
     // A leaf's memory is the prototype's own: what the optimizer writes is what the next step uses.
     merged_ = values_.transpose(0, 1);

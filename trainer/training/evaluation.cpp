@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace petlab::trainer {
 namespace {
@@ -17,11 +18,13 @@ void sort_by_length(const TokenisedSplit& split, std::vector<std::int64_t>& exam
   });
 }
 
-Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
-                    const std::atomic<bool>& stop) {
+std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
+                                        const TokenisedSplit& split,
+                                        const std::atomic<bool>& stop) {
   const at::NoGradGuard no_grad;
   const Objective& objective = model.objective(task);
-  Predictions predictions = objective.empty_predictions(split.size());
+  std::vector<Predictions> predictions(static_cast<std::size_t>(model.trials()),
+                                       objective.empty_predictions(split.size()));
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size()));
   std::iota(order.begin(), order.end(), 0);
   sort_by_length(split, order);
@@ -30,14 +33,24 @@ Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& s
     if (stop) throw Interrupted();
     std::size_t to = from;
     std::int64_t tokens = 0;
-    while (to < order.size() && (to == from || tokens + split.tokens(order[to]) <= kTokensABatch)) {
-      tokens += split.tokens(order[to++]);
+    const auto with = [&](std::int64_t example) {
+      return tokens + model.trials() * split.tokens(example);
+    };
+    while (to < order.size() && (to == from || with(order[to]) <= kTokensABatch)) {
+      tokens = with(order[to++]);
     }
-    const PackedBatch batch = pack(split, {order.data() + from, to - from});
-    objective.predict(model.pass(nullptr), batch, {&predictions, 1});
+    const std::vector<std::vector<std::int64_t>> examples(
+        predictions.size(), {order.begin() + static_cast<std::ptrdiff_t>(from),
+                             order.begin() + static_cast<std::ptrdiff_t>(to)});
+    objective.predict(model.pass(nullptr), pack_trials(split, examples), predictions);
     from = to;
   }
   return predictions;
+}
+
+Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
+                    const std::atomic<bool>& stop) {
+  return std::move(predict_trials(model, task, split, stop).front());
 }
 
 }  // namespace petlab::trainer

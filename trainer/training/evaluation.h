@@ -20,6 +20,9 @@ class Interrupted : public std::exception {
 /// `stop` is set, NotFinite as Objective::predict.
 Predictions predict(TrialModel& model, std::size_t task, const TokenisedSplit& split,
                     const std::atomic<bool>& stop);
+/// The same of each of the trials that the model holds.
+std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
+                                        const TokenisedSplit& split, const std::atomic<bool>& stop);
 
 /// Examples sorted by length, the longest last: packed batches whose attention runs in groups.
 void sort_by_length(const TokenisedSplit& split, std::vector<std::int64_t>& examples);

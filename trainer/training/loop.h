@@ -1,54 +1,44 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
-#include <functional>
-#include <string>
+#include <cstddef>
 #include <vector>
 
-#include "protocol/events.h"
-#include "sweeps/task.h"
 #include "sweeps/trial_config.h"
-#include "trainer/data/batches.h"
 #include "trainer/training/checkpoint.h"
 #include "trainer/training/evaluation.h"
 #include "trainer/training/optimizer.h"
+#include "trainer/training/task_run.h"
 #include "trainer/training/trial_model.h"
+#include "trainer/training/trial_progress.h"
 
 namespace petlab::trainer {
 
-/// One task of a trial with its tokenised data.
-struct TaskRun {
-  sweeps::TaskDeclaration declaration;
-  TokenisedSplit train;
-  TokenisedSplit validation;
-  TokenisedSplit test;
+/// A trial of those that are trained at once.
+struct GangTrial {
+  sweeps::TrialConfig config;
+  LoopObserver observer;
 };
 
-/// What a training run tells as it goes.
-struct LoopObserver {
-  /// After each optimizer step: steps done, steps in all, the step's mean loss.
-  std::function<void(std::int64_t step, std::int64_t of, double loss)> on_step;
-  std::function<void(const protocol::Metric& metric)> on_metric;
-  /// When the state should be written: at the end of each epoch, and as the configuration says.
-  std::function<void()> on_checkpoint;
-};
-
-/// The training of one trial (reference/method.md, "GLUE protocol"): epochs, validation after each,
-/// selection of the best, test of that one. Its numbers depend on the configuration, the data and
-/// the numerics alone; a run that is restored from a checkpoint goes on with the same numbers.
+/// The training of a trial, or of several at once (reference/method.md, "GLUE protocol"): epochs,
+/// validation after each, selection of the best, test of that one. Its numbers depend on the
+/// configuration, the data and the numerics alone; a run that is restored from a checkpoint goes on
+/// with the same numbers.
 class TrainingLoop {
  public:
   /// `tasks` in the order of config.tasks, each with examples in all three parts, else Error.
   TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
                const Backbone& backbone, LoopObserver observer);
+  /// Throws std::invalid_argument for trials that why_not_in_one_gang has something against.
+  TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks, const Backbone& backbone);
 
-  std::int64_t steps() const { return steps_; }
-  const TrialState& state() const { return state_; }
-  /// Parameters, optimizer state and the best parameters so far, by name.
-  NamedTensors tensors();
-  /// Goes on from a checkpoint. Throws Error where a tensor is missing or misshapen.
-  void restore(const TrialState& state, const NamedTensors& tensors);
+  std::int64_t steps() const { return trials_.front().order().steps(); }
+  const TrialState& state(std::size_t k = 0) const { return trials_[k].state(); }
+  /// Parameters, optimizer state and the best parameters so far of trial k, by name.
+  NamedTensors tensors(std::size_t k = 0) const { return trials_[k].tensors(optimizer_); }
+  /// Goes on from a checkpoint of trial k; those of all trials must be of one step. Throws Error
+  /// where a tensor is missing or misshapen.
+  void restore(const TrialState& state, const NamedTensors& tensors, std::size_t k = 0);
 
   /// Trains to the end, selects the best and reports its test metrics. Throws Interrupted as soon
   /// as `stop` is set (then state and tensors can be written and resumed from), NotFinite.
@@ -58,35 +48,17 @@ class TrainingLoop {
   const std::vector<TaskRun>& tasks() const { return tasks_; }
 
  private:
-  struct Batch {
-    std::size_t task = 0;
-    std::vector<std::int64_t> examples;
-  };
-  struct EpochOrder {
-    std::int64_t epoch = -1;
-    std::vector<std::int64_t> examples;
-  };
-  Batch batch_of(std::int64_t step);
-  const std::vector<std::int64_t>& order_of(std::size_t task, std::int64_t epoch);
-  double train_step();
+  /// Of each trial, by task. Throws Interrupted, NotFinite.
+  std::vector<std::vector<Scores>> evaluate(const TokenisedSplit TaskRun::*split,
+                                            const std::atomic<bool>& stop);
   void validate(const std::atomic<bool>& stop);
-  void report(const std::string& split, const std::string& task, std::int64_t step,
-              const std::vector<std::pair<std::string, std::optional<double>>>& metrics);
-  void keep_best();
-  void restore_best();
+  void train_step();
+  void test(const std::atomic<bool>& stop);
 
-  const sweeps::TrialConfig config_;
   std::vector<TaskRun> tasks_;
-  LoopObserver observer_;
+  std::vector<TrialProgress> trials_;
   TrialModel model_;
   AdamW optimizer_;
-  std::vector<Tensor> best_;  // values of the optimizer's parameters at state_.best_step
-  TrialState state_;
-  std::int64_t steps_an_epoch_ = 0;
-  std::int64_t steps_ = 0;
-  std::vector<std::size_t> task_of_step_;   // (steps); empty for one task
-  std::vector<std::int64_t> turn_of_step_;  // (steps); how many of its task came before
-  std::vector<EpochOrder> orders_;          // (tasks): of the epoch that each is in
 };
 
 }  // namespace petlab::trainer

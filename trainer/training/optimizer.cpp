@@ -4,44 +4,53 @@
 
 namespace petlab::trainer {
 
-AdamW::AdamW(std::vector<Parameter> parameters, AdamWOptions options)
-    : parameters_(std::move(parameters)), options_(options) {
+AdamW::AdamW(std::vector<Parameter> parameters, AdamWOptions options, std::int64_t trials)
+    : parameters_(std::move(parameters)), options_(options), trials_(trials) {
   for (const Parameter& parameter : parameters_) {
     first_.push_back(at::zeros_like(parameter.value));
     second_.push_back(at::zeros_like(parameter.value));
   }
 }
 
-double AdamW::clip(double max_norm) {
-  double sum = 0;
-  for (const Parameter& parameter : parameters_) {
-    const double norm = at::linalg_vector_norm(parameter.gradient).item<double>();
-    sum += norm * norm;
+std::vector<double> AdamW::clip(std::span<const double> max_norms) {
+  std::vector<double> norms;
+  for (std::int64_t k = 0; k < trials_; ++k) {
+    double sum = 0;
+    for (const Parameter& parameter : parameters_) {
+      const double norm = at::linalg_vector_norm(part(parameter.gradient, k)).item<double>();
+      sum += norm * norm;
+    }
+    const double norm = std::sqrt(sum);
+    const double max_norm = max_norms[static_cast<std::size_t>(k)];
+    const double factor = max_norm / (norm + 1e-6);
+    if (max_norm > 0 && factor < 1) {
+      for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
+    }
+    norms.push_back(norm);
   }
-  const double norm = std::sqrt(sum);
-  const double factor = max_norm / (norm + 1e-6);
-  if (max_norm > 0 && factor < 1) {
-    for (const Parameter& parameter : parameters_) parameter.gradient.mul_(factor);
-  }
-  return norm;
+  return norms;
 }
 
-void AdamW::step(double learning_rate, double scores_learning_rate) {
+void AdamW::step(std::span<const Rates> rates) {
   const at::NoGradGuard no_grad;
   ++steps_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
-    const double rate = parameter.rate == Rate::scores ? scores_learning_rate : learning_rate;
-    const Tensor value = parameter.value.detach();
-    if (!parameter.by_task) {
-      update(steps_of(parameter.task), rate, parameter.decayed,
-             {value, parameter.gradient, first_[i], second_[i]});
-      continue;
-    }
-    for (std::int64_t t = 0; t < value.size(1); ++t) {
-      update(steps_of(static_cast<std::size_t>(t)), rate, parameter.decayed,
-             {value.select(1, t), parameter.gradient.select(1, t), first_[i].select(1, t),
-              second_[i].select(1, t)});
+    for (std::int64_t k = 0; k < trials_; ++k) {
+      const Rates& own = rates[static_cast<std::size_t>(k)];
+      const double rate = parameter.rate == Rate::scores ? own.scores : own.module;
+      const Moving all{part(parameter.value.detach(), k), part(parameter.gradient, k),
+                       part(first_[i], k), part(second_[i], k)};
+      if (!parameter.by_task) {
+        update(steps_of(parameter.task), rate, parameter.decayed, all);
+        continue;
+      }
+      const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // their dimension
+      for (std::int64_t t = 0; t < all.value.size(tasks); ++t) {
+        update(steps_of(static_cast<std::size_t>(t)), rate, parameter.decayed,
+               {all.value.select(tasks, t), all.gradient.select(tasks, t),
+                all.first.select(tasks, t), all.second.select(tasks, t)});
+      }
     }
   }
 }
@@ -66,11 +75,11 @@ void AdamW::zero_gradients() {
   for (const Parameter& parameter : parameters_) parameter.gradient.zero_();
 }
 
-std::vector<std::pair<std::string, Tensor>> AdamW::state() const {
+std::vector<std::pair<std::string, Tensor>> AdamW::state(std::int64_t k) const {
   std::vector<std::pair<std::string, Tensor>> all;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    all.emplace_back(parameters_[i].name + ".exp_avg", parameters_[i].of_trial(first_[i], 0));
-    all.emplace_back(parameters_[i].name + ".exp_avg_sq", parameters_[i].of_trial(second_[i], 0));
+    all.emplace_back(parameters_[i].name + ".exp_avg", parameters_[i].of_trial(first_[i], k));
+    all.emplace_back(parameters_[i].name + ".exp_avg_sq", parameters_[i].of_trial(second_[i], k));
   }
   return all;
 }

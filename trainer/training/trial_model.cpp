@@ -4,11 +4,16 @@ namespace petlab::trainer {
 
 TrialModel::TrialModel(const sweeps::TrialConfig& config,
                        const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone)
-    : backbone_(backbone) {
+    : TrialModel(config, tasks, backbone, {config.seed.value}) {}
+
+TrialModel::TrialModel(const sweeps::TrialConfig& config,
+                       const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone,
+                       std::vector<std::uint64_t> seeds)
+    : backbone_(backbone), trials_(static_cast<std::int64_t>(seeds.size())) {
   ModuleRequest request;
   request.config = config.module;
   request.tasks = static_cast<std::int64_t>(tasks.size());
-  request.seeds = {config.seed.value};
+  request.seeds = std::move(seeds);
   request.placement = backbone.placement();
   module_ = make_module(request, backbone);
   for (std::size_t t = 0; t < tasks.size(); ++t) {

@@ -19,9 +19,13 @@ class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
              const Backbone& backbone);
+  /// For trials that differ in their seeds, and are trained at once.
+  TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
+             const Backbone& backbone, std::vector<std::uint64_t> seeds);
 
   Module& module() { return *module_; }
   Objective& objective(std::size_t task) { return *objectives_[task]; }
+  std::int64_t trials() const { return trials_; }
   std::size_t tasks() const { return objectives_.size(); }
   const Backbone& backbone() const { return backbone_; }
 
@@ -39,6 +43,7 @@ class TrialModel {
 
  private:
   const Backbone& backbone_;
+  std::int64_t trials_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<Objective>> objectives_;
   bool frozen_ = false;

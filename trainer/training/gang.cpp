@@ -1,0 +1,37 @@
+#include "trainer/training/gang.h"
+
+#include <nlohmann/json.hpp>
+
+namespace petlab::trainer {
+
+std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
+                                               const sweeps::TrialConfig& other) {
+  if (one.tasks.size() > 1) return "tasks: trials of several tasks are trained one by one";
+  sweeps::TrialConfig same = other;
+  same.seed = one.seed;
+  same.training.learning_rate = one.training.learning_rate;
+  same.training.mask_learning_rate = one.training.mask_learning_rate;
+  same.training.warmup_ratio = one.training.warmup_ratio;
+  same.training.max_grad_norm = one.training.max_grad_norm;
+  same.training.checkpoint_every = one.training.checkpoint_every;
+  if (same == one) return std::nullopt;
+  const nlohmann::json wanted = nlohmann::json(sweeps::to_json(one)).flatten();
+  const nlohmann::json found = nlohmann::json(sweeps::to_json(same)).flatten();
+  const auto named = [](std::string pointer) {
+    // /training/batch_size is training.batch_size
+    for (char& c : pointer) c = c == '/' ? '.' : c;
+    return pointer.substr(1);
+  };
+  for (const auto& [field, value] : wanted.items()) {
+    const auto its = found.find(field);
+    if (its == found.end()) return named(field) + " is " + value.dump() + " and not there";
+    if (*its != value) return named(field) + " is " + value.dump() + " and " + its->dump();
+  }
+  for (const auto& [field, value] : found.items()) {
+    if (!wanted.contains(field)) return named(field) + " is not there and " + value.dump();
+  }
+  // What to_json leaves out means nothing to either.
+  return std::nullopt;
+}
+
+}  // namespace petlab::trainer

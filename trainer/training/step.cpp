@@ -1,0 +1,82 @@
+#include "trainer/training/step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/training/evaluation.h"
+
+namespace petlab::trainer {
+namespace {
+
+Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbone) {
+  const double told = trials.front().config().training.dropout;
+  const DropoutRates own = backbone.dropout_rates();
+  Dropout dropout;
+  dropout.hidden = told < 0 ? own.hidden : told;
+  dropout.attention = told < 0 ? own.attention : told;
+  dropout.step = static_cast<std::uint64_t>(trials.front().state().step);
+  for (const TrialProgress& trial : trials) dropout.seeds.push_back(trial.config().seed.value);
+  return dropout;
+}
+
+void require_finite(std::span<const TrialProgress> trials, const std::vector<double>& losses) {
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    if (std::isfinite(losses[k])) continue;
+    const std::string whose =
+        trials.size() == 1 ? "" : " of seed " + std::to_string(trials[k].config().seed.value);
+    throw NotFinite("the loss" + whose + " is not finite at step " +
+                    std::to_string(trials[k].state().step + 1) +
+                    ": a smaller training.learning_rate or training.max_grad_norm may help");
+  }
+}
+
+}  // namespace
+
+std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector<TaskRun>& tasks,
+                              TrialModel& model, AdamW& optimizer) {
+  std::vector<StepExamples> drawn;
+  for (TrialProgress& trial : trials) drawn.push_back(trial.order().at(trial.state().step));
+  // Trials of several tasks are alone (why_not_in_one_gang), others have one.
+  const std::size_t task = drawn.front().task;
+  const TokenisedSplit& train = tasks[task].train;
+  const Dropout dropout = dropout_of(trials, model.backbone());
+
+  optimizer.zero_gradients();
+  model.merge(task);
+  const auto size = static_cast<std::int64_t>(drawn.front().examples.size());
+  const std::int64_t parts = std::min(size, trials.front().config().training.gradient_accumulation);
+  std::vector<double> losses(trials.size());
+  for (std::int64_t part = 0; part < parts; ++part) {
+    std::vector<std::vector<std::int64_t>> examples;
+    for (const StepExamples& all : drawn) {
+      examples.emplace_back(all.examples.begin() + part * size / parts,
+                            all.examples.begin() + (part + 1) * size / parts);
+      sort_by_length(train, examples.back());
+    }
+    const PackedBatch packed = pack_trials(train, examples);
+    Tensor total;
+    const std::vector<Tensor> sums = model.objective(task).losses(model.pass(&dropout), packed);
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      const Tensor mean = sums[k] / size;
+      losses[k] += mean.item<double>();
+      total = total.defined() ? total + mean : mean;
+    }
+    total.backward();
+  }
+  require_finite(trials, losses);
+  model.gather(task);
+  std::vector<double> norms;
+  std::vector<Rates> rates;
+  for (const TrialProgress& trial : trials) {
+    const sweeps::TrainingConfig& training = trial.config().training;
+    const double factor =
+        schedule_factor(trial.state().step, trial.order().steps(), training.warmup_ratio);
+    norms.push_back(training.max_grad_norm);
+    rates.push_back({training.learning_rate * factor, training.mask_learning_rate * factor});
+  }
+  optimizer.clip(norms);
+  optimizer.step(rates);
+  return losses;
+}
+
+}  // namespace petlab::trainer
