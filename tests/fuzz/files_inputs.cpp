@@ -24,6 +24,7 @@
 #include "trainer/files/safetensors.h"
 #include "trainer/files/torch_file.h"
 #include "trainer/files/utf8.h"
+#include "trainer/tokenizers/charsmap.h"
 #include "trainer/tokenizers/tokenizer.h"
 
 namespace petlab::fuzz {
@@ -253,7 +254,7 @@ void read_artifact(std::string_view bytes) {
   });
 }
 
-constexpr std::array<FilesTarget, 10> kTargets{{
+constexpr std::array<FilesTarget, 11> kTargets{{
     {"safetensors", safetensors, [] { return std::vector<std::string>{safetensors_seed()}; }},
     {"torch_file", torch_file,
      [] { return std::vector<std::string>{archive(pickle_seeds().front())}; }},
@@ -261,6 +262,21 @@ constexpr std::array<FilesTarget, 10> kTargets{{
     {"wordpiece_files", wordpiece_files, [] { return std::vector<std::string>{kWordPieceSeed}; }},
     {"byte_bpe_files", byte_bpe_files, [] { return std::vector<std::string>{kByteBpeSeed}; }},
     {"tokenizer_json", tokenizer_json, [] { return std::vector<std::string>{kTokenizerJsonSeed}; }},
+    {"spiece_model", spiece_model,
+     [] {
+       using namespace std::string_literals;
+       const std::string pieces =
+           "\x0a\x0e\x0a\x05<pad>\x15\x00\x00\x00\x00\x18\x03"
+           "\x0a\x0d\x0a\x04</s>\x15\x00\x00\x00\x00\x18\x03"
+           "\x0a\x0e\x0a\x05<unk>\x15\x00\x00\x00\x00\x18\x02"
+           "\x0a\x0c\x0a\x03\xe2\x96\x81\x15\x00\x00\x00\xc0\x18\x01"
+           "\x0a\x0d\x0a\x04\xe2\x96\x81"
+           "a\x15\x00\x00\x40\xc0\x18\x01"
+           "\x12\x02\x18\x01"s;
+       // A character map of two units that replaces nothing, alone and in a model.
+       const std::string map = "\x08\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00x\x00"s;
+       return std::vector<std::string>{pieces, pieces + "\x1a\x10\x12\x0e"s + map, map};
+     }},
     {"json_files", json_files,
      [] {
        return std::vector<std::string>{
@@ -345,6 +361,19 @@ void tokenizer_json(std::string_view input) {
                                  .added_tokens = file("added_tokens.json", parts[2]),
                                  .tokenizer_json = file("tokenizer.json", parts[3])});
     use_tokenizer(*tokenizer, parts[4]);
+  });
+}
+
+void spiece_model(std::string_view input) {
+  constexpr std::string_view kTexts[] = {"", "a b  \u2581", "\u00e9e\u0301\r\n<extra_id_3>\u4e2d"};
+  accepted([&] {
+    const auto tokenizer = trainer::make_tokenizer(
+        {.spiece_model = trainer::TokenizerFiles::File{"input/spiece.model", input}});
+    for (const std::string_view text : kTexts) use_tokenizer(*tokenizer, text);
+  });
+  accepted([&] {
+    const trainer::Charsmap map(input, "input");
+    for (const std::string_view text : kTexts) map.normalize(text);
   });
 }
 

@@ -26,6 +26,8 @@ void byte_bpe_files(std::string_view input);
 /// Files parted by 0x01: settings, special_tokens_map.json, added_tokens.json, tokenizer.json, a
 /// text.
 void tokenizer_json(std::string_view input);
+/// A spiece.model, and the same bytes as its character map.
+void spiece_model(std::string_view input);
 /// config.json of an encoder, and the same text as a shard index.
 void json_files(std::string_view input);
 void artifact(std::string_view input);

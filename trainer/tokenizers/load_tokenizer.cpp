@@ -11,6 +11,8 @@
 #include "trainer/tokenizers/byte_bpe.h"
 #include "trainer/tokenizers/tokenizer.h"
 #include "trainer/tokenizers/tokenizer_json.h"
+#include "trainer/tokenizers/unigram.h"
+#include "trainer/tokenizers/unigram_model.h"
 #include "trainer/tokenizers/wordpiece.h"
 
 namespace petlab::trainer {
@@ -77,6 +79,16 @@ class Settings {
     if (found == config_.json.end() || found->is_null()) return fallback;
     if (!found->is_boolean()) refuse(config_.name, name, *found, "true or false");
     return found->get<bool>();
+  }
+
+  std::int64_t count(const char* name, std::int64_t fallback, std::int64_t most) const {
+    const auto found = config_.json.find(name);
+    if (found == config_.json.end() || found->is_null()) return fallback;
+    if (!found->is_number_unsigned() ||
+        found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+      refuse(config_.name, name, *found, fmt::format("a whole number in 0..{}", most));
+    }
+    return found->get<std::int64_t>();
   }
 
   std::string text(const char* name, const std::string& fallback) const {
@@ -285,10 +297,39 @@ std::unique_ptr<Tokenizer> make_byte_bpe(Vocabulary vocabulary, const Merges& me
   return std::make_unique<ByteBpe>(std::move(vocabulary), merges, merges_file, options);
 }
 
+/// T5's <extra_id_0> is the last id.
+void add_extra_ids(UnigramModel& model, std::int64_t count) {
+  for (std::int64_t i = count; i > 0; --i) {
+    model.pieces.push_back({fmt::format("<extra_id_{}>", i - 1), 0.0});
+  }
+}
+
+std::unique_ptr<Tokenizer> make_unigram(UnigramModel model, const std::string& file,
+                                        const Settings& settings) {
+  UnigramOptions options;
+  std::vector<AddedToken> named;
+  const auto special = [&](const char* name, const std::string& fallback) {
+    named.push_back(settings.token(name, {.content = fallback}));
+    return named.back().content;
+  };
+  options.eos_token = special("eos_token", "</s>");
+  options.pad_token = special("pad_token", "<pad>");
+  special("unk_token", model.pieces[static_cast<std::size_t>(model.unk_id)].text);
+  std::vector<std::pair<std::string, std::int64_t>> ids;
+  for (std::size_t i = 0; i < model.pieces.size(); ++i) {
+    const std::string& piece = model.pieces[i].text;
+    ids.emplace_back(piece, static_cast<std::int64_t>(i));
+    if (piece.starts_with("<extra_id_")) named.push_back({.content = piece});
+  }
+  options.added = all_added(settings, Vocabulary(std::move(ids), file), named);
+  return std::make_unique<Unigram>(std::move(model), file, options);
+}
+
 std::unique_ptr<Tokenizer> make_from_tokenizer_json(const TokenizerFiles::File& file,
                                                     Settings settings) {
   TokenizerJson json = read_tokenizer_json(parse_shallow_json(file.text, file.name), file.name);
   settings.complete(json.settings(), file.name);
+  if (json.unigram) return make_unigram(std::move(*json.unigram), file.name, settings);
   Vocabulary vocabulary(std::move(json.vocabulary), file.name);
   return json.byte_bpe ? make_byte_bpe(std::move(vocabulary), json.merges, file.name, settings)
                        : make_wordpiece(std::move(vocabulary), settings);
@@ -322,8 +363,15 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
                          parse_merges(files.merges->text, files.merges->name), files.merges->name,
                          settings);
   }
+  if (files.spiece_model) {
+    UnigramModel model = parse_sentencepiece(files.spiece_model->text, files.spiece_model->name);
+    add_extra_ids(model, settings.count("extra_ids", 100, 10'000));
+    return make_unigram(std::move(model), files.spiece_model->name, settings);
+  }
   if (!files.tokenizer_json) {
-    throw Error("wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE) or tokenizer.json");
+    throw Error(
+        "wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE), spiece.model (unigram) or "
+        "tokenizer.json");
   }
   return make_from_tokenizer_json(*files.tokenizer_json, settings);
 }
@@ -335,17 +383,19 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const OptionalFile special_tokens_map(folder / "special_tokens_map.json");
   const OptionalFile added_tokens(folder / "added_tokens.json");
   const OptionalFile tokenizer_json(folder / "tokenizer.json");
+  const OptionalFile spiece_model(folder / "spiece.model");
   TokenizerFiles files{.vocab_txt = vocab_txt.get(),
                        .vocab_json = vocab_json.get(),
                        .merges = std::nullopt,
                        .config = config.get(),
                        .special_tokens_map = special_tokens_map.get(),
                        .added_tokens = added_tokens.get(),
-                       .tokenizer_json = tokenizer_json.get()};
-  if (!files.vocab_txt && !files.vocab_json && !files.tokenizer_json) {
+                       .tokenizer_json = tokenizer_json.get(),
+                       .spiece_model = spiece_model.get()};
+  if (!files.vocab_txt && !files.vocab_json && !files.spiece_model && !files.tokenizer_json) {
     throw Error(
         fmt::format("{}: holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with "
-                    "merges.txt (BPE) or tokenizer.json",
+                    "merges.txt (BPE), spiece.model (unigram) or tokenizer.json",
                     folder.string()));
   }
   std::shared_ptr<const FileBytes> merges;

@@ -83,13 +83,16 @@ struct TokenizerFiles {
   std::optional<File> special_tokens_map = std::nullopt;
   std::optional<File> added_tokens = std::nullopt;
   std::optional<File> tokenizer_json = std::nullopt;
+  std::optional<File> spiece_model = std::nullopt;
 };
 
 /// What load_tokenizer makes of a folder's files. Throws Error.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 
 /// The tokenizer of a backbone's folder: `vocab.txt` is WordPiece, `vocab.json` with `merges.txt`
-/// byte-level BPE, and `tokenizer.json` is either where neither is there; `tokenizer_config.json`
+/// byte-level BPE, `spiece.model` T5's unigram model (with the <extra_id_N> that
+/// `tokenizer_config.json` counts, or 100), and `tokenizer.json` is any of them where none is
+/// there; `tokenizer_config.json`
 /// gives case folding, special and added tokens and where the merges are. Where it has no
 /// `added_tokens_decoder`, `special_tokens_map.json`, `added_tokens.json` and the `added_tokens` of
 /// tokenizer.json name them. Throws Error naming the file and what was found and wanted.

@@ -25,6 +25,16 @@ class Part {
     const auto found = json_.find(field);
     return found == json_.end() ? nothing : *found;
   }
+  /// Calls visit(part) for each object of a list.
+  template <typename Visit>
+  void each(const char* field, const Visit& visit) const {
+    if (!at(field).is_array()) refuse(field, "a list");
+    int number = 0;
+    for (const Json& one : at(field)) {
+      visit(Part(one, file_, path_of(field) + "." + std::to_string(number++)));
+    }
+  }
+  std::string name(const char* field) const { return file_ + ": " + path_of(field); }
   std::string text(const char* field) const {
     if (!at(field).is_string()) refuse(field, "a string");
     return at(field).get<std::string>();
@@ -121,6 +131,102 @@ void read_byte_bpe(const Part& all, const Part& model, TokenizerJson& result) {
   result.add_prefix_space = cutter.flag("add_prefix_space");
 }
 
+/// Pieces and their scores by id.
+void read_pieces(const Part& model, UnigramModel& unigram) {
+  constexpr const char* kWanted = "a list of [piece, score]";
+  const Json& all = model.at("vocab");
+  if (!all.is_array() || all.empty()) model.refuse("vocab", kWanted);
+  for (const Json& piece : all) {
+    if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number() ||
+        piece[0].get<std::string>().empty()) {
+      model.refuse("vocab", kWanted);
+    }
+    unigram.pieces.push_back({piece[0].get<std::string>(), piece[1].get<double>()});
+  }
+  const Json& unknown = model.at("unk_id");
+  if (!unknown.is_number_unsigned() || unknown.get<std::uint64_t>() >= unigram.pieces.size()) {
+    model.refuse("unk_id", "the number of a piece");
+  }
+  unigram.unk_id = unknown.get<std::int32_t>();
+}
+
+void read_unigram_normalizer(const Part& part, UnigramModel& unigram) {
+  if (part.at("type") == "Precompiled") {
+    unigram.charsmap =
+        bytes_of_base64(part.text("precompiled_charsmap"), part.name("precompiled_charsmap"));
+  } else if (part.at("type") == "Strip") {
+    if (part.flag("strip_left") || !part.flag("strip_right")) {
+      part.refuse("strip_left", "false, and strip_right true");
+    }
+    unigram.strip_right = true;
+  } else if (part.at("type") == "Replace") {
+    const Json wanted{{"Regex", " {2,}"}};
+    if (part.at("pattern") != wanted) part.refuse("pattern", wanted.dump());
+    if (part.at("content") != "\u2581") part.refuse("content", "\"\u2581\"");
+    unigram.join_spaces = true;
+  } else {
+    part.refuse("type", "Precompiled, Strip, Replace or a Sequence of these");
+  }
+}
+
+/// Hugging Face's Metaspace, in the words of old files and of new ones.
+void require_metaspace(const Part& part) {
+  if (part.at("type") != "Metaspace") part.refuse("type", "Metaspace");
+  part.require("replacement", "\u2581");
+  part.require("add_prefix_space", true);
+  part.require("prepend_scheme", "always");
+  part.require("split", true);
+}
+
+void read_unigram(const Part& all, const Part& model, TokenizerJson& result) {
+  UnigramModel& unigram = result.unigram.emplace();
+  read_pieces(model, unigram);
+  model.require("byte_fallback", false);
+  result.unk_token = unigram.pieces[static_cast<std::size_t>(unigram.unk_id)].text;
+  if (!all.at("normalizer").is_null()) {
+    const Part normalizer = all.part("normalizer");
+    if (normalizer.at("type") == "Sequence") {
+      normalizer.each("normalizers",
+                      [&](const Part& part) { read_unigram_normalizer(part, unigram); });
+    } else {
+      read_unigram_normalizer(normalizer, unigram);
+    }
+  }
+  const Part cutter = all.part("pre_tokenizer");
+  unigram.split_white_space = cutter.at("type") == "Sequence";
+  if (!unigram.split_white_space) {
+    require_metaspace(cutter);
+  } else {
+    int number = 0;
+    cutter.each("pretokenizers", [&](const Part& part) {
+      if (number++ > 0) {
+        require_metaspace(part);
+      } else if (part.at("type") != "WhitespaceSplit") {
+        part.refuse("type", "WhitespaceSplit");
+      }
+    });
+    if (number != 2) cutter.refuse("pretokenizers", "WhitespaceSplit and Metaspace");
+  }
+  const Part processor = all.part("post_processor");
+  if (processor.at("type") != "TemplateProcessing") {
+    processor.refuse("type", "TemplateProcessing");
+  }
+  const Json& single = processor.at("single");
+  const Json::json_pointer token("/1/SpecialToken/id");
+  if (!single.is_array() || single.size() != 2 || !single[1].is_object() ||
+      !single.contains(token) || !single[token].is_string()) {
+    processor.refuse("single", "A and a special token");
+  }
+  result.eos_token = single[token].get<std::string>();
+  const auto text = [](const char* name) {
+    return Json{{"Sequence", {{"id", name}, {"type_id", 0}}}};
+  };
+  const Json end{{"SpecialToken", {{"id", result.eos_token}, {"type_id", 0}}}};
+  if (single != Json{text("A"), end}) processor.refuse("single", Json{text("A"), end}.dump());
+  const Json pair{text("A"), end, text("B"), end};
+  if (processor.at("pair") != pair) processor.refuse("pair", pair.dump());
+}
+
 /// The token of `[token, id]`.
 std::string token_of(const Part& processor, const char* field) {
   const Json& pair = processor.at(field);
@@ -167,6 +273,7 @@ void read_template(const Part& processor, TokenizerJson& result) {
 }  // namespace
 
 Json TokenizerJson::settings() const {
+  if (unigram) return Json{{"eos_token", eos_token}, {"unk_token", unk_token}};
   Json result{{"cls_token", cls_token}, {"sep_token", sep_token}};
   if (byte_bpe) {
     result["add_prefix_space"] = add_prefix_space;
@@ -183,13 +290,17 @@ TokenizerJson read_tokenizer_json(const Json& json, const std::string& file) {
   TokenizerJson result;
   const Part all(json, file, "");
   const Part model = all.part("model");
+  if (model.at("type") == "Unigram") {
+    read_unigram(all, model, result);
+    return result;
+  }
   read_vocabulary(model, result);
   if (model.at("type") == "WordPiece") {
     read_wordpiece(all, model, result);
   } else if (model.at("type") == "BPE") {
     read_byte_bpe(all, model, result);
   } else {
-    model.refuse("type", "WordPiece or BPE");
+    model.refuse("type", "WordPiece, BPE or Unigram");
   }
   const Part processor = all.part("post_processor");
   const Json& type = processor.at("type");

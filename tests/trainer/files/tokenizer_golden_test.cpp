@@ -77,7 +77,8 @@ std::vector<std::filesystem::path> folders(const std::filesystem::path& root) {
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
     if (std::filesystem::exists(entry.path() / "cases.jsonl") &&
         (std::filesystem::exists(entry.path() / "vocab.txt") ||
-         std::filesystem::exists(entry.path() / "vocab.json"))) {
+         std::filesystem::exists(entry.path() / "vocab.json") ||
+         std::filesystem::exists(entry.path() / "spiece.model"))) {
       result.push_back(entry.path());
     }
   }
@@ -92,6 +93,7 @@ TEST_CASE("every golden tokenizer case gives the reference's ids", "[trainer][fi
   for (const auto& folder : folders(*root)) {
     const auto tokenizer = load_tokenizer(folder);
     std::unique_ptr<Tokenizer> with_prefix;
+    std::map<std::int64_t, std::unique_ptr<Tokenizer>> with_extra_ids;
     for (const Json& wanted : read_lines(folder / "cases.jsonl")) {
       const Tokenizer* used = tokenizer.get();
       if (wanted.value("add_prefix_space", false)) {
@@ -105,6 +107,17 @@ TEST_CASE("every golden tokenizer case gives the reference's ids", "[trainer][fi
                                         parse_merges(merges, "merges.txt"), "merges.txt", options);
         }
         used = with_prefix.get();
+      }
+      if (wanted.contains("extra_ids")) {
+        const std::int64_t count = wanted["extra_ids"];
+        if (!with_extra_ids.contains(count)) {
+          const std::string model = testing::read_file(folder / "spiece.model");
+          const std::string config = Json{{"extra_ids", count}}.dump();
+          with_extra_ids[count] =
+              make_tokenizer({.config = TokenizerFiles::File{"tokenizer_config.json", config},
+                              .spiece_model = TokenizerFiles::File{"spiece.model", model}});
+        }
+        used = with_extra_ids.at(count).get();
       }
       const std::string found = difference(*used, wanted);
       if (!found.empty()) wrong.push_back(folder.filename().string() + " " + found);

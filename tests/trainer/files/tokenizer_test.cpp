@@ -227,8 +227,8 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
   CHECK(changed(wordpiece, "BertProcessing", "ByteLevel") ==
         at + ": post_processor.type is \"ByteLevel\", wanted BertProcessing or "
              "TemplateProcessing");
-  CHECK(changed(wordpiece, "WordPiece", "Unigram") ==
-        at + ": model.type is \"Unigram\", wanted WordPiece or BPE");
+  CHECK(changed(wordpiece, "WordPiece", "WordLevel") ==
+        at + ": model.type is \"WordLevel\", wanted WordPiece, BPE or Unigram");
   CHECK(changed(wordpiece, "100", "50") ==
         at + ": model.max_input_chars_per_word is 50, wanted 100");
   CHECK(changed(wordpiece, R"("Un": 5)", R"("Un": "5")") ==
@@ -276,8 +276,8 @@ TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string();
   CHECK(message(dir.path()) ==
-        at + ": holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE) "
-             "or tokenizer.json");
+        at + ": holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt "
+             "(BPE), spiece.model (unigram) or tokenizer.json");
   dir.write("vocab.json", byte_vocab({"ab"}));
   dir.write("merges.txt", "a b\nb c\n");
   CHECK(message(dir.path()) ==
