@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,8 +25,8 @@ Tensor probability_dropout(const Dropout& dropout, const AttentionShape& shape, 
       rows.push_back({trial, shape.keys.examples[static_cast<std::size_t>(s)], q});
     }
   }
-  return dropout_multipliers(dropout, dropout.attention, Purpose::attention_dropout, shape.layer,
-                             rows, shape.num_heads * keys, dtype)
+  return dropout_multipliers(dropout, dropout.attention, shape.dropout, shape.layer, rows,
+                             shape.num_heads * keys, dtype)
       .view({to - from, queries, shape.num_heads, keys})
       .transpose(1, 2);
 }
@@ -42,12 +43,16 @@ struct Plan {
   std::vector<std::int64_t> probabilities;  // (sequences + 1): where each one's begin
   std::int64_t heads = 1;
   std::int64_t prefix_length = 0;
+  bool scaled = true;
+  bool causal = false;
 
   Plan(const AttentionShape& shape, std::int64_t prefix)
       : query_offsets(shape.query_offsets.begin(), shape.query_offsets.end()),
         key_offsets(shape.keys.offsets.begin(), shape.keys.offsets.end()),
         heads(shape.num_heads),
-        prefix_length(prefix) {
+        prefix_length(prefix),
+        scaled(shape.scaled),
+        causal(shape.causal) {
     for (std::size_t k = 0; k + 1 < shape.keys.trial_sequences.size(); ++k) {
       trials.resize(static_cast<std::size_t>(shape.keys.trial_sequences[k + 1]),
                     static_cast<std::int64_t>(k));
@@ -75,7 +80,7 @@ struct Plan {
   template <typename T>
   SequenceAttention<T> sequence(std::size_t s, const Tensor& query, const Tensor& key,
                                 const Tensor& value, const Tensor& prefix_key,
-                                const Tensor& prefix_value) const {
+                                const Tensor& prefix_value, const Tensor& bias) const {
     const std::int64_t d_model = query.size(1);
     SequenceAttention<T> of;
     of.heads = heads;
@@ -83,6 +88,12 @@ struct Plan {
     of.queries = query_offsets[s + 1] - query_offsets[s];
     of.tokens = key_offsets[s + 1] - key_offsets[s];
     of.prefix_length = prefix_length;
+    of.scaled = scaled;
+    of.causal = causal;
+    if (bias.defined()) {
+      of.bias = bias.const_data_ptr<T>();
+      of.longest = (bias.size(1) + 1) / 2;
+    }
     of.query = query.const_data_ptr<T>() + query_offsets[s] * d_model;
     of.key = key.const_data_ptr<T>() + key_offsets[s] * d_model;
     of.value = value.const_data_ptr<T>() + key_offsets[s] * d_model;
@@ -111,7 +122,7 @@ void sequence_dropout(const Dropout& dropout, const AttentionShape& shape, std::
   multipliers.resize(static_cast<std::size_t>(of.queries) * width);
   StreamPlace place;
   place.seed = dropout.seeds[static_cast<std::size_t>(trial)];
-  place.purpose = Purpose::attention_dropout;
+  place.purpose = shape.dropout;
   place.step = dropout.step;
   place.layer = static_cast<std::uint64_t>(shape.layer);
   place.example = static_cast<std::uint64_t>(shape.keys.examples[s]);
@@ -127,14 +138,16 @@ class AttentionFunction : public Function<AttentionFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key,
                         const Tensor& value, const std::optional<Tensor>& given_prefix_key,
                         const std::optional<Tensor>& given_prefix_value,
-                        const AttentionShape& shape, const Dropout* dropout) {
+                        const std::optional<Tensor>& given_bias, const AttentionShape& shape,
+                        const Dropout* dropout) {
     const Tensor prefix_key = given_prefix_key.value_or(Tensor());
     const Tensor prefix_value = given_prefix_value.value_or(Tensor());
+    const Tensor bias = given_bias.value_or(Tensor());
     return query.scalar_type() == at::kDouble
-               ? forward_of<double>(context, query, key, value, prefix_key, prefix_value, shape,
-                                    dropout)
-               : forward_of<float>(context, query, key, value, prefix_key, prefix_value, shape,
-                                   dropout);
+               ? forward_of<double>(context, query, key, value, prefix_key, prefix_value, bias,
+                                    shape, dropout)
+               : forward_of<float>(context, query, key, value, prefix_key, prefix_value, bias,
+                                   shape, dropout);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -147,13 +160,14 @@ class AttentionFunction : public Function<AttentionFunction> {
   template <typename T>
   static Tensor forward_of(AutogradContext* context, const Tensor& query, const Tensor& key,
                            const Tensor& value, const Tensor& prefix_key,
-                           const Tensor& prefix_value, const AttentionShape& shape,
-                           const Dropout* dropout) {
+                           const Tensor& prefix_value, const Tensor& bias,
+                           const AttentionShape& shape, const Dropout* dropout) {
     const Tensor q = query.contiguous();
     const Tensor k = key.contiguous();
     const Tensor v = value.contiguous();
     const Tensor pk = prefix_key.defined() ? prefix_key.contiguous() : prefix_key;
     const Tensor pv = prefix_value.defined() ? prefix_value.contiguous() : prefix_value;
+    const Tensor b = bias.defined() ? bias.contiguous() : bias;
     const Plan plan(shape, pk.defined() ? pk.size(1) : 0);
     const bool dropped = dropout != nullptr && dropout->attention > 0;
     Tensor output = at::zeros_like(q);
@@ -162,12 +176,12 @@ class AttentionFunction : public Function<AttentionFunction> {
     T* const kept = probabilities.mutable_data_ptr<T>();
     plan.each_sequence([&](std::size_t s) {
       thread_local std::vector<T> multipliers;
-      const SequenceAttention<T> of = plan.sequence<T>(s, q, k, v, pk, pv);
+      const SequenceAttention<T> of = plan.sequence<T>(s, q, k, v, pk, pv, b);
       if (dropped) sequence_dropout(*dropout, shape, s, plan.trials[s], of, multipliers);
       attention_forward(of, dropped ? multipliers.data() : nullptr,
                         out + plan.query_offsets[s] * q.size(1), kept + plan.probabilities[s]);
     });
-    context->save_for_backward({q, k, v, pk, pv, probabilities});
+    context->save_for_backward({q, k, v, pk, pv, probabilities, b});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
     // Backward multiplies by the very number that forward did.
     context->saved_data["scale"] =
@@ -193,18 +207,25 @@ class AttentionFunction : public Function<AttentionFunction> {
       to_prefix_key = at::empty({sequences, plan.prefix_length, d_model}, q.options());
       to_prefix_value = at::empty_like(to_prefix_key);
     }
+    // Arguments that are absent have no number here.
+    const bool bias_wanted =
+        saved[6].defined() && context->needs_input_grad(plan.prefix_length > 0 ? 5 : 3);
+    Tensor to_bias;
+    if (bias_wanted) to_bias = at::zeros({sequences, plan.heads, saved[6].size(1)}, q.options());
     const auto part = [](Tensor& of, std::int64_t at) {
       return of.defined() ? of.mutable_data_ptr<T>() + at : nullptr;
     };
     plan.each_sequence([&](std::size_t s) {
       const SequenceAttention<T> of =
-          plan.sequence<T>(s, q, saved[1], saved[2], saved[3], saved[4]);
+          plan.sequence<T>(s, q, saved[1], saved[2], saved[3], saved[4], saved[6]);
       const std::int64_t prefix_at = static_cast<std::int64_t>(s) * plan.prefix_length * d_model;
       const AttentionGradients<T> to{part(to_query, plan.query_offsets[s] * d_model),
                                      part(to_key, plan.key_offsets[s] * d_model),
                                      part(to_value, plan.key_offsets[s] * d_model),
                                      part(to_prefix_key, prefix_at),
-                                     part(to_prefix_value, prefix_at)};
+                                     part(to_prefix_value, prefix_at),
+                                     part(to_bias, static_cast<std::int64_t>(s) * plan.heads *
+                                                       (bias_wanted ? saved[6].size(1) : 0))};
       attention_backward(of, gradient.const_data_ptr<T>() + plan.query_offsets[s] * d_model,
                          saved[5].const_data_ptr<T>() + plan.probabilities[s], scale, to);
     });
@@ -216,9 +237,34 @@ class AttentionFunction : public Function<AttentionFunction> {
       to_prefix_key = by_trial(to_prefix_key);
       to_prefix_value = by_trial(to_prefix_value);
     }
-    return {to_query, to_key, to_value, to_prefix_key, to_prefix_value, Tensor(), Tensor()};
+    if (bias_wanted) to_bias = to_bias.sum(0);
+    return {to_query,        to_key,  to_value, to_prefix_key,
+            to_prefix_value, to_bias, Tensor(), Tensor()};
   }
 };
+
+/// scores (sequences, heads, queries, prefix and keys) with the bias of their distances, minus
+/// infinity where a query does not see a key.
+Tensor placed_scores(const Tensor& scores, const AttentionShape& shape, std::int64_t queries,
+                     std::int64_t keys) {
+  const auto device = scores.device();
+  const Tensor distance = at::arange(keys, at::kLong).unsqueeze(0) -
+                          at::arange(queries, at::kLong).unsqueeze(1);  // (queries, keys)
+  const std::int64_t prefix = scores.size(3) - keys;
+  Tensor placed = scores;
+  if (shape.position_bias.defined()) {
+    const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;
+    const Tensor columns = (distance + (longest - 1)).flatten().to(device);
+    const Tensor bias =
+        shape.position_bias.index_select(1, columns).view({shape.num_heads, queries, keys});
+    placed = placed + at::constant_pad_nd(bias, {prefix, 0});
+  }
+  if (shape.causal) {
+    const Tensor hidden = at::constant_pad_nd(distance > 0, {prefix, 0}, false).to(device);
+    placed = placed.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  }
+  return placed;
+}
 
 }  // namespace
 
@@ -227,7 +273,7 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
                                const Dropout* dropout) {
   const std::int64_t heads = shape.num_heads;
   const std::int64_t d_head = query.size(1) / heads;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(d_head));
+  const double scale = shape.scaled ? 1.0 / std::sqrt(static_cast<double>(d_head)) : 1.0;
   const auto split = [&](const Tensor& rows, std::int64_t sequences) {
     return rows.view({sequences, -1, heads, d_head}).transpose(1, 2);
   };
@@ -260,7 +306,11 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
         k = at::cat({repeated(prefix->keys), k}, 2);
         v = at::cat({repeated(prefix->values), v}, 2);
       }
-      Tensor probabilities = at::softmax(at::matmul(q * scale, k.transpose(2, 3)), -1);
+      Tensor scores = at::matmul(q * scale, k.transpose(2, 3));
+      if (shape.position_bias.defined() || shape.causal) {
+        scores = placed_scores(scores, shape, queries_of(from), keys_of(from));
+      }
+      Tensor probabilities = at::softmax(scores, -1);
       if (dropout != nullptr && dropout->attention > 0) {
         probabilities =
             probabilities * probability_dropout(*dropout, shape, from, to,
@@ -286,7 +336,9 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   return AttentionFunction::apply(
       query, key, value, prefix ? std::optional(prefix->keys) : std::nullopt,
-      prefix ? std::optional(prefix->values) : std::nullopt, shape, dropout);
+      prefix ? std::optional(prefix->values) : std::nullopt,
+      shape.position_bias.defined() ? std::optional(shape.position_bias) : std::nullopt, shape,
+      dropout);
 }
 
 }  // namespace petlab::trainer

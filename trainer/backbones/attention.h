@@ -11,18 +11,26 @@
 namespace petlab::trainer {
 
 /// Sequences of a packed batch as attention sees them: sequence s has the keys
-/// [keys.offsets[s], keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]),
-/// which are the first of its tokens (all of them, or one).
+/// [keys.offsets[s], keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]).
+/// In self-attention these are the first of its tokens (all of them, or one), in cross-attention
+/// those of the other sequence.
 struct AttentionShape {
   const PackedSequences& keys;
   std::span<const std::int64_t> query_offsets;  // (sequences + 1)
   std::int64_t num_heads = 1;
   std::int64_t layer = 0;
+  bool scaled = true;   // scores are divided by sqrt(d_head)
+  bool causal = false;  // a query sees no token behind it; its position is its number
+  /// (heads, 2 · longest - 1), added to the scores by key's minus query's position, which is at
+  /// longest - 1 where they are the same. Undefined: nothing is added.
+  Tensor position_bias = {};
+  Purpose dropout = Purpose::attention_dropout;
 };
 
-/// softmax(query·keyᵀ / sqrt(d_head))·value for each sequence and head, in which every token of a
-/// sequence sees all tokens of it and, before them, its trial's prefix. query (queries, d_model),
-/// key and value (tokens, d_model); returns (queries, d_model). Dropout, where given, acts on the
+/// softmax(query·keyᵀ / sqrt(d_head) + bias)·value for each sequence and head, in which every query
+/// sees the keys of its sequence (as `shape` says) and, before them, its trial's prefix. query
+/// (queries, width), key and value (tokens, width); returns (queries, width), where width is
+/// heads · d_head. Dropout, where given, acts on the
 /// probabilities. Differentiable.
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,

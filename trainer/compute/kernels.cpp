@@ -142,7 +142,7 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
   const std::int64_t d_model = of.heads * of.d_head;
   const std::int64_t keys = of.keys();
   const std::int64_t stride = (keys + kBlock - 1) / kBlock * kBlock;
-  const T scale = 1 / std::sqrt(static_cast<T>(of.d_head));
+  const T scale = of.scaled ? 1 / std::sqrt(static_cast<T>(of.d_head)) : 1;
   T* const rows = room;
   T* const columns = rows + keys * of.d_head;
   T* const dropped = columns + stride * of.d_head;
@@ -154,9 +154,14 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
                 stride, p, stride);
     for (std::int64_t i = 0; i < of.queries; ++i) {
       T* const row = p + i * stride;
-      for (std::int64_t j = 0; j < keys; ++j) row[j] *= scale;
-      softmax(row, keys);
-      for (std::int64_t j = keys; j < stride; ++j) row[j] = 0;
+      const std::int64_t seen = of.causal ? std::min(of.prefix_length + i + 1, keys) : keys;
+      for (std::int64_t j = 0; j < seen; ++j) row[j] *= scale;
+      if (of.bias != nullptr) {
+        const T* const bias = of.bias_of(h) - i;
+        for (std::int64_t j = of.prefix_length; j < seen; ++j) row[j] += bias[j - of.prefix_length];
+      }
+      softmax(row, seen);
+      for (std::int64_t j = seen; j < stride; ++j) row[j] = 0;
     }
     const T* used = p;
     if (multipliers != nullptr) {
@@ -184,7 +189,7 @@ PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_grad
   const std::int64_t d_model = of.heads * of.d_head;
   const std::int64_t keys = of.keys();
   const std::int64_t stride = (keys + kBlock - 1) / kBlock * kBlock;
-  const T scale = 1 / std::sqrt(static_cast<T>(of.d_head));
+  const T scale = of.scaled ? 1 / std::sqrt(static_cast<T>(of.d_head)) : 1;
   T* const rows = room;
   T* const columns = rows + keys * of.d_head;
   T* const kept = columns + stride * of.d_head;     // probabilities after dropout
@@ -208,6 +213,12 @@ PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_grad
       for (std::int64_t j = 0; j < keys; ++j) {
         const T to_probability = row[j] > 0 ? gradient[j] * dropout_scale : 0;
         gradient[j] = (row[j] > 0 ? row[j] : -row[j]) * (to_probability - sum) * scale;
+      }
+      if (gradients.bias != nullptr) {
+        T* const to_bias = gradients.bias + (of.bias_of(h) - of.bias) - i;
+        for (std::int64_t j = of.prefix_length; j < keys; ++j) {
+          to_bias[j - of.prefix_length] += gradient[j] / scale;
+        }
       }
     }
     multiply<T>(keys, of.d_head, of.queries, kept, 1, stride, to_output, d_model, rows, of.d_head);

@@ -22,6 +22,16 @@ struct SequenceAttention {
   const T* value = nullptr;
   const T* prefix_key = nullptr;  // (prefix_length, d_model)
   const T* prefix_value = nullptr;
+  bool scaled = true;   // scores are divided by sqrt(d_head)
+  bool causal = false;  // query i sees the tokens up to i, and the prefix
+  /// (heads, 2 · longest - 1), added to the scores: head h's for a token `distance` behind its
+  /// query is at h · (2 · longest - 1) + longest - 1 + distance. A prefix has none. nullptr: none
+  /// at all.
+  const T* bias = nullptr;
+  std::int64_t longest = 0;  // queries and tokens of a sequence are at most this many
+  const T* bias_of(std::int64_t head) const {
+    return bias + head * (2 * longest - 1) + longest - 1;
+  }
   std::int64_t keys() const { return prefix_length + tokens; }
 };
 
@@ -36,7 +46,7 @@ void attention_forward(const SequenceAttention<float>& of, const float* multipli
 void attention_forward(const SequenceAttention<double>& of, const double* multipliers,
                        double* output, double* probabilities);
 
-/// Where a sequence's gradients go: each is written, not added to.
+/// Where a sequence's gradients go: each but that of the bias is written, not added to.
 template <typename T>
 struct AttentionGradients {
   T* query = nullptr;         // (queries, d_model)
@@ -44,6 +54,7 @@ struct AttentionGradients {
   T* value = nullptr;         // (tokens, d_model)
   T* prefix_key = nullptr;    // (prefix_length, d_model)
   T* prefix_value = nullptr;  // (prefix_length, d_model)
+  T* bias = nullptr;          // as SequenceAttention::bias; added to. nullptr: not wanted
 };
 
 /// `output_gradient` (queries, d_model); `dropout_scale` is 1 / (1 - p), 1 without dropout.

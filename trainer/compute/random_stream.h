@@ -17,11 +17,15 @@ enum class Purpose : std::uint32_t {
   attention_dropout = 5,  // on attention probabilities
   attention_output_dropout = 6,
   feed_forward_output_dropout = 7,
-  head_input_dropout = 8,   // before the head's dense
-  head_output_dropout = 9,  // before the head's out_proj
-  module_dropout = 10,      // inside a module
-  task_choice = 11,         // which task a multi-task batch comes from
-  random_task_mask = 12,    // the random sub-networks of tasks
+  head_input_dropout = 8,               // before the head's dense
+  head_output_dropout = 9,              // before the head's out_proj
+  module_dropout = 10,                  // inside a module
+  task_choice = 11,                     // which task a multi-task batch comes from
+  random_task_mask = 12,                // the random sub-networks of tasks
+  cross_attention_dropout = 13,         // on the probabilities of attention to another sequence
+  cross_attention_output_dropout = 14,  // after that sub-layer
+  feed_forward_inner_dropout = 15,      // between the feed-forward's projections
+  final_dropout = 16,                   // after the last norm of a stack
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).

@@ -76,6 +76,53 @@ TEST_CASE("the attention kernel computes what LibTorch's operations compute", "[
       dtype == at::kDouble ? 1e-12 : 1e-5);
 }
 
+TEST_CASE(
+    "attention with a position bias, without scale, causal or to other sequences is that of "
+    "operations",
+    "[trainer]") {
+  enum class Kind { both_ways, causal, cross };
+  const Kind kind = GENERATE(Kind::both_ways, Kind::causal, Kind::cross);
+  const bool with_bias = GENERATE(false, true);
+  const bool with_prefix = GENERATE(false, true);
+  const bool with_dropout = GENERATE(false, true);
+  const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
+  if (with_bias && kind == Kind::cross) return;
+  PackedSequences sources;
+  sources.offsets = {0, 5, 8, 8 + 19};
+  sources.examples = {5, 0, 9};
+  sources.trial_sequences = {0, 1, 3};
+  PackedSequences targets = sources;
+  targets.offsets = {0, 3, 4, 4 + 17};
+  const PackedSequences& asking = kind == Kind::cross ? targets : sources;
+  const std::int64_t heads = 3;
+  const std::int64_t width = heads * 10;
+  const std::int64_t longest = 21;
+  const Tensor q = random_tensor({asking.tokens() + 1, width}, 1, dtype);
+  const Tensor k = random_tensor({sources.tokens() + 2, width}, 2, dtype);
+  const Tensor v = random_tensor({sources.tokens() + 2, width}, 3, dtype);
+  const Tensor pk = random_tensor({2, 4, width}, 4, dtype);
+  const Tensor pv = random_tensor({2, 4, width}, 5, dtype);
+  const Tensor bias = random_tensor({heads, 2 * longest - 1}, 6, dtype);
+  AttentionShape shape{sources, asking.offsets, heads, 2};
+  shape.scaled = kind == Kind::cross;
+  shape.causal = kind == Kind::causal;
+  if (with_bias) shape.position_bias = bias;
+  shape.dropout = Purpose::cross_attention_dropout;
+  const std::optional<Prefix> prefix = with_prefix ? std::optional<Prefix>({pk, pv}) : std::nullopt;
+  Dropout dropout;
+  dropout.attention = 0.3;
+  dropout.step = 11;
+  dropout.seeds = {1, 2};
+  const Dropout* const used = with_dropout ? &dropout : nullptr;
+  std::vector<Tensor> inputs{q, k, v};
+  if (with_prefix) inputs.insert(inputs.end(), {pk, pv});
+  if (with_bias) inputs.push_back(bias);
+  compare_attention(
+      differentiate(inputs, [&] { return attention(q, k, v, prefix, shape, used); }),
+      differentiate(inputs, [&] { return attention_of_operations(q, k, v, prefix, shape, used); }),
+      dtype == at::kDouble ? 1e-12 : 2e-5);
+}
+
 TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operations compute",
           "[trainer]") {
   const std::int64_t width = GENERATE(5, 48, 100);
