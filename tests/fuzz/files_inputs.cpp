@@ -19,6 +19,7 @@
 #include "trainer/artifact/layered_module.h"
 #include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/t5_config.h"
 #include "trainer/data/rows.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
@@ -283,6 +284,8 @@ constexpr std::array<FilesTarget, 11> kTargets{{
            R"({"model_type":"roberta","vocab_size":9,"hidden_size":8,"num_hidden_layers":1,)"
            R"("num_attention_heads":2,"intermediate_size":16,"max_position_embeddings":16,)"
            R"("layer_norm_eps":1e-5,"hidden_act":"gelu"})",
+           R"({"model_type":"t5","vocab_size":9,"d_model":8,"d_kv":3,"num_heads":2,"d_ff":16,)"
+           R"("num_layers":1,"feed_forward_proj":"gated-gelu","tie_word_embeddings":false})",
            R"({"metadata":{},"weight_map":{"a":"model-00001-of-00002.safetensors"}})"};
      }},
     {"artifact", artifact,
@@ -400,6 +403,18 @@ void json_files(std::string_view input) {
     require(config.d_model % config.num_heads == 0, "heads divide the width");
     require(config.max_tokens() > 0, "a token fits");
     if (config.num_layers < 100) require(config.parameters() > 0, "parameters do not overflow");
+  });
+  accepted([&] {
+    const auto config = trainer::parse_t5_config(input, "input");
+    require(config.inner() > 0, "heads have a width");
+    const auto last =
+        trainer::relative_bucket(1 << 20, true, config.num_buckets, config.max_distance);
+    require(last >= 0 && last < config.num_buckets, "a bucket is a row of the table");
+    if (config.num_layers + config.num_decoder_layers < 200) {
+      for (const auto& tensor : trainer::t5_tensors(config)) {
+        require(trainer::elements(tensor.shape) > 0, "sizes do not overflow");
+      }
+    }
   });
   accepted([&] {
     for (const auto& [tensor, file] : trainer::parse_shard_index(input, "input")) {

@@ -28,7 +28,7 @@ void byte_bpe_files(std::string_view input);
 void tokenizer_json(std::string_view input);
 /// A spiece.model, and the same bytes as its character map.
 void spiece_model(std::string_view input);
-/// config.json of an encoder, and the same text as a shard index.
+/// config.json of an encoder and of a T5, and the same text as a shard index.
 void json_files(std::string_view input);
 void artifact(std::string_view input);
 /// Files parted by 0x01: the configuration of another library's module, and that of an artifact

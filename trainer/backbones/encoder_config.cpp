@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
+#include "trainer/backbones/config_fields.h"
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
 #include "trainer/files/shallow_json.h"
@@ -16,74 +15,7 @@ namespace petlab::trainer {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Reads typed fields of one JSON object; messages name the file and the field.
-class Fields {
- public:
-  Fields(const Json& json, const std::string& file) : json_(json), file_(file) {}
-
-  [[noreturn]] void refuse(const char* field, const std::string& message) const {
-    throw Error(fmt::format("{}: {} {}", file_, field, message));
-  }
-
-  /// A whole number in [least, most]; a missing one is `fallback`, or refused where there is none.
-  std::int64_t whole(const char* field, std::int64_t least, std::int64_t most,
-                     std::optional<std::int64_t> fallback = std::nullopt) const {
-    const Json* value = find(field);
-    if (value == nullptr) {
-      if (fallback) return *fallback;
-      refuse(field, "is missing");
-    }
-    if (!value->is_number_integer() || value->get<double>() < static_cast<double>(least) ||
-        value->get<double>() > static_cast<double>(most)) {
-      refuse(field,
-             fmt::format("is {}, must be a whole number in {}..{}", shown(*value), least, most));
-    }
-    return value->get<std::int64_t>();
-  }
-
-  double number(const char* field, double least, double below, double fallback) const {
-    const Json* value = find(field);
-    if (value == nullptr) return fallback;
-    if (!value->is_number() || !(value->get<double>() >= least) ||
-        !(value->get<double>() < below)) {
-      refuse(field,
-             fmt::format("is {}, must be a number in [{}, {})", shown(*value), least, below));
-    }
-    return value->get<double>();
-  }
-
-  std::string text(const char* field, const std::string& fallback) const {
-    const Json* value = find(field);
-    if (value == nullptr) return fallback;
-    if (!value->is_string()) refuse(field, fmt::format("is {}, must be a string", shown(*value)));
-    return value->get<std::string>();
-  }
-
-  bool flag(const char* field) const {
-    const Json* value = find(field);
-    return value != nullptr && value->is_boolean() && value->get<bool>();
-  }
-
- private:
-  /// nullptr where the field is missing or null, as Hugging Face writes what is not set.
-  const Json* find(const char* field) const {
-    const auto found = json_.find(field);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  static std::string shown(const Json& value) {
-    return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60);
-  }
-
-  const Json& json_;
-  const std::string& file_;
-};
-
-// A table of one token or layer more would not fit any machine; keeps products inside 64 bits.
-constexpr std::int64_t kMostRows = 100'000'000;
-constexpr std::int64_t kMostWidth = 1'000'000;
-constexpr std::int64_t kMostLayers = 10'000;
+using Fields = ConfigFields;
 
 Activation read_activation(const Fields& fields) {
   const std::string name = fields.text("hidden_act", "gelu");
@@ -148,7 +80,7 @@ EncoderConfig parse_encoder_config(std::string_view text, const std::string& nam
   if (positions != "absolute") {
     fields.refuse("position_embedding_type", fmt::format("is \"{}\", must be absolute", positions));
   }
-  if (fields.flag("is_decoder")) fields.refuse("is_decoder", "is true, must be false");
+  if (fields.flag("is_decoder", false)) fields.refuse("is_decoder", "is true, must be false");
   return config;
 }
 
