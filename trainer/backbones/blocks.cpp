@@ -39,17 +39,21 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
   // In this order, which is also that in which backward adds up the input's gradients.
   Tensor q = query(in.queries);
   Tensor v = value(in.keys);
-  q = pass.changed_projection(Site::query, layer, in.queries, q, in.query_rows);
-  v = pass.changed_projection(Site::value, layer, in.keys, v, in.key_rows);
+  q = pass.changed_projection(in.sites.query, layer, in.queries, q, in.query_rows);
+  v = pass.changed_projection(in.sites.value, layer, in.keys, v, in.key_rows);
   std::optional<Prefix> prefix;
-  if (pass.hooks.acts_on(Site::keys_and_values)) {
-    prefix = pass.hooks.prefix({Site::keys_and_values, layer, in.key_rows.trial_rows});
+  if (pass.hooks.acts_on(in.sites.prefix)) {
+    prefix = pass.hooks.prefix({in.sites.prefix, layer, in.key_rows.trial_rows});
   }
   return output(attention(q, key(in.keys), v, prefix, in.shape, pass.dropout));
 }
 
-Tensor FeedForwardBlock::operator()(const Tensor& x) const {
-  return output(activate(inner(x), activation));
+Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const Tensor& x,
+                                    const PackedRows& rows) const {
+  Tensor made = activate(inner(x), activation);
+  if (gate) made = made * (*gate)(x);
+  if (inner_dropout) made = pass.drop(made, Purpose::feed_forward_inner_dropout, layer, rows);
+  return output(made);
 }
 
 Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& output,

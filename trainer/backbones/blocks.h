@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "trainer/backbones/attention.h"
 #include "trainer/backbones/encoder_config.h"
@@ -37,6 +38,13 @@ struct Pass {
                             const PackedRows& rows) const;
 };
 
+/// Where an attention calls the module.
+struct AttentionSites {
+  Site query = Site::query;
+  Site value = Site::value;
+  Site prefix = Site::keys_and_values;
+};
+
 /// Rows that attention asks for and those that it sees.
 struct AttentionInput {
   const Tensor& queries;  // (query rows, width in)
@@ -44,6 +52,7 @@ struct AttentionInput {
   const Tensor& keys;  // (key rows, width in)
   const PackedRows& key_rows;
   AttentionShape shape;
+  AttentionSites sites = {};
 };
 
 /// Projections, attention, output projection.
@@ -52,11 +61,14 @@ struct AttentionBlock {
   Tensor operator()(const Pass& pass, const AttentionInput& in) const;
 };
 
-/// Two projections with an activation between them.
+/// Two projections with an activation between them, which T5 1.1 multiplies by a third.
 struct FeedForwardBlock {
   Linear inner, output;
   Activation activation = Activation::gelu;
-  Tensor operator()(const Tensor& x) const;
+  std::optional<Linear> gate = std::nullopt;
+  bool inner_dropout = false;  // before the output projection
+  Tensor operator()(const Pass& pass, std::int64_t layer, const Tensor& x,
+                    const PackedRows& rows) const;
 };
 
 /// How a sub-layer ends.

@@ -56,8 +56,9 @@ sweeps::BackboneShape Encoder::shape() const {
 }
 
 std::vector<Carrier> Encoder::carriers(Site site) const {
-  // Whatever the site: projections, keys, values and sub-layers are all as wide as the model.
   std::vector<Carrier> all;
+  if (is_cross_attention(site)) return all;
+  // Whatever the site: projections, keys, values and sub-layers are all as wide as the model.
   for (std::int64_t l = 0; l < config_.num_layers; ++l) {
     all.push_back({site, l, config_.d_model, config_.d_model});
   }
@@ -131,7 +132,7 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
   return close_sub_layer(
       pass,
       {Site::feed_forward_output, index, Purpose::feed_forward_output_dropout, &layer.output_norm},
-      layer.feed_forward(attended), attended, own);
+      layer.feed_forward(pass, index, attended, own), attended, own);
 }
 
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,

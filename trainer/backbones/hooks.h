@@ -11,12 +11,20 @@ namespace petlab::trainer {
 
 /// Where in a backbone's layer a module may act.
 enum class Site {
-  query,               // the output of self-attention's projection
-  value,               // likewise
-  keys_and_values,     // what self-attention sees before a sequence's own tokens
-  attention_output,    // the output of the sub-layer, before its residual and norm
-  feed_forward_output  // likewise
+  query,                // the output of self-attention's projection
+  value,                // likewise
+  keys_and_values,      // what self-attention sees before a sequence's own tokens
+  attention_output,     // the output of the sub-layer, before its residual and norm
+  feed_forward_output,  // likewise
+  // The same of a decoder's attention to the encoder's states.
+  cross_query,
+  cross_value,
+  cross_keys_and_values,
+  cross_attention_output
 };
+
+/// Whether a site is one of a decoder's attention to the encoder's states.
+constexpr bool is_cross_attention(Site site) { return site >= Site::cross_query; }
 
 /// A site in a layer, and for whom the hook is called.
 struct HookPlace {

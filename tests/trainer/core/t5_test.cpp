@@ -1,0 +1,156 @@
+// The T5 backbone against what Hugging Face computes.
+#include "trainer/backbones/t5.h"
+
+#include "tests/support/golden.h"
+#include "tests/trainer/core/golden_tensors.h"
+#include "trainer/compute/random_stream.h"
+#include "trainer/compute/smoothed_loss.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::check_close;
+using petlab::testing::check_relative;
+using petlab::testing::read_json;
+using petlab::testing::read_tensors;
+
+namespace {
+
+using Tensors = std::map<std::string, Tensor>;
+
+struct T5Case {
+  nlohmann::json described;
+  Tensors expected;
+
+  void compare(const std::string& name, const Tensor& found, const Tensor& wanted) const {
+    const auto& told = described.at(name);
+    check_close(name, found, wanted, told.at("atol"), told.at("rtol"));
+  }
+  void compare(const std::string& name, const Tensor& found) const {
+    compare(name, found, expected.at(name));
+  }
+  /// A stack's states, of the tokens that `mask` keeps.
+  void compare_states(const std::string& name, const std::vector<Tensor>& found,
+                      const Tensor& mask) const {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::string state = name + "." + std::to_string(i);
+      compare(state, found[i], expected.at(state).index({mask}));
+    }
+  }
+};
+
+/// The rows of `ids` where `mask` (sequences, length) is true.
+PackedSequences packed_rows_of(const Tensor& ids, const Tensor& mask) {
+  PackedSequences packed;
+  for (std::int64_t s = 0; s < ids.size(0); ++s) {
+    for (std::int64_t i = 0; i < ids.size(1); ++i) {
+      if (mask[s][i].item<bool>()) packed.ids.push_back(ids[s][i].item<std::int64_t>());
+    }
+    packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
+    packed.examples.push_back(s);
+  }
+  packed.trial_sequences = {0, packed.sequences()};
+  return packed;
+}
+
+T5 trainable_t5(const T5& frozen) {
+  T5::Weights copies;
+  for (const auto& [name, tensor] : frozen.weights()) {
+    copies.emplace(name, tensor.detach().clone().requires_grad_(true));
+  }
+  return T5(frozen.config(), std::move(copies), frozen.placement());
+}
+
+void check_t5(const std::filesystem::path& folder) {
+  const T5Case golden{read_json(folder / "expected.json").at("tensors"),
+                      read_tensors(folder / "expected.safetensors")};
+  const T5 model = trainable_t5(T5::load(folder));
+  const Tensor mask = golden.expected.at("attention_mask").to(at::kBool);
+  const Tensor labels = golden.expected.at("labels");
+  const Tensor kept = labels != -100;
+  const PackedSequences sources = packed_rows_of(golden.expected.at("input_ids"), mask);
+  const PackedSequences targets = packed_rows_of(golden.expected.at("decoder_input_ids"), kept);
+
+  std::vector<Tensor> encoder_states, decoder_states;
+  const Tensor encoded = model.encode_sources(sources, Hooks(), nullptr, &encoder_states);
+  const Tensor decoded = model.decode(targets, sources, encoded, Hooks(), nullptr, &decoder_states);
+  const Tensor logits = model.logits(decoded);
+  golden.compare_states("encoder_hidden_states", encoder_states, mask);
+  golden.compare_states("decoder_hidden_states", decoder_states, kept);
+  REQUIRE(static_cast<std::int64_t>(encoder_states.size()) == model.config().num_layers + 1);
+  golden.compare("logits", logits, golden.expected.at("logits").index({kept}));
+
+  const Tensor wanted = labels.index({kept});
+  int gradients = 0;
+  for (const auto& [name, prefix, smoothing] :
+       {std::tuple{"loss", "grad.", 0.0}, std::tuple{"loss_smoothed", "grad_smoothed.", 0.1}}) {
+    for (const auto& [weight, tensor] : model.weights()) tensor.mutable_grad() = Tensor();
+    const Tensor loss = smoothed_losses(logits, wanted, smoothing).mean();
+    golden.compare(name, loss);
+    loss.backward({}, /*retain_graph=*/true);
+    for (const auto& [tensor, value] : golden.expected) {
+      if (!tensor.starts_with(prefix)) continue;
+      golden.compare(
+          tensor, model.weights().find(tensor.substr(std::string(prefix).size()))->second.grad());
+      ++gradients;
+    }
+  }
+  CHECK(gradients > 20);
+
+  // Beyond the furthest distance that has a bucket of its own.
+  const at::NoGradGuard no_grad;
+  const auto whole = [&](const char* name) {
+    const Tensor& ids = golden.expected.at(name);
+    return packed_rows_of(ids, at::ones_like(ids).to(at::kBool));
+  };
+  const PackedSequences long_sources = whole("long.input_ids");
+  const Tensor long_encoded = model.encode_sources(long_sources, Hooks(), nullptr);
+  golden.compare("long.encoder_last_hidden_state", long_encoded);
+  golden.compare(
+      "long.decoder_last_hidden_state",
+      model.decode(whole("long.decoder_input_ids"), long_sources, long_encoded, Hooks(), nullptr));
+  const Tensor& positions = golden.expected.at("buckets.relative_position");
+  for (std::int64_t i = 0; i < positions.size(0); ++i) {
+    const auto distance = positions[i].item<std::int64_t>();
+    for (const auto& [name, both] :
+         {std::pair{"buckets.bidirectional", true}, std::pair{"buckets.causal", false}}) {
+      CHECK(relative_bucket(distance, both, model.config().num_buckets,
+                            model.config().max_distance) ==
+            golden.expected.at(name)[i].item<std::int64_t>());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
+          "[trainer][golden][wide]") {
+  const auto models = testing::golden("models");
+  if (!models) return;
+  int ran = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*models)) {
+    if (!std::filesystem::exists(entry.path() / "config.json")) continue;
+    if (read_json(entry.path() / "config.json").value("model_type", "") != "t5") continue;
+    INFO(entry.path().filename().string());
+    check_t5(entry.path());
+    ++ran;
+  }
+  testing::golden_ran("models/t5", ran);
+}
+
+TEST_CASE("a smoothed loss and its gradient are those of the formula", "[trainer]") {
+  const double smoothing = GENERATE(0.0, 0.1);
+  Tensor logits = at::empty({7, 33}, at::kFloat);
+  fill_normal(5, 1, 2.0, {logits.mutable_data_ptr<float>(), 7 * 33});
+  logits = logits.to(at::kDouble).requires_grad_(true);
+  const Tensor targets = at::tensor({0, 32, 5, 5, 1, 17, 30}, at::kLong);
+  const Tensor weights = at::arange(1, 8, at::kDouble);
+  (smoothed_losses(logits, targets, smoothing) * weights).sum().backward();
+  const Tensor found = logits.grad().clone();
+  logits.mutable_grad() = Tensor();
+  const Tensor log_p = at::log_softmax(logits, 1);
+  const Tensor wanted = -(1 - smoothing) * log_p.gather(1, targets.unsqueeze(1)).squeeze(1) -
+                        smoothing / 33 * log_p.sum(1);
+  check_relative("losses", smoothed_losses(logits, targets, smoothing), wanted, 1e-12);
+  (wanted * weights).sum().backward();
+  check_relative("gradient", found, logits.grad(), 1e-12);
+}
