@@ -1,17 +1,33 @@
 #include <cmath>
 
+#include "trainer/backbones/blocks.h"
 #include "trainer/compute/operations.h"
 #include "trainer/modules/module.h"
 
 namespace petlab::trainer {
 namespace {
 
+/// How the method's authors initialise and compute it in a kind of backbone.
+struct AdapterForm {
+  Activation activation = Activation::relu;
+  double deviation = 0.02;  // of the weights' initial values
+  bool transposed =
+      true;  // the reference keeps the scores as (in, out), which their range hangs on
+};
+
+AdapterForm form_in(const Backbone& backbone) {
+  if (backbone.shape().model_type == "t5") return {Activation::gelu_tanh, 0.01, false};
+  return {};
+}
+
 /// The Pfeiffer adapter after the feed-forward sub-layer (reference/method.md, "RoBERTa adapter
-/// placement"): z = up(relu(down(norm(y + x)))) + y.
+/// placement", "T5 adapter placement"): z = up(act(down(norm(y + x)))) + y, without norm where none
+/// follows the sub-layer.
 class Adapter final : public Module {
  public:
-  Adapter(const ModuleRequest& request, const CarrierRow& at)
-      : down_(weight_plan(request, "down.weight", at.layers,
+  Adapter(const ModuleRequest& request, const CarrierRow& at, const AdapterForm& form)
+      : activation_(form.activation),
+        down_(weight_plan(request, "down.weight", at.layers,
                           {request.config.bottleneck, at.width_out}),
               request.placement),
         down_bias_(bias_plan(request, "down.bias", at.layers, request.config.bottleneck),
@@ -19,13 +35,14 @@ class Adapter final : public Module {
         up_(weight_plan(request, "up.weight", at.layers, {at.width_out, request.config.bottleneck}),
             request.placement),
         up_bias_(bias_plan(request, "up.bias", at.layers, at.width_out), request.placement) {
-    init_normal(down_.values(), request.seeds, Init::adapter_down, 0.02);
-    init_normal(up_.values(), request.seeds, Init::adapter_up, 0.02);
-    // The reference keeps its scores transposed, hence these fan-ins.
+    init_normal(down_.values(), request.seeds, Init::adapter_down, form.deviation);
+    init_normal(up_.values(), request.seeds, Init::adapter_up, form.deviation);
+    const auto bound = [](std::int64_t n) { return 1 / std::sqrt(static_cast<double>(n)); };
+    const double by_width = bound(at.width_out);
+    const double by_bottleneck = bound(request.config.bottleneck);
     init_masks(down_, request.seeds, Init::adapter_down,
-               1 / std::sqrt(static_cast<double>(request.config.bottleneck)));
-    init_masks(up_, request.seeds, Init::adapter_up,
-               1 / std::sqrt(static_cast<double>(at.width_out)));
+               form.transposed ? by_bottleneck : by_width);
+    init_masks(up_, request.seeds, Init::adapter_up, form.transposed ? by_width : by_bottleneck);
   }
 
   std::vector<MaskedWeight*> weights() override { return {&down_, &down_bias_, &up_, &up_bias_}; }
@@ -34,21 +51,23 @@ class Adapter final : public Module {
 
   Tensor after_dropout(const SubLayerOutput& at) const override {
     const std::int64_t l = at.place.layer;
-    const Tensor a = add_norm(at.output, at.residual, *at.norm);
-    const Tensor inner =
-        at::relu(trial_linear(a, down_.layer(l), down_bias_.layer(l), at.place.trial_rows));
+    const Tensor a =
+        at.norm == nullptr ? at.output + at.residual : add_norm(at.output, at.residual, *at.norm);
+    const Tensor inner = activate(
+        trial_linear(a, down_.layer(l), down_bias_.layer(l), at.place.trial_rows), activation_);
     return trial_linear(inner, up_.layer(l), up_bias_.layer(l), at.place.trial_rows) + at.output;
   }
 
  private:
+  Activation activation_;
   MaskedWeight down_, down_bias_, up_, up_bias_;
 };
 
 }  // namespace
 
 std::unique_ptr<Module> make_adapter(const ModuleRequest& request, const Backbone& backbone) {
-  return std::make_unique<Adapter>(request,
-                                   carrier_row(request, backbone, Site::feed_forward_output));
+  return std::make_unique<Adapter>(
+      request, carrier_row(request, backbone, Site::feed_forward_output), form_in(backbone));
 }
 
 }  // namespace petlab::trainer

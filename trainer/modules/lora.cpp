@@ -5,11 +5,15 @@
 namespace petlab::trainer {
 namespace {
 
-/// LoRA on query and value: y + alpha / r · x Aᵀ Bᵀ, a prototype for each of the two.
+/// LoRA on query and value: y + alpha / r · x Aᵀ Bᵀ, a prototype for each of the two. Layers of
+/// cross-attention, where it has them, come behind those of self-attention.
 class Lora final : public Module {
  public:
-  Lora(const ModuleRequest& request, const CarrierRow& query, const CarrierRow& value)
-      : scale_(request.config.alpha / static_cast<double>(request.config.rank)),
+  Lora(const ModuleRequest& request, const CarrierRow& query, const CarrierRow& value,
+       std::int64_t self_layers)
+      : self_layers_(self_layers),
+        cross_(request.cross_attention),
+        scale_(request.config.alpha / static_cast<double>(request.config.rank)),
         query_a_(weight_plan(request, "query.lora_A", query.layers,
                              {request.config.rank, query.width_in}),
                  request.placement),
@@ -40,17 +44,24 @@ class Lora final : public Module {
     return {&query_a_, &query_b_, &value_a_, &value_b_};
   }
 
-  bool acts_on(Site site) const override { return site == Site::query || site == Site::value; }
+  bool acts_on(Site site) const override {
+    return site == Site::query || site == Site::value ||
+           (cross_ && (site == Site::cross_query || site == Site::cross_value));
+  }
 
   Tensor projected(const ProjectionOutput& at) const override {
-    const bool query = at.place.site == Site::query;
-    const Tensor& a = (query ? query_a_ : value_a_).layer(at.place.layer);
-    const Tensor& b = (query ? query_b_ : value_b_).layer(at.place.layer);
-    const Tensor low = trial_linear(at.input, a, {}, at.place.trial_rows) * scale_;
-    return at.output + trial_linear(low, b, {}, at.place.trial_rows);
+    const HookPlace& place = at.place;
+    const bool query = place.site == Site::query || place.site == Site::cross_query;
+    const std::int64_t l = place.layer + (is_cross_attention(place.site) ? self_layers_ : 0);
+    const Tensor& a = (query ? query_a_ : value_a_).layer(l);
+    const Tensor& b = (query ? query_b_ : value_b_).layer(l);
+    const Tensor low = trial_linear(at.input, a, {}, place.trial_rows) * scale_;
+    return at.output + trial_linear(low, b, {}, place.trial_rows);
   }
 
  private:
+  std::int64_t self_layers_;
+  bool cross_;
   double scale_;
   MaskedWeight query_a_, query_b_, value_a_, value_b_;
 };
@@ -58,8 +69,15 @@ class Lora final : public Module {
 }  // namespace
 
 std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Backbone& backbone) {
-  return std::make_unique<Lora>(request, carrier_row(request, backbone, Site::query),
-                                carrier_row(request, backbone, Site::value));
+  CarrierRow query = carrier_row(request, backbone, Site::query);
+  CarrierRow value = carrier_row(request, backbone, Site::value);
+  const std::int64_t self_layers = query.layers;
+  if (request.cross_attention) {
+    // As wide as self-attention's in every backbone that has both.
+    query.layers += carrier_row(request, backbone, Site::cross_query).layers;
+    value.layers += carrier_row(request, backbone, Site::cross_value).layers;
+  }
+  return std::make_unique<Lora>(request, query, value, self_layers);
 }
 
 }  // namespace petlab::trainer

@@ -16,6 +16,7 @@ namespace petlab::trainer {
 struct ModuleRequest {
   sweeps::ModuleConfig config;
   std::int64_t tasks = 1;            // more than 1: hybrid masks
+  bool cross_attention = false;      // LoRA on a decoder's attention to the encoder, too
   std::vector<std::uint64_t> seeds;  // (K) of its initialisation
   Placement placement = {};
   Combine combine = Combine::or_;

@@ -2,6 +2,7 @@
 #include <regex>
 
 #include "tests/support/golden.h"
+#include "tests/trainer/core/golden_slots.h"
 #include "tests/trainer/core/golden_tensors.h"
 #include "trainer/backbones/encoder.h"
 #include "trainer/backbones/padded.h"
@@ -67,74 +68,18 @@ struct Model {
     module->gather();
   }
 
-  /// Calls visit(name, tensor) for each slot of the parameters, named as in the formula folders:
-  /// module.X or module.layer.l.X, score.layer.l.X, score.task.t.X, head.classifier.X.
   template <typename Visit>
   void each_slot(bool gradients, Visit visit) {
-    for (const Parameter& parameter : optimizer->parameters()) {
-      const Tensor& all = gradients ? parameter.gradient : parameter.value;
-      std::string name = parameter.name;
-      const auto cut = [&](const std::string& end) {
-        const bool ends = name.ends_with(end);
-        if (ends) name.resize(name.size() - end.size());
-        return ends;
-      };
-      if (name.starts_with("head.")) {
-        visit("head.classifier." + name.substr(7), all[0][0]);
-      } else if (cut(".scores") || cut(".task_scores")) {
-        const char* kind =
-            parameter.name.ends_with(".task_scores") ? "score.task." : "score.layer.";
-        for (std::int64_t i = 0; i < all.size(1); ++i) {
-          visit(kind + std::to_string(i) + "." + name, all[0][i]);
-        }
-      } else if (request.config.share || request.config.kind == "prefix") {
-        visit("module." + name, all[0][0]);
-      } else {
-        for (std::int64_t i = 0; i < all.size(1); ++i) {
-          visit("module.layer." + std::to_string(i) + "." + name, all[0][i]);
-        }
-      }
-    }
+    testing::each_slot(optimizer->parameters(), request.config, gradients, visit);
   }
-
   template <typename Visit>
   void each_mask(Visit visit) {
-    for (const StoredTensor& stored : module->stored(0)) {
-      if (!stored.masks.defined()) continue;
-      for (std::int64_t l = 0; l < stored.masks.size(0); ++l) {
-        visit("mask.layer." + std::to_string(l) + "." + stored.name, stored.masks[l]);
-      }
-      if (!stored.task_masks.defined()) continue;
-      for (std::int64_t t = 0; t < stored.task_masks.size(0); ++t) {
-        visit("mask.task." + std::to_string(t) + "." + stored.name, stored.task_masks[t]);
-      }
-    }
+    testing::each_mask(*module, visit);
   }
 };
 
 ModuleRequest request_of(const PetlCase& golden, const Encoder& encoder) {
-  const auto& method = golden.json.at("method");
-  const std::string variant = method.at("variant");
-  ModuleRequest request;
-  request.config.kind = method.at("module");
-  request.config.share = variant != "only_mask";
-  request.config.mask = variant == "only_share" ? metrics::MaskKind::none
-                        : variant == "random"   ? metrics::MaskKind::random
-                                                : metrics::MaskKind::learned;
-  request.config.sparsity_ratio = method.at("k");
-  request.config.bottleneck = method.value("bn", 1);
-  request.config.rank = method.value("r", 1);
-  request.config.alpha = method.value("alpha", 1.0);
-  request.config.prefix_length = method.value("length", 1);
-  request.config.prefix_hidden = method.value("mlp_bottleneck", 1);
-  request.tasks = method.value("tasks", 1);
-  const std::string combine = method.value("combine", "or");
-  request.combine = combine == "and"   ? Combine::and_
-                    : combine == "add" ? Combine::add
-                                       : Combine::or_;
-  request.seeds = {0};
-  request.placement = encoder.placement();
-  return request;
+  return testing::module_request(golden.json.at("method"), encoder);
 }
 
 void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
