@@ -52,6 +52,8 @@ class T5 final : public Backbone {
   Tensor logits(const Tensor& decoded) const;
 
  private:
+  friend class T5Decoder;  // the same layers, token by token
+
   struct Layer {
     AttentionBlock attention;
     RmsNorm attention_norm;

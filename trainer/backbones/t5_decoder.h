@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/backbones/t5.h"
+
+namespace petlab::trainer {
+
+/// A T5's decoder, token by token. A row is a text in the making; all rows are equally long, and
+/// the rows of an input stand beside each other. Keys and values of a row's tokens are computed
+/// once, those of an input's source once for all of its rows.
+class T5Decoder {
+ public:
+  /// One row for each of `sources` (of one trial), whose encoded states `encoded` holds. Model and
+  /// hooks must outlive it.
+  T5Decoder(const T5& model, PackedSequences sources, const Tensor& encoded, const Hooks& hooks);
+
+  /// Appends ids[r] to row r; returns what is said of the next token, (rows, vocab_size).
+  Tensor step(const std::vector<std::int64_t>& ids);
+
+  /// Input i goes on with the rows that rows[i] names, among those there are now. Inputs without
+  /// rows leave; all others have as many.
+  void keep(const std::vector<std::vector<std::int64_t>>& rows);
+
+ private:
+  struct Memory {
+    Tensor keys, values;                // (rows, tokens so far, inner)
+    Tensor source_keys, source_values;  // (source tokens, inner)
+  };
+
+  Tensor attend_own(std::size_t layer, const Tensor& asked, const PackedRows& rows,
+                    const Tensor& bias);
+  Tensor attend_sources(std::size_t layer, const Tensor& asked, const PackedRows& rows) const;
+  /// (heads, 2 · (tokens + 1) - 1) for a query behind so many tokens.
+  Tensor bias_of_last() const;
+
+  const T5& model_;
+  const Hooks& hooks_;
+  PackedSequences sources_;
+  std::vector<std::int64_t> row_offsets_;  // (inputs + 1)
+  std::vector<Memory> memory_;             // by layer
+  std::int64_t tokens_ = 0;                // of each row
+};
+
+}  // namespace petlab::trainer
