@@ -6,6 +6,8 @@
 #include "reports/cell_text.h"
 #include "tests/reports/make_data.h"
 #include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
 
 namespace petlab::reports {
 namespace {
@@ -214,6 +216,17 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
   CHECK(html.find("</template><script>") == std::string::npos);
   CHECK(html.find("<dt>sample deviation</dt><dd>0.7071067811865476</dd>") != std::string::npos);
   CHECK(html.find("<code>t3</code>") != std::string::npos);
+}
+
+// What other programs and eyes have got used to: a change of it is one of the format.
+TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
+  for (const Format& format : formats()) {
+    if (format.name == "html") continue;
+    INFO(format.name);
+    const auto file = testing::source_dir() / "tests/reports/golden" /
+                      ("demo." + std::string(format.name) + ".txt");
+    CHECK(format.render(demo(), {}) == testing::read_file(file));
+  }
 }
 
 TEST_CASE("Rendering twice gives the same bytes in every format", "[reports]") {
