@@ -16,7 +16,7 @@ struct Trial {
   std::string sweep;
   std::string variant;
   std::string id;
-  std::string state;  // new, running, interrupted, done, failed, cancelled, …
+  std::string state;  // a word of sweeps/trial_state.h
   std::int64_t seed = 0;
   std::vector<std::string> tasks;
   bool stale = false;

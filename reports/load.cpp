@@ -11,13 +11,13 @@
 #include "reports/words.h"
 #include "results/attempt.h"
 #include "results/store.h"
+#include "results/trial_state.h"
 
 namespace petlab::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using results::AttemptFacts;
-using results::Outcome;
 
 results::Value value_of(const Json& json) {
   if (json.is_null()) return std::monostate();
@@ -52,14 +52,6 @@ const AttemptFacts* counting(const results::TrialFacts& facts) {
     if (attempt.attempt.number == facts.result_attempt) return &attempt;
   }
   return nullptr;
-}
-
-std::string state_of(const results::TrialFacts& facts) {
-  if (counting(facts) != nullptr) return "done";
-  if (!facts.attempts.empty() && facts.attempts.back().outcome == Outcome::open) return "running";
-  if (facts.cancelled) return "cancelled";
-  if (facts.attempts.empty()) return "new";
-  return results::has_failed(facts) ? "failed" : "interrupted";
 }
 
 // What the latest attempts ran with: per worker its numerics version, per task its data.
@@ -107,16 +99,30 @@ class SweepLoader {
  public:
   SweepLoader(const results::Reader& reader, Dataset& data) : reader_(reader), data_(data) {}
 
-  void load(const std::string& name, Latest& latest) {
+  void load(const std::string& name) {
     reader_.each_member(name, [&](const results::SweepRow::Member& member,
                                   const results::TrialRow& row, const results::TrialFacts& facts) {
-      for (const AttemptFacts& attempt : facts.attempts) latest.add(attempt);
+      for (const AttemptFacts& attempt : facts.attempts) latest_.add(attempt);
       data_.trials.push_back(trial(name, member, row, facts));
-      attempts.push_back(counting(facts) == nullptr ? AttemptFacts() : *counting(facts));
+      facts_.push_back(facts);
+      for (AttemptFacts& attempt : facts_.back().attempts) attempt.log_tail.clear();
     });
   }
 
-  std::vector<AttemptFacts> attempts;  // that count, one a trial; outcome open: none
+  // Once every sweep is loaded: a state depends on the latest attempt of all of them.
+  void find_states() {
+    for (std::size_t i = 0; i < data_.trials.size(); ++i) {
+      Trial& trial = data_.trials[i];
+      const AttemptFacts* result = counting(facts_[i]);
+      trial.stale = result != nullptr && latest_.is_stale(*result);
+      results::StateContext context;
+      context.sweep = trial.sweep;
+      context.alive = [](const AttemptFacts&) { return true; };
+      context.outdated = [&](const AttemptFacts&) { return trial.stale; };
+      trial.state = to_string(results::state_of(facts_[i], context).state);
+      trial.fields["state"] = trial.state;
+    }
+  }
 
  private:
   Trial trial(const std::string& sweep, const results::SweepRow::Member& member,
@@ -125,7 +131,6 @@ class SweepLoader {
     made.sweep = sweep;
     made.variant = member.variant;
     made.id = member.trial_id;
-    made.state = state_of(facts);
     const Json config = Json::parse(row.config);
     flatten(config, "", made.fields);
     for (const auto& [field, value] : made.fields) data_.configuration.insert(field);
@@ -139,7 +144,6 @@ class SweepLoader {
     made.fields["variant"] =
         member.variant.empty() ? results::Value() : results::Value(member.variant);
     made.fields["trial_id"] = made.id;
-    made.fields["state"] = made.state;
     made.fields["bls_bits"] = row.bls_bits ? results::Value(*row.bls_bits) : results::Value();
     made.fields["stored_bits"] =
         row.stored_bits ? results::Value(*row.stored_bits) : results::Value();
@@ -156,6 +160,8 @@ class SweepLoader {
 
   const results::Reader& reader_;
   Dataset& data_;
+  Latest latest_;
+  std::vector<results::TrialFacts> facts_;  // by trial of data_
 };
 
 // The conditions of `where` that the database can apply: those on texts of a metric's own columns.
@@ -227,7 +233,8 @@ void load_known_words(const std::filesystem::path& database, Dataset& data) {
   for (const Trial& trial : data.trials) tasks.insert(trial.tasks.begin(), trial.tasks.end());
   std::set<std::string>& splits = data.known_words["split"];
   splits.insert({"train", "validation", "test"});
-  data.known_words["state"] = {"new", "running", "interrupted", "done", "failed", "cancelled"};
+  data.known_words["state"] = {"new", "running", "interrupted", "done",
+                               "cached", "stale",   "failed",      "cancelled"};
   // The table and not a view of it: a row for each, where a view has one for each value.
   const results::QueryResult series =
       results::query(database, "SELECT split, task, name FROM series", {});
@@ -269,12 +276,10 @@ Dataset load_dataset(const std::filesystem::path& database, const std::vector<st
                      const Selection& where) {
   Dataset data;
   const results::Reader reader(database);
-  Latest latest;
-  SweepLoader loader(reader, data);
-  for (const std::string& sweep : sweeps) loader.load(sweep, latest);
-  for (std::size_t i = 0; i < data.trials.size(); ++i) {
-    const AttemptFacts& attempt = loader.attempts[i];
-    data.trials[i].stale = attempt.outcome == Outcome::finished && latest.is_stale(attempt);
+  {
+    SweepLoader loader(reader, data);
+    for (const std::string& sweep : sweeps) loader.load(sweep);
+    loader.find_states();
   }
   for (const std::string& sweep : sweeps) load_scores(database, sweep, where, data);
   const results::QueryResult none =

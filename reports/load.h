@@ -17,9 +17,10 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
                                        const std::filesystem::path& database);
 
 /// Reads the trials of the sweeps, in the order of their plans, and those of their metrics that
-/// `where` can select. A trial's state is what the database knows: done (finished by any sweep),
-/// running, interrupted, failed, cancelled or new. It is stale where a later attempt of the same
-/// worker in these sweeps ran under another numerics version, or on other data of one of its tasks.
+/// `where` can select. A trial's state is that of results/trial_state.h, as far as the database
+/// tells: an open attempt is taken for alive, and a trial is stale where a later attempt of the
+/// same worker in these sweeps ran under another numerics version, or on other data of one of its
+/// tasks.
 /// Known words are the tasks, metrics and splits of the whole database, and the metrics of
 /// metrics/metric_table.h. Throws results::Error for a database that cannot be read.
 Dataset load_dataset(const std::filesystem::path& database, const std::vector<std::string>& sweeps,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "results/trial_state.h"
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
 
@@ -72,6 +73,13 @@ std::optional<protocol::Resume> find_resume(const results::TrialFacts& facts,
   return std::nullopt;
 }
 
+bool files_are_gone(const AttemptFacts& attempt, const PlanContext& context) {
+  const protocol::TrialDirectory directory(context.runs, attempt.attempt.trial_id,
+                                           attempt.attempt.number);
+  std::error_code error;
+  return !std::filesystem::exists(directory.folder(), error) && !error;
+}
+
 std::string last_end(const AttemptFacts& last) {
   std::string text = fmt::format(
       "attempt {} {}", last.attempt.number,
@@ -100,64 +108,59 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   for (const AttemptFacts& attempt : facts.attempts) {
     plan.ran_out_of_memory = plan.ran_out_of_memory || ran_out_of_memory(attempt);
   }
-  // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
-  const AttemptFacts* finished = nullptr;
-  for (const AttemptFacts& attempt : facts.attempts) {
-    if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
-  }
-  const bool to_renew = finished != nullptr && finished->attempt.number <= facts.retried_after &&
-                        !difference(*finished, context).empty();
-  if (to_renew) finished = nullptr;
-  if (last.outcome == Outcome::open) {
-    const Liveness alive = context.liveness(last);
-    if (alive != Liveness::dead) {
-      plan.state = TrialState::running;
+  std::string changed;
+  Liveness alive = Liveness::dead;
+  results::StateContext question;
+  question.sweep = context.sweep;
+  question.retries = context.retries;
+  question.alive = [&](const AttemptFacts& attempt) {
+    alive = context.liveness(attempt);
+    return alive != Liveness::dead;
+  };
+  question.outdated = [&](const AttemptFacts& attempt) {
+    changed = difference(attempt, context);
+    return !changed.empty();
+  };
+  const results::StateOfTrial found = results::state_of(facts, question);
+  plan.state = found.state;
+  switch (found.state) {
+    case TrialState::fresh:
+      break;  // has no attempt
+    case TrialState::running:
       plan.why = fmt::format("attempt {} runs {}{}", last.attempt.number, where_it_runs(last),
                              alive == Liveness::unknown ? " as far as is known from here" : "");
-      return plan;
+      break;
+    case TrialState::stale:
+    case TrialState::done:
+    case TrialState::cached:
+      plan.why = found.state == TrialState::stale
+                     ? changed + " (--rerun stale trains it again)"
+                     : fmt::format("finished in attempt {}", found.result->attempt.number);
+      if (found.state == TrialState::cached) plan.why += " by sweep " + found.result->begun.sweep;
+      plan.files_gone = files_are_gone(*found.result, context);
+      if (plan.files_gone) plan.why += "; its files are gone";
+      break;
+    case TrialState::cancelled:
+      plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
+      break;
+    case TrialState::failed: {
+      plan.why = last_end(last);
+      const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
+      if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, plan.retries + 1);
+      break;
     }
+    case TrialState::interrupted:
+      if (found.to_renew && last.outcome == Outcome::finished) {
+        plan.why = "stale, to be trained again";
+        break;
+      }
+      plan.resume = find_resume(facts, context);
+      plan.why =
+          last_end(last) + (plan.resume ? fmt::format("; goes on from step {} of attempt {}",
+                                                      plan.resume->step, plan.resume->attempt)
+                                        : std::string("; starts again"));
+      break;
   }
-  if (finished != nullptr) {
-    const std::string changed = difference(*finished, context);
-    if (!changed.empty()) {
-      plan.state = TrialState::stale;
-      plan.why = changed + " (--rerun stale trains it again)";
-    } else if (finished->begun.sweep == context.sweep) {
-      plan.state = TrialState::done;
-      plan.why = fmt::format("finished in attempt {}", finished->attempt.number);
-    } else {
-      plan.state = TrialState::cached;
-      plan.why = fmt::format("finished in attempt {} by sweep {}", finished->attempt.number,
-                             finished->begun.sweep);
-    }
-    const protocol::TrialDirectory directory(context.runs, facts.trial_id,
-                                             finished->attempt.number);
-    std::error_code error;
-    plan.files_gone = !std::filesystem::exists(directory.folder(), error) && !error;
-    if (plan.files_gone) plan.why += "; its files are gone";
-    return plan;
-  }
-  if (facts.cancelled) {
-    plan.state = TrialState::cancelled;
-    plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
-    return plan;
-  }
-  const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
-  if (results::has_failed(facts, context.retries)) {
-    plan.state = TrialState::failed;
-    plan.why = last_end(last);
-    if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, plan.retries + 1);
-    return plan;
-  }
-  plan.state = TrialState::interrupted;
-  if (to_renew && last.outcome == Outcome::finished) {
-    plan.why = "stale, to be trained again";
-    return plan;
-  }
-  plan.resume = find_resume(facts, context);
-  plan.why = last_end(last) + (plan.resume ? fmt::format("; goes on from step {} of attempt {}",
-                                                         plan.resume->step, plan.resume->attempt)
-                                           : std::string("; starts again"));
   return plan;
 }
 

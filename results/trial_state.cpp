@@ -1,0 +1,34 @@
+#include "results/trial_state.h"
+
+namespace petlab::results {
+
+using sweeps::TrialState;
+
+StateOfTrial state_of(const TrialFacts& facts, const StateContext& context) {
+  if (facts.attempts.empty()) {
+    return {facts.cancelled ? TrialState::cancelled : TrialState::fresh, nullptr, false};
+  }
+  const AttemptFacts* finished = nullptr;
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
+  }
+  // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
+  const bool outdated = finished != nullptr && context.outdated(*finished);
+  const bool to_renew = outdated && finished->attempt.number <= facts.retried_after;
+  if (to_renew) finished = nullptr;
+  const AttemptFacts& last = facts.attempts.back();
+  if (last.outcome == Outcome::open && context.alive(last)) {
+    return {TrialState::running, nullptr, to_renew};
+  }
+  if (finished != nullptr) {
+    const TrialState state = outdated                                ? TrialState::stale
+                             : finished->begun.sweep == context.sweep ? TrialState::done
+                                                                      : TrialState::cached;
+    return {state, finished, false};
+  }
+  if (facts.cancelled) return {TrialState::cancelled, nullptr, to_renew};
+  if (has_failed(facts, context.retries)) return {TrialState::failed, nullptr, to_renew};
+  return {TrialState::interrupted, nullptr, to_renew};
+}
+
+}  // namespace petlab::results
