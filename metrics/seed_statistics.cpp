@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -247,6 +248,21 @@ std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const dou
       static_cast<double>((va + vb) * (va + vb) / (va * va / (na - 1) + vb * vb / (nb - 1)));
   test.p = student_t_two_sided_p(test.t, test.degrees_of_freedom);
   return test;
+}
+
+std::vector<double> holm_adjusted(std::span<const double> p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return p_values[a] < p_values[b]; });
+  std::vector<double> adjusted(p_values.size());
+  double above = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto left = static_cast<double>(order.size() - i);
+    above = std::min(1.0, std::max(above, left * p_values[order[i]]));
+    adjusted[order[i]] = above;
+  }
+  return adjusted;
 }
 
 std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,

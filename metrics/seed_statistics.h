@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace petlab::metrics {
 
@@ -57,6 +58,10 @@ std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const do
 /// Welch's test of two samples of unequal variance; undefined where a sample has fewer than two
 /// values, or where both are constant.
 std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const double> b);
+
+/// Holm's step-down adjustment of the p values of one family of tests, each at its place: the i-th
+/// smallest of m times m - i + 1, never below a smaller one's, at most 1 (Holm 1979).
+std::vector<double> holm_adjusted(std::span<const double> p_values);
 
 /// Wilcoxon's signed-rank test.
 struct WilcoxonTest {

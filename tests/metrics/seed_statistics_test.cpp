@@ -214,3 +214,11 @@ TEST_CASE("every statistic that a report names is in the table", "[metrics]") {
   CHECK(find_seed_statistic("mode") == nullptr);
   for (const SeedStatistic& row : seed_statistics()) CHECK(!row.help.empty());
 }
+
+TEST_CASE("Holm's correction multiplies the i-th smallest p value by what is left", "[metrics]") {
+  // R: p.adjust(c(0.04, 0.01, 0.03, 0.5), "holm")
+  CHECK(holm_adjusted(std::vector<double>{0.04, 0.01, 0.03, 0.5}) ==
+        std::vector<double>{0.09, 0.04, 0.09, 0.5});
+  CHECK(holm_adjusted(std::vector<double>{0.9, 0.8}) == std::vector<double>{1, 1});
+  CHECK(holm_adjusted({}).empty());
+}
