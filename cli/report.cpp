@@ -17,13 +17,17 @@
 
 #include "cli/database_option.h"
 #include "reports/builtin.h"
+#include "reports/curve.h"
 #include "reports/error.h"
 #include "reports/load.h"
+#include "reports/names.h"
 #include "reports/output.h"
 #include "reports/render.h"
-#include "reports/table.h"
+#include "reports/report.h"
+#include "reports/show.h"
 #include "reports/words.h"
 #include "sweeps/catalog.h"
+#include "sweeps/locations.h"
 
 namespace petlab::cli {
 namespace {
@@ -34,8 +38,15 @@ struct ReportOptions {
   std::vector<std::string> sweeps;
   std::vector<std::string> formats;
   std::string out;
+  std::string show = "both";
+  std::string check;
+  reports::CurveRequest curve;
   bool list = false;
 };
+
+// Names of what is made without a definition; no shipped report has them.
+constexpr char kAll[] = "all";
+constexpr char kCurve[] = "curve";
 
 reports::Definition definition_of(const std::string& report) {
   const bool is_file = report.find('/') != std::string::npos || report.ends_with(".yaml") ||
@@ -52,9 +63,14 @@ reports::Definition definition_of(const std::string& report) {
   return reports::parse_definition(text.str(), report);
 }
 
-reports::TerminalOptions terminal_options(const Streams& streams) {
-  if (&streams.out != &std::cout || isatty(STDOUT_FILENO) == 0) return {};
-  reports::TerminalOptions options;
+reports::RenderOptions render_options(const Streams& streams) {
+  reports::RenderOptions options;
+  try {
+    options.home = sweeps::find_locations(sweeps::process_environment()).home;
+  } catch (const std::exception&) {
+    // No home, no tools of figures, which say so where they are wanted.
+  }
+  if (&streams.out != &std::cout || isatty(STDOUT_FILENO) == 0) return options;
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   options.colour = (no_colour == nullptr || *no_colour == '\0') &&
@@ -86,6 +102,17 @@ std::vector<const reports::Format*> formats_of(const ReportOptions& options) {
   return chosen;
 }
 
+reports::Show show_of(const std::string& word) {
+  const std::vector<std::string> words = {"both", "measured", "published", "difference"};
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) {
+    throw std::invalid_argument(fmt::format("--show is '{}', must be one of {}{}", word,
+                                            reports::joined(words),
+                                            reports::did_you_mean(word, words)));
+  }
+  return static_cast<reports::Show>(found - words.begin());
+}
+
 int list_reports(std::ostream& out) {
   const std::vector<std::string> names = reports::builtin_reports();
   std::size_t width = 0;
@@ -96,76 +123,199 @@ int list_reports(std::ostream& out) {
   return kDone;
 }
 
-int report(const ReportOptions& options, const Streams& streams) {
-  if (options.list) return list_reports(streams.out);
-  if (options.report.empty()) {
-    throw std::invalid_argument("which report? name one of " +
-                                reports::joined(reports::builtin_reports()) +
-                                ", or the file of a definition");
-  }
-  const std::vector<const reports::Format*> formats = formats_of(options);
-  const reports::Definition definition = definition_of(options.report);
-  const std::filesystem::path database = database_to_read(options.database);
-  reports::Definition asked = definition;
-  asked.sweeps = reports::choose_sweeps(definition, options.sweeps, database);
-  reports::Dataset data = reports::load_dataset(database, asked.sweeps, asked.where);
+reports::Dataset data_of(const std::filesystem::path& database,
+                         const std::vector<std::string>& sweeps, const reports::Selection& where) {
+  reports::Dataset data = reports::load_dataset(database, sweeps, where);
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     data.known_words["task"].insert(task.name);
   }
   for (const sweeps::ModuleRow& module : sweeps::modules()) {
     data.known_words["module_kind"].emplace(module.kind);
   }
-  const reports::Table table = reports::make_table(asked, data, reports::published_numbers());
+  return data;
+}
 
+reports::Report report_of(reports::Definition definition, const ReportOptions& options,
+                          const std::filesystem::path& database) {
+  definition.sweeps = reports::choose_sweeps(definition, options.sweeps, database);
+  const reports::Dataset data = data_of(database, definition.sweeps, definition.where);
+  return reports::make_report(definition, data, reports::published_numbers());
+}
+
+reports::Report curve_of(const ReportOptions& options, const std::filesystem::path& database) {
+  reports::Definition none;
+  none.name = kCurve;
+  const std::vector<std::string> sweeps = reports::choose_sweeps(none, options.sweeps, database);
+  const reports::Dataset data = data_of(database, sweeps, {});
+  reports::Definition definition = reports::curve_definition(options.curve, data);
+  definition.sweeps = sweeps;
+  return reports::make_report(definition, data, reports::published_numbers());
+}
+
+// table2 before table10, figures behind tables.
+std::pair<int, int> place_in_paper(const std::string& name) {
+  for (const auto& [kind, place] : {std::pair("table", 0), std::pair("figure", 1)}) {
+    const std::string_view word = kind;
+    if (name.starts_with(word) && name.size() > word.size()) {
+      return {place, std::atoi(name.c_str() + word.size())};
+    }
+  }
+  return {2, 0};
+}
+
+// Those that the database or the paper has something of.
+reports::Report all_reports(const ReportOptions& options, const std::filesystem::path& database) {
+  if (!options.sweeps.empty()) {
+    throw std::invalid_argument("report all shows each report's own sweep; leave --sweep away");
+  }
+  std::vector<std::string> names = reports::builtin_reports();
+  std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return place_in_paper(a) < place_in_paper(b);
+  });
+  std::vector<reports::Report> made;
+  for (const std::string& name : names) {
+    reports::Definition definition = reports::builtin_report(name);
+    // One without a sweep of its own is of any, which is no part of all.
+    if (definition.sweeps.empty()) continue;
+    try {
+      reports::choose_sweeps(definition, {}, database);
+    } catch (const std::invalid_argument&) {
+      continue;
+    }
+    made.push_back(report_of(std::move(definition), options, database));
+  }
+  return reports::joined_reports(kAll,
+                                 "Every table and figure of the paper, and every other report "
+                                 "that this database has the sweep of",
+                                 std::move(made));
+}
+
+int check(const std::string& file, const Streams& streams) {
+  const reports::Definition definition = definition_of(file);
+  const reports::CheckedNames names =
+      reports::check_names(definition, {}, reports::published_numbers());
+  if (!names.problems.empty()) throw reports::DefinitionError(names.problems);
+  streams.out << file << ": no mistake found; whether its fields and words exist is checked where "
+              << "there is a database\n";
+  return kDone;
+}
+
+// Formats of figures are of reports that have some.
+std::vector<const reports::Format*> file_formats(const std::vector<const reports::Format*>& named,
+                                                 const reports::Report& report) {
+  const bool figures = !reports::figures_of(report).empty();
+  std::vector<const reports::Format*> files;
+  for (const reports::Format* format : named) {
+    if (format->extension.empty()) continue;
+    if (format->of_figures && !figures) {
+      throw std::invalid_argument(fmt::format("--format {} is of figures, and report {} has none",
+                                              format->name, report.name));
+    }
+    files.push_back(format);
+  }
+  if (!files.empty()) return files;
+  if (!named.empty()) {
+    throw std::invalid_argument(
+        "--out writes files, --format terminal is none: name another "
+        "format too, or leave --out away");
+  }
+  for (const reports::Format& format : reports::formats()) {
+    if (!format.extension.empty() && (figures || !format.of_figures)) files.push_back(&format);
+  }
+  return files;
+}
+
+std::string printed_text(const reports::Format& format, const reports::Report& report,
+                         const reports::RenderOptions& how) {
+  if (!format.of_figures) return format.render(report, how);
+  const std::vector<reports::Report> figures = reports::figures_of(report);
+  if (figures.size() != 1) {
+    throw std::invalid_argument(fmt::format(
+        "--format {} prints one figure, and report {} has {}; write them to files with --out",
+        format.name, report.name, figures.empty() ? "none" : std::to_string(figures.size())));
+  }
+  return format.render(figures.front(), how);
+}
+
+int report(const ReportOptions& options, const Streams& streams) {
+  if (options.list) return list_reports(streams.out);
+  if (!options.check.empty()) return check(options.check, streams);
+  if (options.report.empty()) {
+    throw std::invalid_argument("which report? name one of " +
+                                reports::joined(reports::builtin_reports()) +
+                                ", or the file of a definition");
+  }
+  const std::vector<const reports::Format*> formats = formats_of(options);
+  const reports::Show show = show_of(options.show);
+  const bool without_definition = options.report == kAll || options.report == kCurve;
+  const reports::Definition definition =
+      without_definition ? reports::Definition() : definition_of(options.report);
+  const std::filesystem::path database = database_to_read(options.database);
+  const reports::Report made =
+      reports::shown(options.report == kAll     ? all_reports(options, database)
+                     : options.report == kCurve ? curve_of(options, database)
+                                                : report_of(definition, options, database),
+                     show);
+  const reports::RenderOptions how = render_options(streams);
   if (options.out.empty()) {
     const reports::Format* format =
         formats.empty() ? reports::find_format("terminal") : formats.front();
-    streams.out << format->render(table, terminal_options(streams));
+    streams.out << printed_text(*format, made, how);
     return kDone;
   }
-  std::vector<const reports::Format*> files;
-  bool printed = formats.empty();
-  for (const reports::Format* format : formats) {
-    if (format->extension.empty()) {
-      printed = true;
-    } else {
-      files.push_back(format);
-    }
-  }
-  if (files.empty()) {
-    if (!formats.empty()) {
-      throw std::invalid_argument(
-          "--out writes files, --format terminal is none: name another "
-          "format too, or leave --out away");
-    }
-    for (const reports::Format& format : reports::formats()) {
-      if (!format.extension.empty()) files.push_back(&format);
-    }
-  }
-  if (printed) {
-    streams.out << reports::to_terminal(table, terminal_options(streams)) << "\n";
-  }
-  for (const std::filesystem::path& file : reports::write_files(table, options.out, files)) {
+  const std::vector<const reports::Format*> files = file_formats(formats, made);
+  const bool printed =
+      formats.empty() || std::any_of(formats.begin(), formats.end(),
+                                     [](const auto* format) { return format->extension.empty(); });
+  if (printed) streams.out << reports::to_terminal(made, how) << "\n";
+  const reports::Written written = reports::write_files(made, options.out, files, how);
+  for (const std::filesystem::path& file : written.files) {
     streams.out << "wrote " << file.string() << "\n";
   }
-  return kDone;
+  for (const std::string& missing : written.missing) streams.err << "petlab: " << missing << "\n";
+  // Where pictures were asked for by name, their absence is a failure.
+  const bool asked = std::any_of(formats.begin(), formats.end(), [](const auto* format) {
+    return format->of_figures && format->name != "vega";
+  });
+  return asked && !written.missing.empty() ? kSomeFailed : kDone;
 }
 
 }  // namespace
 
 std::function<int()> make_report(CLI::App& app, Streams streams) {
   const auto options = std::make_shared<ReportOptions>();
-  app.add_option("report", options->report,
-                 "a shipped report (--list), or the file of a definition (.yaml)");
+  app.add_option(
+      "report", options->report,
+      "a shipped report (--list), the file of a definition (.yaml), all: every report on "
+      "one page, or curve: a figure of any sweep (--x, --y)");
   app.add_option("--db", options->database, "the database; default: petlab.db in this folder");
   app.add_option("--sweep", options->sweeps, "what to report on, in place of the report's own")
       ->delimiter(',');
-  app.add_option("--format", options->formats,
-                 "terminal (default), markdown, csv, csv-long, html, json; with --out several, "
-                 "and by default all")
+  app.add_option(
+         "--format", options->formats,
+         "terminal (default), markdown, csv, csv-long, html, json, latex, and of figures vega, "
+         "svg, pdf, png; with --out several, and by default all")
       ->delimiter(',');
   app.add_option("--out", options->out, "folder to write files to");
+  app.add_option("--show", options->show,
+                 "measured, published, both (default) or difference: which numbers cells show");
   app.add_flag("--list", options->list, "the shipped reports");
+  app.add_option("--check", options->check, "look for mistakes in a definition, and end");
+  const std::string group = "report curve";
+  app.add_option("--x", options->curve.x, "a field of the trials, or step for learning curves")
+      ->group(group);
+  app.add_option("--y", options->curve.y, "a metric, or a field")->group(group);
+  app.add_option("--series", options->curve.series,
+                 "fields that make a curve of their own; default: the variant, and the task where "
+                 "there are several")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("--split", options->curve.split, "default: test, and validation for --x step")
+      ->group(group);
+  app.add_option("--where", options->curve.where, "FIELD=VALUE[,VALUE]: trials that are shown")
+      ->group(group);
+  app.add_flag("--log-x", options->curve.log_x, "x by its logarithm")->group(group);
+  app.add_flag("--log-y", options->curve.log_y, "y by its logarithm")->group(group);
   return [options, streams] { return report(*options, streams); };
 }
 

@@ -182,8 +182,8 @@ CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections&
   return common(found, trials);
 }
 
-Cell CellMaker::cell(const AxisLine& row, const AxisLine& column) {
-  const Settings settings = inherited(row.line->cells, column.line->cells, definition_.table.cells);
+Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults) {
+  const Settings settings = inherited(row.line->cells, column.line->cells, defaults);
   Common& common = common_of(row, column);
   const Trials& trials = common.trials;
   const Selections selections = {&definition_.where, &row.scores, &column.scores};

@@ -16,13 +16,17 @@
 
 namespace petlab::reports {
 
-/// Computes the cells of one table; definition and data must outlive it.
+/// Computes the cells of a report; definition and data must outlive it.
 class CellMaker {
  public:
   CellMaker(const Definition& definition, const Dataset& data);
 
-  /// The cell where `row` and `column` meet, without its published value.
-  Cell cell(const AxisLine& row, const AxisLine& column);
+  /// The cell where `row` and `column` meet, without its published value. What neither of them says
+  /// of it is taken from `defaults`.
+  Cell cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults);
+  /// A trial's `bls_percent`; std::nullopt where it has no storage, or its backbone no parameter
+  /// count, which is noted.
+  std::optional<double> bls_percent(const Trial& trial);
 
   /// Cells that select several values of one trial, or values of several tasks, metrics or splits,
   /// as `FILE:LINE: …`, a line of the definition once.
@@ -58,7 +62,6 @@ class CellMaker {
                     const std::vector<Selection>& parts, int line);
   void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
   void text_cell(Cell& cell, const Trials& trials, const std::string& text);
-  std::optional<double> bls_percent(const Trial& trial);
   void describe_trials(Cell& cell, const Trials& used);
   void explain_missing(Cell& cell, Common& common) const;
   static void summarise(Cell& cell, double scale);

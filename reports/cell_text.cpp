@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "reports/text.h"
@@ -25,6 +26,25 @@ std::string mixed_fields_of(const Table& table) {
   return fmt::format("{}", fmt::join(fields, ", "));
 }
 
+// How the test behind `*` was made, and on how many seeds.
+std::string comparison_text(const Table& table) {
+  std::set<std::int64_t> counts;
+  for (const std::vector<Cell>& row : table.cells) {
+    for (const Cell& cell : row) {
+      if (cell.comparison) counts.insert(cell.comparison->n);
+    }
+  }
+  if (counts.empty()) {
+    return fmt::format("* against {}: no test, which needs two seeds that both have",
+                       printable(table.against));
+  }
+  return fmt::format(
+      "* differs from {}: two-sided paired t test over n = {} seeds, Holm's correction over the "
+      "cells of its {}, p < {}",
+      printable(table.against), fmt::join(counts, ", "), table.best_of_row ? "row" : "column",
+      Comparison::kSignificance);
+}
+
 }  // namespace
 
 CellText cell_text(const Cell& cell) {
@@ -42,7 +62,8 @@ CellText cell_text(const Cell& cell) {
       }
       break;
     case Cell::Kind::number:
-      text.value = number_text(*cell.mean, cell.digits);
+      text.value = cell.sign_shown ? difference_text(*cell.mean, cell.digits)
+                                   : number_text(*cell.mean, cell.digits);
       if (!cell.spread) break;
       if (cell.deviation) text.rest = " ± " + number_text(*cell.deviation, cell.digits);
       text.rest += cell.partial() ? fmt::format(" ({}/{})", cell.n(), cell.planned)
@@ -52,6 +73,7 @@ CellText cell_text(const Cell& cell) {
   if (cell.stale) text.marks += "†";
   if (cell.numerics.size() > 1) text.marks += "‡";
   if (!cell.mixed_fields.empty()) text.marks += "§";
+  if (cell.comparison && cell.comparison->significant()) text.marks += "*";
   return text;
 }
 
@@ -112,14 +134,96 @@ std::vector<std::string> legend(const Table& table) {
     lines.push_back("§ mixed configurations: its trials differ in more than the seed (" +
                     printable(fields) + ")");
   }
+  if (!table.against.empty()) {
+    lines.push_back(comparison_text(table));
+  }
   if (any_cell(table, [](const Cell& cell) { return !cell.erratum.empty(); })) {
     lines.emplace_back("published values with known errata are explained in the HTML and JSON");
   }
   if (!table.published_title.empty()) {
     lines.push_back("published: " + printable(table.published_title));
   }
-  for (const std::string& note : table.notes) lines.push_back(printable(note));
   return lines;
+}
+
+std::vector<std::string> legend(const Figure& figure) {
+  std::vector<std::string> lines;
+  const bool bars =
+      std::any_of(figure.series.begin(), figure.series.end(), [&](const FigureSeries& series) {
+        return std::any_of(
+            series.points.begin(), series.points.end(),
+            [&](const FigurePoint& point) { return error_bar(point.cell, figure.errors); });
+      });
+  if (bars) {
+    static constexpr const char* kBars[] = {"± sample deviation", "± standard error",
+                                            "95 % interval (Student's t)"};
+    lines.push_back(
+        fmt::format("points: mean over seeds; bars: {}", kBars[static_cast<int>(figure.errors)]));
+  }
+  for (const std::string& title : figure.published_titles) {
+    lines.push_back("published (hollow points): " + printable(title));
+  }
+  std::set<std::string> errata;
+  for (const FigureSeries& series : figure.series) {
+    for (const PublishedPoint& point : series.published) {
+      if (!point.erratum.empty()) errata.insert(printable(point.row + ": " + point.erratum));
+    }
+  }
+  for (const std::string& erratum : errata) lines.push_back("erratum of " + erratum);
+  for (const std::string& note : figure.notes) lines.push_back(printable(note));
+  return lines;
+}
+
+Table table_of_points(const Figure& figure) {
+  Table table;
+  table.key = figure.key;
+  table.title = figure.title;
+  const bool published = !figure.published_titles.empty();
+  table.columns.push_back({"y", "", figure.y.name});
+  if (published) table.columns.push_back({"published", "", "published"});
+  const auto empty = [] {
+    Cell cell;
+    cell.kind = Cell::Kind::text;
+    cell.spread = false;
+    return cell;
+  };
+  const auto number = [&](double value, const std::string& erratum) {
+    Cell cell = empty();
+    cell.kind = Cell::Kind::number;
+    cell.mean = value;
+    cell.digits = figure.digits;
+    cell.erratum = erratum;
+    return cell;
+  };
+  const auto row = [&](const Head& head, Cell measured, Cell printed) {
+    table.rows.push_back(head);
+    std::vector<Cell>& cells = table.cells.emplace_back();
+    cells.push_back(std::move(measured));
+    if (published) cells.push_back(std::move(printed));
+  };
+  for (const FigureSeries& series : figure.series) {
+    std::map<double, std::pair<Cell, Cell>> by_x;
+    const auto at = [&](double x) -> std::pair<Cell, Cell>& {
+      return by_x.try_emplace(x, empty(), empty()).first->second;
+    };
+    for (const FigurePoint& point : series.points) at(point.x).first = point.cell;
+    for (const PublishedPoint& point : series.published) {
+      at(point.x).second = number(point.y, point.erratum);
+    }
+    for (auto& [x, cells] : by_x) {
+      row({series.key + " " + exact_text(x), series.name,
+           figure.x.name + " " + number_text(x, std::nullopt)},
+          std::move(cells.first), std::move(cells.second));
+    }
+  }
+  for (const HorizontalLine& line : figure.horizontal) {
+    Cell measured = line.cell;
+    Cell printed = measured.published ? number(*measured.published, measured.erratum) : empty();
+    measured.published.reset();
+    measured.difference.reset();
+    row({line.key, "", line.name}, std::move(measured), std::move(printed));
+  }
+  return table;
 }
 
 bool has_published(const std::vector<Cell>& row) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/table.h"
+#include "reports/report.h"
 
 namespace petlab::reports {
 
@@ -28,8 +28,14 @@ std::string difference_text(const Cell& cell);
 /// `sweep NAME: 7 of 10 trials done (1 failed, 2 new)`.
 std::string progress_text(const SweepProgress& progress);
 
-/// What the table's signs mean: one line for each that occurs in it, then its own notes.
+/// What the table's signs mean: one line for each that occurs in it, and where its published
+/// numbers are from.
 std::vector<std::string> legend(const Table& table);
+/// What a figure's bars and points are, where its published points are from, and what it lacks.
+std::vector<std::string> legend(const Figure& figure);
+
+/// The points of a figure: a row a point, grouped by series.
+Table table_of_points(const Figure& figure);
 
 /// Whether any cell of the row has a published value.
 bool has_published(const std::vector<Cell>& row);

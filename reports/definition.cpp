@@ -4,10 +4,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <set>
+#include <cstdint>
+#include <map>
 
+#include "reports/definition_reader.h"
 #include "reports/words.h"
 
 namespace petlab::reports {
@@ -19,343 +20,331 @@ std::string all_lines(const std::vector<std::string>& problems) {
   return all;
 }
 
-std::string kind_of(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Scalar:
-      return "'" + node.Scalar() + "'";
-    case YAML::NodeType::Sequence:
-      return "a list";
-    case YAML::NodeType::Map:
-      return "a map";
-    default:
-      return "nothing";
+bool is_file_name(const std::string& name) {
+  return name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+             "0123456789_-.") == std::string::npos &&
+         !name.starts_with('.');
+}
+
+// Names that files are called after.
+std::string file_name(DefinitionReader& reader, const YAML::Node& node, const std::string& what) {
+  const std::string name = reader.text(node, what);
+  if (!is_file_name(name)) {
+    reader.problem(DefinitionReader::line_of(node),
+                   fmt::format("{} is '{}', must be a name of letters, digits, _, - and . "
+                               "(files are named after it)",
+                               what, name));
   }
+  return name;
 }
 
-template <typename Number>
-std::optional<Number> number_from(const std::string& text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+void read_cells(DefinitionReader& reader, const YAML::Node& node, CellSpec& cells) {
+  cells.line = DefinitionReader::line_of(node);
+  reader.map(node, "table.cells", DefinitionReader::cell_keys(),
+             [&](const std::string& name, const YAML::Node& setting) {
+               reader.cell_field(cells, name, setting, "table.cells");
+             });
+  reader.check_cells(cells, "table.cells");
 }
 
-// YAML's scalars as the database stores them: SQLite has no booleans, the views hold 0 and 1.
-results::Value value_of(const YAML::Node& node) {
-  if (node.IsNull()) return std::monostate();
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!") return text;  // quoted
-  if (text == "true") return std::int64_t{1};
-  if (text == "false") return std::int64_t{0};
-  if (const auto whole = number_from<std::int64_t>(text)) return *whole;
-  if (const auto real = number_from<double>(text); real && std::isfinite(*real)) return *real;
-  return text;
-}
-
-// Walks the document and keeps every problem instead of stopping at the first.
-class Reader {
- public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
-
-  std::vector<std::string> problems;
-
-  void problem(int line, const std::string& what) {
-    problems.push_back(fmt::format("{}:{}: {}", file_, line, what));
-  }
-  static int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
-
-  // Calls `field(key, value)` for each entry of a map, which says whether it knows the key.
-  template <typename Field>
-  void map(const YAML::Node& node, const std::string& what, const std::vector<std::string>& known,
-           Field field) {
-    if (!node.IsMap()) {
-      problem(line_of(node), fmt::format("{} is {}, must be a map of {}", what, kind_of(node),
-                                         known.empty() ? "names and values" : joined(known)));
-      return;
-    }
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : std::string();
-      const int line = line_of(entry.first);
-      if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
-        problem(line, fmt::format("{} has no key {}{} (known: {})", what,
-                                  key.empty() ? kind_of(entry.first) : "'" + key + "'",
-                                  did_you_mean(key, known), joined(known)));
-      } else if (key.empty()) {
-        problem(line,
-                fmt::format("{} has {} for a key, must be a word", what, kind_of(entry.first)));
-      } else if (!seen.insert(key).second) {
-        problem(line, fmt::format("{} has {} twice", what, key));
+std::vector<Line> read_axis(DefinitionReader& reader, const YAML::Node& node,
+                            const std::string& axis) {
+  std::vector<Line> all;
+  reader.lines(node, "table." + axis + "s", axis, [&](const YAML::Node& item) -> const Line& {
+    Line read;
+    DefinitionReader::More more;
+    more.keys = {"published"};
+    if (axis == "row") more.keys.insert(more.keys.end(), {"group", "separate"});
+    more.field = [&](const std::string& key, const YAML::Node& value) {
+      const std::string what = axis + "." + key;
+      if (key == "group") {
+        read.group = reader.text(value, what);
+      } else if (key == "separate") {
+        read.separate = reader.boolean(value, what);
       } else {
-        field(key, entry.second);
+        read.published = reader.text(value, what);
       }
+    };
+    Line made = reader.line(item, axis, more);
+    made.group = read.group;
+    made.separate = read.separate;
+    made.published = read.published;
+    all.push_back(std::move(made));
+    return all.back();
+  });
+  return all;
+}
+
+// Rows that `each` makes have their keys from the data.
+void check_against(DefinitionReader& reader, const TableSpec& table) {
+  if (table.against.empty()) return;
+  const std::vector<Line>& lines = table.best_of_row ? table.columns : table.rows;
+  std::vector<std::string> keys;
+  for (const Line& line : lines) {
+    if (line.key.empty() || line.key == table.against) return;
+    keys.push_back(line.key);
+  }
+  reader.problem(table.against_line,
+                 fmt::format("table.against is '{}', must be the key of a {}{} (known: {})",
+                             table.against, table.best_of_row ? "column" : "row",
+                             did_you_mean(table.against, keys), joined(keys)));
+}
+
+TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
+  TableSpec read;
+  bool has_rows = false;
+  bool has_columns = false;
+  reader.map(node, "table",
+             {"rows", "columns", "cells", "best", "published", "key", "title", "against"},
+             [&](const std::string& key, const YAML::Node& value) {
+               if (key == "rows") {
+                 has_rows = true;
+                 read.rows = read_axis(reader, value, "row");
+               } else if (key == "columns") {
+                 has_columns = true;
+                 read.columns = read_axis(reader, value, "column");
+               } else if (key == "best") {
+                 read.best_of_row = reader.one_of(value, "table.best", {"row", "column"}) == 0;
+               } else if (key == "published") {
+                 read.published = reader.text(value, "table.published");
+                 read.published_line = DefinitionReader::line_of(value);
+               } else if (key == "against") {
+                 read.against = reader.text(value, "table.against");
+                 read.against_line = DefinitionReader::line_of(value);
+               } else if (key == "key") {
+                 read.key = file_name(reader, value, "table.key");
+               } else if (key == "title") {
+                 read.title = reader.text(value, "table.title");
+               } else {
+                 read_cells(reader, value, read.cells);
+               }
+             });
+  if (!node.IsMap()) return read;
+  const int line = DefinitionReader::line_of(node);
+  if (!has_rows) reader.problem(line, "table has no rows");
+  if (!has_columns) reader.problem(line, "table has no columns");
+  check_against(reader, read);
+  return read;
+}
+
+PublishedPoints read_points(DefinitionReader& reader, const YAML::Node& node, bool wants_x) {
+  PublishedPoints read;
+  read.line = DefinitionReader::line_of(node);
+  const std::string what = "published";
+  bool has_x = false;
+  reader.map(node, what, {"table", "row", "rows", "x", "y"},
+             [&](const std::string& key, const YAML::Node& value) {
+               const std::string text = reader.text(value, what + "." + key);
+               if (key == "table") {
+                 read.table = text;
+               } else if (key == "row") {
+                 read.row = text;
+               } else if (key == "rows") {
+                 read.rows = text;
+               } else if (key == "y") {
+                 read.y = text;
+               } else {
+                 has_x = true;
+                 const auto number = number_from<double>(text);
+                 if (number && std::isfinite(*number)) {
+                   read.x = *number;
+                 } else {
+                   read.x = text;
+                 }
+               }
+             });
+  if (!node.IsMap()) return read;
+  if (read.table.empty()) reader.problem(read.line, "published has no table");
+  if (read.row.empty() == read.rows.empty()) {
+    reader.problem(read.line,
+                   "published must have either row (its key) or rows (with what their keys begin)");
+  }
+  if (read.y.empty()) reader.problem(read.line, "published has no y, the column of its value");
+  if (wants_x && !has_x) {
+    reader.problem(read.line, "published has no x, the column of its place or a number");
+  }
+  return read;
+}
+
+std::vector<SeriesSpec> read_series(DefinitionReader& reader, const YAML::Node& node,
+                                    const std::string& what) {
+  std::vector<SeriesSpec> all;
+  reader.lines(node, "figure." + what, what, [&](const YAML::Node& item) -> const Line& {
+    std::vector<PublishedPoints> points;
+    DefinitionReader::More more;
+    more.keys = {"published"};
+    more.field = [&](const std::string&, const YAML::Node& value) {
+      if (value.IsSequence()) {
+        for (const YAML::Node& one : value)
+          points.push_back(read_points(reader, one, what == "series"));
+      } else {
+        points.push_back(read_points(reader, value, what == "series"));
+      }
+    };
+    all.push_back({reader.line(item, what, more), {}});
+    all.back().published = std::move(points);
+    return all.back().line;
+  });
+  return all;
+}
+
+FigureAxis read_figure_axis(DefinitionReader& reader, const YAML::Node& node,
+                            const std::string& what) {
+  FigureAxis read;
+  read.line = DefinitionReader::line_of(node);
+  read.cells.line = read.line;
+  const bool is_x = what == "figure.x";
+  std::vector<std::string> known = {"name", "log", "value", "scale"};
+  if (!is_x) known = {"name", "log", "where", "value", "average_over", "scale", "digits", "better"};
+  reader.map(node, what, known, [&](const std::string& key, const YAML::Node& value) {
+    if (key == "name") {
+      read.name = reader.text(value, what + ".name");
+    } else if (key == "log") {
+      read.log = reader.boolean(value, what + ".log");
+    } else if (key == "where") {
+      read.where = reader.selection(value, what + ".where");
+    } else {
+      reader.cell_field(read.cells, key, value, what);
+    }
+  });
+  if (!node.IsMap()) return read;
+  if (is_x && !read.cells.value) {
+    reader.problem(read.line, "figure.x has no value: a field of the trials, or step");
+  }
+  reader.check_cells(read.cells, what);
+  return read;
+}
+
+FigureSpec read_figure(DefinitionReader& reader, const YAML::Node& node) {
+  FigureSpec read;
+  std::set<std::string> seen;
+  reader.map(node, "figure", {"x", "y", "series", "horizontal", "errors", "key", "title"},
+             [&](const std::string& key, const YAML::Node& value) {
+               seen.insert(key);
+               if (key == "x") {
+                 read.x = read_figure_axis(reader, value, "figure.x");
+               } else if (key == "y") {
+                 read.y = read_figure_axis(reader, value, "figure.y");
+               } else if (key == "series") {
+                 read.series = read_series(reader, value, "series");
+               } else if (key == "horizontal") {
+                 read.horizontal = read_series(reader, value, "horizontal");
+               } else if (key == "errors") {
+                 constexpr Spread kSpreads[] = {Spread::deviation, Spread::standard_error,
+                                                Spread::interval, Spread::none};
+                 read.errors = kSpreads[reader.one_of(
+                     value, "figure.errors", {"deviation", "standard_error", "interval", "none"})];
+               } else if (key == "key") {
+                 read.key = file_name(reader, value, "figure.key");
+               } else {
+                 read.title = reader.text(value, "figure.title");
+               }
+             });
+  if (!node.IsMap()) return read;
+  for (const char* needed : {"x", "y", "series"}) {
+    if (!seen.contains(needed)) {
+      reader.problem(DefinitionReader::line_of(node), fmt::format("figure has no {}", needed));
     }
   }
+  return read;
+}
 
-  std::string text(const YAML::Node& node, const std::string& what) {
-    if (node.IsScalar() && !node.Scalar().empty()) return node.Scalar();
-    problem(line_of(node), fmt::format("{} is {}, must be a text", what, kind_of(node)));
-    return {};
-  }
-
-  std::vector<std::string> texts(const YAML::Node& node, const std::string& what) {
-    if (!node.IsSequence()) return {text(node, what)};
-    std::vector<std::string> all;
-    for (const YAML::Node& item : node) all.push_back(text(item, what));
+std::vector<SectionSpec> read_sections(DefinitionReader& reader, const YAML::Node& node) {
+  std::vector<SectionSpec> all;
+  if (!node.IsSequence() || node.size() == 0) {
+    reader.problem(DefinitionReader::line_of(node),
+                   fmt::format("sections is {}, must be a list of tables and figures",
+                               node.IsSequence() ? "an empty list" : kind_of(node)));
     return all;
   }
-
-  bool boolean(const YAML::Node& node, const std::string& what) {
-    if (node.IsScalar() && node.Scalar() == "true") return true;
-    if (node.IsScalar() && node.Scalar() == "false") return false;
-    problem(line_of(node), fmt::format("{} is {}, must be true or false", what, kind_of(node)));
-    return false;
+  std::map<std::string, int> keys;
+  for (const YAML::Node& item : node) {
+    const int line = DefinitionReader::line_of(item);
+    std::string key;
+    int made = 0;
+    reader.map(item, "a section", {"table", "figure"},
+               [&](const std::string& kind, const YAML::Node& value) {
+                 ++made;
+                 if (kind == "table") {
+                   all.emplace_back(read_table(reader, value));
+                   key = std::get<TableSpec>(all.back()).key;
+                 } else {
+                   all.emplace_back(read_figure(reader, value));
+                   key = std::get<FigureSpec>(all.back()).key;
+                 }
+               });
+    if (made > 1) reader.problem(line, "a section has a table and a figure, must have one");
+    if (made == 0) continue;
+    if (key.empty() && node.size() > 1) {
+      reader.problem(line, "a section has no key, must have one where there are several");
+    }
+    if (const auto [place, is_new] = keys.emplace(key, line); !is_new && !key.empty()) {
+      reader.problem(line, fmt::format("section {} is also the key of line {}, keys must be unique",
+                                       key, place->second));
+    }
   }
+  return all;
+}
 
-  Selection selection(const YAML::Node& node, const std::string& what) {
-    Selection read;
-    map(node, what, {}, [&](const std::string& field, const YAML::Node& value) {
-      Condition condition{field, {}, line_of(value)};
-      if (value.IsSequence()) {
-        for (const YAML::Node& item : value) {
-          if (item.IsScalar() || item.IsNull()) {
-            condition.any_of.push_back(value_of(item));
-          } else {
-            problem(line_of(item),
-                    fmt::format("{}.{} holds {}, must hold values", what, field, kind_of(item)));
-          }
+void read_parameters(DefinitionReader& reader, const YAML::Node& node, Definition& read) {
+  reader.map(
+      node, "backbone_parameters", {}, [&](const std::string& backbone, const YAML::Node& count) {
+        const auto number = count.IsScalar() ? number_from<std::int64_t>(count.Scalar())
+                                             : std::optional<std::int64_t>();
+        if (!number || *number <= 0) {
+          reader.problem(DefinitionReader::line_of(count),
+                         fmt::format("backbone_parameters.{} is {}, must be a whole number > 0",
+                                     backbone, kind_of(count)));
+        } else {
+          read.backbone_parameters[backbone] = *number;
         }
-        if (value.size() == 0) {
-          problem(line_of(value),
-                  fmt::format("{}.{} is an empty list, which selects nothing", what, field));
-        }
-      } else if (value.IsScalar() || value.IsNull()) {
-        condition.any_of.push_back(value_of(value));
-      } else {
-        problem(line_of(value), fmt::format("{}.{} is {}, must be a value or a list of values",
-                                            what, field, kind_of(value)));
-      }
-      read.conditions.push_back(std::move(condition));
-    });
-    return read;
-  }
+      });
+}
 
-  // One of the keys of a CellSpec; false for another key.
-  bool cell_field(CellSpec& cells, const std::string& key, const YAML::Node& value,
-                  const std::string& what) {
-    if (key == "value") {
-      cells.value = text(value, what + ".value");
-    } else if (key == "text") {
-      cells.text = text(value, what + ".text");
-    } else if (key == "average_over") {
-      if (!value.IsSequence() || value.size() == 0) {
-        problem(line_of(value), fmt::format("{}.average_over is {}, must be a list of selections",
-                                            what, kind_of(value)));
-        return true;
-      }
-      for (const YAML::Node& item : value) {
-        cells.average_over.push_back(selection(item, what + ".average_over"));
-      }
-    } else if (key == "scale") {
-      const auto scale = value.IsScalar() ? number_from<double>(value.Scalar()) : std::nullopt;
-      if (!scale || !std::isfinite(*scale) || *scale == 0) {
-        problem(line_of(value),
-                fmt::format("{}.scale is {}, must be a number other than 0", what, kind_of(value)));
-      }
-      cells.scale = scale;
-    } else if (key == "digits") {
-      const auto digits = value.IsScalar() ? number_from<int>(value.Scalar()) : std::nullopt;
-      if (!digits || *digits < 0 || *digits > 12) {
-        problem(line_of(value), fmt::format("{}.digits is {}, must be a whole number from 0 to 12",
-                                            what, kind_of(value)));
-      }
-      cells.digits = digits;
-    } else if (key == "better") {
-      const std::string word = value.IsScalar() ? value.Scalar() : std::string();
-      if (word == "higher") {
-        cells.better = Better::higher;
-      } else if (word == "lower") {
-        cells.better = Better::lower;
-      } else if (word == "none") {
-        cells.better = Better::none;
-      } else {
-        problem(line_of(value), fmt::format("{}.better is {}, must be higher, lower or none", what,
-                                            kind_of(value)));
-      }
-    } else {
-      return false;
-    }
-    return true;
+Definition read_definition(DefinitionReader& reader, const YAML::Node& node,
+                           const std::string& file) {
+  Definition read;
+  read.file = file;
+  std::vector<std::string> parts;  // table, figure, sections: those that there are
+  reader.map(node, "the report",
+             {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table",
+              "figure", "sections"},
+             [&](const std::string& key, const YAML::Node& value) {
+               if (key == "report") {
+                 read.name = file_name(reader, value, "report");
+               } else if (key == "about") {
+                 read.about = reader.text(value, "about");
+               } else if (key == "sweep") {
+                 read.sweeps = reader.texts(value, "sweep");
+               } else if (key == "where") {
+                 read.where = reader.selection(value, "where");
+               } else if (key == "notes") {
+                 read.notes = reader.texts(value, "notes");
+               } else if (key == "backbone_parameters") {
+                 read_parameters(reader, value, read);
+               } else {
+                 parts.push_back(key);
+                 if (key == "table") {
+                   read.sections.emplace_back(read_table(reader, value));
+                 } else if (key == "figure") {
+                   read.sections.emplace_back(read_figure(reader, value));
+                 } else {
+                   read.sections = read_sections(reader, value);
+                 }
+               }
+             });
+  if (!node.IsMap()) return read;
+  if (read.name.empty() && !node["report"]) {
+    reader.problem(1, "there is no key 'report' with its name");
   }
-
-  void check_cells(const CellSpec& cells, const std::string& what) {
-    const int ways =
-        (cells.value ? 1 : 0) + (cells.text ? 1 : 0) + (cells.average_over.empty() ? 0 : 1);
-    if (ways > 1) {
-      problem(cells.line, what +
-                              " has more than one of value, text and average_over; a cell shows "
-                              "one of them");
-    }
+  if (parts.empty()) reader.problem(1, "there is no key 'table', 'figure' or 'sections'");
+  if (parts.size() > 1) {
+    reader.problem(1, fmt::format("there are the keys {}, must be one; sections is a list of both",
+                                  fmt::join(parts, " and ")));
   }
-
-  static const std::vector<std::string>& cell_keys() {
-    static const std::vector<std::string> keys = {"value", "text",   "average_over",
-                                                  "scale", "digits", "better"};
-    return keys;
-  }
-
-  Line line(const YAML::Node& node, const std::string& axis) {
-    Line read;
-    read.line = line_of(node);
-    read.cells.line = read.line;
-    const bool is_row = axis == "row";
-    std::vector<std::string> known = {"key", "name", "where", "each", "published"};
-    if (is_row) known.insert(known.end(), {"group", "separate"});
-    known.insert(known.end(), cell_keys().begin(), cell_keys().end());
-    map(node, "a " + axis, known, [&](const std::string& key, const YAML::Node& value) {
-      const std::string what = axis + "." + key;
-      if (key == "key") {
-        read.key = text(value, what);
-      } else if (key == "name") {
-        read.name = text(value, what);
-      } else if (key == "group") {
-        read.group = text(value, what);
-      } else if (key == "where") {
-        read.where = selection(value, what);
-      } else if (key == "each") {
-        read.each = texts(value, what);
-      } else if (key == "separate") {
-        read.separate = boolean(value, what);
-      } else if (key == "published") {
-        read.published = text(value, what);
-      } else {
-        cell_field(read.cells, key, value, axis);
-      }
-    });
-    if (!node.IsMap()) return read;
-    if (read.key.empty() && read.each.empty()) {
-      problem(read.line, fmt::format("a {} has neither key nor each, must have one", axis));
-    }
-    if (!read.key.empty() && !read.each.empty()) {
-      problem(read.line, fmt::format("{} {} has both key and each; each makes the keys of its {}s",
-                                     axis, read.key, axis));
-    }
-    if (read.name.empty() && read.each.empty()) read.name = read.key;
-    check_cells(read.cells, read.key.empty() ? "a " + axis : axis + " " + read.key);
-    return read;
-  }
-
-  std::vector<Line> lines(const YAML::Node& node, const std::string& axis) {
-    std::vector<Line> read;
-    if (!node.IsSequence() || node.size() == 0) {
-      problem(line_of(node),
-              fmt::format("table.{}s is {}, must be a list of {}s", axis,
-                          node.IsSequence() ? "an empty list" : kind_of(node), axis));
-      return read;
-    }
-    std::map<std::string, int> keys;
-    for (const YAML::Node& item : node) {
-      read.push_back(line(item, axis));
-      const Line& made = read.back();
-      if (made.key.empty()) continue;
-      const auto [place, is_new] = keys.emplace(made.key, made.line);
-      if (!is_new) {
-        problem(made.line, fmt::format("{} {} is also the key of line {}, keys must be unique",
-                                       axis, made.key, place->second));
-      }
-    }
-    return read;
-  }
-
-  TableSpec table(const YAML::Node& node) {
-    TableSpec read;
-    bool has_rows = false;
-    bool has_columns = false;
-    map(node, "table", {"rows", "columns", "cells", "best", "published"},
-        [&](const std::string& key, const YAML::Node& value) {
-          if (key == "rows") {
-            has_rows = true;
-            read.rows = lines(value, "row");
-          } else if (key == "columns") {
-            has_columns = true;
-            read.columns = lines(value, "column");
-          } else if (key == "best") {
-            const std::string word = value.IsScalar() ? value.Scalar() : std::string();
-            read.best_of_row = word == "row";
-            if (word != "row" && word != "column") {
-              problem(line_of(value),
-                      fmt::format("table.best is {}, must be row or column", kind_of(value)));
-            }
-          } else if (key == "published") {
-            read.published = text(value, "table.published");
-            read.published_line = line_of(value);
-          } else {
-            read.cells.line = line_of(value);
-            map(value, "table.cells", cell_keys(),
-                [&](const std::string& name, const YAML::Node& setting) {
-                  cell_field(read.cells, name, setting, "table.cells");
-                });
-            check_cells(read.cells, "table.cells");
-          }
-        });
-    if (!node.IsMap()) return read;
-    if (!has_rows) problem(line_of(node), "table has no rows");
-    if (!has_columns) problem(line_of(node), "table has no columns");
-    return read;
-  }
-
-  Definition definition(const YAML::Node& node) {
-    Definition read;
-    read.file = file_;
-    bool has_table = false;
-    map(node, "the report",
-        {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table"},
-        [&](const std::string& key, const YAML::Node& value) {
-          if (key == "report") {
-            read.name = text(value, "report");
-            if (read.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_-.") != std::string::npos ||
-                read.name.starts_with('.')) {
-              problem(line_of(value),
-                      fmt::format("report is '{}', must be a name of letters, digits, _, - and . "
-                                  "(files are named after it)",
-                                  read.name));
-            }
-          } else if (key == "about") {
-            read.about = text(value, "about");
-          } else if (key == "sweep") {
-            read.sweeps = texts(value, "sweep");
-          } else if (key == "where") {
-            read.where = selection(value, "where");
-          } else if (key == "notes") {
-            read.notes = texts(value, "notes");
-          } else if (key == "table") {
-            has_table = true;
-            read.table = table(value);
-          } else {
-            map(value, "backbone_parameters", {},
-                [&](const std::string& backbone, const YAML::Node& count) {
-                  const auto number =
-                      count.IsScalar() ? number_from<std::int64_t>(count.Scalar()) : std::nullopt;
-                  if (!number || *number <= 0) {
-                    problem(line_of(count),
-                            fmt::format("backbone_parameters.{} is {}, must be a whole number > 0",
-                                        backbone, kind_of(count)));
-                  } else {
-                    read.backbone_parameters[backbone] = *number;
-                  }
-                });
-          }
-        });
-    if (!node.IsMap()) return read;
-    if (read.name.empty() && !node["report"]) problem(1, "there is no key 'report' with its name");
-    if (!has_table) problem(1, "there is no key 'table'");
-    return read;
-  }
-
- private:
-  std::string file_;
-};
+  return read;
+}
 
 }  // namespace
 
@@ -363,7 +352,7 @@ DefinitionError::DefinitionError(std::vector<std::string> problems)
     : std::invalid_argument(all_lines(problems)), problems_(std::move(problems)) {}
 
 Definition parse_definition(const std::string& text, const std::string& file) {
-  Reader reader(file);
+  DefinitionReader reader(file);
   Definition definition;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
@@ -371,7 +360,7 @@ Definition parse_definition(const std::string& text, const std::string& file) {
       reader.problem(
           1, fmt::format("the file holds {} YAML documents, must hold one", documents.size()));
     } else {
-      definition = reader.definition(documents.front());
+      definition = read_definition(reader, documents.front(), file);
     }
   } catch (const YAML::Exception& error) {
     reader.problem(std::max(0, error.mark.line) + 1, "this is no YAML: " + error.msg);

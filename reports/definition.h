@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "results/query.h"
@@ -54,15 +55,65 @@ struct Line {
   int line = 0;
 };
 
-/// The table of a report.
+/// A table of a report.
 struct TableSpec {
+  std::string key;    // unique in its report, of a file's name; empty where it is the only section
+  std::string title;  // shown above it; empty: none
   std::vector<Line> rows;
   std::vector<Line> columns;
   CellSpec cells;
   bool best_of_row = false;  // the best value of a row is marked, not that of a column
-  std::string published;     // table of published.json; empty: none
+  /// Key of the row (with best_of_row: column) that others are tested against; empty: none.
+  std::string against;
+  int against_line = 0;
+  std::string published;  // table of published.json; empty: none
   int published_line = 0;
 };
+
+/// Published numbers as points of a series: of one row of a published table, or of all rows whose
+/// keys begin with a text.
+struct PublishedPoints {
+  std::string table;
+  std::string row;                      // exactly this one, or
+  std::string rows;                     // those that begin so; one of the two is set
+  std::variant<double, std::string> x;  // a number, or the column that has it
+  std::string y;                        // column
+  int line = 0;
+};
+
+/// A curve of a figure, or with `each` one for every combination of the fields' values.
+struct SeriesSpec {
+  Line line;
+  std::vector<PublishedPoints> published;
+};
+
+/// An axis of a figure.
+struct FigureAxis {
+  std::string name;  // empty: what it shows
+  bool log = false;
+  /// x: cells.value is a field of the trial, `bls_percent` or `step`. y: a metric, or what cells of
+  /// a table can show but texts.
+  CellSpec cells;
+  Selection where;  // y: of the metric
+  int line = 0;
+};
+
+/// What an error bar shows.
+enum class Spread { deviation, standard_error, interval, none };
+
+/// A figure of a report: points at the different x of each series, over seeds.
+struct FigureSpec {
+  std::string key;
+  std::string title;
+  FigureAxis x;
+  FigureAxis y;
+  std::vector<SeriesSpec> series;
+  std::vector<SeriesSpec> horizontal;  // lines across the figure, at the mean of all their trials
+  Spread errors = Spread::deviation;
+};
+
+/// A part of a report.
+using SectionSpec = std::variant<TableSpec, FigureSpec>;
 
 /// A report as its YAML file says it (docs/reports.md).
 struct Definition {
@@ -73,7 +124,7 @@ struct Definition {
   Selection where;
   std::map<std::string, std::int64_t> backbone_parameters;  // for bls_percent, by backbone
   std::vector<std::string> notes;                           // printed below the table
-  TableSpec table;
+  std::vector<SectionSpec> sections;                        // at least one
 };
 
 /// Everything that is wrong with a definition: a line a problem, `FILE:LINE: what was found, what
@@ -89,7 +140,7 @@ class DefinitionError : public std::invalid_argument {
 
 /// Parses the YAML text of a definition. `file` is what messages call it. Throws DefinitionError
 /// with all problems of the text; whether fields exist is checked where the data is known
-/// (check_fields in table.h).
+/// (unknown_names in names.h).
 Definition parse_definition(const std::string& text, const std::string& file);
 
 }  // namespace petlab::reports

@@ -11,4 +11,10 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A figure was not drawn: what draws it is not in place, or failed.
+class NotDrawn : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace petlab::reports

@@ -233,7 +233,7 @@ void load_known_words(const std::filesystem::path& database, Dataset& data) {
   for (const Trial& trial : data.trials) tasks.insert(trial.tasks.begin(), trial.tasks.end());
   std::set<std::string>& splits = data.known_words["split"];
   splits.insert({"train", "validation", "test"});
-  data.known_words["state"] = {"new", "running", "interrupted", "done",
+  data.known_words["state"] = {"new",    "running", "interrupted", "done",
                                "cached", "stale",   "failed",      "cancelled"};
   // The table and not a view of it: a row for each, where a view has one for each value.
   const results::QueryResult series =
@@ -243,6 +243,17 @@ void load_known_words(const std::filesystem::path& database, Dataset& data) {
     tasks.insert(std::get<std::string>(row[1]));
     names.insert(std::get<std::string>(row[2]));
   }
+}
+
+bool has_published_numbers(const Definition& definition) {
+  const auto of_series = [](const SeriesSpec& series) { return !series.published.empty(); };
+  return std::any_of(definition.sections.begin(), definition.sections.end(),
+                     [&](const SectionSpec& section) {
+                       if (const auto* table = std::get_if<TableSpec>(&section))
+                         return !table->published.empty();
+                       const auto& figure = std::get<FigureSpec>(section);
+                       return std::any_of(figure.series.begin(), figure.series.end(), of_series);
+                     });
 }
 
 }  // namespace
@@ -264,6 +275,7 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
   }
   for (const std::string& sweep : wanted) {
     if (std::find(known.begin(), known.end(), sweep) != known.end()) continue;
+    if (named.empty() && has_published_numbers(definition)) continue;
     throw std::invalid_argument(fmt::format(
         "report {} is about sweep '{}', which {} does not have{} (it has: {}); run that sweep "
         "first, or name another with --sweep",
@@ -278,7 +290,10 @@ Dataset load_dataset(const std::filesystem::path& database, const std::vector<st
   const results::Reader reader(database);
   {
     SweepLoader loader(reader, data);
-    for (const std::string& sweep : sweeps) loader.load(sweep);
+    const std::vector<std::string> known = reader.sweep_names();
+    for (const std::string& sweep : sweeps) {
+      if (std::find(known.begin(), known.end(), sweep) != known.end()) loader.load(sweep);
+    }
     loader.find_states();
   }
   for (const std::string& sweep : sweeps) load_scores(database, sweep, where, data);

@@ -11,7 +11,8 @@ namespace petlab::reports {
 
 /// The sweeps that a report is about: `named` (of --sweep), else those of the definition, else the
 /// only one of the database. Throws std::invalid_argument where the database lacks one of them or
-/// has several to choose from, listing those that it has, and reports::Error where it has none.
+/// has several to choose from, listing those that it has, and reports::Error where it has none. A
+/// definition with published numbers may name sweeps that the database does not have yet.
 std::vector<std::string> choose_sweeps(const Definition& definition,
                                        const std::vector<std::string>& named,
                                        const std::filesystem::path& database);

@@ -2,14 +2,80 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "reports/error.h"
+#include "reports/vega.h"
 
 namespace petlab::reports {
-std::vector<std::filesystem::path> write_files(const Table& table,
-                                               const std::filesystem::path& folder,
-                                               std::span<const Format* const> formats) {
+namespace {
+
+bool is_picture(const Format& format) { return format.of_figures && format.name != "vega"; }
+
+// Where a format's files go, and what is in them but for pictures.
+class FileWriter {
+ public:
+  FileWriter(const std::filesystem::path& folder, const RenderOptions& options)
+      : folder_(folder), options_(options) {}
+
+  void add(const Report& report, const std::string& name, const Format& format) {
+    const std::filesystem::path target = folder_ / (name + std::string(format.extension));
+    if (is_picture(format)) {
+      const auto& figure = std::get<Figure>(report.sections.front());
+      drawings_.push_back({to_vega_lite(figure), std::string(format.name)});
+      targets_.push_back(target);
+    } else {
+      write(target, format.render(report, options_));
+    }
+  }
+
+  // All of them by one run of what draws, which takes longer to start than to draw.
+  Written finish() && {
+    try {
+      const std::vector<std::string> pictures = draw(drawings_, options_.home);
+      for (std::size_t i = 0; i < pictures.size(); ++i) write(targets_[i], pictures[i]);
+    } catch (const NotDrawn& error) {
+      written_.missing.emplace_back(error.what());
+    }
+    return std::move(written_);
+  }
+
+ private:
+  void write(const std::filesystem::path& target, const std::string& content) {
+    try {
+      base::write_file_atomically(target, content);
+    } catch (const base::Error& wrong) {
+      throw Error(fmt::format("{}; name another folder with --out", wrong.what()));
+    }
+    written_.files.push_back(target);
+  }
+
+  const std::filesystem::path& folder_;
+  const RenderOptions& options_;
+  std::vector<Drawing> drawings_;
+  std::vector<std::filesystem::path> targets_;  // of drawings_
+  Written written_;
+};
+
+}  // namespace
+
+std::vector<Report> figures_of(const Report& report) {
+  std::vector<Report> figures;
+  for (const Section& section : report.sections) {
+    const auto* figure = std::get_if<Figure>(&section);
+    if (figure == nullptr) continue;
+    Report one = report;
+    one.sections = {*figure};
+    if (!figure->key.empty()) one.name += "-" + figure->key;
+    figures.push_back(std::move(one));
+  }
+  return figures;
+}
+
+Written write_files(const Report& report, const std::filesystem::path& folder,
+                    std::span<const Format* const> formats, const RenderOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder)) {
@@ -17,17 +83,16 @@ std::vector<std::filesystem::path> write_files(const Table& table,
         "{}: cannot make the folder: {}; name another with --out", folder.string(),
         std::filesystem::exists(folder) ? "there is a file of that name" : error.message()));
   }
-  std::vector<std::filesystem::path> written;
+  FileWriter writer(folder, options);
+  const std::vector<Report> figures = figures_of(report);
   for (const Format* format : formats) {
-    const std::filesystem::path target = folder / (table.name + std::string(format->extension));
-    try {
-      base::write_file_atomically(target, format->render(table, {}));
-    } catch (const base::Error& wrong) {
-      throw Error(fmt::format("{}; name another folder with --out", wrong.what()));
+    if (!format->of_figures) {
+      writer.add(report, report.name, *format);
+      continue;
     }
-    written.push_back(target);
+    for (const Report& figure : figures) writer.add(figure, figure.name, *format);
   }
-  return written;
+  return std::move(writer).finish();
 }
 
 }  // namespace petlab::reports

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "reports/cell_text.h"
 #include "reports/render.h"
 #include "reports/text.h"
 
@@ -84,9 +85,7 @@ std::string_view kind_name(Cell::Kind kind) {
 
 std::string yes_no(bool value) { return value ? "true" : "false"; }
 
-}  // namespace
-
-std::string to_csv(const Table& table) {
+std::string csv_of(const Table& table) {
   const auto any = [&](std::size_t column, auto holds) {
     return std::any_of(table.cells.begin(), table.cells.end(),
                        [&](const std::vector<Cell>& row) { return holds(row[column]); });
@@ -127,13 +126,7 @@ std::string to_csv(const Table& table) {
   return text;
 }
 
-std::string to_long_csv(const Table& table) {
-  std::string text;
-  add_line(text, {"report",      "row",          "group",      "row_name",  "column",
-                  "column_name", "kind",         "value",      "deviation", "standard_error",
-                  "n",           "planned",      "undefined",  "ci_low",    "ci_high",
-                  "confidence",  "published",    "difference", "partial",   "stale",
-                  "numerics",    "mixed_fields", "seeds",      "values",    "trials"});
+void add_cells(std::string& text, const Table& table, const std::string& name) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       const Cell& cell = table.cells[row][column];
@@ -145,7 +138,7 @@ std::string to_long_csv(const Table& table) {
         values.push_back(sample.value ? exact(sample.value) : "undefined");
         trials.push_back(fmt::format("{}", fmt::join(sample.trial_ids, "+")));
       }
-      add_line(text, {table.name,
+      add_line(text, {name,
                       table.rows[row].key,
                       table.rows[row].group,
                       table.rows[row].name,
@@ -171,6 +164,36 @@ std::string to_long_csv(const Table& table) {
                       fmt::format("{}", fmt::join(values, " ")),
                       fmt::format("{}", fmt::join(trials, " "))});
     }
+  }
+}
+
+// What a section has for programs that read tables.
+Table table_in(const Section& section) {
+  const auto* figure = std::get_if<Figure>(&section);
+  return figure == nullptr ? std::get<Table>(section) : table_of_points(*figure);
+}
+
+}  // namespace
+
+std::string to_csv(const Report& report) {
+  std::string text;
+  for (const Section& section : report.sections) {
+    if (!text.empty()) text += "\r\n";
+    text += csv_of(table_in(section));
+  }
+  return text;
+}
+
+std::string to_long_csv(const Report& report) {
+  std::string text;
+  add_line(text, {"report",      "row",          "group",      "row_name",  "column",
+                  "column_name", "kind",         "value",      "deviation", "standard_error",
+                  "n",           "planned",      "undefined",  "ci_low",    "ci_high",
+                  "confidence",  "published",    "difference", "partial",   "stale",
+                  "numerics",    "mixed_fields", "seeds",      "values",    "trials"});
+  for (const Section& section : report.sections) {
+    const Table table = table_in(section);
+    add_cells(text, table, table.key.empty() ? report.name : report.name + "/" + table.key);
   }
   return text;
 }

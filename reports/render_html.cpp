@@ -1,169 +1,107 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "reports/builtin.h"
 #include "reports/cell_text.h"
+#include "reports/html.h"
 #include "reports/render.h"
-#include "reports/text.h"
+#include "reports/vega.h"
 
 namespace petlab::reports {
 namespace {
 
-std::string escaped_html(const std::string& text) {
-  std::string made;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        made += "&amp;";
-        break;
-      case '<':
-        made += "&lt;";
-        break;
-      case '>':
-        made += "&gt;";
-        break;
-      case '"':
-        made += "&quot;";
-        break;
-      case '\'':
-        made += "&#39;";
-        break;
-      default:
-        made += c;
-    }
+constexpr std::uintmax_t kLargestScript = std::uintmax_t{16} << 20;
+
+// Vega and what draws figures with it; empty where the set-up has not put it in place.
+std::string figure_script(const std::filesystem::path& home) {
+  const std::filesystem::path file = figure_tools(home) / "vega.js";
+  std::error_code error;
+  if (home.empty() || !std::filesystem::exists(file, error)) return {};
+  try {
+    return base::read_file(file, kLargestScript);
+  } catch (const base::Error&) {
+    return {};
   }
-  return made;
 }
 
-void add_detail(std::string& details, const std::string& what, const std::string& value) {
-  details += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(what), escaped_html(value));
+std::string section_html(const Table& table) {
+  std::vector<std::string> lines;
+  if (!table.published_title.empty()) {
+    lines.emplace_back("second line of a cell: published value (difference)");
+  }
+  for (std::string& line : legend(table)) lines.push_back(std::move(line));
+  return "<section>\n<div class=\"scroll\">\n" + html_table(table) +
+         "</div>\n<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n</section>\n";
 }
 
-// What hovering shows: everything that the cell knows.
-std::string details_of(const Cell& cell, const std::string& row, const std::string& column,
-                       double confidence) {
-  std::string list;
-  if (cell.kind == Cell::Kind::number) {
-    add_detail(list, cell.spread ? "mean" : "value", exact_text(*cell.mean));
-    if (cell.deviation) add_detail(list, "sample deviation", exact_text(*cell.deviation));
-    if (cell.spread && cell.ci_low) {
-      add_detail(list, fmt::format("{:g} % interval", 100 * confidence),
-                 fmt::format("{} to {}", number_text(*cell.ci_low, cell.digits),
-                             number_text(*cell.ci_high, cell.digits)));
-    }
+// The points are there as a table too: for a screen reader, and where there is no script.
+std::string section_html(const Figure& figure, std::size_t number, bool drawn) {
+  Table points = table_of_points(figure);
+  points.title.clear();
+  std::string html = fmt::format("<section>\n<figure aria-label=\"{}\">\n",
+                                 escaped_html(figure.title.empty() ? "figure" : figure.title));
+  if (drawn) {
+    html += fmt::format(
+        "<div class=\"plot\" data-figure=\"specification-{0}\"></div>\n"
+        "<script type=\"application/json\" id=\"specification-{0}\">{1}</script>\n",
+        number, json_in_html(to_vega_lite(figure)));
+  } else {
+    html += "<p class=\"about\">" + escaped_html(figure.title) + "</p>\n";
   }
-  if (cell.kind == Cell::Kind::text) add_detail(list, "value", cell.text);
-  if (cell.kind == Cell::Kind::undefined) {
-    add_detail(list, "undefined", fmt::format("{} of {} values", cell.undefined(), cell.n()));
+  html += fmt::format(
+      "<details{}>\n<summary>the points as a table</summary>\n"
+      "<div class=\"scroll\">\n{}</div>\n</details>\n",
+      drawn ? "" : " open", html_table(points));
+  std::vector<std::string> lines = legend(figure);
+  if (drawn) lines.emplace_back("a click on the legend shows one series, a double click all");
+  if (!drawn) {
+    lines.emplace_back(
+        "the figure is not drawn here: scripts/setup.sh puts in place what draws it");
   }
-  if (!cell.reason.empty()) add_detail(list, "missing", cell.reason);
-  if (cell.spread && cell.n() > 0) {
-    add_detail(list, "n",
-               cell.partial() ? fmt::format("{} of {} planned", cell.n(), cell.planned)
-                              : fmt::format("{}", cell.n()));
-  }
-  if (cell.published) add_detail(list, "published", exact_text(*cell.published));
-  if (cell.published_text) add_detail(list, "published", *cell.published_text);
-  if (cell.difference) {
-    add_detail(list, "difference", difference_text(*cell.difference, cell.digits));
-  }
-  if (!cell.erratum.empty()) add_detail(list, "erratum", cell.erratum);
-  if (cell.stale) add_detail(list, "stale", "numerics or data changed since");
-  if (cell.numerics.size() > 1) {
-    add_detail(list, "mixed numerics", fmt::format("{}", fmt::join(cell.numerics, " | ")));
-  }
-  if (!cell.mixed_fields.empty()) {
-    add_detail(list, "trials differ in", fmt::format("{}", fmt::join(cell.mixed_fields, ", ")));
-  }
-  constexpr std::size_t kMostSamples = 12;
-  for (std::size_t i = 0; cell.spread && i < std::min(cell.samples.size(), kMostSamples); ++i) {
-    const Sample& sample = cell.samples[i];
-    std::string ids;
-    for (const std::string& id : sample.trial_ids) {
-      ids += fmt::format(" <code>{}</code>", escaped_html(id.substr(0, 12)));
-    }
-    if (sample.trial_ids.size() > 2) ids = fmt::format(" {} trials", sample.trial_ids.size());
-    list += fmt::format("<dt>seed {}</dt><dd>{}{}</dd>", sample.seed,
-                        sample.value ? number_text(*sample.value, cell.digits) : "undefined", ids);
-  }
-  if (cell.spread && cell.samples.size() > kMostSamples) {
-    add_detail(list, "and", fmt::format("{} more", cell.samples.size() - kMostSamples));
-  }
-  return fmt::format("<template><h2>{} · {}</h2><dl>{}</dl></template>", escaped_html(row),
-                     escaped_html(column), list);
-}
-
-std::string cell_html(const Cell& cell, const std::string& row, const std::string& column,
-                      double confidence) {
-  static constexpr const char* kClasses[] = {"missing", "undefined", "number", "text"};
-  std::string html = fmt::format("<td tabindex=\"0\" class=\"{}{}\"",
-                                 kClasses[static_cast<int>(cell.kind)], cell.best ? " best" : "");
-  if (cell.kind == Cell::Kind::number) html += " data-value=\"" + exact_text(*cell.mean) + "\"";
-  if (cell.kind == Cell::Kind::text) html += " data-text=\"" + escaped_html(cell.text) + "\"";
-  const CellText text = cell_text(cell);
-  html += "><span class=\"value\">" + escaped_html(text.value) + "</span>";
-  if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped_html(text.rest) + "</span>";
-  if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped_html(text.marks) + "</span>";
-  if (cell.published || cell.published_text) {
-    html += "<span class=\"paper\">" + escaped_html(published_text(cell));
-    const std::string compared = difference_text(cell);
-    if (!compared.empty()) html += " (" + escaped_html(compared) + ")";
-    html += "</span>";
-  }
-  return html + details_of(cell, row, column, confidence) + "</td>\n";
+  for (std::string& line : legend(points)) lines.push_back(std::move(line));
+  return html + "</figure>\n<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n</section>\n";
 }
 
 }  // namespace
 
-std::string to_html(const Table& table) {
-  const bool groups = std::any_of(table.rows.begin(), table.rows.end(),
-                                  [](const Head& head) { return !head.group.empty(); });
-  const bool published = !table.published_title.empty();
+std::string to_html(const Report& report, const RenderOptions& options) {
+  bool figures = false;
+  for (const Section& section : report.sections) {
+    figures = figures || std::holds_alternative<Figure>(section);
+  }
+  const std::string vega = figures ? figure_script(options.home) : std::string();
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-      "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
-      escaped_html(table.name), builtin_file("page.css"), escaped_html(table.name));
-  if (!table.about.empty()) html += "<p class=\"about\">" + escaped_html(table.about) + "</p>\n";
-  html += "<ul class=\"progress\">\n";
-  for (const SweepProgress& progress : table.progress) {
-    html += "<li>" + escaped_html(progress_text(progress)) + "</li>\n";
-  }
-  html += "</ul>\n<div class=\"scroll\">\n<table>\n<thead>\n<tr>";
-  const auto head = [&](const std::string& name, const char* classes) {
-    html += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>\n", classes,
-                        escaped_html(name));
-  };
-  if (groups) head("group", " class=\"label\"");
-  head("row", " class=\"label sticky\"");
-  for (const Head& column : table.columns) head(column.name, "");
-  html += "</tr>\n</thead>\n<tbody>\n";
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const Head& label = table.rows[row];
-    html += "<tr>";
-    if (groups) {
-      html += fmt::format("<th class=\"label\" data-text=\"{0}\">{0}</th>\n",
-                          escaped_html(label.group));
+      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+      escaped_html(report.name), builtin_file("page.css"));
+  if (!report.about.empty()) html += "<p class=\"about\">" + escaped_html(report.about) + "</p>\n";
+  std::vector<std::string> progress;
+  for (const SweepProgress& sweep : report.progress) progress.push_back(progress_text(sweep));
+  html += "<ul class=\"progress\">\n" + list_items(progress) + "</ul>\n";
+  for (std::size_t i = 0; i < report.sections.size(); ++i) {
+    if (const auto* figure = std::get_if<Figure>(&report.sections[i])) {
+      html += section_html(*figure, i, !vega.empty());
+    } else {
+      html += section_html(std::get<Table>(report.sections[i]));
     }
-    html += fmt::format("<th scope=\"row\" class=\"label sticky\" data-text=\"{0}\">{0}</th>\n",
-                        escaped_html(label.name));
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      html += cell_html(table.cells[row][column], label.name, table.columns[column].name,
-                        table.confidence);
-    }
-    html += "</tr>\n";
   }
-  html += "</tbody>\n</table>\n</div>\n<ul class=\"legend\">\n";
-  if (published) html += "<li>second line of a cell: published value (difference)</li>\n";
-  for (const std::string& line : legend(table)) html += "<li>" + escaped_html(line) + "</li>\n";
-  html += fmt::format(
-      "</ul>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n<script>\n{}</script>\n"
-      "</body>\n</html>\n",
-      builtin_file("page.js"));
-  return html;
+  if (!report.notes.empty()) {
+    html += "<ul class=\"legend\">\n" + list_items(report.notes) + "</ul>\n";
+  }
+  html += "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n";
+  html += fmt::format("<script>\n{}</script>\n", builtin_file("page.js"));
+  if (!vega.empty()) {
+    html += fmt::format("<!--\n{}-->\n<script>\n{}\n</script>\n<script>\n{}</script>\n",
+                        builtin_file("vega-notice.txt"), vega, builtin_file("figures.js"));
+  }
+  return html + "</body>\n</html>\n";
 }
 
 }  // namespace petlab::reports

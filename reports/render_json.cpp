@@ -1,6 +1,8 @@
 #include <nlohmann/json.hpp>
 
+#include "reports/cell_text.h"
 #include "reports/render.h"
+#include "reports/vega.h"
 
 namespace petlab::reports {
 namespace {
@@ -32,6 +34,12 @@ Json to_json_cell(const Cell& cell, const Head& column) {
   if (cell.published_text) json["published"] = *cell.published_text;
   if (cell.difference) json["difference"] = *cell.difference;
   if (!cell.erratum.empty()) json["erratum"] = cell.erratum;
+  if (cell.comparison) {
+    json["comparison"] = {{"n", cell.comparison->n},
+                          {"p", cell.comparison->p},
+                          {"adjusted_p", cell.comparison->adjusted},
+                          {"significant", cell.comparison->significant()}};
+  }
   json["partial"] = cell.partial();
   json["stale"] = cell.stale;
   json["numerics"] = cell.numerics;
@@ -45,37 +53,80 @@ Json to_json_cell(const Cell& cell, const Head& column) {
   return json;
 }
 
-}  // namespace
-
-std::string to_json(const Table& table) {
-  Json json;
-  json["v"] = 1;
-  json["report"] = table.name;
-  json["about"] = table.about;
-  json["confidence"] = table.confidence;
-  json["published"] = table.published_title.empty() ? Json(nullptr) : Json(table.published_title);
-  json["sweeps"] = Json::array();
-  for (const SweepProgress& progress : table.progress) {
-    Json states = Json::object();
-    for (const auto& [state, count] : progress.states) states[state] = count;
-    json["sweeps"].push_back(
-        {{"sweep", progress.sweep}, {"trials", progress.trials}, {"states", states}});
-  }
-  json["columns"] = Json::array();
+Json json_columns(const Table& table) {
+  Json columns = Json::array();
   for (const Head& column : table.columns) {
-    json["columns"].push_back({{"key", column.key}, {"name", column.name}});
+    columns.push_back({{"key", column.key}, {"name", column.name}});
   }
-  json["rows"] = Json::array();
+  return columns;
+}
+
+Json json_rows(const Table& table) {
+  Json rows = Json::array();
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const Head& head = table.rows[row];
     Json cells = Json::array();
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       cells.push_back(to_json_cell(table.cells[row][column], table.columns[column]));
     }
-    json["rows"].push_back(
+    rows.push_back(
         {{"key", head.key}, {"group", head.group}, {"name", head.name}, {"cells", cells}});
   }
-  json["notes"] = table.notes;
+  return rows;
+}
+
+Json title_or_null(const std::string& title) { return title.empty() ? Json(nullptr) : Json(title); }
+
+Json to_json_section(const Section& section) {
+  if (const auto* table = std::get_if<Table>(&section)) {
+    return {{"kind", "table"},
+            {"key", table->key},
+            {"title", table->title},
+            {"published", title_or_null(table->published_title)},
+            {"columns", json_columns(*table)},
+            {"rows", json_rows(*table)}};
+  }
+  const auto& figure = std::get<Figure>(section);
+  const Table points = table_of_points(figure);
+  return {{"kind", "figure"},
+          {"key", figure.key},
+          {"title", figure.title},
+          {"published", figure.published_titles},
+          {"specification", Json::parse(to_vega_lite(figure))},
+          {"columns", json_columns(points)},
+          {"rows", json_rows(points)},
+          {"notes", figure.notes}};
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  // A report of one table is that table's object: what there was before there were sections.
+  const auto* table =
+      report.sections.size() == 1 ? std::get_if<Table>(&report.sections.front()) : nullptr;
+  Json json;
+  json["v"] = 1;
+  json["report"] = report.name;
+  json["about"] = report.about;
+  json["confidence"] = Table().confidence;
+  if (table != nullptr) json["published"] = title_or_null(table->published_title);
+  json["sweeps"] = Json::array();
+  for (const SweepProgress& progress : report.progress) {
+    Json states = Json::object();
+    for (const auto& [state, count] : progress.states) states[state] = count;
+    json["sweeps"].push_back(
+        {{"sweep", progress.sweep}, {"trials", progress.trials}, {"states", states}});
+  }
+  if (table != nullptr) {
+    json["columns"] = json_columns(*table);
+    json["rows"] = json_rows(*table);
+  } else {
+    json["sections"] = Json::array();
+    for (const Section& section : report.sections) {
+      json["sections"].push_back(to_json_section(section));
+    }
+  }
+  json["notes"] = report.notes;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -26,14 +26,7 @@ void add_row(std::string& text, const std::vector<std::string>& cells) {
   text += "\n";
 }
 
-}  // namespace
-
-std::string to_markdown(const Table& table) {
-  std::string text = "## " + escaped_markdown(printable(table.name)) + "\n\n";
-  if (!table.about.empty()) text += escaped_markdown(printable(table.about)) + "\n\n";
-  for (const SweepProgress& progress : table.progress) {
-    text += escaped_markdown(progress_text(progress)) + "\n\n";
-  }
+void add_table(std::string& text, const Table& table) {
   std::vector<std::string> head = {" "};
   std::vector<std::string> rule = {"---"};
   for (const Head& column : table.columns) {
@@ -57,7 +50,9 @@ std::string to_markdown(const Table& table) {
     bool differs = false;
     for (const Cell& cell : cells) {
       const std::string shown = escaped_markdown(cell_text(cell).whole());
-      line.push_back(cell.best ? "**" + shown + "**" : shown);
+      line.push_back(cell.best     ? "**" + shown + "**"
+                     : cell.second ? "<ins>" + shown + "</ins>"
+                                   : shown);
       const bool printed = cell.published || cell.published_text;
       published.push_back(printed ? "*" + escaped_markdown(published_text(cell)) + "*" : "");
       const std::string compared = difference_text(cell);
@@ -68,8 +63,32 @@ std::string to_markdown(const Table& table) {
     if (has_published(cells)) add_row(text, published);
     if (differs) add_row(text, difference);
   }
-  text += "\n";
-  for (const std::string& line : legend(table)) text += "- " + escaped_markdown(line) + "\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const Report& report) {
+  std::string text = "## " + escaped_markdown(printable(report.name)) + "\n\n";
+  if (!report.about.empty()) text += escaped_markdown(printable(report.about)) + "\n\n";
+  for (const SweepProgress& progress : report.progress) {
+    text += escaped_markdown(progress_text(progress)) + "\n\n";
+  }
+  const auto say = [&](const std::string& line) { text += "- " + escaped_markdown(line) + "\n"; };
+  for (const Section& section : report.sections) {
+    if (&section != &report.sections.front()) text += "\n";
+    const auto* figure = std::get_if<Figure>(&section);
+    const Table points = figure == nullptr ? Table() : table_of_points(*figure);
+    const Table& table = figure == nullptr ? std::get<Table>(section) : points;
+    if (!table.title.empty()) text += "### " + escaped_markdown(printable(table.title)) + "\n\n";
+    add_table(text, table);
+    text += "\n";
+    if (figure != nullptr) {
+      for (const std::string& line : legend(*figure)) say(line);
+    }
+    for (const std::string& line : legend(table)) say(line);
+  }
+  if (report.sections.size() > 1 && !report.notes.empty()) text += "\n";
+  for (const std::string& note : report.notes) say(printable(note));
   return text;
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
+constexpr char kUnder[] = "\033[4m";
 constexpr char kPlain[] = "\033[0m";
 constexpr int kGap = 2;
 
@@ -43,6 +44,7 @@ struct BodyLine {
   std::string label;
   std::vector<CellText> cells;
   std::vector<bool> best;
+  std::vector<bool> second;
 };
 
 struct Column {
@@ -63,15 +65,16 @@ std::vector<BodyLine> body_of(const Table& table) {
     const Head& head = table.rows[row];
     if (head.group != group) {
       group = head.group;
-      if (!group.empty()) body.push_back({BodyLine::Kind::group, printable(group), {}, {}});
+      if (!group.empty()) body.push_back({BodyLine::Kind::group, printable(group), {}, {}, {}});
     }
-    BodyLine line{BodyLine::Kind::cells, indent + printable(head.name), {}, {}};
-    BodyLine published{BodyLine::Kind::published, indent + "  published", {}, {}};
-    BodyLine difference{BodyLine::Kind::difference, indent + "  difference", {}, {}};
+    BodyLine line{BodyLine::Kind::cells, indent + printable(head.name), {}, {}, {}};
+    BodyLine published{BodyLine::Kind::published, indent + "  published", {}, {}, {}};
+    BodyLine difference{BodyLine::Kind::difference, indent + "  difference", {}, {}, {}};
     bool differs = false;
     for (const Cell& cell : table.cells[row]) {
       line.cells.push_back(cell_text(cell));
       line.best.push_back(cell.best);
+      line.second.push_back(cell.second);
       const bool printed = cell.published || cell.published_text;
       published.cells.push_back({printed ? published_text(cell) : "", "", "", true});
       difference.cells.push_back({difference_text(cell), "", "", true});
@@ -110,7 +113,7 @@ std::vector<Column> columns_of(const Table& table, const std::vector<BodyLine>& 
 
 class Writer {
  public:
-  Writer(const Table& table, const TerminalOptions& options)
+  Writer(const Table& table, const RenderOptions& options)
       : options_(options), body_(body_of(table)), columns_(columns_of(table, body_)) {
     for (const BodyLine& line : body_) label_ = std::max(label_, display_width(line.label));
   }
@@ -166,9 +169,10 @@ class Writer {
         const CellText& cell = row.cells[i];
         const int right = cell.aligned ? column.rest - display_width(cell.rest + cell.marks) : 0;
         const int left = column.width - right - display_width(cell.whole());
-        const bool bold = options_.colour && !row.best.empty() && row.best[i];
-        content += padding(kGap + left) + (bold ? kBold : "") + cell.whole() +
-                   (bold ? kPlain : "") + padding(right);
+        const bool cells = options_.colour && row.kind == BodyLine::Kind::cells;
+        const char* const style = !cells ? "" : row.best[i] ? kBold : row.second[i] ? kUnder : "";
+        content += padding(kGap + left) + style + cell.whole() + (*style != '\0' ? kPlain : "") +
+                   padding(right);
       }
       line(std::move(content), row.kind == BodyLine::Kind::cells   ? nullptr
                                : row.kind == BodyLine::Kind::group ? kBold
@@ -176,7 +180,7 @@ class Writer {
     }
   }
 
-  const TerminalOptions& options_;
+  const RenderOptions& options_;
   std::vector<BodyLine> body_;
   std::vector<Column> columns_;
   int label_ = 0;
@@ -185,16 +189,29 @@ class Writer {
 
 }  // namespace
 
-std::string to_terminal(const Table& table, const TerminalOptions& options) {
-  std::string text = printable(table.name);
+std::string to_terminal(const Report& report, const RenderOptions& options) {
+  std::string text = printable(report.name);
   if (options.colour) text = kBold + text + kPlain;
-  if (!table.about.empty()) text += ": " + printable(table.about);
+  if (!report.about.empty()) text += ": " + printable(report.about);
   text += "\n";
-  for (const SweepProgress& progress : table.progress) text += progress_text(progress) + "\n";
-  text += "\n" + Writer(table, options).text() + "\n";
-  for (const std::string& line : legend(table)) {
-    text += (options.colour ? kDim + line + kPlain : line) + "\n";
+  for (const SweepProgress& progress : report.progress) text += progress_text(progress) + "\n";
+  const auto say = [&](const std::string& line, const char* style) {
+    text += (options.colour ? style + line + kPlain : line) + "\n";
+  };
+  for (const Section& section : report.sections) {
+    const auto* figure = std::get_if<Figure>(&section);
+    const Table points = figure == nullptr ? Table() : table_of_points(*figure);
+    const Table& table = figure == nullptr ? std::get<Table>(section) : points;
+    text += "\n";
+    if (!table.title.empty()) say(printable(table.title), kBold);
+    text += Writer(table, options).text() + "\n";
+    if (figure != nullptr) {
+      for (const std::string& line : legend(*figure)) say(line, kDim);
+    }
+    for (const std::string& line : legend(table)) say(line, kDim);
   }
+  if (report.sections.size() > 1 && !report.notes.empty()) text += "\n";
+  for (const std::string& note : report.notes) say(printable(note), kDim);
   return text;
 }
 

@@ -18,6 +18,15 @@ struct Sample {
   std::optional<double> value;  // scaled; absent: undefined
 };
 
+/// A paired test of a cell against that of the named row or column (TableSpec::against).
+struct Comparison {
+  std::int64_t n = 0;   // seeds that both have
+  double p = 1;         // of the two-sided paired t test over seeds
+  double adjusted = 1;  // after Holm's correction over the tests of its column (or row)
+  bool significant() const { return adjusted < kSignificance; }
+  static constexpr double kSignificance = 0.05;
+};
+
 /// A cell of a table: what is shown, and everything that it was made from. Numbers are scaled.
 struct Cell {
   enum class Kind { missing, undefined, number, text };
@@ -44,6 +53,9 @@ struct Cell {
 
   Better better = Better::none;
   bool best = false;                      // of its column (or row: TableSpec::best_of_row)
+  bool second = false;                    // the best but for those
+  std::optional<Comparison> comparison;   // absent: nobody asked, or fewer than two seeds
+  bool sign_shown = false;                // the number is a difference
   bool stale = false;                     // some trial is
   std::vector<std::string> numerics;      // the different ones of its trials; mixed: > 1
   std::vector<std::string> mixed_fields;  // in which its trials differ, seed and task apart
@@ -61,38 +73,34 @@ struct Head {
   std::string name;
 };
 
-/// How far a sweep is.
-struct SweepProgress {
-  std::string sweep;
-  std::int64_t trials = 0;
-  std::vector<std::pair<std::string, std::int64_t>> states;  // with their counts, by name
-};
-
 /// A finished table, ready to be rendered.
 struct Table {
-  std::string name;
-  std::string about;
-  std::vector<SweepProgress> progress;
+  std::string key;    // TableSpec::key
+  std::string title;  // TableSpec::title
   std::vector<Head> rows;
   std::vector<Head> columns;
   std::vector<std::vector<Cell>> cells;  // (rows, columns)
   double confidence = 0.95;
   std::string published_title;  // where the published numbers are from; empty: none
-  std::vector<std::string> notes;
+  bool best_of_row = false;     // TableSpec::best_of_row
+  std::string against;          // name of the row or column that cells are compared with
 };
 
-/// Everything in `definition` that `data` and `published` do not have, as `FILE:LINE: …` with the
-/// nearest known word: fields that no trial has and that are no field of a metric (nothing is said
-/// about fields while there is no trial); words that Dataset::known_words lacks; other words that
-/// no trial has and that resemble one which it has and the definition does not select (a misspelt
-/// variant); tables, rows and columns of the published numbers.
-std::vector<std::string> unknown_names(const Definition& definition, const Dataset& data,
-                                       const Published& published);
+/// Marks the best and the second best of each column (or row), from what cells show.
+void mark_best(Table& table);
 
-/// Computes the table. Throws DefinitionError for what unknown_names finds, and where a cell
-/// selects several values of one trial or takes values of several tasks, metrics or splits for
-/// those of seeds. Words that no trial has and that may be meant are noted below it. The order of
-/// `data.scores` changes nothing, to the bit.
-Table make_table(const Definition& definition, const Dataset& data, const Published& published);
+/// What the sections of a report are made from; all of it must outlive their making.
+struct Ingredients {
+  const Definition& definition;
+  const Dataset& data;
+  const std::vector<std::size_t>& trials;  // of data that the report selects, ascending
+  const Published& published;
+};
+
+class CellMaker;
+
+/// Computes a table whose names were checked; what is wrong with its cells is in
+/// CellMaker::problems.
+Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& maker);
 
 }  // namespace petlab::reports

@@ -21,7 +21,7 @@ StateOfTrial state_of(const TrialFacts& facts, const StateContext& context) {
     return {TrialState::running, nullptr, to_renew};
   }
   if (finished != nullptr) {
-    const TrialState state = outdated                                ? TrialState::stale
+    const TrialState state = outdated                                 ? TrialState::stale
                              : finished->begun.sweep == context.sweep ? TrialState::done
                                                                       : TrialState::cached;
     return {state, finished, false};

@@ -1,45 +1,47 @@
 "use strict";
 (() => {
-  const table = document.querySelector("table");
-  const body = table.tBodies[0];
-  const heads = [...table.tHead.rows[0].cells];
-  const original = [...body.rows];
+  const sortable = (table) => {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    const original = [...body.rows];
 
-  // A value sorts by its number, a text by itself; what has neither comes last both ways.
-  const keyOf = (row, column) => {
-    const cell = row.cells[column];
-    if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-    return cell.dataset.text !== undefined ? cell.dataset.text : null;
-  };
-  const compare = (a, b) => {
-    if (typeof a === "number" && typeof b === "number") return a - b;
-    return String(a).localeCompare(String(b), "en", { numeric: true });
-  };
-  const sortBy = (column, direction) => {
-    heads.forEach((head, i) => {
-      if (i === column && direction) head.setAttribute("aria-sort", direction);
-      else head.removeAttribute("aria-sort");
-    });
-    const sign = direction === "descending" ? -1 : 1;
-    const rows = [...original];
-    if (direction) {
-      rows.sort((x, y) => {
-        const a = keyOf(x, column);
-        const b = keyOf(y, column);
-        if (a === null || b === null) return (a === null) - (b === null);
-        return sign * compare(a, b);
+    // A value sorts by its number, a text by itself; what has neither comes last both ways.
+    const keyOf = (row, column) => {
+      const cell = row.cells[column];
+      if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
+      return cell.dataset.text !== undefined ? cell.dataset.text : null;
+    };
+    const compare = (a, b) => {
+      if (typeof a === "number" && typeof b === "number") return a - b;
+      return String(a).localeCompare(String(b), "en", { numeric: true });
+    };
+    const sortBy = (column, direction) => {
+      heads.forEach((head, i) => {
+        if (i === column && direction) head.setAttribute("aria-sort", direction);
+        else head.removeAttribute("aria-sort");
       });
-    }
-    body.append(...rows);
-  };
-  heads.forEach((head, column) => {
-    head.querySelector("button")?.addEventListener("click", () => {
-      const cycle = head.classList.contains("label")
-        ? { null: "ascending", ascending: "descending", descending: "" }
-        : { null: "descending", descending: "ascending", ascending: "" };
-      sortBy(column, cycle[head.getAttribute("aria-sort")]);
+      const sign = direction === "descending" ? -1 : 1;
+      const rows = [...original];
+      if (direction) {
+        rows.sort((x, y) => {
+          const a = keyOf(x, column);
+          const b = keyOf(y, column);
+          if (a === null || b === null) return (a === null) - (b === null);
+          return sign * compare(a, b);
+        });
+      }
+      body.append(...rows);
+    };
+    heads.forEach((head, column) => {
+      head.querySelector("button")?.addEventListener("click", () => {
+        const cycle = head.classList.contains("label")
+          ? { null: "ascending", ascending: "descending", descending: "" }
+          : { null: "descending", descending: "ascending", ascending: "" };
+        sortBy(column, cycle[head.getAttribute("aria-sort")]);
+      });
     });
-  });
+  };
+  document.querySelectorAll("table").forEach(sortable);
 
   const tip = document.getElementById("tip");
   let shown = null;
@@ -66,17 +68,16 @@
     tip.style.left = `${Math.max(8, left)}px`;
     tip.style.top = `${fits ? below : above}px`;
   };
-  body.addEventListener("mouseover", (event) => {
-    const cell = event.target.closest("td");
+  document.addEventListener("mouseover", (event) => {
+    const cell = event.target.closest?.("td");
     if (cell) show(cell);
     else hide();
   });
-  body.addEventListener("mouseleave", hide);
-  body.addEventListener("focusin", (event) => {
+  document.addEventListener("focusin", (event) => {
     const cell = event.target.closest("td");
     if (cell) show(cell);
   });
-  body.addEventListener("focusout", hide);
+  document.addEventListener("focusout", hide);
   document.addEventListener("scroll", hide, true);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
@@ -84,8 +85,9 @@
     const cell = document.activeElement?.closest?.("td");
     const move = moves[event.key];
     if (!cell || !move) return;
-    const row = [...body.rows].indexOf(cell.parentElement) + move[0];
-    const next = body.rows[row]?.cells[cell.cellIndex + move[1]];
+    const rows = cell.closest("tbody").rows;
+    const row = [...rows].indexOf(cell.parentElement) + move[0];
+    const next = rows[row]?.cells[cell.cellIndex + move[1]];
     if (next?.tagName === "TD") {
       event.preventDefault();
       next.focus();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
-#include "reports/table.h"
+#include "reports/names.h"
+#include "reports/report.h"
 #include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
@@ -16,6 +18,7 @@ TEST_CASE("Files are compiled in to the byte", "[reports]") {
     INFO(file.name);
     const std::string folder = file.name.ends_with(".yaml")   ? "reports/definitions"
                                : file.name.ends_with(".json") ? "reports"
+                               : file.name.ends_with(".py")   ? "reports/figures"
                                                               : "reports/page";
     CHECK(testing::read_file(testing::source_dir() / folder / file.name) == file.content);
   }
@@ -35,7 +38,7 @@ TEST_CASE("Every definition in the folder is compiled in, parses and has its fil
     const Definition definition = builtin_report(name);
     CHECK(definition.name == name);
     CHECK_FALSE(definition.about.empty());
-    CHECK(unknown_names(definition, {}, published_numbers()).empty());
+    CHECK(check_names(definition, {}, published_numbers()).problems.empty());
   }
 }
 
@@ -91,7 +94,8 @@ Dataset ablation() {
 
 TEST_CASE("The paper's definitions find each of their trials once", "[reports]") {
   for (const std::string name : {"table1", "table4", "table5", "table8", "table13"}) {
-    const Table table = make_table(builtin_report(name), ablation(), published_numbers());
+    const testing::MadeTable table =
+        testing::table_of(builtin_report(name), ablation(), published_numbers());
     int scores = 0;
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -117,7 +121,8 @@ TEST_CASE("The paper's definitions find each of their trials once", "[reports]")
 }
 
 TEST_CASE("Table 12 prints the sizes of the trials beside the published ones", "[reports]") {
-  const Table table = make_table(builtin_report("table12"), ablation(), published_numbers());
+  const testing::MadeTable table =
+      testing::table_of(builtin_report("table12"), ablation(), published_numbers());
   for (std::size_t row = 0; row < 3; ++row) {
     for (const Cell& cell : table.cells[row]) {
       INFO(table.rows[row].key);
@@ -132,7 +137,7 @@ TEST_CASE("Table 12 prints the sizes of the trials beside the published ones", "
 TEST_CASE("An unknown report lists the known ones and the nearest", "[reports]") {
   CHECK_THROWS_WITH(builtin_report("quikstart"),
                     Catch::Contains("there is no report 'quikstart'; did you mean quickstart? "
-                                    "(known: minilm-glue, quickstart"));
+                                    "(known: figure3, figure4, minilm-glue, quickstart"));
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ table:
   CHECK(read.name == "mine");
   CHECK(read.sweeps == std::vector<std::string>{"a", "b"});
   CHECK(read.backbone_parameters.at("minilm") == 22713216);
-  CHECK(read.table.published == "table1");
-  CHECK(read.table.cells.scale == 100.0);
-  const Line& x = read.table.rows.at(0);
+  CHECK(std::get<TableSpec>(read.sections.at(0)).published == "table1");
+  CHECK(std::get<TableSpec>(read.sections.at(0)).cells.scale == 100.0);
+  const Line& x = std::get<TableSpec>(read.sections.at(0)).rows.at(0);
   CHECK(x.name == "The x");
   CHECK(x.group == "G");
   REQUIRE(x.where.conditions.size() == 3);
@@ -46,14 +46,15 @@ table:
   CHECK(x.where.conditions[1].any_of.at(0) == results::Value("x"));
   CHECK(x.where.conditions[1].any_of.at(1) == results::Value("1"));
   CHECK(x.where.conditions[2].any_of.at(0) == results::Value());
-  CHECK(read.table.rows.at(1).each == std::vector<std::string>{"variant", "seed"});
-  CHECK(read.table.rows.at(1).separate);
-  const Line& bits = read.table.columns.at(0);
+  CHECK(std::get<TableSpec>(read.sections.at(0)).rows.at(1).each ==
+        std::vector<std::string>{"variant", "seed"});
+  CHECK(std::get<TableSpec>(read.sections.at(0)).rows.at(1).separate);
+  const Line& bits = std::get<TableSpec>(read.sections.at(0)).columns.at(0);
   CHECK(bits.name == "bits");
   CHECK(bits.cells.value == "bls_bits");
   CHECK(bits.cells.better == Better::lower);
   CHECK(bits.published == "bls_percent");
-  CHECK(read.table.columns.at(1).cells.average_over.size() == 2);
+  CHECK(std::get<TableSpec>(read.sections.at(0)).columns.at(1).cells.average_over.size() == 2);
 }
 
 TEST_CASE("All problems of a definition are reported at once with their lines", "[reports]") {
@@ -72,7 +73,7 @@ table:
            "r.yaml:1: report is 'my report', must be a name of letters, digits, _, - and . "
            "(files are named after it)",
            "r.yaml:2: the report has no key 'abuot'; did you mean about? (known: report, about, "
-           "sweep, where, backbone_parameters, notes, table)",
+           "sweep, where, backbone_parameters, notes, table, figure, sections)",
            "r.yaml:4: table.cells.scale is 'zero', must be a number other than 0",
            "r.yaml:6: a row has no key 'wheer'; did you mean where? (known: key, name, where, "
            "each, published, group, separate, value, text, average_over, scale, digits, better)",
@@ -89,12 +90,85 @@ table:
 TEST_CASE("A definition without its main parts says which", "[reports]") {
   CHECK(problems_of("about: x\n") ==
         std::vector<std::string>{"r.yaml:1: there is no key 'report' with its name",
-                                 "r.yaml:1: there is no key 'table'"});
+                                 "r.yaml:1: there is no key 'table', 'figure' or 'sections'"});
   CHECK(problems_of("report: r\ntable: {}\n") ==
         std::vector<std::string>{"r.yaml:2: table has no rows", "r.yaml:2: table has no columns"});
   CHECK(problems_of("report: r\ntable: {rows: [], columns: x}\n") ==
         std::vector<std::string>{"r.yaml:2: table.rows is an empty list, must be a list of rows",
                                  "r.yaml:2: table.columns is 'x', must be a list of columns"});
+}
+
+TEST_CASE("A figure has axes, series with published points, and lines across", "[reports]") {
+  const Definition read = parse_definition(R"(report: r
+sections:
+  - table: {key: t, title: T, rows: [{key: a}], columns: [{key: b}], against: a}
+  - figure:
+      key: f
+      title: F
+      errors: interval
+      x: {value: bls_percent, name: storage, log: true, scale: 2}
+      y: {where: {name: f1}, digits: 1}
+      series:
+        - {key: a, where: {variant: a}, published: {table: t1, rows: "a bn=", x: bls, y: s}}
+        - {each: variant, published: [{table: t1, row: b, x: 0.5, y: s}]}
+      horizontal: [{key: full, where: {variant: full}, published: {table: t2, row: f, y: s}}]
+)",
+                                           "r.yaml");
+  REQUIRE(read.sections.size() == 2);
+  CHECK(std::get<TableSpec>(read.sections[0]).against == "a");
+  const auto& figure = std::get<FigureSpec>(read.sections[1]);
+  CHECK(figure.key == "f");
+  CHECK(figure.title == "F");
+  CHECK(figure.errors == Spread::interval);
+  CHECK(figure.x.cells.value == "bls_percent");
+  CHECK(figure.x.name == "storage");
+  CHECK(figure.x.log);
+  CHECK(figure.x.cells.scale == 2.0);
+  CHECK_FALSE(figure.y.log);
+  CHECK(figure.y.cells.digits == 1);
+  REQUIRE(figure.series.size() == 2);
+  CHECK(figure.series[0].published.at(0).rows == "a bn=");
+  CHECK(std::get<std::string>(figure.series[0].published.at(0).x) == "bls");
+  CHECK(figure.series[1].line.each == std::vector<std::string>{"variant"});
+  CHECK(std::get<double>(figure.series[1].published.at(0).x) == 0.5);
+  REQUIRE(figure.horizontal.size() == 1);
+  CHECK(figure.horizontal[0].published.at(0).table == "t2");
+}
+
+TEST_CASE("The mistakes of sections and figures are named with their lines", "[reports]") {
+  CHECK(problems_of("report: r\nsections: []\n") ==
+        std::vector<std::string>{
+            "r.yaml:2: sections is an empty list, must be a list of tables and figures"});
+  CHECK(problems_of(
+            "report: r\ntable: {rows: [{key: a}], columns: [{key: b}], against: c}\n"
+            "figure: {x: {log: maybe}, y: {}, series: [{key: s, group: g}], error: none}\n") ==
+        std::vector<std::string>{
+            "r.yaml:2: table.against is 'c', must be the key of a row (known: a)",
+            "r.yaml:3: figure.x.log is 'maybe', must be true or false",
+            "r.yaml:3: figure.x has no value: a field of the trials, or step",
+            "r.yaml:3: a series has no key 'group' (known: key, name, where, each, published, "
+            "value, text, average_over, scale, digits, better)",
+            "r.yaml:3: figure has no key 'error'; did you mean errors? (known: x, y, series, "
+            "horizontal, errors, key, title)",
+            "r.yaml:1: there are the keys table and figure, must be one; sections is a list of "
+            "both"});
+  CHECK(
+      problems_of(R"(report: r
+sections:
+  - table: {key: a b, rows: [{key: a}], columns: [{key: b}]}
+  - figure:
+      x: {value: step}
+      y: {name: y}
+      series: [{key: s, published: {row: a, rows: b}}]
+)") ==
+      std::vector<std::string>{
+          "r.yaml:3: table.key is 'a b', must be a name of letters, digits, _, - and . (files are "
+          "named after it)",
+          "r.yaml:7: published has no table",
+          "r.yaml:7: published must have either row (its key) or rows (with what their keys begin)",
+          "r.yaml:7: published has no y, the column of its value",
+          "r.yaml:7: published has no x, the column of its place or a number",
+          "r.yaml:4: a section has no key, must have one where there are several"});
 }
 
 TEST_CASE("Texts that are no definition at all are refused with a line", "[reports]") {
@@ -104,7 +178,7 @@ TEST_CASE("Texts that are no definition at all are refused with a line", "[repor
       {"report: [x\n", "r.yaml:2: this is no YAML: end of sequence flow not found"},
       {"- 1\n",
        "r.yaml:1: the report is a list, must be a map of report, about, sweep, where, "
-       "backbone_parameters, notes, table"},
+       "backbone_parameters, notes, table, figure, sections"},
       {"report: {}\ntable: 3\n", "r.yaml:1: report is a map, must be a text"},
       {"report: a\nreport: b\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
        "r.yaml:2: the report has report twice"},

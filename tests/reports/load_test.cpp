@@ -3,8 +3,9 @@
 #include "reports/builtin.h"
 #include "reports/error.h"
 #include "reports/render.h"
-#include "reports/table.h"
+#include "reports/report.h"
 #include "tests/reports/make_database.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -188,7 +189,8 @@ TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
   }
   const Dataset data = load_dataset(file, {"s"}, {});
   CHECK(data.trials.size() == 2);
-  const Table table = make_table(builtin_report("sweep"), data, published_numbers());
+  const testing::MadeTable table =
+      testing::table_of(builtin_report("sweep"), data, published_numbers());
   REQUIRE(table.rows.size() == 2);
   CHECK(table.cells[0].back().mean == 50.0);
   CHECK(table.cells[1].back().mean == 50.0);
@@ -214,8 +216,8 @@ TEST_CASE("The order in which trials finished changes no byte of a report", "[re
   std::vector<testing::MadeTrial> reversed(trials.rbegin(), trials.rend());
   make_database(folder.path() / "2.db", "other", reversed);
   const auto html = [&](const std::string& name) {
-    return to_html(make_table(builtin_report("sweep"),
-                              load_dataset(folder.path() / name, {"s"}, {}), published_numbers()));
+    return to_html(make_report(builtin_report("sweep"),
+                               load_dataset(folder.path() / name, {"s"}, {}), published_numbers()));
   };
   CHECK(html("1.db") == html("2.db"));
 }

@@ -1,8 +1,9 @@
 // Tables of very many rows: what once took the square of their number.
 #include <chrono>
 
-#include "reports/table.h"
+#include "reports/report.h"
 #include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 
 namespace petlab::reports {
@@ -22,11 +23,11 @@ TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
     if (step % 2 == 0) make.score(second, "loss", 3.0 / static_cast<double>(step), "train", step);
   }
   const auto began = std::chrono::steady_clock::now();
-  const Table table = make_table(definition(R"(table:
+  const testing::MadeTable table = testing::table_of(definition(R"(table:
   rows: [{each: step, separate: true}]
   columns: [{key: loss, where: {name: loss}, scale: 1}]
 )"),
-                                 make.data, {});
+                                                     make.data, {});
   CHECK(std::chrono::steady_clock::now() - began < 60s);
   REQUIRE(table.rows.size() == static_cast<std::size_t>(kSteps));
   CHECK(table.rows[3].key == "4");
@@ -49,14 +50,14 @@ TEST_CASE("A row for each step of many trials that report at steps of their own 
     }
   }
   const auto began = std::chrono::steady_clock::now();
-  const Table table = make_table(definition(R"(table:
+  const testing::MadeTable table = testing::table_of(definition(R"(table:
   rows: [{each: step}]
   columns:
     - {key: loss, where: {name: loss}, scale: 1}
     - {key: none, where: {name: accuracy}}
     - {key: both, where: {name: loss}, average_over: [{task: x}, {task: y}]}
 )"),
-                                 make.data, {});
+                                                     make.data, {});
   // A look at all trials in each row took minutes, and ten times that where it is watched.
 #ifdef __SANITIZE_ADDRESS__
   constexpr auto kMost = 200s;
@@ -81,19 +82,19 @@ TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
                "accuracy", 0.5);
   }
   const auto began = std::chrono::steady_clock::now();
-  const Table table = make_table(definition(R"(table:
+  const testing::MadeTable table = testing::table_of(definition(R"(table:
   rows: [{each: trial_id}]
   columns:
     - {key: acc, where: {name: accuracy}}
     - {key: size, value: size}
     - {key: all, text: "{trial_id}"}
 )"),
-                                 make.data, {});
-  const Table whole = make_table(definition(R"(table:
+                                                     make.data, {});
+  const testing::MadeTable whole = testing::table_of(definition(R"(table:
   rows: [{key: all}]
   columns: [{key: ids, text: "{trial_id}"}]
 )"),
-                                 make.data, {});
+                                                     make.data, {});
   CHECK(std::chrono::steady_clock::now() - began < 60s);
   REQUIRE(table.rows.size() == kTrials);
   CHECK(table.rows.back().key == "t49999");
@@ -109,10 +110,11 @@ TEST_CASE("Steps are selected by whatever stands for their number", "[reports]")
     make.score(trial, "loss", static_cast<double>(step), "train", step);
   }
   const auto shown = [&](const std::string& step) {
-    const Table table = make_table(definition("table:\n  rows: [{key: all}]\n  columns: [{key: l, "
-                                              "scale: 1, where: {name: loss, step: " +
-                                              step + "}}]\n"),
-                                   make.data, {});
+    const testing::MadeTable table =
+        testing::table_of(definition("table:\n  rows: [{key: all}]\n  columns: [{key: l, "
+                                     "scale: 1, where: {name: loss, step: " +
+                                     step + "}}]\n"),
+                          make.data, {});
     return table.cells[0][0].mean;
   };
   CHECK(shown("20") == 20.0);

@@ -1,6 +1,7 @@
 // Definitions that can be read, of which the data show that they cannot be meant.
-#include "reports/table.h"
+#include "reports/report.h"
 #include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 
 namespace petlab::reports {
@@ -16,8 +17,8 @@ TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an erro
   make.score(make.trial("a", 2, "movie"), "accuracy", 0.9);
   make.score(make.trial("a", 1, "valence"), "pearson", 0.6);
   const auto table = [&](const std::string& columns) {
-    return make_table(definition("table:\n  rows: [{key: a}]\n  columns:\n" + columns), make.data,
-                      {});
+    return testing::table_of(definition("table:\n  rows: [{key: a}]\n  columns:\n" + columns),
+                             make.data, {});
   };
   CHECK_THROWS_WITH(table("    - {key: c}\n    - {key: d, where: {split: test}}\n"),
                     "r.yaml:5: the cell pools 2 kinds of values as if they were seeds (test movie "
@@ -50,30 +51,34 @@ TEST_CASE("A word of a selection that nothing knows is an error with the nearest
   };
   const std::string all = "    - {each: variant}\n";
   CHECK_THROWS_WITH(
-      make_table(report(all, "name: acuracy, task: rtee"), make.data, {}),
+      testing::table_of(report(all, "name: acuracy, task: rtee"), make.data, {}),
       "r.yaml:6: name is 'acuracy', which neither petlab nor the database knows; did "
       "you mean accuracy? (known: accuracy, f1)\n"
       "r.yaml:6: task is 'rtee', which neither petlab nor the database knows; did you "
       "mean rte? (known: rte, x)");
   CHECK_THROWS_WITH(
-      make_table(definition("table:\n  rows: [{key: a}]\n  columns:\n    - {key: c, average_over: "
-                            "[{name: acuracy}]}\n"),
-                 make.data, {}),
+      testing::table_of(
+          definition("table:\n  rows: [{key: a}]\n  columns:\n    - {key: c, average_over: "
+                     "[{name: acuracy}]}\n"),
+          make.data, {}),
       "r.yaml:5: name is 'acuracy', which neither petlab nor the database knows; did you mean "
       "accuracy? (known: accuracy, f1)");
   // Known, but without a value yet.
-  const Table none = make_table(report(all, "name: f1, task: rte"), make.data, {});
+  const testing::MadeTable none =
+      testing::table_of(report(all, "name: f1, task: rte"), make.data, {});
   CHECK(none.cells[0][0].kind == Cell::Kind::missing);
   CHECK(none.notes.empty());
   // Variants are known from the sweep only.
   CHECK_THROWS_WITH(
-      make_table(report("    - {key: a, where: {variant: proptl}}\n", "name: f1"), make.data, {}),
+      testing::table_of(report("    - {key: a, where: {variant: proptl}}\n", "name: f1"), make.data,
+                        {}),
       "r.yaml:4: variant is 'proptl', which no trial has; did you mean propetl?");
   // A part of a sweep: adapter-4 is no other spelling of a variant that has its own row.
-  const Table part = make_table(report("    - {key: a, where: {variant: adapter-8}}\n"
-                                       "    - {key: b, where: {variant: adapter-4}}\n",
-                                       "name: accuracy"),
-                                make.data, {});
+  const testing::MadeTable part =
+      testing::table_of(report("    - {key: a, where: {variant: adapter-8}}\n"
+                               "    - {key: b, where: {variant: adapter-4}}\n",
+                               "name: accuracy"),
+                        make.data, {});
   CHECK(part.cells[0][0].kind == Cell::Kind::number);
   CHECK(part.cells[1][0].kind == Cell::Kind::missing);
   CHECK(part.notes == std::vector<std::string>{"no trial here has variant adapter-4"});

@@ -16,43 +16,43 @@ const std::vector<const Format*> kTwo = {find_format("markdown"), find_format("c
 
 TEST_CASE("A report's files are named after it and replaced as a whole", "[reports]") {
   const TempDir folder;
-  Table table;
-  table.name = "demo";
+  Report report;
+  report.name = "demo";
   folder.write("out/demo.md", "old");
-  const auto written = write_files(table, folder.path() / "out", kTwo);
-  REQUIRE(written.size() == 2);
-  CHECK(written[0] == folder.path() / "out/demo.md");
-  CHECK(written[1] == folder.path() / "out/demo.long.csv");
-  CHECK(testing::read_file(written[0]) == to_markdown(table));
+  const auto written = write_files(report, folder.path() / "out", kTwo, {});
+  REQUIRE(written.files.size() == 2);
+  CHECK(written.files[0] == folder.path() / "out/demo.md");
+  CHECK(written.files[1] == folder.path() / "out/demo.long.csv");
+  CHECK(testing::read_file(written.files[0]) == to_markdown(report));
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "out")) {
     files += entry.exists() ? 1 : 0;
   }
   CHECK(files == 2);
   struct stat status {};
-  stat(written[0].c_str(), &status);
+  stat(written.files[0].c_str(), &status);
   CHECK((status.st_mode & 0777) == 0644);
 }
 
 TEST_CASE("A folder that cannot be made or written is named", "[reports]") {
   const TempDir folder;
-  Table table;
-  table.name = "demo";
+  Report report;
+  report.name = "demo";
   const auto file = folder.write("file", "x");
-  CHECK_THROWS_WITH(write_files(table, file, kTwo),
+  CHECK_THROWS_WITH(write_files(report, file, kTwo, {}),
                     file.string() +
                         ": cannot make the folder: there is a file of that name; name "
                         "another with --out");
-  CHECK_THROWS_AS(write_files(table, "/proc/no-such-folder", kTwo), Error);
+  CHECK_THROWS_AS(write_files(report, "/proc/no-such-folder", kTwo, {}), Error);
 }
 
 TEST_CASE("A report takes the place of no pipe and no device", "[reports]") {
   const TempDir folder;
-  Table table;
-  table.name = "demo";
+  Report report;
+  report.name = "demo";
   const auto pipe = folder.path() / "demo.md";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(write_files(table, folder.path(), kTwo),
+  CHECK_THROWS_WITH(write_files(report, folder.path(), kTwo, {}),
                     pipe.string() +
                         ": is no regular file, must be one, or not be there yet; name another "
                         "folder with --out");

@@ -5,6 +5,7 @@
 
 #include "reports/cell_text.h"
 #include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
@@ -31,7 +32,7 @@ table:
 )";
 
 // a: two of two seeds; b: one of two, its Matthews undefined; c: nothing yet.
-Table demo() {
+Report demo() {
   DataMaker make;
   for (const std::int64_t seed : {1, 2}) {
     const std::size_t a = make.trial("a", seed, "x");
@@ -49,7 +50,7 @@ Table demo() {
   }
   const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "Main",
     "columns": ["acc"], "rows": {"a": [75.0]}}}, "errata": []})");
-  return make_table(parse_definition(kDefinition, "demo.yaml"), make.data, published);
+  return make_report(parse_definition(kDefinition, "demo.yaml"), make.data, published);
 }
 
 TEST_CASE("The terminal table is aligned and explains its signs", "[reports]") {
@@ -76,7 +77,7 @@ published: Paper, table1: Main
 
 TEST_CASE("A table wider than the terminal is printed in blocks that repeat the rows",
           "[reports]") {
-  const std::string text = to_terminal(demo(), {.colour = false, .width = 46});
+  const std::string text = to_terminal(demo(), {.colour = false, .width = 46, .home = {}});
   CHECK(text.find(R"(
                 storage
                  (bits)       x, accuracy
@@ -98,11 +99,11 @@ c                 —
 }
 
 TEST_CASE("Colours come only when asked for, and change no character", "[reports]") {
-  Table table = demo();
-  table.cells[1][1].best = true;
-  const std::string plain = to_terminal(table, {});
+  Report report = demo();
+  testing::only_table(report).cells[1][1].best = true;
+  const std::string plain = to_terminal(report, {});
   CHECK(plain.find('\033') == std::string::npos);
-  std::string coloured = to_terminal(table, {.colour = true, .width = 0});
+  std::string coloured = to_terminal(report, {.colour = true, .width = 0, .home = {}});
   CHECK(coloured.find("\033[1m  80.00 (1/2)") == std::string::npos);
   CHECK(coloured.find("\033[1m80.00 (1/2)\033[0m") != std::string::npos);
   std::size_t at = 0;
@@ -113,9 +114,9 @@ TEST_CASE("Colours come only when asked for, and change no character", "[reports
 }
 
 TEST_CASE("The Markdown table escapes what would end a cell", "[reports]") {
-  Table table = demo();
-  table.cells[1][1].best = true;
-  CHECK(to_markdown(table) == R"(## demo
+  Report report = demo();
+  testing::only_table(report).cells[1][1].best = true;
+  CHECK(to_markdown(report) == R"(## demo
 
 Two variants
 
@@ -154,12 +155,12 @@ TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV
   for (const std::string& variant : variants) {
     make.score(make.trial(variant, 1, "x"), "accuracy", -0.5);
   }
-  const Table table = make_table(
+  const Report report = make_report(
       parse_definition("report: r\ntable:\n  rows: [{each: variant}]\n  columns:\n"
                        "    - {key: v, name: \"=a\", value: variant}\n    - {key: acc}\n",
                        "r.yaml"),
       make.data, {});
-  CHECK(to_csv(table) ==
+  CHECK(to_csv(report) ==
         "row,'=a,acc,acc sd,acc n\r\n"
         "'=1+1,'=1+1,-50,,1\r\n"
         "'+x,'+x,-50,,1\r\n"
@@ -170,7 +171,7 @@ TEST_CASE("Texts that a spreadsheet would compute are marked as texts in its CSV
         "a=b,a=b,-50,,1\r\n"
         "+4,+4,-50,,1\r\n");
   // The one for programs keeps every text.
-  CHECK(to_long_csv(table).find("\r\nr,=1+1,,=1+1,v,=a,text,=1+1,") != std::string::npos);
+  CHECK(to_long_csv(report).find("\r\nr,=1+1,,=1+1,v,=a,text,=1+1,") != std::string::npos);
 }
 
 TEST_CASE("The long CSV has a line a cell with its flags and samples", "[reports]") {
@@ -200,11 +201,12 @@ TEST_CASE("The JSON has every statistic, null where there is none", "[reports]")
 }
 
 TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[reports]") {
-  Table table = demo();
-  table.about = "<script>alert(1)</script> & \"more\"";
+  Report report = demo();
+  Table& table = testing::only_table(report);
+  report.about = "<script>alert(1)</script> & \"more\"";
   table.rows[0].name = "<b>";
   table.cells[2][2].reason = "</template><script>";
-  const std::string html = to_html(table);
+  const std::string html = to_html(report);
   CHECK(html.starts_with("<!doctype html>"));
   for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
     INFO(outside);
@@ -221,7 +223,7 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
 // What other programs and eyes have got used to: a change of it is one of the format.
 TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
   for (const Format& format : formats()) {
-    if (format.name == "html") continue;
+    if (format.name == "html" || format.name == "latex" || format.of_figures) continue;
     INFO(format.name);
     const auto file = testing::source_dir() / "tests/reports/golden" /
                       ("demo." + std::string(format.name) + ".txt");
@@ -232,10 +234,11 @@ TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
 TEST_CASE("Rendering twice gives the same bytes in every format", "[reports]") {
   for (const Format& format : formats()) {
     INFO(format.name);
-    CHECK(format.render(demo(), {}) == format.render(demo(), {}));
     CHECK(find_format(format.name) == &format);
+    if (format.of_figures) continue;
+    CHECK(format.render(demo(), {}) == format.render(demo(), {}));
   }
-  CHECK(find_format("pdf") == nullptr);
+  CHECK(find_format("doc") == nullptr);
 }
 
 TEST_CASE("Signs stand for what a reader must know of a cell", "[reports]") {

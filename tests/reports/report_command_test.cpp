@@ -1,6 +1,9 @@
+#include <cstdlib>
 #include <sstream>
 
 #include "cli/subcommand.h"
+#include "reports/builtin.h"
+#include "reports/words.h"
 #include "tests/reports/make_database.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -66,7 +69,7 @@ TEST_CASE("With --out the table is printed and every format written", "[reports]
   const std::string table = petlab({"sweep", "--db", db}).out;
   CHECK(ran.out == table + "\nwrote " + out + "/sweep.md\nwrote " + out + "/sweep.csv\nwrote " +
                        out + "/sweep.long.csv\nwrote " + out + "/sweep.html\nwrote " + out +
-                       "/sweep.json\n");
+                       "/sweep.json\nwrote " + out + "/sweep.tex\n");
   CHECK(testing::read_file(out + "/sweep.csv") ==
         petlab({"sweep", "--db", db, "--format", "csv"}).out);
   CHECK(petlab({"sweep", "--db", db, "--out", out, "--format", "json,csv"}).out ==
@@ -82,17 +85,15 @@ TEST_CASE("A report's mistakes end with exit code 2 and say what is known", "[re
     CHECK(ran.out.empty());
     return ran.err;
   };
-  CHECK(
-      message({"swep", "--db", db}) ==
-      "petlab: there is no report 'swep'; did you mean sweep? (known: minilm-glue, quickstart, "
-      "sweep, table1, table12, table13, table4, table5, table8; or the path of a definition, with "
-      "a slash or ending in .yaml)\n");
+  const std::string known = reports::joined(reports::builtin_reports());
+  CHECK(message({"swep", "--db", db}) ==
+        "petlab: there is no report 'swep'; did you mean sweep? (known: " + known +
+            "; or the path of a definition, with a slash or ending in .yaml)\n");
   CHECK(message({"--db", db}) ==
-        "petlab: which report? name one of minilm-glue, quickstart, sweep, table1, table12, "
-        "table13, table4, table5, table8, or the file of a definition\n");
+        "petlab: which report? name one of " + known + ", or the file of a definition\n");
   CHECK(message({"sweep", "--db", db, "--format", "htm"}) ==
-        "petlab: --format is 'htm', must be one of terminal, markdown, csv, csv-long, html, json; "
-        "did you mean html?\n");
+        "petlab: --format is 'htm', must be one of terminal, markdown, csv, csv-long, html, json, "
+        "latex, vega, svg, pdf, png; did you mean html?\n");
   CHECK(message({"sweep", "--db", db, "--format", "html,csv"}) ==
         "petlab: --format names 2 formats, of which one can be printed; write them to files with "
         "--out\n");
@@ -155,6 +156,100 @@ TEST_CASE("Files and databases that fail end with exit code 1", "[reports]") {
   CHECK(ran.err == "petlab: " + file +
                        ": cannot make the folder: there is a file of that name; name another with "
                        "--out\n");
+}
+
+// Two sizes of an adapter in the field `user`, two seeds each.
+std::string database_of_sizes(const TempDir& folder) {
+  const auto file = folder.path() / "sizes.db";
+  std::vector<testing::MadeTrial> trials;
+  for (const std::int64_t seed : {1, 2}) {
+    const double more = 0.01 * static_cast<double>(seed);
+    trials.push_back({.id = "a" + std::to_string(seed),
+                      .variant = "a",
+                      .seed = seed,
+                      .scores = {{"f1", 0.5 + more}}});
+  }
+  testing::make_database(file, "sizes", trials);
+  return file.string();
+}
+
+TEST_CASE("A curve needs no definition, and says what it does not know", "[reports]") {
+  const TempDir folder;
+  const std::string db = database_of_sizes(folder);
+  const Ran ran = petlab({"curve", "--x", "module.bottleneck", "--y", "f1", "--db", db});
+  CHECK(ran.err.empty());
+  CHECK(ran.out == R"(curve: f1 by module_bottleneck
+sweep sizes: 2 of 2 trials done
+
+f1 by module_bottleneck
+                               f1 (test)
+────────────────────────────────────────
+a
+  module_bottleneck 16  51.50 ± 0.71 (2)
+
+points: mean over seeds; bars: ± sample deviation
+mean ± sample deviation (n seeds)
+)");
+  const auto message = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "curve");
+    arguments.insert(arguments.end(), {"--db", db});
+    const Ran wrong = petlab(arguments);
+    CHECK(wrong.code == 2);
+    return wrong.err;
+  };
+  CHECK(message({"--y", "f1"}) ==
+        "petlab: report curve needs --x FIELD and --y METRIC, as in --x module_bottleneck --y "
+        "accuracy\n");
+  CHECK(message({"--x", "module_botleneck", "--y", "f1"}) ==
+        "petlab: --x is 'module_botleneck', which is no field of these trials; did you mean "
+        "module_bottleneck?\n");
+  CHECK(message({"--x", "step", "--y", "acuracy"}) ==
+        "petlab: --y is 'acuracy', which is no metric that petlab or the database knows; did you "
+        "mean accuracy?\n");
+  CHECK(message({"--x", "step", "--y", "f1", "--where", "seed"}) ==
+        "petlab: --where is 'seed', must be FIELD=VALUE or FIELD=VALUE,VALUE\n");
+}
+
+TEST_CASE("A figure's specification is written where nothing draws it, and why is said",
+          "[reports]") {
+  const TempDir folder;
+  const std::string db = database_of_sizes(folder);
+  const std::string out = (folder.path() / "out").string();
+  ::setenv("PETLAB_HOME", (folder.path() / "home").c_str(), 1);
+  const std::vector<std::string> curve = {"curve", "--x", "seed", "--y", "f1", "--db", db};
+  std::vector<std::string> all = curve;
+  all.insert(all.end(), {"--out", out});
+  const Ran ran = petlab(all);
+  CHECK(ran.code == 0);
+  CHECK(ran.out.find("wrote " + out + "/curve.vl.json\n") != std::string::npos);
+  CHECK(ran.out.find(".svg") == std::string::npos);
+  CHECK(ran.err == "petlab: " + (folder.path() / "home/figures/bin/python3").string() +
+                       ": not there, and SVG, PDF and PNG are drawn by it; scripts/setup.sh puts "
+                       "it in place (a specification, which other tools draw, comes with --format "
+                       "vega)\n");
+  all.insert(all.end(), {"--format", "svg,vega"});
+  CHECK(petlab(all).code == 1);
+  std::vector<std::string> shown = curve;
+  shown.insert(shown.end(), {"--format", "vega"});
+  CHECK(petlab(shown).out == testing::read_file(out + "/curve.vl.json"));
+  ::unsetenv("PETLAB_HOME");
+}
+
+TEST_CASE("A table of the paper needs no trial to show what is published", "[reports]") {
+  const TempDir folder;
+  const std::string db = database(folder);
+  const Ran ran = petlab({"table5", "--db", db, "--show", "published", "--format", "csv"});
+  CHECK(ran.err.empty());
+  CHECK(ran.out ==
+        "row,vanilla,prune 50%\r\nprefix l=64,84.97,84.5\r\nlora bn=32,84.96,85.44\r\n"
+        "adapter bn=64,85.65,86.56\r\n");
+  const Ran all = petlab({"all", "--db", db});
+  CHECK(all.code == 0);
+  CHECK(all.out.find("\ntable16: ") != std::string::npos);
+  CHECK(all.out.find("\nfigure4: GLUE average by sparsity ratio\n") != std::string::npos);
+  CHECK(all.out.find("table2: ") < all.out.find("table11: "));
+  CHECK(petlab({"table5", "--db", db, "--show", "none"}).err ==
+        "petlab: --show is 'none', must be one of both, measured, published, difference\n");
 }
 
 TEST_CASE("A user's own definition is read from its file", "[reports]") {

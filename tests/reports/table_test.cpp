@@ -1,10 +1,11 @@
-#include "reports/table.h"
-
 #include <algorithm>
 #include <ctime>
 
 #include "reports/axis.h"
+#include "reports/names.h"
+#include "reports/report.h"
 #include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 
 namespace petlab::reports {
@@ -26,7 +27,7 @@ TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds"
   make.score(make.trial("a", 1, "x"), "accuracy", 0.70);
   make.score(make.trial("a", 2, "x"), "accuracy", 0.80);
   make.score(make.trial("b", 1, "x"), "accuracy", 0.60);
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   REQUIRE(table.cells.size() == 2);
   const Cell& a = table.cells[0][0];
   CHECK(a.kind == Cell::Kind::number);
@@ -55,7 +56,7 @@ TEST_CASE("Only the last step and the selected split of a metric count", "[repor
   make.score(a, "accuracy", 0.1, "test", 10);
   make.score(a, "accuracy", 0.2, "validation", 30);
   make.score(a, "f1", 0.3, "test", 20);
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   CHECK(*table.cells[0][0].mean == Approx(90));
   CHECK(table.cells[0][0].n() == 1);
 }
@@ -67,7 +68,7 @@ TEST_CASE("A cell with fewer seeds than planned is partial, one without any is m
   make.data.trials[make.trial("a", 2, "x")].state = "running";
   make.data.trials[make.trial("b", 1, "x")].state = "failed";
   make.data.trials[make.trial("b", 2, "x")].state = "new";
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   CHECK(table.cells[0][0].partial());
   CHECK(table.cells[0][0].planned == 2);
   const Cell& b = table.cells[1][0];
@@ -86,7 +87,7 @@ TEST_CASE("The best of a column is chosen among cells that have all their seeds"
   make.score(make.trial("b", 1, "x"), "accuracy", 0.5);
   make.score(make.trial("c", 1, "x"), "accuracy", 0.6);
   const auto best = [&](const std::string& better) {
-    const Table table = make_table(
+    const testing::MadeTable table = testing::table_of(
         definition("table: {rows: [{each: variant}], columns: [{key: acc, better: " + better +
                    ", where: {name: accuracy}}]}\n"),
         make.data, {});
@@ -106,10 +107,11 @@ TEST_CASE("Without a scale metrics are shown as tables print them", "[reports]")
   make.score(a, "bleu", 32.63);
   make.score(a, "ter", 60.0);
   make.score(a, "my_own", 0.25);
-  const Table table = make_table(definition("table: {rows: [{each: variant}], columns: [{each: "
-                                            "name}, {key: avg, average_over: [{name: accuracy}, "
-                                            "{name: bleu}]}]}\n"),
-                                 make.data, {});
+  const testing::MadeTable table =
+      testing::table_of(definition("table: {rows: [{each: variant}], columns: [{each: "
+                                   "name}, {key: avg, average_over: [{name: accuracy}, "
+                                   "{name: bleu}]}]}\n"),
+                        make.data, {});
   const std::vector<Cell>& row = table.cells[0];
   CHECK(*row[0].mean == Approx(50));
   CHECK(row[0].digits == 2);
@@ -127,7 +129,7 @@ TEST_CASE("The best can be marked by row instead of by column", "[reports]") {
     make.score(make.trial(variant, 1, "x"), "f1", variant == "a" ? 0.9 : 0.1);
     make.score(make.trial(variant, 1, "y"), "f1", 0.5);
   }
-  const Table table = make_table(
+  const testing::MadeTable table = testing::table_of(
       definition("table: {best: row, rows: [{each: variant}], columns: [{each: [task, name]}]}\n"),
       make.data, {});
   CHECK(table.cells[0][0].best);
@@ -140,7 +142,7 @@ TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never
   DataMaker make;
   make.score(make.trial("a", 1, "x"), "accuracy", std::nullopt);
   make.score(make.trial("a", 2, "x"), "accuracy", 0.5);
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   const Cell& a = table.cells[0][0];
   CHECK(a.kind == Cell::Kind::undefined);
   CHECK(a.undefined() == 1);
@@ -154,7 +156,7 @@ TEST_CASE("Stale trials, mixed numerics and mixed configurations are flagged", "
   make.score(make.trial("a", 2, "x", {{"training_epochs", std::int64_t{2}}}), "accuracy", 0.5);
   make.data.trials[0].stale = true;
   make.data.trials[1].numerics = R"({"version":"2"})";
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   const Cell& a = table.cells[0][0];
   CHECK(a.stale);
   CHECK(a.numerics.size() == 2);
@@ -169,7 +171,7 @@ TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
   make.data.trials[again].sweep = "other";
   make.score(first, "accuracy", 0.5);
   make.score(again, "accuracy", 0.5);
-  const Table table = make_table(definition(kSimple), make.data, {});
+  const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   CHECK(table.cells[0][0].n() == 1);
   CHECK(table.cells[0][0].planned == 1);
 }
@@ -181,7 +183,7 @@ TEST_CASE("A cell that selects several values of a trial is an error of the defi
   make.score(a, "accuracy", 0.5);
   make.score(a, "f1", 0.5);
   const Definition vague = definition("table:\n  rows: [{key: a}]\n  columns:\n    - {key: c}\n");
-  CHECK_THROWS_WITH(make_table(vague, make.data, {}),
+  CHECK_THROWS_WITH(testing::table_of(vague, make.data, {}),
                     "r.yaml:5: the cell selects 2 values of trial t0 (test x accuracy at step 10, "
                     "test x f1 at step 10), must select one: add split, task or name to a where");
 }
@@ -199,7 +201,7 @@ table:
     - {key: d, value: zzzzzzzz}
     - {key: e, text: "{sed}"}
 )");
-  const std::vector<std::string> problems = unknown_names(wrong, make.data, {});
+  const std::vector<std::string> problems = check_names(wrong, make.data, {}).problems;
   const std::string all = " (petlab query \"SELECT * FROM sweep_results LIMIT 1\" shows all)";
   CHECK(problems ==
         std::vector<std::string>{
@@ -227,7 +229,7 @@ table:
   columns:
     - {key: avg, scale: 100, average_over: [{task: x, name: accuracy}, {task: y, name: f1}]}
 )");
-  const Table table = make_table(average, make.data, {});
+  const testing::MadeTable table = testing::table_of(average, make.data, {});
   const Cell& cell = table.cells[0][0];
   CHECK(cell.n() == 2);
   CHECK(cell.planned == 3);
@@ -246,7 +248,7 @@ TEST_CASE("An average whose parts never meet says how many it found", "[reports]
   columns:
     - {key: avg, average_over: [{task: x, name: accuracy}, {task: y, name: f1}]}
 )");
-  const Table table = make_table(average, make.data, {});
+  const testing::MadeTable table = testing::table_of(average, make.data, {});
   CHECK(table.cells[0][0].kind == Cell::Kind::missing);
   CHECK(table.cells[0][0].reason == "the average is over 2 values, no seed has more than 1");
 }
@@ -267,7 +269,7 @@ table:
     - {key: text, text: "{rate*100}/{bls_bits|none}/{gone|none}"}
 )");
   make.data.trials[0].fields["gone"] = results::Value();
-  const Table table = make_table(values, make.data, {});
+  const testing::MadeTable table = testing::table_of(values, make.data, {});
   const std::vector<Cell>& row = table.cells[0];
   CHECK(*row[0].mean == 3200);
   CHECK_FALSE(row[0].spread);
@@ -284,7 +286,7 @@ TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
   make.data.trials[full].fields["module_kind"] = "full_finetuning";
   make.data.trials[full].tasks = {"x", "y", "z", "w"};
   make.data.trials[make.trial("head", 1, "x")].fields["module_kind"] = "head_only";
-  const Table table = make_table(
+  const testing::MadeTable table = testing::table_of(
       definition("table:\n"
                  "  rows: [{key: f, where: {variant: full}}, {key: h, where: {variant: head}}]\n"
                  "  columns: [{key: p, value: bls_percent}]\n"),
@@ -304,7 +306,7 @@ TEST_CASE("%BLS of a module is per task", "[reports]") {
     make.data.trials[trial].fields["bls_bits"] = 3200.0;
     make.data.trials[trial].fields["backbone"] = "tiny";
   }
-  const Table table = make_table(
+  const testing::MadeTable table = testing::table_of(
       definition("backbone_parameters: {tiny: 1000}\n"
                  "table:\n"
                  "  rows: [{key: o, where: {variant: one}}, {key: f, where: {variant: four}}]\n"
@@ -319,9 +321,9 @@ TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to
   const std::size_t trial = make.trial("a", 1, "x");
   make.data.trials[trial].fields["bls_bits"] = 3200.0;
   make.data.trials[trial].fields["backbone"] = "mine";
-  const Table table =
-      make_table(definition("table: {rows: [{key: a}], columns: [{key: p, value: bls_percent}]}\n"),
-                 make.data, {});
+  const testing::MadeTable table = testing::table_of(
+      definition("table: {rows: [{key: a}], columns: [{key: p, value: bls_percent}]}\n"), make.data,
+      {});
   CHECK(table.cells[0][0].kind == Cell::Kind::missing);
   CHECK(table.notes ==
         std::vector<std::string>{"%BLS needs the parameter count of backbone mine: add it to "
@@ -339,7 +341,7 @@ TEST_CASE("Rows and columns of each come in the order of the plan, metrics by na
       "table: {rows: [{each: variant}], columns: [{each: [task, name], name: \"{name} of "
       "{task}\"}]}"
       "\n");
-  const Table table = make_table(each, make.data, {});
+  const testing::MadeTable table = testing::table_of(each, make.data, {});
   REQUIRE(table.rows.size() == 2);
   CHECK(table.rows[0].name == "b");
   CHECK(table.rows[1].name == "a");
@@ -352,7 +354,7 @@ TEST_CASE("Rows and columns of each come in the order of the plan, metrics by na
 
   Dataset reversed = make.data;
   std::reverse(reversed.scores.begin(), reversed.scores.end());
-  const Table again = make_table(each, reversed, {});
+  const testing::MadeTable again = testing::table_of(each, reversed, {});
   for (std::size_t i = 0; i < 3; ++i) CHECK(again.columns[i].name == table.columns[i].name);
 }
 
@@ -382,7 +384,7 @@ TEST_CASE("Separate rows are made where trials differ in more than the seed", "[
   // Differs from the others' epochs, but only with its task: one experiment, not two.
   make.score(make.trial("b", 1, "x", {{"rate", 0.1}, {"epochs", std::int64_t{3}}}), "f1", 0.3);
   make.score(make.trial("b", 1, "y", {{"rate", 0.1}, {"epochs", std::int64_t{9}}}), "f1", 0.3);
-  const Table table = make_table(
+  const testing::MadeTable table = testing::table_of(
       definition("table: {rows: [{each: variant, separate: true}], columns: [{each: [task, name]}]}"
                  "\n"),
       make.data, {});
@@ -409,7 +411,7 @@ TEST_CASE("Published values stand beside by row and column with the difference",
     - {key: kind, text: "{variant}"}
     - {key: unprinted, text: "{variant}"}
 )");
-  const Table table = make_table(compared, make.data, published);
+  const testing::MadeTable table = testing::table_of(compared, make.data, published);
   CHECK(*table.cells[0][0].published == 74.5);
   CHECK(*table.cells[0][0].difference == Approx(0.5));
   CHECK(table.cells[0][0].erratum == "slip");
@@ -421,7 +423,7 @@ TEST_CASE("Published values stand beside by row and column with the difference",
       "table:\n  published: table1\n  rows: [{key: a, published: AA}]\n  columns: [{key: b, "
       "published: knd}]\n");
   CHECK(
-      unknown_names(wrong, make.data, published) ==
+      check_names(wrong, make.data, published).problems ==
       std::vector<std::string>{"r.yaml:4: published is 'AA', which is no row of table1 (known: A)",
                                "r.yaml:5: published is 'knd', which is no column of table1; did "
                                "you mean kind? (known: x.accuracy, kind)"});
@@ -431,14 +433,14 @@ TEST_CASE("What a cell shows comes from the row, else the column, else the table
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x", {{"rank", std::int64_t{8}}});
   make.score(trial, "f1", 0.5);
-  const Table table = make_table(definition(R"(table:
+  const testing::MadeTable table = testing::table_of(definition(R"(table:
   cells: {value: rank, scale: 10}
   rows: [{key: a}, {key: t, text: "r{rank}"}]
   columns:
     - {key: rank}
     - {key: f1, average_over: [{task: x, name: f1}], scale: 100, digits: 1}
 )"),
-                                 make.data, {});
+                                                     make.data, {});
   CHECK(*table.cells[0][0].mean == 80);
   CHECK(*table.cells[0][1].mean == 50);
   CHECK(table.cells[0][1].digits == 1);

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/definition.h"
+
+namespace petlab::reports {
+
+/// `'text'`, `a list`, `a map` or `nothing`: what a message says was found.
+std::string kind_of(const YAML::Node& node);
+
+/// The number that the whole text is; std::nullopt for any other.
+template <typename Number>
+std::optional<Number> number_from(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Reads what definitions are made of, and keeps every problem instead of stopping at the first.
+class DefinitionReader {
+ public:
+  /// `file` is what messages call the text.
+  explicit DefinitionReader(std::string file) : file_(std::move(file)) {}
+
+  std::vector<std::string> problems;  // `FILE:LINE: what was found, what was wanted`
+
+  void problem(int line, const std::string& what);
+  static int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
+
+  using Field = std::function<void(const std::string& key, const YAML::Node& value)>;
+  /// Calls `field` for each entry of a map whose key is in `known`, which is all where it is empty.
+  void map(const YAML::Node& node, const std::string& what, const std::vector<std::string>& known,
+           const Field& field);
+  std::string text(const YAML::Node& node, const std::string& what);
+  /// A text or a list of texts.
+  std::vector<std::string> texts(const YAML::Node& node, const std::string& what);
+  bool boolean(const YAML::Node& node, const std::string& what);
+  /// One of the words; the first where it is none of them.
+  std::size_t one_of(const YAML::Node& node, const std::string& what,
+                     const std::vector<std::string>& words);
+  Selection selection(const YAML::Node& node, const std::string& what);
+
+  /// The keys of a CellSpec.
+  static const std::vector<std::string>& cell_keys();
+  /// Reads one of them; false for another key.
+  bool cell_field(CellSpec& cells, const std::string& key, const YAML::Node& value,
+                  const std::string& what);
+  void check_cells(const CellSpec& cells, const std::string& what);
+
+  /// What a Line of an axis may have besides key, name, where, each and the keys of cells.
+  struct More {
+    std::vector<std::string> keys;
+    Field field;
+  };
+  /// A row, a column, a series: `axis` is what messages call it.
+  Line line(const YAML::Node& node, const std::string& axis, const More& more = {});
+  /// A list of at least one of them, keys unique. `read` makes one and returns its Line.
+  void lines(const YAML::Node& node, const std::string& what, const std::string& axis,
+             const std::function<const Line&(const YAML::Node& item)>& read);
+
+ private:
+  std::string file_;
+};
+
+}  // namespace petlab::reports

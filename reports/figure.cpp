@@ -1,0 +1,267 @@
+#include "reports/figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "metrics/metric_table.h"
+#include "reports/axis.h"
+#include "reports/cell.h"
+#include "reports/selection.h"
+
+namespace petlab::reports {
+namespace {
+
+bool is_storage(const std::string& field) {
+  return field == "bls_percent" || field == "bls_bits" || field == "stored_bits";
+}
+
+// What an axis shows, where the definition names it not.
+std::string usual_name(const FigureAxis& axis) {
+  if (!axis.name.empty()) return axis.name;
+  if (axis.cells.value) return *axis.cells.value == "bls_percent" ? "%BLS" : *axis.cells.value;
+  std::string names;
+  for (const Condition& condition : axis.where.conditions) {
+    if (condition.field != "name" && condition.field != "task") continue;
+    for (const results::Value& value : condition.any_of) {
+      names += (names.empty() ? "" : " ") + to_text(value);
+    }
+  }
+  return names.empty() ? "average" : names;
+}
+
+void note_once(std::vector<std::string>& notes, std::string note) {
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
+// Makes the points of one figure.
+class FigureMaker {
+ public:
+  FigureMaker(const FigureSpec& spec, const Ingredients& from, CellMaker& maker)
+      : spec_(spec), from_(from), maker_(maker), field_(*spec.x.cells.value) {
+    y_line_.cells = spec.y.cells;
+    y_line_.line = spec.y.line;
+    y_.line = &y_line_;
+    std::vector<std::size_t> fitting;
+    for (const std::size_t index : from.trials) {
+      if (matches(spec.y.where, from.data.trials[index])) fitting.push_back(index);
+    }
+    y_.trials = std::make_shared<const std::vector<std::size_t>>(std::move(fitting));
+    for (const Condition& condition : spec.y.where.conditions) {
+      if (is_score_field(condition.field) || condition.field == "task") {
+        y_.scores.conditions.push_back(condition);
+      }
+    }
+  }
+
+  Figure make() {
+    made_.key = spec_.key;
+    made_.title = spec_.title;
+    made_.x = {usual_name(spec_.x), spec_.x.log};
+    made_.y = {usual_name(spec_.y), spec_.y.log};
+    made_.errors = spec_.errors;
+    made_.digits = spec_.y.cells.digits;
+    for (const SeriesSpec& series : spec_.series) {
+      const std::size_t before = made_.series.size();
+      for (const AxisLine& line : expanded(series.line)) {
+        made_.series.push_back({line.key, line.name, points_of(line), {}});
+      }
+      // Without a trial, the published points are a curve all the same.
+      if (made_.series.size() == before && !series.published.empty()) {
+        made_.series.push_back({series.line.key, series.line.name, {}, {}});
+      }
+      for (const PublishedPoints& points : series.published) {
+        if (made_.series.size() > before) add_published(points, made_.series[before]);
+      }
+    }
+    for (const SeriesSpec& line : spec_.horizontal) {
+      for (const AxisLine& one : expanded(line.line)) add_horizontal(line, one);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  std::vector<AxisLine> expanded(const Line& line) const {
+    Selection where = from_.definition.where;
+    where.conditions.insert(where.conditions.end(), spec_.y.where.conditions.begin(),
+                            spec_.y.where.conditions.end());
+    return expand({line}, from_.data, from_.trials, where);
+  }
+
+  std::optional<double> x_of(const Trial& trial) {
+    const auto value =
+        field_ == "bls_percent" ? maker_.bls_percent(trial) : number_in(field_of(trial, field_));
+    if (!value) return std::nullopt;
+    return *value * spec_.x.cells.scale.value_or(1);
+  }
+
+  // The series' trials by x, or, where each has an x of its own, by configuration.
+  std::map<double, std::vector<std::size_t>> trials_by_x(const AxisLine& line) {
+    std::map<double, std::vector<std::size_t>> by_x;
+    const std::vector<std::size_t> all = common(*line.trials, *y_.trials);
+    if (is_storage(field_) || from_.data.configuration.contains(field_)) {
+      std::size_t without = 0;
+      for (const std::size_t index : all) {
+        if (const auto x = x_of(from_.data.trials[index])) {
+          by_x[*x].push_back(index);
+        } else {
+          ++without;
+        }
+      }
+      if (without > 0) {
+        note_once(made_.notes, fmt::format("{} of {} trials of {} have no {}", without, all.size(),
+                                           line.name, field_));
+      }
+      return by_x;
+    }
+    const std::vector<std::string> fields = differing_fields(from_.data, all);
+    std::map<std::vector<results::Value>, std::vector<std::size_t>> by_configuration;
+    for (const std::size_t index : all) {
+      std::vector<results::Value> values;
+      for (const std::string& field : fields) {
+        values.push_back(field_of(from_.data.trials[index], field));
+      }
+      by_configuration[values].push_back(index);
+    }
+    for (const auto& [values, trials] : by_configuration) {
+      double sum = 0;
+      std::int64_t n = 0;
+      for (const std::size_t index : trials) {
+        if (const auto x = x_of(from_.data.trials[index])) {
+          sum += *x;
+          ++n;
+        }
+      }
+      if (n == 0) continue;  // nothing was measured yet
+      std::vector<std::size_t>& there = by_x[sum / static_cast<double>(n)];
+      there.insert(there.end(), trials.begin(), trials.end());
+      std::sort(there.begin(), there.end());
+    }
+    return by_x;
+  }
+
+  bool has_place(double x, double y) {
+    if ((spec_.x.log && x <= 0) || (spec_.y.log && y <= 0)) {
+      note_once(made_.notes, "points at 0 or less have no place on an axis with logarithms");
+      return false;
+    }
+    return true;
+  }
+
+  void add_point(std::vector<FigurePoint>& points, double x, Cell cell) {
+    if (cell.digits) made_.digits = cell.digits;
+    if (cell.kind != Cell::Kind::number || !has_place(x, *cell.mean)) return;
+    points.push_back({x, std::move(cell)});
+  }
+
+  std::vector<FigurePoint> points_of(const AxisLine& line) {
+    std::vector<FigurePoint> points;
+    if (field_ == "step") {
+      for (const std::int64_t step : steps_of(line)) {
+        AxisLine at = line;
+        at.scores.conditions.push_back({"step", {step}, spec_.x.line});
+        add_point(points, static_cast<double>(step), maker_.cell(at, y_, {}));
+      }
+      return points;
+    }
+    for (auto& [x, trials] : trials_by_x(line)) {
+      AxisLine at = line;
+      at.trials = std::make_shared<const std::vector<std::size_t>>(std::move(trials));
+      add_point(points, x, maker_.cell(at, y_, {}));
+    }
+    return points;
+  }
+
+  std::set<std::int64_t> steps_of(const AxisLine& line) {
+    if (steps_by_trial_.empty()) {
+      steps_by_trial_.resize(from_.data.trials.size());
+      std::vector<Selection> any = spec_.y.cells.average_over;
+      if (any.empty()) any.emplace_back();
+      for (const Score& score : from_.data.scores) {
+        if (matches(from_.definition.where, score) && matches(y_.scores, score) &&
+            std::any_of(any.begin(), any.end(),
+                        [&](const Selection& part) { return matches(part, score); })) {
+          steps_by_trial_[score.trial].insert(score.step);
+        }
+      }
+    }
+    std::set<std::int64_t> steps;
+    for (const std::size_t index : common(*line.trials, *y_.trials)) {
+      steps.insert(steps_by_trial_[index].begin(), steps_by_trial_[index].end());
+    }
+    return steps;
+  }
+
+  void cite(const PublishedPoints& points) {
+    const PublishedTable* table = from_.published.table(points.table);
+    note_once(made_.published_titles,
+              from_.published.source() + ", " + points.table + ": " + table->title);
+  }
+
+  void add_published(const PublishedPoints& points, FigureSeries& series) {
+    const PublishedTable* table = from_.published.table(points.table);
+    const auto* column = std::get_if<std::string>(&points.x);
+    for (const std::string& row : table->rows) {
+      if (points.row.empty() ? !row.starts_with(points.rows) : row != points.row) continue;
+      const PublishedValue* y = from_.published.find(points.table, row, points.y);
+      const PublishedValue* x =
+          column == nullptr ? nullptr : from_.published.find(points.table, row, *column);
+      const double* y_number = y == nullptr ? nullptr : std::get_if<double>(&y->value);
+      const double* x_number =
+          x != nullptr ? std::get_if<double>(&x->value) : std::get_if<double>(&points.x);
+      if (y_number == nullptr || x_number == nullptr || !has_place(*x_number, *y_number)) continue;
+      std::string erratum = y->erratum;
+      if (x != nullptr && !x->erratum.empty()) {
+        erratum += (erratum.empty() ? "" : "; ") + x->erratum;
+      }
+      series.published.push_back({*x_number, *y_number, row, erratum});
+      cite(points);
+    }
+    std::stable_sort(series.published.begin(), series.published.end(),
+                     [](const PublishedPoint& a, const PublishedPoint& b) { return a.x < b.x; });
+  }
+
+  void add_horizontal(const SeriesSpec& line, const AxisLine& one) {
+    HorizontalLine made{one.key, one.name, maker_.cell(one, y_, {})};
+    for (const PublishedPoints& points : line.published) {
+      const PublishedValue* value = from_.published.find(points.table, points.row, points.y);
+      const double* number = value == nullptr ? nullptr : std::get_if<double>(&value->value);
+      if (number == nullptr) continue;
+      made.cell.published = *number;
+      made.cell.erratum = value->erratum;
+      if (made.cell.mean) made.cell.difference = *made.cell.mean - *number;
+      cite(points);
+    }
+    made_.horizontal.push_back(std::move(made));
+  }
+
+  const FigureSpec& spec_;
+  const Ingredients& from_;
+  CellMaker& maker_;
+  const std::string field_;
+  Line y_line_;
+  AxisLine y_;
+  std::vector<std::set<std::int64_t>> steps_by_trial_;  // made when x is the step
+  Figure made_;
+};
+
+}  // namespace
+
+std::optional<ErrorBar> error_bar(const Cell& cell, Spread spread) {
+  if (spread == Spread::none || !cell.mean || !cell.spread) return std::nullopt;
+  if (spread == Spread::interval) {
+    if (!cell.ci_low || !cell.ci_high) return std::nullopt;
+    return ErrorBar{*cell.ci_low, *cell.ci_high};
+  }
+  const auto& half = spread == Spread::deviation ? cell.deviation : cell.standard_error;
+  if (!half) return std::nullopt;
+  return ErrorBar{*cell.mean - *half, *cell.mean + *half};
+}
+
+Figure make_figure(const FigureSpec& spec, const Ingredients& from, CellMaker& maker) {
+  return FigureMaker(spec, from, maker).make();
+}
+
+}  // namespace petlab::reports

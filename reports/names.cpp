@@ -1,0 +1,239 @@
+#include "reports/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "reports/selection.h"
+#include "reports/words.h"
+
+namespace petlab::reports {
+namespace {
+
+// Calls selection, cells and line for what a section is made of.
+template <typename OfSelection, typename OfCells, typename OfLine>
+void each_part(const SectionSpec& section, OfSelection selection, OfCells cells, OfLine of_line) {
+  const auto line = [&](const Line& one) {
+    selection(one.where);
+    of_line(one);
+    cells(one.cells);
+  };
+  if (const auto* table = std::get_if<TableSpec>(&section)) {
+    cells(table->cells);
+    for (const Line& row : table->rows) line(row);
+    for (const Line& column : table->columns) line(column);
+    return;
+  }
+  const auto& figure = std::get<FigureSpec>(section);
+  cells(figure.x.cells);
+  selection(figure.y.where);
+  cells(figure.y.cells);
+  for (const SeriesSpec& series : figure.series) line(series.line);
+  for (const SeriesSpec& series : figure.horizontal) line(series.line);
+}
+
+// Finds the names of a definition that nothing answers to.
+class NameCheck {
+ public:
+  NameCheck(const Definition& definition, const Dataset& data, const Published& published)
+      : definition_(definition), published_(published), known_(data.known_words) {
+    collect_selected();
+    std::set<std::string> fields;
+    for (const Trial& trial : data.trials) {
+      for (const auto& [field, value] : trial.fields) fields.insert(field);
+      for (auto& [field, words] : present_) {
+        const auto value = trial.fields.find(field);
+        if (value != trial.fields.end()) words.insert(to_text(value->second));
+      }
+      if (selected_.contains("task")) {
+        present_["task"].insert(trial.tasks.begin(), trial.tasks.end());
+      }
+    }
+    for (const Score& score : data.scores) {
+      for (const auto& [field, word] :
+           {std::pair("task", &score.task), std::pair("split", &score.split),
+            std::pair("name", &score.name)}) {
+        if (const auto words = present_.find(field); words != present_.end())
+          words->second.insert(*word);
+      }
+    }
+    if (fields.empty()) return;
+    fields.insert(data.other_fields.begin(), data.other_fields.end());
+    fields.insert({"split", "step", "task", "name", "bls_percent"});
+    fields_.assign(fields.begin(), fields.end());
+  }
+
+  void check() {
+    selection(definition_.where);
+    for (const SectionSpec& section : definition_.sections) {
+      each_part(
+          section, [this](const Selection& where) { selection(where); },
+          [this](const CellSpec& spec) { cells(spec); },
+          [this](const Line& line) {
+            for (const std::string& name : line.each) field(name, line.line);
+          });
+      std::visit([this](const auto& spec) { published(spec); }, section);
+    }
+  }
+
+  std::vector<std::string> problems() && { return std::move(problems_); }
+
+  // What no trial has but may be meant.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    for (const auto& [field, words] : absent_) {
+      if (field == "sweep") continue;  // whose progress says it
+      notes.push_back(fmt::format("no trial here has {} {}", field, joined(words)));
+    }
+    return notes;
+  }
+
+ private:
+  // The words that the definition selects by, and room for those that there are of each field.
+  void collect_selected() {
+    const auto collect = [this](const Selection& selection) {
+      for (const Condition& condition : selection.conditions) {
+        for (const results::Value& value : condition.any_of) {
+          const auto* const word = std::get_if<std::string>(&value);
+          if (word == nullptr) continue;
+          selected_[condition.field].insert(*word);
+          present_[condition.field];
+        }
+      }
+    };
+    const auto collect_parts = [&](const CellSpec& cells) {
+      for (const Selection& part : cells.average_over) collect(part);
+    };
+    collect(definition_.where);
+    for (const SectionSpec& section : definition_.sections) {
+      each_part(section, collect, collect_parts, [](const Line&) {});
+    }
+  }
+  void problem(int line, const std::string& what) {
+    problems_.push_back(fmt::format("{}:{}: {}", definition_.file, line, what));
+  }
+  void field(const std::string& name, int line) {
+    if (fields_.empty() || std::binary_search(fields_.begin(), fields_.end(), name)) return;
+    problem(line, fmt::format("'{}' is no field of the results{} (petlab query \"SELECT * FROM "
+                              "sweep_results LIMIT 1\" shows all)",
+                              name, did_you_mean(name, fields_)));
+  }
+  void selection(const Selection& selection) {
+    for (const Condition& condition : selection.conditions) {
+      field(condition.field, condition.line);
+      for (const results::Value& value : condition.any_of) {
+        if (const auto* text = std::get_if<std::string>(&value)) {
+          word(condition.field, *text, condition.line);
+        }
+      }
+    }
+  }
+  void word(const std::string& field, const std::string& word, int line) {
+    const std::set<std::string>& present = present_[field];
+    if (present.contains(word)) return;
+    if (const auto known = known_.find(field); known != known_.end()) {
+      if (known->second.contains(word)) return;
+      const std::vector<std::string> all(known->second.begin(), known->second.end());
+      problem(line, fmt::format("{} is '{}', which neither petlab nor the database knows{} (known: "
+                                "{})",
+                                field, word, did_you_mean(word, all), joined(all)));
+      return;
+    }
+    if (present.empty()) return;
+    // What the report selects elsewhere is no other spelling of this word.
+    std::vector<std::string> candidates;
+    std::set_difference(present.begin(), present.end(), selected_[field].begin(),
+                        selected_[field].end(), std::back_inserter(candidates));
+    const std::string guess = did_you_mean(word, candidates);
+    if (!guess.empty()) {
+      problem(line, fmt::format("{} is '{}', which no trial has{}", field, word, guess));
+      return;
+    }
+    std::vector<std::string>& absent = absent_[field];
+    if (std::find(absent.begin(), absent.end(), word) == absent.end()) absent.push_back(word);
+  }
+  void cells(const CellSpec& spec) {
+    if (spec.value) field(*spec.value, spec.line);
+    if (spec.text) {
+      for (const std::string& name : fields_in(*spec.text)) field(name, spec.line);
+    }
+    for (const Selection& part : spec.average_over) selection(part);
+  }
+  const PublishedTable* published_table(const std::string& name, int line) {
+    const PublishedTable* known = published_.table(name);
+    if (known == nullptr) {
+      problem(line,
+              fmt::format("published is '{}', which is no published table{} (known: {})", name,
+                          did_you_mean(name, published_.tables()), joined(published_.tables())));
+    }
+    return known;
+  }
+  void published(const TableSpec& table) {
+    if (table.published.empty()) return;
+    const PublishedTable* known = published_table(table.published, table.published_line);
+    if (known == nullptr) return;
+    keys(table.rows, known->rows, "row", table.published);
+    keys(table.columns, known->columns, "column", table.published);
+  }
+  void published(const FigureSpec& figure) {
+    for (const std::vector<SeriesSpec>* all : {&figure.series, &figure.horizontal}) {
+      for (const SeriesSpec& series : *all) {
+        for (const PublishedPoints& points : series.published) published(points);
+      }
+    }
+  }
+  void published(const PublishedPoints& points) {
+    const PublishedTable* known = published_table(points.table, points.line);
+    if (known == nullptr) return;
+    if (!points.row.empty()) key(points.row, known->rows, "row", points.table, points.line);
+    if (!points.rows.empty() &&
+        std::none_of(known->rows.begin(), known->rows.end(),
+                     [&](const std::string& row) { return row.starts_with(points.rows); })) {
+      problem(points.line, fmt::format("published.rows is '{}', with which no row of {} begins "
+                                       "(known: {})",
+                                       points.rows, points.table, joined(known->rows)));
+    }
+    if (const auto* column = std::get_if<std::string>(&points.x); column && !column->empty()) {
+      key(*column, known->columns, "column", points.table, points.line);
+    }
+    key(points.y, known->columns, "column", points.table, points.line);
+  }
+  void keys(const std::vector<Line>& lines, const std::vector<std::string>& known,
+            const std::string& axis, const std::string& table) {
+    for (const Line& line : lines) {
+      if (line.published && line.each.empty()) key(*line.published, known, axis, table, line.line);
+    }
+  }
+  void key(const std::string& wanted, const std::vector<std::string>& known,
+           const std::string& axis, const std::string& table, int line) {
+    if (std::find(known.begin(), known.end(), wanted) != known.end()) return;
+    problem(line, fmt::format("published is '{}', which is no {} of {}{} (known: {})", wanted, axis,
+                              table, did_you_mean(wanted, known), joined(known)));
+  }
+
+  const Definition& definition_;
+  const Published& published_;
+  using Words = std::map<std::string, std::set<std::string>>;  // by field
+  const Words& known_;
+  Words present_;   // of the trials and scores
+  Words selected_;  // by the definition
+  std::map<std::string, std::vector<std::string>> absent_;
+  std::vector<std::string> fields_;  // sorted; empty: no trial that could tell
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+CheckedNames check_names(const Definition& definition, const Dataset& data,
+                         const Published& published) {
+  NameCheck check(definition, data, published);
+  check.check();
+  std::vector<std::string> notes = check.notes();
+  return {std::move(check).problems(), std::move(notes)};
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,309 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+
+#include "reports/cell_text.h"
+#include "reports/render.h"
+#include "reports/text.h"
+
+namespace petlab::reports {
+namespace {
+
+// Characters of texts that TeX would take for commands, and signs that fonts of 1978 lack. What
+// pdflatex has no glyph for (Chinese, emoji) becomes a question mark: it would stop there.
+std::string escaped_latex(const std::string& text) {
+  static const std::map<std::string, std::string> signs = {{"\\", "\\textbackslash{}"},
+                                                           {"{", "\\{"},
+                                                           {"}", "\\}"},
+                                                           {"$", "\\$"},
+                                                           {"&", "\\&"},
+                                                           {"#", "\\#"},
+                                                           {"%", "\\%"},
+                                                           {"_", "\\_"},
+                                                           {"^", "\\textasciicircum{}"},
+                                                           {"~", "\\textasciitilde{}"},
+                                                           {"<", "$<$"},
+                                                           {">", "$>$"},
+                                                           {"|", "$|$"},
+                                                           {"\"", "''"},
+                                                           {"'", "'"},
+                                                           {"`", "{}`{}"},
+                                                           {"−", "$-$"},
+                                                           {"±", "$\\pm$"},
+                                                           {"—", "---"},
+                                                           {"†", "\\dag{}"},
+                                                           {"‡", "\\ddag{}"},
+                                                           {"§", "\\S{}"},
+                                                           {"·", "$\\cdot$"},
+                                                           {"≠", "$\\neq$"},
+                                                           {"…", "\\dots{}"},
+                                                           {"*", "$^{\\ast}$"},
+                                                           {"-", "-{}"},
+                                                           {",", ","},
+                                                           {"×", "$\\times$"},
+                                                           {"≤", "$\\leq$"}};
+  const std::string safe = printable(text);
+  std::string made;
+  for (std::size_t at = 0; at < safe.size();) {
+    std::size_t end = at + 1;
+    while (end < safe.size() && (static_cast<unsigned char>(safe[end]) & 0xC0) == 0x80) ++end;
+    const std::string character = safe.substr(at, end - at);
+    at = end;
+    const auto sign = signs.find(character);
+    if (sign != signs.end()) {
+      made += sign->second;
+    } else {
+      made += character.size() == 1 ? character : "?";
+    }
+  }
+  return made;
+}
+
+std::string cell_latex(const Cell& cell) {
+  const CellText text = cell_text(cell);
+  std::string value = escaped_latex(text.value);
+  if (cell.best) value = "\\textbf{" + value + "}";
+  if (cell.second) value = "\\underline{" + value + "}";
+  if (!text.rest.empty()) value += "{\\small " + escaped_latex(text.rest) + "}";
+  if (!text.marks.empty()) value += "\\textsuperscript{" + escaped_latex(text.marks) + "}";
+  return value;
+}
+
+// a, b, … z, aa, …: marks of notes.
+std::string letters(std::size_t number) {
+  std::string mark;
+  for (++number; number > 0; number = (number - 1) / 26) {
+    mark.insert(mark.begin(), static_cast<char>('a' + (number - 1) % 26));
+  }
+  return mark;
+}
+
+class TableWriter {
+ public:
+  explicit TableWriter(const Table& table) : table_(table) {}
+
+  std::string text(const std::vector<std::string>& notes) {
+    std::string body = rows();
+    std::string made = "\\begin{table}[p]\n\\centering\n";
+    if (!table_.title.empty()) made += "\\caption{" + escaped_latex(table_.title) + "}\n";
+    made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(table_.columns.size(), 'r') +
+            "}\n\\toprule\n" + head() + "\\midrule\n" + body +
+            "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
+    if (!notes.empty() || !errata_.empty()) {
+      made += "\\begin{tablenotes}\n";
+      for (std::size_t i = 0; i < errata_.size(); ++i) {
+        made += "\\textsuperscript{" + letters(i) + "} erratum: " + escaped_latex(errata_[i]) +
+                "\\par\n";
+      }
+      for (const std::string& note : notes) made += escaped_latex(note) + "\\par\n";
+      made += "\\end{tablenotes}\n";
+    }
+    return made + "\\end{table}\n";
+  }
+
+ private:
+  std::string head() const {
+    std::string line;
+    for (const Head& column : table_.columns) {
+      // Words below each other: a column is as wide as its numbers.
+      std::string name;
+      for (const char c : escaped_latex(column.name)) {
+        if (c == ' ') {
+          name += "\\\\";
+        } else {
+          name += c;
+        }
+      }
+      line += " & \\petlabhead{" + name + "}";
+    }
+    return line + " \\\\\n";
+  }
+
+  std::string erratum_mark(const std::string& erratum) {
+    if (erratum.empty()) return {};
+    auto known = std::find(errata_.begin(), errata_.end(), erratum);
+    if (known == errata_.end()) known = errata_.insert(errata_.end(), erratum);
+    return "\\textsuperscript{" + letters(static_cast<std::size_t>(known - errata_.begin())) + "}";
+  }
+
+  std::string rows() {
+    std::string made;
+    std::string group;
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
+      const Head& head = table_.rows[row];
+      const std::vector<Cell>& cells = table_.cells[row];
+      if (head.group != group) {
+        group = head.group;
+        if (row > 0) made += "\\addlinespace\n";
+        if (!group.empty()) {
+          made += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n",
+                              table_.columns.size() + 1, escaped_latex(group));
+        }
+      }
+      std::string line = escaped_latex(head.name);
+      std::string published = "\\quad published";
+      std::string difference = "\\quad difference";
+      bool differs = false;
+      for (const Cell& cell : cells) {
+        const bool printed = cell.published || cell.published_text;
+        line += " & " + cell_latex(cell) + (printed ? "" : erratum_mark(cell.erratum));
+        published += " & ";
+        if (printed) {
+          published +=
+              "\\small " + escaped_latex(published_text(cell)) + erratum_mark(cell.erratum);
+        }
+        const std::string compared = difference_text(cell);
+        difference += " & " + (compared.empty() ? "" : "\\small " + escaped_latex(compared));
+        differs = differs || !compared.empty();
+      }
+      made += line + " \\\\\n";
+      if (has_published(cells)) made += published + " \\\\\n";
+      if (differs) made += difference + " \\\\\n";
+    }
+    return made;
+  }
+
+  const Table& table_;
+  std::vector<std::string> errata_;
+};
+
+constexpr const char* kPens[] = {"petlabA", "petlabB", "petlabC", "petlabD",
+                                 "petlabE", "petlabF", "petlabG"};
+constexpr const char* kMarks[] = {"*", "square*", "triangle*", "diamond*", "pentagon*"};
+
+// Some x at which there is a point: a line across needs a place on the axis.
+double first_x(const Figure& figure) {
+  for (const FigureSeries& series : figure.series) {
+    if (!series.points.empty()) return series.points.front().x;
+    if (!series.published.empty()) return series.published.front().x;
+  }
+  return 1;
+}
+
+std::string figure_latex(const Figure& figure, const std::vector<std::string>& notes) {
+  std::string made = fmt::format(
+      "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n\\begin{{tikzpicture}}\n\\begin{{axis}"
+      "}[width=0."
+      "9\\linewidth,"
+      "height=0.6\\linewidth,xlabel={{{}}},ylabel={{{}}},grid=major,grid style={{gray!20}},"
+      "legend style={{at={{(0.5,-0.2)}},anchor=north,draw=none,font=\\small}},legend columns=2,"
+      "legend cell align=left{}{}]\n",
+      escaped_latex(figure.x.name), escaped_latex(figure.y.name),
+      figure.x.log ? ",xmode=log,log ticks with fixed point" : "",
+      figure.y.log ? ",ymode=log,log ticks with fixed point" : "");
+  std::size_t at = 0;
+  for (const FigureSeries& series : figure.series) {
+    const std::string pen = kPens[at % std::size(kPens)];
+    const std::string mark = kMarks[at % std::size(kMarks)];
+    ++at;
+    bool in_legend = false;
+    const auto entry = [&](const std::string& more) {
+      made += in_legend ? "" : "\\addlegendentry{" + escaped_latex(series.name) + more + "}\n";
+      in_legend = true;
+    };
+    if (!series.points.empty()) {
+      made += fmt::format(
+          "\\addplot[{0},mark={1},mark size=1.6pt,error bars/.cd,y dir=both,y explicit] "
+          "coordinates {{",
+          pen, mark);
+      for (const FigurePoint& point : series.points) {
+        const auto bar = error_bar(point.cell, figure.errors);
+        made += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x), exact_text(*point.cell.mean),
+                            bar ? exact_text(bar->high - *point.cell.mean) : "0");
+      }
+      made += "};\n";
+      entry("");
+    }
+    if (!series.published.empty()) {
+      made += fmt::format(
+          "\\addplot[{0},dashed,mark={1},mark size=1.6pt,mark options={{solid,fill=white}}{2}] "
+          "coordinates {{",
+          pen, mark, in_legend ? ",forget plot" : "");
+      for (const PublishedPoint& point : series.published) {
+        made += fmt::format(" ({},{})", exact_text(point.x), exact_text(point.y));
+      }
+      made += "};\n";
+      entry(" (published)");
+    }
+  }
+  for (const HorizontalLine& line : figure.horizontal) {
+    const std::string pen = kPens[at++ % std::size(kPens)];
+    const auto rule = [&](double y, const char* style, const std::string& more) {
+      // Along the axis as the points left it.
+      made += fmt::format(
+          "\\addlegendimage{{{0}{1},no marks}}\\addlegendentry{{{2}{3}}}\n"
+          "\\addplot[forget plot,draw=none] coordinates {{({5},{4})}};\n"
+          "\\draw[{0}{1}] ({{rel axis cs:0,0}} |- {{axis cs:{5},{4}}}) -- "
+          "({{rel axis cs:1,0}} |- {{axis cs:{5},{4}}});\n",
+          pen, style, escaped_latex(line.name), more, exact_text(y), exact_text(first_x(figure)));
+    };
+    if (line.cell.kind == Cell::Kind::number) rule(*line.cell.mean, "", "");
+    if (line.cell.published) rule(*line.cell.published, ",dashed", " (published)");
+  }
+  made += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
+  std::string caption = escaped_latex(figure.title);
+  for (const std::string& note : notes) {
+    caption += (caption.empty() ? "" : ". ") + escaped_latex(note);
+  }
+  if (!caption.empty()) made += "\\caption{" + caption + ".}\n";
+  return made + "\\end{figure}\n";
+}
+
+// Whether a table would be made too small to read on a page upright.
+bool is_wide(const Report& report) {
+  return std::any_of(report.sections.begin(), report.sections.end(), [](const Section& section) {
+    const auto* table = std::get_if<Table>(&section);
+    return table != nullptr && table->columns.size() > 6;
+  });
+}
+
+}  // namespace
+
+std::string to_latex(const Report& report) {
+  std::string text =
+      "% Written by petlab. A document of its own; another takes it in with\n"
+      "% \\usepackage{standalone} and \\input.\n"
+      "\\documentclass{article}\n"
+      "\\usepackage[utf8]{inputenc}\n\n"
+      "\\usepackage{booktabs,graphicx,pgfplots}\n" +
+      std::string(is_wide(report) ? "\\usepackage[a4paper,landscape,margin=12mm]{geometry}\n"
+                                  : "") +
+      "\\pgfplotsset{compat=1.16}\n\\setlength{\\tabcolsep}{4pt}\n"
+      "\\definecolor{petlabA}{HTML}{0072B2}\\definecolor{petlabB}{HTML}{D55E00}\n"
+      "\\definecolor{petlabC}{HTML}{009E73}\\definecolor{petlabD}{HTML}{CC79A7}\n"
+      "\\definecolor{petlabE}{HTML}{E69F00}\\definecolor{petlabF}{HTML}{56B4E9}\n"
+      "\\definecolor{petlabG}{HTML}{7F7F7F}\n"
+      "\\providecommand{\\petlabhead}[1]{\\begin{tabular}[b]{@{}r@{}}#1\\end{tabular}}\n"
+      "\\newsavebox{\\petlabbox}\n"
+      "% Wider than the page: made smaller.\n"
+      "\\newenvironment{fitted}{\\begin{lrbox}{\\petlabbox}}{\\end{lrbox}%\n"
+      "  \\ifdim\\wd\\petlabbox>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox{\\petlabbox}}%\n"
+      "  \\else\\usebox{\\petlabbox}\\fi}\n"
+      "\\newenvironment{tablenotes}{\\par\\medskip\\begin{minipage}{\\linewidth}"
+      "\\footnotesize\\raggedright\\setlength{\\parskip}{2pt}}{\\end{minipage}}\n"
+      "\\begin{document}\n";
+  for (const Section& section : report.sections) {
+    const bool last = &section == &report.sections.back();
+    std::vector<std::string> notes;
+    if (const auto* figure = std::get_if<Figure>(&section)) {
+      notes = legend(*figure);
+      if (last) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+      text += figure_latex(*figure, notes);
+      continue;
+    }
+    Table table = std::get<Table>(section);
+    if (table.title.empty()) table.title = report.about;
+    for (std::string& line : legend(table)) {
+      // The errata themselves are among the notes.
+      if (!line.starts_with("published values with known errata")) notes.push_back(std::move(line));
+    }
+    if (last) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+    text += TableWriter(table).text(notes);
+  }
+  return text + "\\end{document}\n";
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,96 @@
+#include "reports/report.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/cell.h"
+#include "reports/names.h"
+#include "reports/selection.h"
+
+namespace petlab::reports {
+namespace {
+
+std::vector<SweepProgress> progress_of(const Dataset& data,
+                                       const std::vector<std::string>& sweeps) {
+  std::vector<SweepProgress> all;
+  std::map<std::string, std::size_t> places;
+  for (const std::string& sweep : sweeps) {
+    places.emplace(sweep, all.size());
+    all.push_back({sweep, 0, {}});
+  }
+  std::set<std::pair<std::string, std::string>> seen;
+  std::map<std::string, std::map<std::string, std::int64_t>> states;
+  for (const Trial& trial : data.trials) {
+    if (!seen.emplace(trial.sweep, trial.id).second) continue;
+    const auto [place, is_new] = places.emplace(trial.sweep, all.size());
+    if (is_new) all.push_back({trial.sweep, 0, {}});
+    ++all[place->second].trials;
+    ++states[trial.sweep][trial.state];
+  }
+  for (SweepProgress& progress : all) {
+    const auto& counts = states[progress.sweep];
+    progress.states.assign(counts.begin(), counts.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+Report make_report(const Definition& definition, const Dataset& data, const Published& published) {
+  CheckedNames names = check_names(definition, data, published);
+  if (!names.problems.empty()) throw DefinitionError(std::move(names.problems));
+  Report report;
+  report.name = definition.name;
+  report.about = definition.about;
+  report.progress = progress_of(data, definition.sweeps);
+  std::vector<std::size_t> trials;
+  for (std::size_t index = 0; index < data.trials.size(); ++index) {
+    if (matches(definition.where, data.trials[index])) trials.push_back(index);
+  }
+  CellMaker maker(definition, data);
+  const Ingredients from{definition, data, trials, published};
+  for (const SectionSpec& section : definition.sections) {
+    if (const auto* table = std::get_if<TableSpec>(&section)) {
+      report.sections.emplace_back(make_table(*table, from, maker));
+    } else {
+      report.sections.emplace_back(make_figure(std::get<FigureSpec>(section), from, maker));
+    }
+  }
+  if (!maker.problems().empty()) throw DefinitionError(maker.problems());
+  report.notes = definition.notes;
+  for (const SweepProgress& progress : report.progress) {
+    if (progress.trials > 0) continue;
+    report.notes.push_back("nothing is measured of sweep " + progress.sweep +
+                           ", which has no trial here yet");
+  }
+  report.notes.insert(report.notes.end(), maker.notes().begin(), maker.notes().end());
+  report.notes.insert(report.notes.end(), names.notes.begin(), names.notes.end());
+  return report;
+}
+
+Report joined_reports(const std::string& name, const std::string& about,
+                      std::vector<Report> reports) {
+  Report all;
+  all.name = name;
+  all.about = about;
+  std::set<std::string> sweeps;
+  for (Report& report : reports) {
+    for (SweepProgress& progress : report.progress) {
+      if (sweeps.insert(progress.sweep).second) all.progress.push_back(std::move(progress));
+    }
+    for (Section& section : report.sections) {
+      std::visit(
+          [&](auto& part) {
+            part.key = report.name + (part.key.empty() ? "" : "-" + part.key);
+            part.title = report.name + ": " + (part.title.empty() ? report.about : part.title);
+          },
+          section);
+      all.sections.push_back(std::move(section));
+    }
+    for (const std::string& note : report.notes) all.notes.push_back(report.name + ": " + note);
+  }
+  return all;
+}
+
+}  // namespace petlab::reports

@@ -1,0 +1,210 @@
+#include "reports/vega.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "reports/text.h"
+
+namespace petlab::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Okabe and Ito's colours, which people with colour blindness can tell apart, without the black
+// that a dark page swallows.
+constexpr const char* kColours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                    "#E69F00", "#56B4E9", "#7F7F7F"};
+
+// Names for the legend: those of several series are told apart by their keys.
+class Names {
+ public:
+  std::string of(const std::string& name, const std::string& key) {
+    std::string shown = printable(name);
+    if (!seen_.emplace(shown, key).second) shown += " (" + printable(key) + ")";
+    all.push_back(shown);
+    return shown;
+  }
+  Json all = Json::array();
+
+ private:
+  std::map<std::string, std::string> seen_;
+};
+
+Json point_row(const std::string& series, const Figure& figure, const FigurePoint& point) {
+  Json row = {{"series", series}, {"source", "measured"}, {"x", point.x}, {"y", *point.cell.mean}};
+  if (const auto bar = error_bar(point.cell, figure.errors)) {
+    row["low"] = bar->low;
+    row["high"] = bar->high;
+  }
+  row["shown"] = number_text(*point.cell.mean, point.cell.digits);
+  if (point.cell.deviation) {
+    row["deviation"] = number_text(*point.cell.deviation, point.cell.digits);
+  }
+  row["seeds"] = point.cell.partial() ? fmt::format("{} of {}", point.cell.n(), point.cell.planned)
+                                      : fmt::format("{}", point.cell.n());
+  std::string flags;
+  if (point.cell.stale) flags += "stale";
+  if (!point.cell.mixed_fields.empty()) {
+    flags += (flags.empty() ? "" : "; ") +
+             fmt::format("trials differ in {}", fmt::join(point.cell.mixed_fields, ", "));
+  }
+  if (!flags.empty()) row["note"] = printable(flags);
+  return row;
+}
+
+Json axis(const AxisTitle& title, const char* field) {
+  Json scale = {{"zero", false}, {"padding", 12}};
+  // Scores end at round numbers; a ratio of 1.1 or a step behind the last would be none.
+  if (field == std::string_view("x")) scale["nice"] = false;
+  if (title.log) scale = {{"type", "log"}, {"nice", false}, {"padding", 16}};
+  Json made = {{"field", field},
+               {"type", "quantitative"},
+               {"title", printable(title.name)},
+               {"scale", scale}};
+  if (title.log) made["axis"] = {{"format", "~g"}, {"labelOverlap", true}, {"tickCount", 6}};
+  return made;
+}
+
+Json only(const char* source) { return {{{"filter", {{"field", "source"}, {"equal", source}}}}}; }
+
+Json tooltip(const Figure& figure) {
+  Json shown = Json::array();
+  const auto add = [&](const char* field, const std::string& title, const char* type) {
+    shown.push_back({{"field", field}, {"type", type}, {"title", title}});
+  };
+  add("series", "series", "nominal");
+  add("source", "source", "nominal");
+  add("x", printable(figure.x.name), "quantitative");
+  add("shown", printable(figure.y.name), "nominal");
+  add("deviation", "± over seeds", "nominal");
+  add("seeds", "seeds", "nominal");
+  add("note", "note", "nominal");
+  return shown;
+}
+
+}  // namespace
+
+std::string to_vega_lite(const Figure& figure) {
+  Names names;
+  Json values = Json::array();
+  bool published = false;
+  bool measured = false;
+  for (const FigureSeries& series : figure.series) {
+    const std::string name = names.of(series.name, series.key);
+    for (const FigurePoint& point : series.points) {
+      measured = true;
+      values.push_back(point_row(name, figure, point));
+    }
+    for (const PublishedPoint& point : series.published) {
+      published = true;
+      Json row = {{"series", name},
+                  {"source", "published"},
+                  {"x", point.x},
+                  {"y", point.y},
+                  {"shown", number_text(point.y, figure.digits)},
+                  {"seeds", "as printed"}};
+      row["note"] = printable(point.row + (point.erratum.empty() ? "" : ": " + point.erratum));
+      values.push_back(std::move(row));
+    }
+  }
+  for (const HorizontalLine& line : figure.horizontal) {
+    const std::string name = names.of(line.name, line.key);
+    if (line.cell.kind == Cell::Kind::number) {
+      values.push_back({{"series", name},
+                        {"source", "line"},
+                        {"y", *line.cell.mean},
+                        {"shown", number_text(*line.cell.mean, line.cell.digits)},
+                        {"seeds", fmt::format("{}", line.cell.n())}});
+    }
+    if (line.cell.published) {
+      values.push_back({{"series", name},
+                        {"source", "published line"},
+                        {"y", *line.cell.published},
+                        {"shown", number_text(*line.cell.published, figure.digits)},
+                        {"seeds", "as printed"}});
+    }
+  }
+  Json scale = {{"domain", names.all}};
+  if (names.all.size() <= std::size(kColours)) {
+    scale["range"] = Json::array();
+    for (std::size_t i = 0; i < names.all.size(); ++i) scale["range"].push_back(kColours[i]);
+  } else {
+    scale["scheme"] = "tableau20";
+  }
+  const Json colour = {{"field", "series"},
+                       {"type", "nominal"},
+                       {"title", nullptr},
+                       {"scale", scale},
+                       {"legend", {{"orient", "bottom"}, {"columns", 3}, {"labelLimit", 260}}}};
+  const auto opacity = [](double full) {
+    return Json{{"condition", {{"param", "pick"}, {"empty", true}, {"value", full}}},
+                {"value", 0.08}};
+  };
+  const Json x = axis(figure.x, "x");
+  const Json y = axis(figure.y, "y");
+  const auto layer = [&](const char* source, Json mark, double full, bool with_x) {
+    Json encoding = Json::object();
+    if (with_x) encoding["x"] = x;
+    encoding["y"] = y;
+    encoding["color"] = colour;
+    encoding["opacity"] = opacity(full);
+    encoding["tooltip"] = tooltip(figure);
+    return Json{{"transform", only(source)}, {"mark", std::move(mark)}, {"encoding", encoding}};
+  };
+  // A layer without a point would make Vega warn of an axis without ends.
+  std::map<std::string, bool> there;
+  for (const Json& row : values) {
+    there[row["source"]] = true;
+    if (row.contains("low")) there["bars"] = true;
+  }
+  Json layers = Json::array();
+  const bool many = figure.series.size() > 8;
+  const auto add = [&](const char* needs, Json made) {
+    if (there[needs]) layers.push_back(std::move(made));
+  };
+  add("measured", layer("measured", {{"type", "line"}, {"strokeWidth", many ? 1.2 : 2}}, 1, true));
+  Json bars = layer("measured", {{"type", "rule"}, {"strokeWidth", 1.4}}, 0.8, true);
+  bars["transform"].push_back({{"filter", {{"field", "low"}, {"valid", true}}}});
+  bars["encoding"]["y"]["field"] = "low";
+  bars["encoding"]["y2"] = {{"field", "high"}};
+  add("bars", std::move(bars));
+  add("published",
+      layer("published", {{"type", "line"}, {"strokeWidth", 1.3}, {"strokeDash", {4, 3}}}, 0.75,
+            true));
+  add("published",
+      layer("published", {{"type", "point"}, {"filled", false}, {"size", 46}, {"strokeWidth", 1.4}},
+            1, true));
+  add("measured",
+      layer("measured", {{"type", "point"}, {"filled", true}, {"size", many ? 14 : 36}}, 1, true));
+  add("line", layer("line", {{"type", "rule"}, {"strokeWidth", 1.6}}, 1, false));
+  add("published line",
+      layer("published line", {{"type", "rule"}, {"strokeWidth", 1.3}, {"strokeDash", {8, 4}}}, 0.9,
+            false));
+  if (layers.empty()) layers.push_back(layer("measured", {{"type", "point"}}, 1, true));
+  layers.front()["params"] = {{{"name", "pick"},
+                               {"select", {{"type", "point"}, {"fields", {"series"}}}},
+                               {"bind", "legend"}}};
+  Json title = {{"text", printable(figure.title)}, {"anchor", "start"}, {"fontSize", 14}};
+  if (published) {
+    title["subtitle"] = measured ? "filled: measured; hollow, dashed: published"
+                                 : "hollow, dashed: published; nothing measured yet";
+    title["subtitleColor"] = "#667085";
+  }
+  const Json specification = {
+      {"$schema", "https://vega.github.io/schema/vega-lite/v6.json"},
+      {"title", title},
+      {"width", 480},
+      {"height", 300},
+      {"data", {{"values", values}}},
+      {"layer", layers},
+      {"config",
+       {{"font", "Helvetica, Arial, sans-serif"},
+        {"axis", {{"gridOpacity", 0.5}, {"titleFontWeight", "normal"}, {"titlePadding", 8}}},
+        {"view", {{"stroke", nullptr}}}}}};
+  return specification.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace petlab::reports

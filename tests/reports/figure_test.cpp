@@ -1,0 +1,204 @@
+#include "reports/figure.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reports/render.h"
+#include "reports/report.h"
+#include "reports/show.h"
+#include "reports/vega.h"
+#include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
+#include "tests/support/catch.h"
+
+namespace petlab::reports {
+namespace {
+
+using testing::DataMaker;
+using testing::definition;
+
+const char kFigure[] = R"(where: {split: test}
+figure:
+  title: T
+  x: {value: module_bottleneck, log: true}
+  y: {where: {name: accuracy}, digits: 1}
+  series: [{key: a, where: {variant: a}, published: {table: t, rows: "a bn=", x: bn, y: acc}}]
+  horizontal: [{key: full, name: full fine-tuning, where: {variant: full}}]
+)";
+
+Published paper() {
+  return Published(R"({"v": 1, "source": "Paper", "tables": {"t": {"title": "Main",
+    "columns": ["bn", "acc"], "rows": {"a bn=16": [16, 81.0], "a bn=4": [4, 71.0], "b bn=4":
+    [4, 1.0]}}}, "errata": [{"table": "t", "rows": ["a bn=16"], "columns": ["acc"], "says": "slip"}]})");
+}
+
+// Bottlenecks 4 and 16 with two seeds each; 0.5 for the whole backbone.
+DataMaker sizes() {
+  DataMaker make;
+  for (const std::int64_t seed : {1, 2}) {
+    const double more = 0.02 * static_cast<double>(seed);
+    for (const std::int64_t size : {16, 4}) {
+      const std::size_t trial = make.trial("a", seed, "x", {{"module_bottleneck", size}});
+      make.score(trial, "accuracy", 0.6 + 0.01 * static_cast<double>(size) + more);
+    }
+    make.score(make.trial("full", seed, "x"), "accuracy", 0.5);
+  }
+  return make;
+}
+
+Figure figure_of(const std::string& text, const Dataset& data, const Published& published) {
+  return std::get<Figure>(make_report(definition(text), data, published).sections.at(0));
+}
+
+TEST_CASE("A series' trials with one x are a point over their seeds", "[reports]") {
+  const Figure figure = figure_of(kFigure, sizes().data, paper());
+  REQUIRE(figure.series.size() == 1);
+  const FigureSeries& a = figure.series[0];
+  REQUIRE(a.points.size() == 2);
+  CHECK(a.points[0].x == 4);
+  CHECK(*a.points[0].cell.mean == Approx(67));
+  CHECK(*a.points[0].cell.deviation == Approx(std::sqrt(2.0)));
+  CHECK(a.points[0].cell.n() == 2);
+  CHECK(a.points[1].x == 16);
+  CHECK(error_bar(a.points[1].cell, Spread::deviation)->low == Approx(79 - std::sqrt(2.0)));
+  CHECK(error_bar(a.points[1].cell, Spread::standard_error)->high == Approx(80));
+  CHECK_FALSE(error_bar(a.points[1].cell, Spread::none));
+  REQUIRE(a.published.size() == 2);
+  CHECK(a.published[0].x == 4);
+  CHECK(a.published[1].y == 81);
+  CHECK(a.published[1].erratum == "slip");
+  REQUIRE(figure.horizontal.size() == 1);
+  CHECK(*figure.horizontal[0].cell.mean == 50);
+}
+
+TEST_CASE("With the step as x each report of a metric is a point", "[reports]") {
+  DataMaker make;
+  for (const std::int64_t seed : {1, 2}) {
+    const std::size_t trial = make.trial("a", seed, "x");
+    for (const std::int64_t step : {20, 10}) {
+      make.score(trial, "accuracy", 0.01 * static_cast<double>(step + seed), "validation", step);
+    }
+    make.score(trial, "accuracy", 0.9, "test", 20);
+  }
+  const Figure figure = figure_of(
+      "where: {split: validation}\nfigure: {x: {value: step}, y: {where: {name: accuracy}}, "
+      "series: "
+      "[{each: variant}]}\n",
+      make.data, {});
+  REQUIRE(figure.series.size() == 1);
+  CHECK(figure.series[0].name == "a");
+  REQUIRE(figure.series[0].points.size() == 2);
+  CHECK(figure.series[0].points[0].x == 10);
+  CHECK(*figure.series[0].points[0].cell.mean == Approx(11.5));
+  CHECK(figure.series[0].points[1].x == 20);
+}
+
+TEST_CASE("What was measured is an x by configuration, not by trial", "[reports]") {
+  DataMaker make = sizes();
+  for (Trial& trial : make.data.trials) {
+    trial.fields["train_seconds"] = static_cast<double>(10 * trial.seed);
+  }
+  const Figure figure = figure_of(
+      "where: {split: test}\nfigure: {x: {value: train_seconds}, y: {where: {name: accuracy}}, "
+      "series: [{key: a, where: {variant: a, module_bottleneck: 4}}]}\n",
+      make.data, {});
+  REQUIRE(figure.series[0].points.size() == 1);
+  CHECK(figure.series[0].points[0].x == 15);
+  CHECK(figure.series[0].points[0].cell.n() == 2);
+}
+
+TEST_CASE("What an axis has no place for is noted and left out", "[reports]") {
+  DataMaker make = sizes();
+  make.score(make.trial("a", 1, "x", {{"module_bottleneck", std::int64_t{0}}}), "accuracy", 0.1);
+  make.score(make.trial("a", 1, "x"), "accuracy", 0.1);
+  const Figure figure = figure_of(kFigure, make.data, paper());
+  CHECK(figure.series[0].points.size() == 2);
+  CHECK(figure.notes ==
+        std::vector<std::string>{"1 of 6 trials of a have no module_bottleneck",
+                                 "points at 0 or less have no place on an axis with logarithms"});
+}
+
+TEST_CASE("A specification has the data inside, and texts of it are data alone", "[reports]") {
+  DataMaker make = sizes();
+  for (Trial& trial : make.data.trials) {
+    if (trial.variant == "a")
+      trial.fields["variant"] = trial.variant = "{\"signal\": \"alert(1)\"}";
+  }
+  const Figure figure = figure_of(
+      "where: {split: test}\nfigure: {title: \"<b>\\x1b[31m\", x: {value: module_bottleneck}, y: "
+      "{where: {name: accuracy}}, series: [{each: variant}]}\n",
+      make.data, {});
+  const auto json = nlohmann::json::parse(to_vega_lite(figure));
+  CHECK(json["title"]["text"] == "<b>�[31m");
+  const auto& values = json["data"]["values"];
+  REQUIRE(values.size() == 2);
+  CHECK(values[0]["series"] == "{\"signal\": \"alert(1)\"}");
+  CHECK(values[0]["x"] == 4);
+  CHECK(values[0]["low"].get<double>() == Approx(67 - std::sqrt(2.0)));
+  CHECK_FALSE(json.dump().find("\"signal\":") != std::string::npos);
+  CHECK_FALSE(json.dump().find("\"expr\":") != std::string::npos);
+  CHECK_FALSE(json.dump().find("\"url\":") != std::string::npos);
+}
+
+TEST_CASE("Formats without figures have a figure's points as a table", "[reports]") {
+  const Report report = make_report(definition(kFigure), sizes().data, paper());
+  CHECK(to_csv(report) ==
+        "group,row,accuracy,accuracy sd,accuracy n,published\r\n"
+        "a,module_bottleneck 4,67,1.4142135623730951,2,71\r\n"
+        "a,module_bottleneck 16,79,1.4142135623730951,2,81\r\n"
+        ",full fine-tuning,50,0,2,\r\n");
+  const auto json = nlohmann::json::parse(to_json(report));
+  CHECK(json["sections"][0]["kind"] == "figure");
+  CHECK(json["sections"][0]["specification"]["data"]["values"].size() == 5);
+  const std::string html = to_html(report);
+  CHECK(html.find("scripts/setup.sh puts in place what draws it") != std::string::npos);
+  const std::string latex = to_latex(report);
+  CHECK(latex.find("\\addplot[petlabA,mark=*") != std::string::npos);
+  CHECK(latex.find("(4,67) +- (0,1.414") != std::string::npos);
+}
+
+TEST_CASE("A report shows measured or published numbers alone, or their difference", "[reports]") {
+  const Report report = make_report(definition(R"(where: {split: test}
+table:
+  published: t
+  rows: [{key: a, where: {module_bottleneck: 4}, published: a bn=4}]
+  columns: [{key: acc, where: {name: accuracy}}]
+)"),
+                                    sizes().data, paper());
+  CHECK(to_csv(shown(report, Show::measured)) ==
+        "row,acc,acc sd,acc n\r\na,67,1.4142135623730951,2\r\n");
+  CHECK(to_csv(shown(report, Show::published)) == "row,acc\r\na,71\r\n");
+  CHECK(to_terminal(shown(report, Show::difference), {}).find("a  −4.00") != std::string::npos);
+}
+
+TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correction", "[reports]") {
+  DataMaker make;
+  const double base[] = {0.70, 0.72, 0.71};
+  const double better[] = {0.80, 0.83, 0.815};
+  const double noisy[] = {0.60, 0.90, 0.75};
+  for (std::int64_t seed = 0; seed < 3; ++seed) {
+    make.score(make.trial("base", seed, "x"), "accuracy", base[seed]);
+    make.score(make.trial("better", seed, "x"), "accuracy", better[seed]);
+    make.score(make.trial("noisy", seed, "x"), "accuracy", noisy[seed]);
+  }
+  make.score(make.trial("once", 0, "x"), "accuracy", 0.99);
+  const testing::MadeTable table = testing::table_of(
+      definition("where: {split: test}\ntable:\n  against: base\n  rows: [{each: variant}]\n"
+                 "  columns: [{key: acc, where: {name: accuracy}}]\n"),
+      make.data, {});
+  CHECK(table.against == "base");
+  CHECK_FALSE(table.cells[0][0].comparison);
+  // scipy.stats.ttest_rel
+  REQUIRE(table.cells[1][0].comparison);
+  CHECK(table.cells[1][0].comparison->p == Approx(0.000755001995138391));
+  CHECK(table.cells[2][0].comparison->adjusted == Approx(0.6697108704620915));
+  CHECK(table.cells[1][0].comparison->n == 3);
+  CHECK(table.cells[1][0].comparison->adjusted == Approx(2 * table.cells[1][0].comparison->p));
+  CHECK(table.cells[1][0].comparison->significant());
+  CHECK_FALSE(table.cells[2][0].comparison->significant());
+  CHECK_FALSE(table.cells[3][0].comparison);  // one seed says nothing
+  CHECK(table.cells[3][0].best);
+  CHECK(table.cells[1][0].second);
+}
+
+}  // namespace
+}  // namespace petlab::reports
