@@ -253,6 +253,27 @@ else
   rm -rf "$snippets"
   mv "$scratch/snippets" "$snippets"
 fi
+# ---- What draws figures: vl-convert, which needs no browser, and Vega's script for pages
+figure_package=vl-convert-python==1.9.0.post1
+figures=$PETLAB_HOME/figures
+page_script='import sys, vl_convert
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    file.write(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", "6.4"))'
+if [ "$(cat "$figures/.package" 2>/dev/null)" = "$figure_package" ]; then
+  say "Figures as pictures and in pages: $figures"
+else
+  say "Figures as pictures and in pages: downloading 34 MB ($figure_package) to $figures"
+  rm -rf "$figures"
+  if python3 -m venv "$figures" >>"$log" 2>&1 &&
+    "$figures/bin/python3" -m pip install --disable-pip-version-check --quiet \
+      "$figure_package" >>"$log" 2>&1 &&
+    "$figures/bin/python3" -I -c "$page_script" "$figures/vega.js" >>"$log" 2>&1; then
+    printf '%s' "$figure_package" >"$figures/.package"
+  else
+    say "Figures as pictures and in pages: cannot be drawn here ($log); their specifications" \
+      "(--format vega) are written all the same"
+  fi
+fi
 # ---- For the tests beside Python
 if $dev; then
   if [ -n "$(torch_folder)" ] &&
