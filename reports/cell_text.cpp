@@ -92,6 +92,9 @@ std::string difference_text(const Cell& cell) {
 }
 
 std::string progress_text(const SweepProgress& progress) {
+  if (progress.trials == 0) {
+    return fmt::format("sweep {}: no trial of it here yet", printable(progress.sweep));
+  }
   std::int64_t done = 0;
   std::string others;
   for (const auto& [state, count] : progress.states) {

@@ -144,9 +144,7 @@ std::string list_items(const std::vector<std::string>& lines) {
 std::string html_table(const Table& table) {
   const bool groups = std::any_of(table.rows.begin(), table.rows.end(),
                                   [](const Head& head) { return !head.group.empty(); });
-  std::string html = "<table>\n";
-  if (!table.title.empty()) html += "<caption>" + escaped_html(table.title) + "</caption>\n";
-  html += "<thead>\n<tr>";
+  std::string html = "<table>\n<thead>\n<tr>";
   const auto head = [&](const std::string& name, const char* classes) {
     html += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>\n", classes,
                         escaped_html(name));

@@ -34,7 +34,9 @@ std::string section_html(const Table& table) {
     lines.emplace_back("second line of a cell: published value (difference)");
   }
   for (std::string& line : legend(table)) lines.push_back(std::move(line));
-  return "<section>\n<div class=\"scroll\">\n" + html_table(table) +
+  const std::string title =
+      table.title.empty() ? std::string() : "<h2>" + escaped_html(table.title) + "</h2>\n";
+  return "<section>\n" + title + "<div class=\"scroll\">\n" + html_table(table) +
          "</div>\n<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n</section>\n";
 }
 

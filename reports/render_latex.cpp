@@ -67,7 +67,10 @@ std::string cell_latex(const Cell& cell) {
   std::string value = escaped_latex(text.value);
   if (cell.best) value = "\\textbf{" + value + "}";
   if (cell.second) value = "\\underline{" + value + "}";
-  if (!text.rest.empty()) value += "{\\small " + escaped_latex(text.rest) + "}";
+  if (!text.rest.empty()) {
+    value +=
+        "\\,{\\small " + escaped_latex(text.rest.substr(text.rest.find_first_not_of(' '))) + "}";
+  }
   if (!text.marks.empty()) value += "\\textsuperscript{" + escaped_latex(text.marks) + "}";
   return value;
 }
@@ -278,9 +281,12 @@ std::string to_latex(const Report& report) {
       "\\definecolor{petlabG}{HTML}{7F7F7F}\n"
       "\\providecommand{\\petlabhead}[1]{\\begin{tabular}[b]{@{}r@{}}#1\\end{tabular}}\n"
       "\\newsavebox{\\petlabbox}\n"
-      "% Wider than the page: made smaller.\n"
+      "% Wider or higher than the page: made smaller.\n"
       "\\newenvironment{fitted}{\\begin{lrbox}{\\petlabbox}}{\\end{lrbox}%\n"
-      "  \\ifdim\\wd\\petlabbox>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox{\\petlabbox}}%\n"
+      "  \\ifdim\\wd\\petlabbox>\\linewidth\n"
+      "    \\sbox{\\petlabbox}{\\resizebox{\\linewidth}{!}{\\usebox{\\petlabbox}}}\\fi%\n"
+      "  \\ifdim\\dimexpr\\ht\\petlabbox+\\dp\\petlabbox\\relax>0.72\\textheight\n"
+      "    \\resizebox*{!}{0.72\\textheight}{\\usebox{\\petlabbox}}%\n"
       "  \\else\\usebox{\\petlabbox}\\fi}\n"
       "\\newenvironment{tablenotes}{\\par\\medskip\\begin{minipage}{\\linewidth}"
       "\\footnotesize\\raggedright\\setlength{\\parskip}{2pt}}{\\end{minipage}}\n"

@@ -59,11 +59,6 @@ Report make_report(const Definition& definition, const Dataset& data, const Publ
   }
   if (!maker.problems().empty()) throw DefinitionError(maker.problems());
   report.notes = definition.notes;
-  for (const SweepProgress& progress : report.progress) {
-    if (progress.trials > 0) continue;
-    report.notes.push_back("nothing is measured of sweep " + progress.sweep +
-                           ", which has no trial here yet");
-  }
   report.notes.insert(report.notes.end(), maker.notes().begin(), maker.notes().end());
   report.notes.insert(report.notes.end(), names.notes.begin(), names.notes.end());
   return report;

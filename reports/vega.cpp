@@ -40,9 +40,8 @@ Json point_row(const std::string& series, const Figure& figure, const FigurePoin
     row["high"] = bar->high;
   }
   row["shown"] = number_text(*point.cell.mean, point.cell.digits);
-  if (point.cell.deviation) {
-    row["deviation"] = number_text(*point.cell.deviation, point.cell.digits);
-  }
+  row["deviation"] =
+      point.cell.deviation ? number_text(*point.cell.deviation, point.cell.digits) : "—";
   row["seeds"] = point.cell.partial() ? fmt::format("{} of {}", point.cell.n(), point.cell.planned)
                                       : fmt::format("{}", point.cell.n());
   std::string flags;
@@ -51,7 +50,7 @@ Json point_row(const std::string& series, const Figure& figure, const FigurePoin
     flags += (flags.empty() ? "" : "; ") +
              fmt::format("trials differ in {}", fmt::join(point.cell.mixed_fields, ", "));
   }
-  if (!flags.empty()) row["note"] = printable(flags);
+  row["note"] = flags.empty() ? "—" : printable(flags);
   return row;
 }
 
@@ -70,18 +69,22 @@ Json axis(const AxisTitle& title, const char* field) {
 
 Json only(const char* source) { return {{{"filter", {{"field", "source"}, {"equal", source}}}}}; }
 
-Json tooltip(const Figure& figure) {
+// A line across has no x, deviation and note.
+Json tooltip(const Figure& figure, bool of_point) {
   Json shown = Json::array();
   const auto add = [&](const char* field, const std::string& title, const char* type) {
     shown.push_back({{"field", field}, {"type", type}, {"title", title}});
   };
   add("series", "series", "nominal");
   add("source", "source", "nominal");
-  add("x", printable(figure.x.name), "quantitative");
+  if (of_point) {
+    add("x", printable(figure.x.name), "quantitative");
+    shown.back()["format"] = ".6~g";
+  }
   add("shown", printable(figure.y.name), "nominal");
-  add("deviation", "± over seeds", "nominal");
+  if (of_point) add("deviation", "± over seeds", "nominal");
   add("seeds", "seeds", "nominal");
-  add("note", "note", "nominal");
+  if (of_point) add("note", "note", "nominal");
   return shown;
 }
 
@@ -105,6 +108,7 @@ std::string to_vega_lite(const Figure& figure) {
                   {"x", point.x},
                   {"y", point.y},
                   {"shown", number_text(point.y, figure.digits)},
+                  {"deviation", "—"},
                   {"seeds", "as printed"}};
       row["note"] = printable(point.row + (point.erratum.empty() ? "" : ": " + point.erratum));
       values.push_back(std::move(row));
@@ -151,7 +155,7 @@ std::string to_vega_lite(const Figure& figure) {
     encoding["y"] = y;
     encoding["color"] = colour;
     encoding["opacity"] = opacity(full);
-    encoding["tooltip"] = tooltip(figure);
+    encoding["tooltip"] = tooltip(figure, with_x);
     return Json{{"transform", only(source)}, {"mark", std::move(mark)}, {"encoding", encoding}};
   };
   // A layer without a point would make Vega warn of an axis without ends.

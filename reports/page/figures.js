@@ -14,7 +14,10 @@
     const room = place.clientWidth || 480;
     specification.width = Math.max(180, Math.min(720, room - 90));
     specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
-    if (room < 480) specification.config.legend = { columns: 1 };
+    if (room < 480) {
+      for (const layer of specification.layer) layer.encoding.color.legend.columns = 1;
+    }
+    place.tabIndex = 0;  // what does not fit is scrolled to by keyboard
     await vegaEmbed(place, specification, {
       mode: "vega-lite",
       ast: true,

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Compares every number of the authoritative file with ours and counts them.
-class Comparison {
+class PrintedNumbers {
  public:
   void value(const std::string& table, const std::string& row, const std::string& column,
              const Json& wanted) {
@@ -58,7 +58,7 @@ TEST_CASE("The published numbers equal the authoritative list where it is there"
   if (!file) return;
   std::ifstream in(*file);
   const Json tables = Json::parse(in).at("tables");
-  Comparison compare;
+  PrintedNumbers compare;
   compare.scores("table1", "", tables["table1"]["rows"]);
   for (const Json& block : tables["table2"]["blocks"]) {
     compare.scores("table2", block["block"].get<std::string>() + " ", block["rows"]);

@@ -220,6 +220,23 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
   CHECK(html.find("<code>t3</code>") != std::string::npos);
 }
 
+TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
+  Report report = demo();
+  Table& table = testing::only_table(report);
+  table.rows[0].name = "\\input{x}&$#%_^~<|>\"=cmd()";
+  table.rows[1].name = "中";
+  table.cells[0][1].best = true;
+  table.cells[1][1].second = true;
+  const std::string latex = to_latex(report);
+  CHECK(latex.find("\\textbackslash{}input\\{x\\}\\&\\$\\#\\%\\_\\textasciicircum{}"
+                   "\\textasciitilde{}$<$$|$$>$''=cmd()") != std::string::npos);
+  CHECK(latex.find("\\input{x}") == std::string::npos);
+  CHECK(latex.find("\n? & ") != std::string::npos);
+  CHECK(latex.find("\\textbf{75.50}\\,{\\small $\\pm$ 0.71 (2)}") != std::string::npos);
+  CHECK(latex.find("\\underline{80.00}") != std::string::npos);
+  CHECK(latex.find("\\begin{tabular}{lrrr}") != std::string::npos);
+}
+
 // What other programs and eyes have got used to: a change of it is one of the format.
 TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
   for (const Format& format : formats()) {
