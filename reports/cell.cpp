@@ -13,7 +13,7 @@
 #include "metrics/metric_table.h"
 #include "metrics/published_backbones.h"
 #include "metrics/seed_statistics.h"
-#include "metrics/storage.h"
+#include "reports/derived.h"
 #include "reports/selection.h"
 
 namespace petlab::reports {
@@ -182,8 +182,11 @@ CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections&
   return common(found, trials);
 }
 
-Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults) {
-  const Settings settings = inherited(row.line->cells, column.line->cells, defaults);
+Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults,
+                     bool column_first) {
+  const AxisLine& first = column_first ? column : row;
+  const AxisLine& second = column_first ? row : column;
+  const Settings settings = inherited(first.line->cells, second.line->cells, defaults);
   Common& common = common_of(row, column);
   const Trials& trials = common.trials;
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
@@ -372,9 +375,8 @@ void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& 
   DifferentTexts texts;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
-    const results::Value& value = field_of(trial, field);
-    const std::optional<double> number =
-        field == "bls_percent" ? bls_percent(trial) : number_in(value);
+    const results::Value value = value_of_trial(trial, field);
+    const std::optional<double> number = number_in(value);
     if (number) {
       cell.samples.push_back({{trial.id}, trial.seed, *number});
     } else if (std::holds_alternative<std::string>(value)) {
@@ -407,28 +409,31 @@ void CellMaker::text_cell(Cell& cell, const Trials& trials, const std::string& t
   cell.spread = false;
 }
 
-std::optional<double> CellMaker::bls_percent(const Trial& trial) {
-  if (const auto given = number_in(field_of(trial, "bls_percent"))) return given;
-  const auto tasks = static_cast<double>(trial.tasks.size());
-  const std::string kind = to_text(field_of(trial, "module_kind"));
-  if (kind == "full_finetuning") return 100 / tasks;  // the backbone once, for all tasks
-  if (kind == "head_only") return 0;                  // heads are not counted
-  const auto bits = number_in(field_of(trial, "bls_bits"));
-  if (!bits) return std::nullopt;
-  const std::string backbone = to_text(field_of(trial, "backbone"));
-  std::int64_t parameters = 0;
-  if (const auto given = definition_.backbone_parameters.find(backbone);
-      given != definition_.backbone_parameters.end()) {
-    parameters = given->second;
-  } else if (const auto* known = metrics::find_published_backbone(backbone)) {
-    parameters = known->parameters;
-  } else {
-    add_once(notes_, fmt::format("%BLS needs the parameter count of backbone {}: add it to "
-                                 "backbone_parameters of the report",
-                                 backbone));
-    return std::nullopt;
+results::Value CellMaker::value_of_trial(const Trial& trial, const std::string& field) {
+  if (field == "bls_formula") {
+    const auto formula = bls_formula(trial);
+    return formula ? results::Value(*formula) : results::Value();
   }
-  return metrics::bls_percent(*bits, parameters) / tasks;
+  std::optional<double> number;
+  if (field == "ft_params_percent") {
+    number = ft_params_percent(trial);
+  } else if (field == "bls_percent") {
+    number =
+        bls_percent(trial, [this](const std::string& backbone) { return parameters_of(backbone); });
+  } else {
+    return field_of(trial, field);
+  }
+  return number ? results::Value(*number) : results::Value();
+}
+
+std::optional<std::int64_t> CellMaker::parameters_of(const std::string& backbone) {
+  const auto given = definition_.backbone_parameters.find(backbone);
+  if (given != definition_.backbone_parameters.end()) return given->second;
+  if (const auto* known = metrics::find_published_backbone(backbone)) return known->parameters;
+  add_once(notes_, fmt::format("%BLS needs the parameter count of backbone {}: add it to "
+                               "backbone_parameters of the report",
+                               backbone));
+  return std::nullopt;
 }
 
 void CellMaker::describe_trials(Cell& cell, const Trials& used) {

@@ -22,11 +22,11 @@ class CellMaker {
   CellMaker(const Definition& definition, const Dataset& data);
 
   /// The cell where `row` and `column` meet, without its published value. What neither of them says
-  /// of it is taken from `defaults`.
-  Cell cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults);
-  /// A trial's `bls_percent`; std::nullopt where it has no storage, or its backbone no parameter
-  /// count, which is noted.
-  std::optional<double> bls_percent(const Trial& trial);
+  /// of it is taken from `defaults`; where both say it, the row does, or else the column.
+  Cell cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults,
+            bool column_first = false);
+  /// A field of a trial, those of reports/derived.h included. A backbone of unknown size is noted.
+  results::Value value_of_trial(const Trial& trial, const std::string& field);
 
   /// Cells that select several values of one trial, or values of several tasks, metrics or splits,
   /// as `FILE:LINE: …`, a line of the definition once.
@@ -62,6 +62,7 @@ class CellMaker {
                     const std::vector<Selection>& parts, int line);
   void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
   void text_cell(Cell& cell, const Trials& trials, const std::string& text);
+  std::optional<std::int64_t> parameters_of(const std::string& backbone);
   void describe_trials(Cell& cell, const Trials& used);
   void explain_missing(Cell& cell, Common& common) const;
   static void summarise(Cell& cell, double scale);

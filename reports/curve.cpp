@@ -38,7 +38,7 @@ results::Value value_from(const std::string& text) {
 class CurveMaker {
  public:
   CurveMaker(const CurveRequest& request, const Dataset& data) : request_(request), data_(data) {
-    fields_.insert({kStep, "bls_percent", "task", "split", "name"});
+    fields_.insert({kStep, "bls_percent", "ft_params_percent", "task", "split", "name"});
     fields_.insert(data.other_fields.begin(), data.other_fields.end());
     for (const Trial& trial : data.trials) {
       for (const auto& [name, value] : trial.fields) fields_.insert(name);

@@ -96,7 +96,7 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
   bool has_rows = false;
   bool has_columns = false;
   reader.map(node, "table",
-             {"rows", "columns", "cells", "best", "published", "key", "title", "against"},
+             {"rows", "columns", "cells", "best", "published", "key", "title", "against", "first"},
              [&](const std::string& key, const YAML::Node& value) {
                if (key == "rows") {
                  has_rows = true;
@@ -109,6 +109,8 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
                } else if (key == "published") {
                  read.published = reader.text(value, "table.published");
                  read.published_line = DefinitionReader::line_of(value);
+               } else if (key == "first") {
+                 read.column_first = reader.one_of(value, "table.first", {"row", "column"}) == 1;
                } else if (key == "against") {
                  read.against = reader.text(value, "table.against");
                  read.against_line = DefinitionReader::line_of(value);

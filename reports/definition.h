@@ -62,7 +62,8 @@ struct TableSpec {
   std::vector<Line> rows;
   std::vector<Line> columns;
   CellSpec cells;
-  bool best_of_row = false;  // the best value of a row is marked, not that of a column
+  bool best_of_row = false;   // the best value of a row is marked, not that of a column
+  bool column_first = false;  // where row and column both say what a cell shows, the column does
   /// Key of the row (with best_of_row: column) that others are tested against; empty: none.
   std::string against;
   int against_line = 0;

@@ -9,13 +9,14 @@
 #include "metrics/metric_table.h"
 #include "reports/axis.h"
 #include "reports/cell.h"
+#include "reports/derived.h"
 #include "reports/selection.h"
 
 namespace petlab::reports {
 namespace {
 
 bool is_storage(const std::string& field) {
-  return field == "bls_percent" || field == "bls_bits" || field == "stored_bits";
+  return is_derived(field) || field == "bls_bits" || field == "stored_bits";
 }
 
 // What an axis shows, where the definition names it not.
@@ -91,8 +92,7 @@ class FigureMaker {
   }
 
   std::optional<double> x_of(const Trial& trial) {
-    const auto value =
-        field_ == "bls_percent" ? maker_.bls_percent(trial) : number_in(field_of(trial, field_));
+    const auto value = number_in(maker_.value_of_trial(trial, field_));
     if (!value) return std::nullopt;
     return *value * spec_.x.cells.scale.value_or(1);
   }

@@ -63,7 +63,8 @@ class NameCheck {
     }
     if (fields.empty()) return;
     fields.insert(data.other_fields.begin(), data.other_fields.end());
-    fields.insert({"split", "step", "task", "name", "bls_percent"});
+    fields.insert(
+        {"split", "step", "task", "name", "bls_percent", "ft_params_percent", "bls_formula"});
     fields_.assign(fields.begin(), fields.end());
   }
 

@@ -133,7 +133,7 @@ Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& make
     table.rows.push_back({row.key, row.group, row.name});
     std::vector<Cell>& cells = table.cells.emplace_back();
     for (const AxisLine& column : columns) {
-      Cell& cell = cells.emplace_back(maker.cell(row, column, spec.cells));
+      Cell& cell = cells.emplace_back(maker.cell(row, column, spec.cells, spec.column_first));
       const PublishedValue* value =
           from.published.find(spec.published, row.published, column.published);
       if (value != nullptr) add_published(cell, *value);
