@@ -188,11 +188,11 @@ double first_x(const Figure& figure) {
 
 std::string figure_latex(const Figure& figure, const std::vector<std::string>& notes) {
   std::string made = fmt::format(
-      "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n\\begin{{tikzpicture}}\n\\begin{{axis}"
-      "}[width=0."
-      "9\\linewidth,"
-      "height=0.6\\linewidth,xlabel={{{}}},ylabel={{{}}},grid=major,grid style={{gray!20}},"
-      "legend style={{at={{(0.5,-0.2)}},anchor=north,draw=none,font=\\small}},legend columns=2,"
+      "\\begin{{figure}}[p]\n\\centering\n\\begin{{fitted}}\n"
+      "\\begin{{tikzpicture}}\n"
+      "\\begin{{axis}}[width=12cm,height=7.5cm,xlabel={{{}}},ylabel={{{}}},"
+      "grid=major,grid style={{gray!20}},"
+      "legend style={{at={{(0.5,-0.17)}},anchor=north,draw=none,font=\\small}},legend columns=2,"
       "legend cell align=left{}{}]\n",
       escaped_latex(figure.x.name), escaped_latex(figure.y.name),
       figure.x.log ? ",xmode=log,log ticks with fixed point" : "",
