@@ -292,11 +292,11 @@ std::string to_latex(const Report& report) {
       "\\footnotesize\\raggedright\\setlength{\\parskip}{2pt}}{\\end{minipage}}\n"
       "\\begin{document}\n";
   for (const Section& section : report.sections) {
-    const bool last = &section == &report.sections.back();
+    const bool only = report.sections.size() == 1;
     std::vector<std::string> notes;
     if (const auto* figure = std::get_if<Figure>(&section)) {
       notes = legend(*figure);
-      if (last) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+      if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
       text += figure_latex(*figure, notes);
       continue;
     }
@@ -306,8 +306,14 @@ std::string to_latex(const Report& report) {
       // The errata themselves are among the notes.
       if (!line.starts_with("published values with known errata")) notes.push_back(std::move(line));
     }
-    if (last) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+    if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
     text += TableWriter(table).text(notes);
+  }
+  // Notes of several sections belong to none of them.
+  if (report.sections.size() > 1 && !report.notes.empty()) {
+    text += "\\clearpage\n\\noindent\n\\begin{tablenotes}\n";
+    for (const std::string& note : report.notes) text += escaped_latex(note) + "\\par\n";
+    text += "\\end{tablenotes}\n";
   }
   return text + "\\end{document}\n";
 }

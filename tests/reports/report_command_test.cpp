@@ -158,6 +158,34 @@ TEST_CASE("Files and databases that fail end with exit code 1", "[reports]") {
                        "--out\n");
 }
 
+TEST_CASE("A definition is checked without a database", "[reports]") {
+  const TempDir folder;
+  const std::string good =
+      folder
+          .write("good.yaml",
+                 "report: r\ntable: {rows: [{key: a}], columns: [{key: b, where: {name: f1}}]}\n")
+          .string();
+  const Ran fine = petlab({"--check", good});
+  CHECK(fine.code == 0);
+  CHECK(fine.out == good +
+                        ": no mistake found; whether its fields and words exist is checked "
+                        "where there is a database\n");
+  const std::string bad =
+      folder
+          .write("bad.yaml",
+                 "report: r\nfigure:\n  x: {value: step}\n  y: {where: {name: f1}}\n  series:\n    "
+                 "- {key: a, published: {table: table14, rows: adpter, x: bls, y: score}}\n")
+          .string();
+  const Ran wrong = petlab({"--check", bad});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.out.empty());
+  CHECK(wrong.err.starts_with("petlab: " + bad +
+                              ":6: published.rows is 'adpter', with which no row of table14 begins "
+                              "(known: adapter bn=12, "));
+  CHECK(wrong.err.find(bad + ":6: published is 'bls', which is no column of table14") !=
+        std::string::npos);
+}
+
 // Two sizes of an adapter in the field `user`, two seeds each.
 std::string database_of_sizes(const TempDir& folder) {
   const auto file = folder.path() / "sizes.db";
