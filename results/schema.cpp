@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
 #include "results/connection.h"
-#include "sweeps/catalog.h"
+#include "sweeps/fields.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -147,31 +146,16 @@ std::vector<std::string> views() {
   };
 }
 
-void collect(const nlohmann::ordered_json& group, std::vector<std::string> path,
-             std::vector<Field>& found, std::set<std::string>& seen) {
-  for (const auto& [key, value] : group.items()) {
-    if (path.empty() && (key == "task" || key == "tasks" || key == "user")) continue;
-    path.push_back(key);
-    if (value.is_object()) {
-      collect(value, path, found, seen);
-    } else {
-      const std::string column = fmt::format("{}", fmt::join(path, "_"));
-      const char* type = value.is_string() ? "TEXT" : value.is_number_float() ? "REAL" : "INTEGER";
-      if (seen.insert(column).second) found.push_back({column, path, type});
-    }
-    path.pop_back();
-  }
-}
-
 std::vector<Field> collect_fields() {
   std::vector<Field> found = {{"tasks", {"tasks"}, "TEXT"}};
-  std::set<std::string> seen = {"tasks"};
-  for (const sweeps::ModuleRow& row : sweeps::modules()) {
-    sweeps::TrialConfig config = sweeps::default_config(row.kind);
-    for (const auto mask : {metrics::MaskKind::none, metrics::MaskKind::learned}) {
-      config.module.mask = mask;
-      collect(sweeps::to_json(config), {}, found, seen);
-    }
+  found.resize(sweeps::fields().size() + 1);
+  for (const sweeps::Field& row : sweeps::fields()) {
+    Field& field = found.at(static_cast<std::size_t>(row.place));
+    field.column = row.column;
+    field.type = sweeps::sql_type(row.type);
+    const std::size_t dot = row.name.find('.');
+    if (dot != std::string_view::npos) field.path.emplace_back(row.name.substr(0, dot));
+    field.path.emplace_back(row.name.substr(dot == std::string_view::npos ? 0 : dot + 1));
   }
   return found;
 }

@@ -25,9 +25,8 @@ struct Field {
   std::string type;               // TEXT, REAL, INTEGER
 };
 
-/// Every field that a configuration can have: from sweeps::to_json over all kinds of module, with
-/// `tasks` (names joined by commas) first in place of task and tasks, and without the free group
-/// user.
+/// Every field that a configuration can have: `tasks` (names joined by commas) in place of task and
+/// tasks, then the rows of sweeps::fields() by their place. The free group user is no part of it.
 const std::vector<Field>& fields();
 
 /// Makes a new database in its final form, so that nobody sees a half-made one; returns false

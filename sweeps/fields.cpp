@@ -47,15 +47,17 @@ constexpr std::string_view kCount = "a whole number from 1 to 1000000000";
 constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
 
 // One lambda a column keeps a row readable; MEMBER is a path like training.epochs.
-#define PETLAB_INTEGER(NAME, MEMBER, WANTED, LOW, HIGH, HASHED)                         \
-  Field {                                                                               \
-    NAME, WANTED, [](const TrialConfig& c) { return json(c.MEMBER); },                  \
-        [](TrialConfig& c, const json& value) { return set_integer(c.MEMBER, value); }, \
-        [](const TrialConfig& c) { return between(c.MEMBER, LOW, HIGH); }, HASHED       \
+#define PETLAB_INTEGER(NAME, COLUMN, PLACE, USE, MEMBER, LOW, HIGH, WANTED, HASHED, HELP) \
+  Field {                                                                                 \
+    NAME, COLUMN, PLACE, FieldType::integer, FieldUse::USE, HELP, WANTED,                 \
+        [](const TrialConfig& c) { return json(c.MEMBER); },                              \
+        [](TrialConfig& c, const json& value) { return set_integer(c.MEMBER, value); },   \
+        [](const TrialConfig& c) { return between(c.MEMBER, LOW, HIGH); }, HASHED         \
   }
-#define PETLAB_NUMBER(NAME, MEMBER, WANTED, CONDITION)                                 \
+#define PETLAB_NUMBER(NAME, COLUMN, PLACE, USE, MEMBER, CONDITION, WANTED, HELP)       \
   Field {                                                                              \
-    NAME, WANTED, [](const TrialConfig& c) { return json(c.MEMBER); },                 \
+    NAME, COLUMN, PLACE, FieldType::number, FieldUse::USE, HELP, WANTED,               \
+        [](const TrialConfig& c) { return json(c.MEMBER); },                           \
         [](TrialConfig& c, const json& value) { return set_number(c.MEMBER, value); }, \
         [](const TrialConfig& c) {                                                     \
           const double x = c.MEMBER;                                                   \
@@ -65,7 +67,11 @@ constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
   }
 
 const std::array kFields = {
-    Field{"backbone", "the name of a folder under PETLAB_HOME/models, or a path with a slash",
+    Field{"backbone", "backbone", 1, FieldType::text, FieldUse::always,
+          "a folder's name under `PETLAB_HOME/models`; or a path with a slash, relative to the "
+          "sweep file; or a model in Hugging Face's cache, with its owner "
+          "(`FacebookAI/roberta-base`) or, where one owner has it, without",
+          "the name of a folder under PETLAB_HOME/models, or a path with a slash",
           [](const TrialConfig& c) { return json(c.backbone); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_string()) return false;
@@ -73,7 +79,9 @@ const std::array kFields = {
             return true;
           },
           [](const TrialConfig& c) { return !c.backbone.empty(); }, false},
-    Field{"seed", "a whole number from 0 to 18446744073709551615",
+    Field{"seed", "seed", 2, FieldType::integer, FieldUse::always,
+          "of everything random in a trial; the data's split has a fixed seed of its own",
+          "a whole number from 0 to 18446744073709551615",
           [](const TrialConfig& c) { return json(c.seed.value); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_number_integer()) return false;
@@ -82,7 +90,8 @@ const std::array kFields = {
             return true;
           },
           [](const TrialConfig&) { return true; }, true},
-    Field{"module.kind", "adapter, lora, prefix, full_finetuning or head_only",
+    Field{"module.kind", "module_kind", 3, FieldType::text, FieldUse::always,
+          "what is trained in the backbone", "adapter, lora, prefix, full_finetuning or head_only",
           [](const TrialConfig& c) { return json(c.module.kind); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_string()) return false;
@@ -90,7 +99,8 @@ const std::array kFields = {
             return true;
           },
           [](const TrialConfig& c) { return find_module(c.module.kind) != nullptr; }, true},
-    Field{"module.share", "true or false",
+    Field{"module.share", "module_share", 4, FieldType::boolean, FieldUse::of_kind,
+          "one prototype for all layers", "true or false",
           [](const TrialConfig& c) { return json(c.module.share); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_boolean()) return false;
@@ -98,7 +108,9 @@ const std::array kFields = {
             return true;
           },
           [](const TrialConfig&) { return true; }, true},
-    Field{"module.mask", "none, learned or random",
+    Field{"module.mask", "module_mask", 5, FieldType::text, FieldUse::of_kind,
+          "the binary masks of the layers: none, learned, or drawn once and never learned",
+          "none, learned or random",
           [](const TrialConfig& c) { return json(metrics::to_string(c.module.mask)); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_string()) return false;
@@ -107,46 +119,64 @@ const std::array kFields = {
             return mask.has_value();
           },
           [](const TrialConfig&) { return true; }, true},
-    PETLAB_NUMBER("module.sparsity_ratio", module.sparsity_ratio, "a number > 0 and <= 1",
-                  x > 0 && x <= 1),
-    PETLAB_INTEGER("module.bottleneck", module.bottleneck, kSize, 1, kMaxSize, true),
-    PETLAB_INTEGER("module.rank", module.rank, kSize, 1, kMaxSize, true),
-    PETLAB_NUMBER("module.alpha", module.alpha, kPositiveNumber, positive(x)),
-    PETLAB_INTEGER("module.prefix_length", module.prefix_length, kSize, 1, kMaxSize, true),
-    PETLAB_INTEGER("module.prefix_hidden", module.prefix_hidden, kSize, 1, kMaxSize, true),
-    PETLAB_INTEGER("training.epochs", training.epochs, kCount, 1, kMaxCount, true),
-    PETLAB_INTEGER("training.batch_size", training.batch_size, kSize, 1, kMaxSize, true),
-    PETLAB_INTEGER("training.gradient_accumulation", training.gradient_accumulation, kSize, 1,
-                   kMaxSize, true),
-    PETLAB_NUMBER("training.learning_rate", training.learning_rate, kPositiveNumber, positive(x)),
-    PETLAB_NUMBER("training.mask_learning_rate", training.mask_learning_rate, kPositiveNumber,
-                  positive(x)),
-    PETLAB_NUMBER("training.weight_decay", training.weight_decay, "a number >= 0",
-                  std::isfinite(x) && x >= 0),
-    PETLAB_NUMBER("training.warmup_ratio", training.warmup_ratio, "a number >= 0 and < 1",
-                  x >= 0 && x < 1),
-    PETLAB_NUMBER("training.max_grad_norm", training.max_grad_norm, "a number >= 0",
-                  std::isfinite(x) && x >= 0),
-    PETLAB_NUMBER("training.dropout", training.dropout, "-1, or a number >= 0 and < 1",
-                  x == -1 || (x >= 0 && x < 1)),
-    PETLAB_INTEGER("training.checkpoint_every", training.checkpoint_every, kCountOrNone, 0,
-                   kMaxCount, false),
-    PETLAB_INTEGER("data.max_tokens", data.max_tokens, "a whole number from 8 to 1048576", 8,
-                   kMaxSize, true),
-    PETLAB_INTEGER("data.max_train_examples", data.max_train_examples, kCountOrNone, 0, kMaxCount,
-                   true),
-    PETLAB_INTEGER("data.max_validation_examples", data.max_validation_examples, kCountOrNone, 0,
-                   kMaxCount, true),
-    PETLAB_INTEGER("data.max_test_examples", data.max_test_examples, kCountOrNone, 0, kMaxCount,
-                   true),
+    PETLAB_NUMBER("module.sparsity_ratio", "module_sparsity_ratio", 20, masked,
+                  module.sparsity_ratio, x > 0 && x <= 1, "a number > 0 and <= 1",
+                  "k, the fraction of ones in a mask"),
+    PETLAB_INTEGER("module.bottleneck", "module_bottleneck", 6, of_kind, module.bottleneck, 1,
+                   kMaxSize, kSize, true, "inner dimension of an adapter"),
+    PETLAB_INTEGER("module.rank", "module_rank", 22, of_kind, module.rank, 1, kMaxSize, kSize, true,
+                   "rank of LoRA"),
+    PETLAB_NUMBER("module.alpha", "module_alpha", 23, of_kind, module.alpha, positive(x),
+                  kPositiveNumber,
+                  "LoRA's update is scaled by alpha / rank (the paper's ProPETL LoRA has 48)"),
+    PETLAB_INTEGER("module.prefix_length", "module_prefix_length", 24, of_kind,
+                   module.prefix_length, 1, kMaxSize, kSize, true,
+                   "positions before keys and values"),
+    PETLAB_INTEGER("module.prefix_hidden", "module_prefix_hidden", 25, of_kind,
+                   module.prefix_hidden, 1, kMaxSize, kSize, true,
+                   "hidden size of the MLP that makes the prefix while training"),
+    PETLAB_INTEGER("training.epochs", "training_epochs", 7, always, training.epochs, 1, kMaxCount,
+                   kCount, true, "passes over the training data"),
+    PETLAB_INTEGER("training.batch_size", "training_batch_size", 8, always, training.batch_size, 1,
+                   kMaxSize, kSize, true, "examples a step"),
+    PETLAB_INTEGER("training.gradient_accumulation", "training_gradient_accumulation", 9, always,
+                   training.gradient_accumulation, 1, kMaxSize, kSize, true,
+                   "parts of a batch that are computed one after the other; divides the batch "
+                   "size"),
+    PETLAB_NUMBER("training.learning_rate", "training_learning_rate", 10, always,
+                  training.learning_rate, positive(x), kPositiveNumber, "of module and head"),
+    PETLAB_NUMBER("training.mask_learning_rate", "training_mask_learning_rate", 21, learned_mask,
+                  training.mask_learning_rate, positive(x), kPositiveNumber,
+                  "of the scores of a learned mask"),
+    PETLAB_NUMBER("training.weight_decay", "training_weight_decay", 11, always,
+                  training.weight_decay, std::isfinite(x) && x >= 0, "a number >= 0",
+                  "none on biases and LayerNorms"),
+    PETLAB_NUMBER("training.warmup_ratio", "training_warmup_ratio", 12, always,
+                  training.warmup_ratio, x >= 0 && x < 1, "a number >= 0 and < 1",
+                  "fraction of all steps; then linear decay to zero"),
+    PETLAB_NUMBER("training.max_grad_norm", "training_max_grad_norm", 13, always,
+                  training.max_grad_norm, std::isfinite(x) && x >= 0, "a number >= 0",
+                  "gradients are clipped to this norm; 0 switches clipping off"),
+    PETLAB_NUMBER("training.dropout", "training_dropout", 14, always, training.dropout,
+                  x == -1 || (x >= 0 && x < 1), "-1, or a number >= 0 and < 1",
+                  "of the backbone while training; -1 as its `config.json` says"),
+    PETLAB_INTEGER("training.checkpoint_every", "training_checkpoint_every", 15, always,
+                   training.checkpoint_every, 0, kMaxCount, kCountOrNone, false,
+                   "steps between checkpoints beside those after each epoch; not part of the id"),
+    PETLAB_INTEGER("data.max_tokens", "data_max_tokens", 16, always, data.max_tokens, 8, kMaxSize,
+                   "a whole number from 8 to 1048576", true, "longer inputs are cut"),
+    PETLAB_INTEGER("data.max_train_examples", "data_max_train_examples", 17, always,
+                   data.max_train_examples, 0, kMaxCount, kCountOrNone, true,
+                   "the first so many training examples after the split's permutation; 0 is all"),
+    PETLAB_INTEGER("data.max_validation_examples", "data_max_validation_examples", 18, always,
+                   data.max_validation_examples, 0, kMaxCount, kCountOrNone, true,
+                   "likewise, of validation"),
+    PETLAB_INTEGER("data.max_test_examples", "data_max_test_examples", 19, always,
+                   data.max_test_examples, 0, kMaxCount, kCountOrNone, true, "likewise, of test"),
 };
 
 #undef PETLAB_INTEGER
 #undef PETLAB_NUMBER
-
-bool is_module_field(std::string_view name) {
-  return name.starts_with("module.") && name != "module.kind";
-}
 
 void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> declared,
                  std::vector<FieldProblem>& problems) {
@@ -198,19 +228,74 @@ const Field* find_field(std::string_view name) {
   return found == kFields.end() ? nullptr : &*found;
 }
 
+std::string_view sql_type(FieldType type) {
+  switch (type) {
+    case FieldType::text:
+      return "TEXT";
+    case FieldType::number:
+      return "REAL";
+    case FieldType::integer:
+    case FieldType::boolean:
+      break;
+  }
+  return "INTEGER";
+}
+
 bool is_active(const Field& field, const TrialConfig& config) {
   // Most fields mean something for every module, and sweeps ask for each of a million trials.
-  const bool of_mask = field.name == "training.mask_learning_rate";
-  if (!of_mask && !is_module_field(field.name)) return true;
-  const bool masked = config.module.mask != metrics::MaskKind::none;
+  if (field.use == FieldUse::always) return true;
   const ModuleRow* const row = find_module(config.module.kind);
   const auto has = [&](std::string_view name) {
     return row != nullptr &&
            std::find(row->fields.begin(), row->fields.end(), name) != row->fields.end();
   };
-  if (field.name == "module.sparsity_ratio") return has(field.name) && masked;
-  if (of_mask) return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
+  switch (field.use) {
+    case FieldUse::masked:
+      return has(field.name) && config.module.mask != metrics::MaskKind::none;
+    case FieldUse::learned_mask:
+      return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
+    case FieldUse::always:
+    case FieldUse::of_kind:
+      break;
+  }
   return has(field.name);
+}
+
+std::string use_text(const Field& field) {
+  std::string kinds;
+  const std::string_view listed = field.use == FieldUse::learned_mask ? "module.mask" : field.name;
+  for (const ModuleRow& row : modules()) {
+    if (std::find(row.fields.begin(), row.fields.end(), listed) == row.fields.end()) continue;
+    kinds += (kinds.empty() ? "" : ", ") + std::string(row.kind);
+  }
+  switch (field.use) {
+    case FieldUse::masked:
+      return kinds + " with a mask";
+    case FieldUse::learned_mask:
+      return kinds + " with a learned mask";
+    case FieldUse::always:
+      return "always";
+    case FieldUse::of_kind:
+      break;
+  }
+  return kinds;
+}
+
+std::string default_text(const Field& field) {
+  const auto text = [](const json& value) {
+    return value.is_string()         ? value.get<std::string>()
+           : value.is_number_float() ? fmt::format("{}", value.get<double>())
+                                     : value.dump();
+  };
+  const std::string usual = text(field.get(TrialConfig()));
+  std::string all = usual;
+  for (const ModuleRow& row : modules()) {
+    const std::string own = text(field.get(default_config(row.kind)));
+    if (field.name != "module.kind" && own != usual) {
+      all += fmt::format("; {} {}", row.kind, own);
+    }
+  }
+  return all;
 }
 
 namespace {

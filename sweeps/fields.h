@@ -12,10 +12,31 @@
 
 namespace petlab::sweeps {
 
+/// What kind of value a field has.
+enum class FieldType { text, integer, number, boolean };
+/// Its type in the database: TEXT, INTEGER, REAL; switches are INTEGER, 0 and 1.
+std::string_view sql_type(FieldType type);
+
+/// When a field means something for a trial.
+enum class FieldUse {
+  always,
+  of_kind,       ///< where the row of the module's kind lists it
+  masked,        ///< likewise, and the mask is not none
+  learned_mask,  ///< where the module has masks, and they are learned
+};
+
 /// A row of the table of TrialConfig's fields, `task(s)` and `user` apart. Reading, writing,
-/// checking, hashing and the documentation of a field all come from its row.
+/// checking, hashing, the columns of the database, what queries call a field, help and docs all
+/// come from its row.
 struct Field {
-  std::string_view name;    ///< dotted: "training.learning_rate"
+  std::string_view name;    ///< dotted, as in sweep files: "training.learning_rate"
+  std::string_view column;  ///< in the database and in queries: "training_learning_rate"
+  /// Place among the columns of the database, from 1: a new field takes the next number, so that
+  /// the columns of databases that there are keep theirs.
+  int place;
+  FieldType type;
+  FieldUse use;
+  std::string_view help;    ///< one line for people
   std::string_view wanted;  ///< type and range in words: "a number > 0"
   /// The value as JSON (integer, number, boolean or string).
   nlohmann::json (*get)(const TrialConfig&);
@@ -34,6 +55,11 @@ const Field* find_field(std::string_view name);
 /// Whether the field means something for the configuration's kind of module and its switches. An
 /// unknown kind has no fields of its own.
 bool is_active(const Field& field, const TrialConfig& config);
+/// The same in words: "always", "lora", "adapter, lora, prefix with a mask".
+std::string use_text(const Field& field);
+/// The default as a sweep file spells it, and behind it those of kinds of module that have another:
+/// "0.003; lora 0.03; prefix 0.0001". Empty text where there is none (backbone).
+std::string default_text(const Field& field);
 
 /// Something wrong with a configuration, in parts.
 struct FieldProblem {

@@ -1,0 +1,50 @@
+#include "results/schema.h"
+
+#include <fmt/format.h>
+
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+
+// New columns come last: what databases have keeps its place and type.
+TEST_CASE("the columns of a trial's configuration stay as they are", "[results]") {
+  std::vector<std::string> columns;
+  for (const internal::Field& field : internal::fields()) {
+    columns.push_back(
+        fmt::format("{} {} {}", field.column, fmt::join(field.path, "."), field.type));
+  }
+  const std::vector<std::string> known = {
+      "tasks tasks TEXT",
+      "backbone backbone TEXT",
+      "seed seed INTEGER",
+      "module_kind module.kind TEXT",
+      "module_share module.share INTEGER",
+      "module_mask module.mask TEXT",
+      "module_bottleneck module.bottleneck INTEGER",
+      "training_epochs training.epochs INTEGER",
+      "training_batch_size training.batch_size INTEGER",
+      "training_gradient_accumulation training.gradient_accumulation INTEGER",
+      "training_learning_rate training.learning_rate REAL",
+      "training_weight_decay training.weight_decay REAL",
+      "training_warmup_ratio training.warmup_ratio REAL",
+      "training_max_grad_norm training.max_grad_norm REAL",
+      "training_dropout training.dropout REAL",
+      "training_checkpoint_every training.checkpoint_every INTEGER",
+      "data_max_tokens data.max_tokens INTEGER",
+      "data_max_train_examples data.max_train_examples INTEGER",
+      "data_max_validation_examples data.max_validation_examples INTEGER",
+      "data_max_test_examples data.max_test_examples INTEGER",
+      "module_sparsity_ratio module.sparsity_ratio REAL",
+      "training_mask_learning_rate training.mask_learning_rate REAL",
+      "module_rank module.rank INTEGER",
+      "module_alpha module.alpha REAL",
+      "module_prefix_length module.prefix_length INTEGER",
+      "module_prefix_hidden module.prefix_hidden INTEGER"};
+  REQUIRE(columns.size() >= known.size());
+  columns.resize(known.size());
+  CHECK(columns == known);
+}
+
+}  // namespace petlab::results
