@@ -6,10 +6,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <stdexcept>
 
 #include "base/file_problems.h"
 #include "base/shown.h"
 #include "sweeps/catalog.h"
+#include "sweeps/condition_text.h"
 #include "sweeps/error.h"
 
 namespace petlab::sweeps {
@@ -170,7 +172,8 @@ class SweepReader {
       Axis axis{group.line, {}};
       bool equal = true;
       std::string first;
-      walk("zip", group, [&](const std::string& name, int line, const base::YamlNode& value) {
+      walk("zip", group, [&](const std::string& name, int line, const base::YamlNode& written) {
+        const base::YamlNode value = with_ranges(name, written);
         const std::vector<Setting> list = settings_of_list("zip", name, line, value);
         if (!value.is_sequence() || value.items.empty()) {
           equal = false;
@@ -203,7 +206,7 @@ class SweepReader {
     }
     walk("grid", *node, [&](const std::string& name, int line, const base::YamlNode& value) {
       Axis axis{line, {}};
-      for (Setting& setting : settings_of_list("grid", name, line, value)) {
+      for (Setting& setting : settings_of_list("grid", name, line, with_ranges(name, value))) {
         axis.points.push_back({std::move(setting)});
       }
       if (!axis.points.empty()) draft_.axes.push_back(std::move(axis));
@@ -291,6 +294,47 @@ class SweepReader {
     return list;
   }
 
+  // Of a field of whole numbers `1..5` is a list of them, and so it is in a list.
+  base::YamlNode with_ranges(const std::string& name, const base::YamlNode& value) {
+    const Field* const field = find_field(name);
+    if (field == nullptr || field->type != FieldType::integer) return value;
+    base::YamlNode list;
+    list.kind = base::YamlNode::Kind::sequence;
+    list.line = value.line;
+    bool any = false;
+    const auto add = [&](const base::YamlNode& item) {
+      std::int64_t first = 0;
+      std::int64_t last = 0;
+      try {
+        if (item.kind != base::YamlNode::Kind::scalar || !item.plain ||
+            !parse_range(item.text, first, last)) {
+          list.items.push_back(item);
+          return;
+        }
+      } catch (const std::invalid_argument& error) {
+        problems_.add(item.line, name, error.what(), "fewer");
+        draft_.refused.insert(name);
+        return;
+      }
+      any = true;
+      if (last - first >= kMaxTrials - static_cast<std::int64_t>(list.items.size())) {
+        problems_.add(item.line, name, fmt::format("more than {} values", kMaxTrials), "fewer");
+        draft_.refused.insert(name);
+        return;
+      }
+      for (std::int64_t each = first; each <= last; ++each) {
+        base::YamlNode& one = list.items.emplace_back(item);
+        one.text = std::to_string(each);
+      }
+    };
+    if (value.is_sequence()) {
+      for (const base::YamlNode& item : value.items) add(item);
+    } else {
+      add(value);
+    }
+    return any ? list : value;
+  }
+
   // The settings of `name: [value, …]`; list_index_ says from which place of the list each came.
   std::vector<Setting> settings_of_list(const std::string& where, const std::string& name, int line,
                                         const base::YamlNode& value) {
@@ -316,7 +360,8 @@ class SweepReader {
   std::vector<Condition> conditions(const std::string& where, const base::YamlNode& node) {
     std::vector<Condition> list;
     bool complete = true;
-    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
+    walk(where, node, [&](const std::string& name, int line, const base::YamlNode& written) {
+      const base::YamlNode value = with_ranges(name, written);
       Condition condition;
       condition.name = name;
       Setting setting;

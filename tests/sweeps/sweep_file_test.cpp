@@ -604,3 +604,24 @@ TEST_CASE("A sweep file that is not there is an error of its own", "[sweeps]") {
   CHECK_THROWS_AS(load_sweep(home.folder().path() / "none.yaml", home.locations()), Error);
   CHECK_THROWS_AS(load_sweep(home.folder().path(), home.locations()), Error);
 }
+
+TEST_CASE("A range of whole numbers is the list of them", "[sweeps]") {
+  const Home home;
+  const auto ids = [&](const std::string& rest) {
+    std::vector<std::string> all;
+    for (const SweepTrial& trial : home.load(kBase + rest).trials) all.push_back(trial.id.value);
+    return all;
+  };
+  CHECK(ids("grid: {seed: 1..3}\n") == ids("grid: {seed: [1, 2, 3]}\n"));
+  CHECK(ids("grid: {seed: [7, 1..2]}\n") == ids("grid: {seed: [7, 1, 2]}\n"));
+  CHECK(ids("zip: [{seed: 1..2, training.epochs: [3, 4]}]\n") ==
+        ids("zip: [{seed: [1, 2], training.epochs: [3, 4]}]\n"));
+  CHECK(ids("grid: {seed: 1..5}\nexclude: [{seed: 2..4}]\n") == ids("grid: {seed: [1, 5]}\n"));
+  const auto refused = [&](const std::string& rest, const std::string& part) {
+    CHECK_THROWS_WITH(ids(rest), Catch::Contains(part));
+  };
+  refused("grid: {seed: '1..3'}\n", "seed: found '1..3', wanted a list of values");
+  refused("grid: {seed: 3..1}\n", "wanted a list of values");
+  refused("grid: {seed: 1..99999}\n", "1..99999 has more than 10000 numbers");
+  refused("grid: {training.learning_rate: 1..3}\n", "wanted a list of values");
+}
