@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/students_t.hpp>
@@ -251,6 +253,11 @@ std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const dou
 }
 
 std::vector<double> holm_adjusted(std::span<const double> p_values) {
+  for (const double p : p_values) {
+    if (!(p >= 0 && p <= 1)) {
+      throw std::invalid_argument(fmt::format("a p value is {}, must be 0 to 1", p));
+    }
+  }
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

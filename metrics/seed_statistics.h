@@ -61,6 +61,7 @@ std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const dou
 
 /// Holm's step-down adjustment of the p values of one family of tests, each at its place: the i-th
 /// smallest of m times m - i + 1, never below a smaller one's, at most 1 (Holm 1979).
+/// Throws std::invalid_argument for a value outside [0, 1].
 std::vector<double> holm_adjusted(std::span<const double> p_values);
 
 /// Wilcoxon's signed-rank test.

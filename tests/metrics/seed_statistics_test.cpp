@@ -221,4 +221,5 @@ TEST_CASE("Holm's correction multiplies the i-th smallest p value by what is lef
         std::vector<double>{0.09, 0.04, 0.09, 0.5});
   CHECK(holm_adjusted(std::vector<double>{0.9, 0.8}) == std::vector<double>{1, 1});
   CHECK(holm_adjusted({}).empty());
+  CHECK_THROWS_AS(holm_adjusted(std::vector<double>{0.2, 1.5}), std::invalid_argument);
 }
