@@ -102,6 +102,57 @@ class TablePrinter : public RowPrinter {
   std::size_t bytes_ = 0;
 };
 
+class MarkdownPrinter : public RowPrinter {
+ public:
+  explicit MarkdownPrinter(std::ostream& out) : out_(out) {}
+
+  void columns(const std::vector<std::string>& names) override {
+    for (const std::string& name : names) head_.push_back(escaped(name));
+    numeric_.assign(names.size(), true);
+  }
+
+  bool row(const std::vector<Value>& values) override {
+    std::vector<std::string>& line = rows_.emplace_back();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      line.push_back(is_null(values[i]) ? "" : escaped(text_of(values[i])));
+      numeric_[i] = numeric_[i] && (is_null(values[i]) || is_number(values[i]));
+    }
+    return true;
+  }
+
+  void end() override {
+    if (head_.empty()) return;
+    print(head_);
+    out_ << '|';
+    for (const bool numeric : numeric_) out_ << (numeric && !rows_.empty() ? " ---: |" : " --- |");
+    out_ << '\n';
+    for (const auto& line : rows_) print(line);
+  }
+
+ private:
+  static std::string escaped(const std::string& text) {
+    std::string made;
+    for (const char c : reports::printable(text)) {
+      // What would end the cell, begin a tag or a link.
+      if (c == '|' || c == '\\' || c == '<' || c == '[' || c == '`' || c == '*' || c == '_') {
+        made += '\\';
+      }
+      made += c;
+    }
+    return made;
+  }
+  void print(const std::vector<std::string>& line) {
+    out_ << '|';
+    for (const std::string& cell : line) out_ << ' ' << cell << " |";
+    out_ << '\n';
+  }
+
+  std::ostream& out_;
+  std::vector<std::string> head_;
+  std::vector<bool> numeric_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
 class CsvPrinter : public RowPrinter {
  public:
   explicit CsvPrinter(std::ostream& out) : out_(out) {}
@@ -163,6 +214,10 @@ class JsonPrinter : public RowPrinter {
 
 std::unique_ptr<RowPrinter> table_printer(std::ostream& out) {
   return std::make_unique<TablePrinter>(out);
+}
+
+std::unique_ptr<RowPrinter> markdown_printer(std::ostream& out) {
+  return std::make_unique<MarkdownPrinter>(out);
 }
 
 std::unique_ptr<RowPrinter> csv_printer(std::ostream& out) {

@@ -25,6 +25,9 @@ class RowPrinter {
 std::unique_ptr<RowPrinter> table_printer(std::ostream& out);
 /// RFC 4180 with line feeds: NULL is nothing, empty text is "".
 std::unique_ptr<RowPrinter> csv_printer(std::ostream& out);
+/// A table of GitHub's Markdown: numbers to the right, NULL is an empty cell. It holds its rows
+/// until end().
+std::unique_ptr<RowPrinter> markdown_printer(std::ostream& out);
 /// An array of objects, a line each. A column's name that comes again gets a number: name:1.
 std::unique_ptr<RowPrinter> json_printer(std::ostream& out);
 /// The same objects, a line each, without the array.

@@ -13,18 +13,24 @@
 #include <vector>
 
 #include "base/nearest_word.h"
+#include "cli/best.h"
 #include "cli/cancel.h"
+#include "cli/compare.h"
+#include "cli/diff.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/fetch.h"
+#include "cli/history.h"
 #include "cli/ingest.h"
 #include "cli/logs.h"
 #include "cli/plan.h"
 #include "cli/query.h"
 #include "cli/report.h"
+#include "cli/results.h"
 #include "cli/retry.h"
 #include "cli/run.h"
 #include "cli/score.h"
+#include "cli/show.h"
 #include "cli/status.h"
 #include "cli/stop.h"
 #include "cli/storage.h"
@@ -43,6 +49,12 @@ std::span<const Subcommand> subcommands() {
       {"cancel", "take trials out of their sweeps, also while they run", make_cancel},
       {"retry", "let trials be tried again that have failed or were cancelled", make_retry},
       {"stop", "ask the runs that go on to finish", make_stop},
+      {"results", "scores over seeds: mean, deviation, n", make_results},
+      {"best", "the best trials of each task, and their artifacts", make_best},
+      {"compare", "one variant beside others, paired over seeds and tasks", make_compare},
+      {"show", "all that is known of a trial", make_show},
+      {"diff", "in what two trials differ", make_diff},
+      {"history", "a trial's metric, step by step", make_history},
       {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/students_t.hpp>

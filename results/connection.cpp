@@ -207,7 +207,7 @@ void Connection::open(Mode mode, bool synced) {
     immutable_ = mode == Mode::read && nobody_writes(real);
     if (immutable_) state_ = FileState(real).values;
     const int flags = immutable_           ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
-                      : mode == Mode::read ? SQLite::OPEN_READONLY
+                      : mode == Mode::read ? SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX
                                            : SQLite::OPEN_READWRITE;
     database_ = std::make_unique<SQLite::Database>(
         immutable_ ? immutable_name(real) : file_.string(), flags);
@@ -344,6 +344,14 @@ std::optional<std::int64_t> Query::maybe_integer(int column) const {
 }
 std::optional<double> Query::maybe_real(int column) const {
   return is_null(column) ? std::nullopt : std::optional(real(column));
+}
+
+Value Query::value(int column) const {
+  const SQLite::Column found = statement_->getColumn(column);
+  if (found.isNull()) return std::monostate{};
+  if (found.isInteger()) return std::int64_t{found.getInt64()};
+  if (found.isFloat()) return found.getDouble();
+  return found.getString();
 }
 
 }  // namespace petlab::results::internal

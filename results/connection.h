@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "results/query.h"
 #include "results/store.h"
 
 namespace SQLite {
@@ -143,6 +144,8 @@ class Query {
   std::string text(int column) const;
   std::optional<std::int64_t> maybe_integer(int column) const;
   std::optional<double> maybe_real(int column) const;
+  /// By what it holds; a blob as its bytes.
+  Value value(int column) const;
 
  private:
   Connection& connection_;

@@ -1,13 +1,11 @@
-#include <SQLiteCpp/Database.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <type_traits>
 
 #include "base/shallow_json.h"
 #include "results/connection.h"
 #include "results/schema.h"
+#include "results/snapshot.h"
 #include "results/store.h"
 
 namespace petlab::results {
@@ -15,44 +13,7 @@ namespace {
 
 using internal::Connection;
 using internal::Query;
-
-/// One state of the database over several statements; the transaction of a batch is one already.
-class Snapshot {
- public:
-  explicit Snapshot(Connection& connection) : connection_(connection) {
-    if (connection.in_transaction()) return;
-    connection.check_not_moved();
-    connection.look_again();
-    connection.exec("BEGIN");
-    own_ = true;
-  }
-  ~Snapshot() {
-    if (own_ && connection_.in_transaction()) connection_.database().tryExec("ROLLBACK");
-  }
-  Snapshot(const Snapshot&) = delete;
-  Snapshot& operator=(const Snapshot&) = delete;
-
- private:
-  Connection& connection_;
-  bool own_ = false;
-};
-
-template <typename Body>
-auto reading(Connection& connection, Body&& body) {
-  return connection.guard("read it", [&] {
-    const Snapshot snapshot(connection);
-    auto read = [&] {
-      if constexpr (std::is_void_v<decltype(body())>) {
-        body();
-        return true;
-      } else {
-        return body();
-      }
-    }();
-    connection.check_unchanged();
-    return read;
-  });
-}
+using internal::reading;
 
 bool knows_retries(Connection& connection) {
   if (!connection.knows_retries) {

@@ -20,9 +20,11 @@ ARROWS = {
     "fetch": {"base", "sweeps"},
     "trainer": {"base", "metrics", "sweeps", "protocol"},
     "results": {"base", "metrics", "sweeps", "protocol"},
+    "analysis": {"base", "metrics", "sweeps", "results"},
     "orchestrator": {"base", "metrics", "sweeps", "protocol", "results"},
     "reports": {"base", "metrics", "results"},
-    "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "orchestrator", "reports"},
+    "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "analysis",
+            "orchestrator", "reports"},
 }
 # folder -> its own folders -> those of them that they may know; what lies in the folder itself is
 # known by none of them

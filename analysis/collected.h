@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "results/scores.h"
+
+namespace petlab::analysis {
+
+/// The trials that a question is about, in little memory: a field's value is the number of one of
+/// its different values.
+class Collected {
+ public:
+  struct Row {
+    std::int64_t trial = 0;
+    std::uint32_t tasks = 0;          ///< of tasks()
+    std::uint32_t configuration = 0;  ///< equal: the same configuration, but perhaps for the seed
+    bool has_result = false;
+    std::size_t first_score = 0;  ///< of scores()
+    std::size_t end_score = 0;
+  };
+  struct Score {
+    std::uint32_t series = 0;  ///< of series()
+    std::int64_t step = 0;
+    std::optional<double> value;  ///< finite; absent: undefined
+  };
+
+  /// Reads all that `question` asks for.
+  Collected(const results::ScoreReader& reader, const results::ScoreQuestion& question);
+
+  /// The question's fields, then results::configuration_words().
+  const std::vector<results::Word>& fields() const { return fields_; }
+  std::size_t first_configuration_field() const { return own_; }
+  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<results::SeriesName>& series() const { return series_; }
+  const std::vector<Score>& scores() const { return scores_; }
+  /// The tasks of trials, one list for each different one.
+  const std::vector<std::vector<std::string>>& tasks() const { return tasks_; }
+  const std::string& trial_id(std::size_t row) const { return ids_[row]; }
+  /// Which of its values a field has in a row: equal values have equal numbers.
+  std::uint32_t code(std::size_t row, std::size_t field) const {
+    return field < own_
+               ? codes_[row * own_ + field]
+               : configurations_[rows_[row].configuration * (fields_.size() - own_) + field - own_];
+  }
+  const results::Value& value(std::size_t row, std::size_t field) const {
+    return columns_[field].values[code(row, field)];
+  }
+  /// The place of a field; throws std::out_of_range where there is none of that name.
+  std::size_t field(std::string_view name) const;
+
+ private:
+  struct Column {
+    std::vector<results::Value> values;
+    std::unordered_map<results::Value, std::uint32_t> codes;
+    std::uint32_t last = 0;
+  };
+
+  static void note(Column& column, const results::Value& value, std::vector<std::uint32_t>& codes);
+
+  std::size_t own_;  // fields of the question
+  std::vector<results::Word> fields_;
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+  std::vector<std::string> ids_;
+  std::vector<std::uint32_t> codes_;           // (rows, own_)
+  std::vector<std::uint32_t> configurations_;  // (configurations, the other fields)
+  std::vector<Score> scores_;
+  std::vector<results::SeriesName> series_;
+  std::vector<std::vector<std::string>> tasks_;
+};
+
+}  // namespace petlab::analysis

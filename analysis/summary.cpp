@@ -1,0 +1,338 @@
+#include "analysis/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "analysis/collected.h"
+#include "analysis/where.h"
+#include "base/nearest_word.h"
+#include "metrics/seed_statistics.h"
+
+namespace petlab::analysis {
+namespace {
+
+using results::Value;
+using results::Word;
+using results::WordScope;
+
+bool contains(const std::vector<Word>& words, std::string_view name) {
+  return std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.name == name; });
+}
+
+// Numbers of values, joined: what tells one group from another.
+using GroupKey = std::u32string;
+
+struct Group {
+  std::size_t first_row = 0;
+  std::string task;
+  std::vector<double> values;
+  std::int64_t undefined = 0;
+  std::int64_t pending = 0;
+  std::int64_t last_trial = -1;  // a trial counts once, also where two sweeps have it
+};
+
+class Summariser {
+ public:
+  Summariser(const results::ScoreReader& reader, const SummaryRequest& request)
+      : request_(request),
+        by_(request.by),
+        collected_(reader, question(reader, request)),
+        first_field_(collected_.first_configuration_field()),
+        mixed_(collected_.fields().size() - first_field_) {}
+
+  Summary make(const results::ScoreReader& reader) {
+    if (collected_.scores().empty()) explain_nothing(reader, request_.where);
+    for (const Collected::Score& score : collected_.scores()) {
+      tasks_.insert(collected_.series()[score.series].task);
+    }
+    for (const Collected::Row& row : collected_.rows()) {
+      if (row.has_result) continue;
+      for (const std::string& task : collected_.tasks()[row.tasks]) {
+        if (is_wanted(task)) tasks_.insert(task);
+      }
+    }
+    if (request_.by.empty()) choose_rows();
+    const bool task_told = contains(by_, "task") || (contains(by_, "tasks") && !multi_task()) ||
+                           (request_.pivot && request_.pivot->name == "task");
+    if (!task_told && tasks_.size() > 1) by_.push_back(results::word_named("task"));
+    Summary summary;
+    count_trials(summary);
+    fill(summary);
+    add_notes(summary);
+    return summary;
+  }
+
+ private:
+  static results::ScoreQuestion question(const results::ScoreReader& reader,
+                                         const SummaryRequest& request) {
+    results::ScoreQuestion asked;
+    asked.where = request.where;
+    asked.metrics = request.metrics;
+    asked.splits = {request.split};
+    const auto add = [&](const Word& word) {
+      if (word.scope != WordScope::score && !contains(asked.fields, word.name) &&
+          !contains(results::configuration_words(), word.name)) {
+        asked.fields.push_back(word);
+      }
+    };
+    for (const Word& word : request.by) add(word);
+    if (request.pivot) add(*request.pivot);
+    if (request.by.empty() && !reader.values_of(results::word_named("variant"), 1).empty()) {
+      add(results::word_named("variant"));
+    }
+    return asked;
+  }
+
+  // Fields in which the trials of a variant differ, the task apart.
+  void choose_rows() {
+    const auto& fields = collected_.fields();
+    if (contains(fields, "variant")) by_.push_back(results::word_named("variant"));
+    const std::optional<std::size_t> variant =
+        by_.empty() ? std::nullopt : std::optional(collected_.field("variant"));
+    std::unordered_map<std::uint64_t, std::size_t> first;  // row, by variant and tasks
+    std::vector<bool> differs(fields.size());
+    for (std::size_t row = 0; row < collected_.rows().size(); ++row) {
+      const std::uint64_t key =
+          (variant ? std::uint64_t{collected_.code(row, *variant)} << 32 : 0) |
+          collected_.rows()[row].tasks;
+      const std::size_t other = first.emplace(key, row).first->second;
+      if (same_configuration(row, other)) continue;
+      for (std::size_t i = first_field_; i < fields.size(); ++i) {
+        if (collected_.code(row, i) != collected_.code(other, i)) differs[i] = true;
+      }
+    }
+    for (std::size_t i = first_field_; i < fields.size(); ++i) {
+      if (differs[i]) by_.push_back(fields[i]);
+    }
+    if (request_.pivot) {
+      std::erase_if(by_, [&](const Word& word) { return word.name == request_.pivot->name; });
+    }
+  }
+
+  bool multi_task() const {
+    return std::any_of(collected_.tasks().begin(), collected_.tasks().end(),
+                       [](const auto& tasks) { return tasks.size() > 1; });
+  }
+  bool same_configuration(std::size_t a, std::size_t b) const {
+    return collected_.rows()[a].configuration == collected_.rows()[b].configuration;
+  }
+
+  void count_trials(Summary& summary) {
+    std::int64_t last = -1;
+    for (const Collected::Row& row : collected_.rows()) {
+      if (row.trial == last) continue;
+      last = row.trial;
+      ++summary.trials;
+      pending_ += row.has_result ? 0 : 1;
+    }
+  }
+
+  // What rows and columns are made of: places of fields, found once.
+  struct Part {
+    Word word;
+    std::size_t place = 0;
+  };
+  Part part_of(const Word& word) const {
+    return {word, word.scope == WordScope::score ? 0 : collected_.field(word.name)};
+  }
+  // A value's number among all that its word has had; of scores' words by their text.
+  std::uint32_t code(const Part& part, std::size_t row, const std::string& task,
+                     const std::string& name) {
+    if (part.word.scope != WordScope::score) return collected_.code(row, part.place);
+    const std::string& text = part.word.name == "task" ? task : name;
+    return texts_.emplace(text, static_cast<std::uint32_t>(texts_.size())).first->second;
+  }
+  Value value(const Part& part, std::size_t row, const std::string& task,
+              const std::string& name) const {
+    if (part.word.scope != WordScope::score) return collected_.value(row, part.place);
+    const std::string& text = part.word.name == "task" ? task : name;
+    return text.empty() ? Value() : Value(text);
+  }
+  static std::string text_of(const Value& value) {
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    return "none";
+  }
+
+  std::size_t row_of(Summary& summary, std::size_t row, const std::string& task,
+                     const std::string& name) {
+    key_.clear();
+    for (const Part& part : parts_) key_ += static_cast<char32_t>(code(part, row, task, name));
+    const auto [found, is_new] = row_places_.emplace(key_, summary.rows.size());
+    if (is_new) {
+      SummaryRow made;
+      for (const Part& part : parts_) made.key.push_back(value(part, row, task, name));
+      summary.rows.push_back(std::move(made));
+    }
+    return found->second;
+  }
+
+  std::size_t column_of(Summary& summary, std::size_t row, std::uint32_t series) {
+    const auto& [key, split, task, name] = collected_.series()[series];
+    const std::uint64_t pivot = pivot_ ? code(*pivot_, row, task, name) : 0;
+    const auto [known, is_new] = columns_known_.emplace(pivot << 32 | series, 0);
+    if (!is_new) return known->second;
+    std::string title = pivot_ ? text_of(value(*pivot_, row, task, name)) : "";
+    const bool name_told = contains(by_, "name") || (pivot_ && pivot_->word.name == "name");
+    if (!name_told) title += (title.empty() ? "" : " ") + name;
+    if (title.empty()) title = "value";
+    const auto [found, new_column] = column_places_.emplace(title, summary.columns.size());
+    if (new_column) summary.columns.push_back(title);
+    known->second = found->second;
+    return found->second;
+  }
+
+  void fill(Summary& summary) {
+    for (const Word& word : by_) {
+      summary.by.push_back(word.name);
+      parts_.push_back(part_of(word));
+    }
+    if (request_.pivot) pivot_ = part_of(*request_.pivot);
+    std::unordered_map<std::uint64_t, Group> groups;  // by row and column
+    std::map<std::size_t, std::int64_t> pending_last;
+    for (std::size_t row = 0; row < collected_.rows().size(); ++row) {
+      const Collected::Row& trial = collected_.rows()[row];
+      if (!trial.has_result) {
+        note_pending(summary, row, pending_last);
+        continue;
+      }
+      for (std::size_t at = trial.first_score; at < trial.end_score; ++at) {
+        const Collected::Score& score = collected_.scores()[at];
+        const results::SeriesName& series = collected_.series()[score.series];
+        const std::size_t place = row_of(summary, row, series.task, series.name);
+        const std::size_t column = column_of(summary, row, score.series);
+        const auto [found, is_new] = groups.try_emplace(std::uint64_t{place} << 32 | column);
+        Group& group = found->second;
+        if (is_new) group.first_row = row;
+        if (group.last_trial == trial.trial && group.task == series.task) continue;
+        group.last_trial = trial.trial;
+        group.task = series.task;
+        note_mixed(group.first_row, row);
+        if (score.value) {
+          group.values.push_back(*score.value);
+        } else {
+          ++group.undefined;
+        }
+      }
+    }
+    for (SummaryRow& row : summary.rows) row.cells.resize(summary.columns.size());
+    for (const auto& [place, group] : groups) {
+      SummaryCell cell;
+      cell.n = static_cast<std::int64_t>(group.values.size()) + group.undefined;
+      cell.undefined = group.undefined;
+      undefined_ += group.undefined;
+      if (group.undefined == 0) {
+        cell.mean = metrics::mean(group.values);
+        cell.deviation = metrics::sample_deviation(group.values);
+      }
+      summary.rows[place >> 32].cells[place & 0xffffffff] = cell;
+    }
+  }
+
+  // A trial without scores belongs to the row of each of its tasks.
+  void note_pending(Summary& summary, std::size_t row, std::map<std::size_t, std::int64_t>& last) {
+    const Collected::Row& trial = collected_.rows()[row];
+    std::vector<std::string> tasks = {""};
+    if (contains(by_, "task")) tasks = collected_.tasks()[trial.tasks];
+    for (const std::string& task : tasks) {
+      if (!is_wanted(task)) continue;
+      if (contains(by_, "name")) continue;  // nobody knows which metrics it will have
+      const std::size_t place = row_of(summary, row, task, "");
+      const auto [before, is_new] = last.emplace(place, trial.trial);
+      if (!is_new && before->second == trial.trial) continue;
+      before->second = trial.trial;
+      ++summary.rows[place].pending;
+    }
+  }
+  bool is_wanted(const std::string& task) const {
+    return task.empty() ||
+           std::all_of(request_.where.begin(), request_.where.end(),
+                       [&](const results::Condition& condition) {
+                         return condition.word.name != "task" ||
+                                (condition.op == results::Condition::Op::equal) ==
+                                    (std::find(condition.values.begin(), condition.values.end(),
+                                               Value(task)) != condition.values.end());
+                       });
+  }
+
+  void note_mixed(std::size_t first, std::size_t row) {
+    if (same_configuration(first, row)) return;
+    for (std::size_t i = 0; i < mixed_.size(); ++i) {
+      const std::size_t field = first_field_ + i;
+      if (collected_.code(first, field) != collected_.code(row, field)) mixed_[i] = true;
+    }
+  }
+
+  void add_notes(Summary& summary) {
+    std::vector<std::string> fields;
+    for (std::size_t i = 0; i < mixed_.size(); ++i) {
+      if (mixed_[i]) fields.push_back(collected_.fields()[first_field_ + i].name);
+    }
+    if (!fields.empty()) {
+      summary.notes.push_back(
+          fmt::format("some means are over trials that differ in more than their seeds, in {}: add "
+                      "what matters to --by, or choose with --where",
+                      fmt::join(fields, ", ")));
+    }
+    if (pending_ > 0) {
+      summary.notes.push_back(
+          fmt::format("{} of {} trials have no result yet", pending_, summary.trials));
+    }
+    if (undefined_ > 0) {
+      summary.notes.push_back(fmt::format(
+          "{} values are undefined; a mean with one of them is undefined too", undefined_));
+    }
+  }
+
+  const SummaryRequest& request_;
+  std::vector<Word> by_;
+  Collected collected_;
+  std::size_t first_field_;  // of the configuration
+  std::vector<bool> mixed_;  // by field of it: trials of one mean differ
+  std::vector<Part> parts_;  // of by_
+  std::optional<Part> pivot_;
+  GroupKey key_;
+  std::set<std::string> tasks_;
+  std::unordered_map<std::string, std::uint32_t> texts_;
+  std::unordered_map<GroupKey, std::size_t> row_places_;
+  std::unordered_map<std::uint64_t, std::size_t> columns_known_;
+  std::map<std::string, std::size_t> column_places_;
+  std::int64_t pending_ = 0;
+  std::int64_t undefined_ = 0;
+};
+
+void check_names(const results::ScoreReader& reader, const SummaryRequest& request) {
+  std::set<std::string> splits;
+  std::set<std::string> names;
+  for (const results::SeriesName& one : reader.series()) {
+    splits.insert(one.split);
+    names.insert(one.name);
+  }
+  const auto check = [](const char* kind, const std::string& word,
+                        const std::set<std::string>& known) {
+    if (known.contains(word) || known.empty()) return;
+    throw std::invalid_argument(
+        base::unknown_word(kind, word, std::vector<std::string_view>(known.begin(), known.end())));
+  };
+  check("split", request.split, splits);
+  for (const std::string& name : request.metrics) check("metric", name, names);
+}
+
+}  // namespace
+
+Summary summarise(const results::ScoreReader& reader, const SummaryRequest& request) {
+  if (request.pivot && contains(request.by, request.pivot->name)) {
+    throw std::invalid_argument(
+        fmt::format("{} is in --by and in --pivot, want it in one of them", request.pivot->name));
+  }
+  check_names(reader, request);
+  return Summariser(reader, request).make(reader);
+}
+
+}  // namespace petlab::analysis

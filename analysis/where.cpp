@@ -1,0 +1,126 @@
+#include "analysis/where.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/nearest_word.h"
+#include "sweeps/condition_text.h"
+
+namespace petlab::analysis {
+namespace {
+
+using results::Condition;
+using results::Value;
+using results::Word;
+
+constexpr int kMostKnownValues = 1000;
+
+Condition::Op op_of(sweeps::Comparison comparison) {
+  switch (comparison) {
+    case sweeps::Comparison::unequal:
+      return Condition::Op::unequal;
+    case sweeps::Comparison::less:
+      return Condition::Op::less;
+    case sweeps::Comparison::at_most:
+      return Condition::Op::at_most;
+    case sweeps::Comparison::greater:
+      return Condition::Op::greater;
+    case sweeps::Comparison::at_least:
+      return Condition::Op::at_least;
+    case sweeps::Comparison::equal:
+      break;
+  }
+  return Condition::Op::equal;
+}
+
+Value value_of(const nlohmann::json& json) {
+  if (json.is_null()) return std::monostate();
+  if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  return json.get<std::string>();
+}
+
+// Of `user.KEY`, which may be of any type: what an unquoted value looks like.
+Value free_value(const sweeps::WrittenValue& written) {
+  if (written.quoted) return written.text;
+  const nlohmann::json json = nlohmann::json::parse(written.text, nullptr, false);
+  if (json.is_null() || json.is_boolean() || json.is_number()) return value_of(json);
+  return written.text;
+}
+
+}  // namespace
+
+std::vector<Condition> parse_where(std::string_view text, std::string_view option) {
+  std::vector<Condition> all;
+  for (const sweeps::WrittenCondition& written : sweeps::parse_conditions(text, option)) {
+    if (written.word == "split") {
+      throw std::invalid_argument(
+          fmt::format("{}: found split, wanted a field: the split is chosen with --split", option));
+    }
+    Condition made{results::word_named(written.word), op_of(written.comparison), {}};
+    if (!made.word.user_key.empty()) {
+      for (const sweeps::WrittenValue& value : written.values) {
+        made.values.push_back(free_value(value));
+      }
+    } else {
+      for (const nlohmann::json& value : sweeps::typed_values(written, made.word.type)) {
+        made.values.push_back(value_of(value));
+      }
+    }
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+std::vector<Word> parse_words(std::string_view text, std::string_view option) {
+  std::vector<Word> all;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    std::string_view word = text.substr(0, comma);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (word.empty()) {
+      throw std::invalid_argument(
+          fmt::format("{}: found an empty word, wanted fields divided by commas", option));
+    }
+    Word found = results::word_named(word);
+    if (std::any_of(all.begin(), all.end(), [&](const Word& w) { return w.name == found.name; })) {
+      throw std::invalid_argument(fmt::format("{}: found {} twice, wanted it once", option, word));
+    }
+    all.push_back(std::move(found));
+    if (comma == std::string_view::npos) return all;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void explain_nothing(const results::ScoreReader& reader, const std::vector<Condition>& where) {
+  for (const Condition& condition : where) {
+    if (condition.op != Condition::Op::equal) continue;
+    const bool texts =
+        std::all_of(condition.values.begin(), condition.values.end(),
+                    [](const Value& value) { return std::holds_alternative<std::string>(value); });
+    if (!texts) continue;
+    const std::vector<std::string> known = reader.values_of(condition.word, kMostKnownValues);
+    for (const Value& value : condition.values) {
+      const auto& text = std::get<std::string>(value);
+      if (std::find(known.begin(), known.end(), text) != known.end()) continue;
+      const std::vector<std::string_view> words(known.begin(), known.end());
+      const std::string_view nearest = base::nearest_word(text, words);
+      std::string listed;
+      if (known.empty()) {
+        listed = "; no trial has one";
+      } else if (!nearest.empty()) {
+        listed = fmt::format("; did you mean {}?", nearest);
+      } else if (known.size() <= 20) {
+        listed = fmt::format("; there are {}", fmt::join(known, ", "));
+      }
+      throw std::invalid_argument(
+          fmt::format("no trial has {} {}{}", condition.word.name, text, listed));
+    }
+  }
+}
+
+}  // namespace petlab::analysis

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/query.h"
+#include "results/words.h"
+
+namespace petlab::results {
+
+namespace internal {
+class Connection;
+}
+
+/// `seed=42`, `task=cola,rte`, `training_epochs>=3`: all of a question's must hold.
+struct Condition {
+  enum class Op { equal, unequal, less, at_most, greater, at_least };
+  Word word;
+  Op op = Op::equal;
+  /// equal: one of them; unequal: none of them; else one value. std::monostate is `null`: the field
+  /// means nothing for the trial.
+  std::vector<Value> values;
+};
+
+/// Which values are wanted of which trials.
+struct ScoreQuestion {
+  std::vector<Word> fields;  ///< what each trial's row has; no score's
+  std::vector<Condition> where;
+  std::vector<std::string> metrics;  ///< names; empty: all
+  std::vector<std::string> splits;   ///< some
+};
+
+/// What a metric's value is of; names are stored once in a database.
+struct SeriesName {
+  std::int64_t key = 0;
+  std::string split, task, name;
+};
+
+/// A value that counts, the one of the selected step: where the trial has test scores the step that
+/// they belong to; else, and where the metric was not reported at that step, the last one.
+struct Score {
+  const SeriesName* series = nullptr;
+  std::int64_t step = 0;
+  std::optional<double> value;  ///< absent: undefined
+};
+
+/// One trial, once for each sweep and variant where the question needs those. Valid during the
+/// call.
+struct ScoredTrial {
+  std::int64_t key = 0;  ///< means nothing outside the database
+  const std::string& trial_id;
+  std::span<const Value> fields;
+  /// From 0: trials with the same number have the same configuration, but perhaps for seeds.
+  std::uint32_t configuration = 0;
+  /// The values of configuration_words(); not empty where the number comes for the first time.
+  std::span<const Value> configuration_values;
+  const std::string& tasks;  ///< joined by commas
+  bool has_result = false;
+  std::span<const Score> scores;
+};
+
+/// The words of a trial's configuration but for `tasks` and `seed`, in the order of
+/// sweeps::fields(), and last `user`.
+const std::vector<Word>& configuration_words();
+
+/// A value of one metric, in the order of steps.
+struct HistoryPoint {
+  std::int64_t attempt = 0;
+  std::int64_t seq = 0;
+  std::int64_t step = 0;
+  std::optional<double> value;
+};
+
+/// What a result leads to.
+struct ArtifactPlace {
+  std::int64_t attempt = 0;
+  std::string path;                           ///< relative to the attempt's folder; empty: none
+  std::optional<std::int64_t> selected_step;  ///< that the test scores belong to
+  std::optional<std::int64_t> last_step;
+  std::optional<double> train_seconds;
+};
+
+/// Answers what people ask of results, without reading every metric: a trial's rows are read from
+/// their end, and only until what was asked is found. Throws results::Error, as Reader.
+class ScoreReader {
+ public:
+  explicit ScoreReader(const std::filesystem::path& database);
+  ~ScoreReader();
+  ScoreReader(ScoreReader&&) noexcept;
+  ScoreReader& operator=(ScoreReader&&) noexcept;
+
+  /// Calls `take` with each trial that the question is about, in the order in which they were
+  /// recorded (with sweeps: in that of each). A score counts for the trial's own tasks and for
+  /// tasks that no trial has; one for another trial's task is left out.
+  void each(const ScoreQuestion& question,
+            const std::function<void(const ScoredTrial&)>& take) const;
+  /// Every split, task and metric that was ever reported, by name.
+  std::vector<SeriesName> series() const;
+  /// The different values of a word, as text, by themselves; at most `limit`. Of scores, those that
+  /// were reported.
+  std::vector<std::string> values_of(const Word& word, int limit) const;
+  /// The values of one metric of a trial's result, its resumed attempts included; without a result
+  /// those of its last attempt. By step and then as they came.
+  std::vector<HistoryPoint> history(const std::string& trial_id, const SeriesName& series) const;
+  /// The series that a trial reported in the attempts of its result, else in its last, by name.
+  std::vector<SeriesName> series_of(const std::string& trial_id) const;
+  /// std::nullopt where the trial has no result.
+  std::optional<ArtifactPlace> artifact(const std::string& trial_id) const;
+
+ private:
+  std::shared_ptr<internal::Connection> connection_;
+};
+
+}  // namespace petlab::results

@@ -1,0 +1,144 @@
+#include "analysis/compare.h"
+
+#include <fmt/format.h>
+
+#include "analysis/best.h"
+#include "analysis/sparkline.h"
+#include "tests/analysis/helpers.h"
+#include "tests/support/catch.h"
+
+namespace petlab::analysis {
+namespace {
+
+CompareResult compared(const SmallDatabase& database, const std::string& a, const std::string& b) {
+  CompareRequest request;
+  request.baseline = parse_side(a);
+  request.others = {parse_side(b)};
+  return compare(results::ScoreReader(database.file()), request);
+}
+
+std::string refused_comparison(const SmallDatabase& database, const std::string& a,
+                               const std::string& b) {
+  try {
+    compared(database, a, b);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+}  // namespace
+
+TEST_CASE("sides are paired over seeds, and the test is Student's", "[analysis]") {
+  SmallDatabase database;
+  const double a[] = {0.50, 0.52, 0.49, 0.53, 0.51};
+  const double b[] = {0.55, 0.56, 0.53, 0.59, 0.54};
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    database.scored("a", SmallDatabase::config("cola", seed, 8), a[seed]);
+    database.scored("b", SmallDatabase::config("cola", seed, 64), b[seed]);
+  }
+  database.scored("b", SmallDatabase::config("cola", 99, 64), 0.9);  // nobody's partner
+  const CompareResult result = compared(database, "a", "variant=b");
+  REQUIRE(result.comparisons.size() == 1);
+  const Comparison& made = result.comparisons.front();
+  CHECK(made.pairs == 5);
+  CHECK(made.unpaired == 1);
+  CHECK(*made.baseline_mean == Approx(0.51));
+  // R: t.test(b, a, paired = TRUE): t = 8.6271, p = 0.0009943, mean 0.044, interval 0.02984 0.05816
+  CHECK(*made.effect == Approx(0.044));
+  CHECK(made.interval->low == Approx(0.02984).epsilon(1e-3));
+  CHECK(made.interval->high == Approx(0.05816).epsilon(1e-3));
+  CHECK(*made.p == Approx(0.000994).epsilon(1e-2));
+  CHECK(made.adjusted_p == made.p);
+  CHECK(made.verdict == "variant=b is better");
+  CHECK(result.notes ==
+        std::vector<std::string>{
+            "with fewer than 6 pairs a difference rests on the differences being "
+            "normally distributed: ranks alone could not show it",
+            "some scores have no partner of equal task and seed, and are left out"});
+}
+
+TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[analysis]") {
+  SmallDatabase database;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::int64_t bottleneck : {8, 16}) {
+      for (const char* task : {"cola", "rte"}) {
+        sweeps::TrialConfig config = SmallDatabase::config(task, seed, bottleneck);
+        database.scored("a", config, 0.5 + 0.01 * static_cast<double>(seed));
+        config.module.share = true;
+        database.scored("b", config, 0.5 + 0.011 * static_cast<double>(seed));
+      }
+    }
+  }
+  const CompareResult result = compared(database, "a", "b");
+  REQUIRE(result.comparisons.size() == 3);
+  CHECK(result.comparisons[0].task == "cola");
+  CHECK(result.comparisons[0].pairs == 6);
+  CHECK(result.comparisons[2].task.empty());
+  CHECK(result.comparisons[2].pairs == 12);
+  CHECK(result.notes.front() == "p is adjusted for 3 comparisons (Holm)");
+  CHECK(result.notes.at(1) ==
+        "pairs are not of seeds alone, but of each module_bottleneck too: they may depend on each "
+        "other");
+  CHECK(*result.comparisons[0].adjusted_p >= *result.comparisons[0].p);
+  CHECK(refused_comparison(database, "variant=a and module_bottleneck=8", "b") ==
+        "b: several trials have seed 1, wanted one for each pair: they differ in "
+        "module_bottleneck; choose with --where");
+}
+
+TEST_CASE("where n is too small, nothing is said", "[analysis]") {
+  SmallDatabase database;
+  for (const std::uint64_t seed : {1, 2}) {
+    database.scored("a", SmallDatabase::config("cola", seed, 8), 0.5);
+    database.scored("b", SmallDatabase::config("cola", seed, 16),
+                    0.6 + 0.1 * static_cast<double>(seed));
+    database.scored("c", SmallDatabase::config("cola", seed + 10, 32), 0.6);
+  }
+  const CompareResult few = compared(database, "a", "b");
+  CHECK(few.comparisons.at(0).verdict == "too few pairs to say anything");
+  CHECK_FALSE(few.comparisons.at(0).interval);
+  CHECK_FALSE(few.comparisons.at(0).p);
+  CHECK(compared(database, "a", "c").comparisons.at(0).verdict ==
+        "no pairs: no equal task and seed");
+  CHECK(refused_comparison(database, "a", "bb") == "no trial has variant bb; there are a, b, c");
+  CHECK(refused_comparison(database, "a", "seed=77") == "seed=77: no trial is selected");
+}
+
+TEST_CASE("the best is chosen on validation, and told with its test score", "[analysis]") {
+  SmallDatabase database;
+  const auto trial = [&](std::uint64_t seed, double validation, double test) {
+    const std::string id = database.add("a", SmallDatabase::config("cola", seed));
+    database.finish(id, {{9, "validation", "cola", "matthews", validation},
+                         {9, "test", "cola", "matthews", test}});
+  };
+  trial(1, 0.5, 0.9);
+  trial(2, 0.75, 0.25);
+  trial(3, 0.75, 0.5);
+  const results::ScoreReader reader(database.file());
+  const BestResult found = best(reader, {});
+  REQUIRE(found.trials.size() == 1);
+  CHECK(found.trials[0].trial_id == "t2");
+  CHECK(found.trials[0].test == 0.25);
+  CHECK(found.fields == std::vector<std::string>{"seed"});
+  BestRequest request;
+  request.split = "test";
+  request.top = 2;
+  CHECK(best(reader, request).trials.at(1).trial_id == "t3");
+  request.higher_is_better = false;
+  CHECK(best(reader, request).trials.at(0).trial_id == "t2");
+  request.metric = "mathews";
+  CHECK_THROWS_WITH(best(reader, request),
+                    "unknown metric \"mathews\"; did you mean \"matthews\"?");
+}
+
+TEST_CASE("a sparkline shows the shape of any numbers", "[analysis]") {
+  using Values = std::vector<std::optional<double>>;
+  CHECK(sparkline(Values{}).empty());
+  CHECK(sparkline(Values{1.0, 1.0}) == "▄▄");
+  CHECK(sparkline(Values{0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0}) == "▁▂▃▄▅▆▇█");
+  CHECK(sparkline(Values{0.0, std::nullopt, INFINITY, 1.0}) == "▁  █");
+  CHECK(sparkline(Values{-1e308, 1e308, 0.0}) == "▁█▅");
+  CHECK(sparkline(Values{1e308, 1e308, 0.0, 0.0}, 2) == "█▁");
+}
+
+}  // namespace petlab::analysis

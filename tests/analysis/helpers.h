@@ -1,0 +1,82 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/store.h"
+#include "sweeps/catalog.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::analysis {
+
+/// A database with one sweep, filled trial by trial.
+class SmallDatabase {
+ public:
+  SmallDatabase() : store_(file()) {}
+
+  std::filesystem::path file() const { return folder_.path() / "petlab.db"; }
+
+  static sweeps::TrialConfig config(const std::string& task, std::uint64_t seed,
+                                    std::int64_t bottleneck = 16) {
+    sweeps::TrialConfig made = sweeps::default_config("adapter");
+    made.backbone = "minilm";
+    made.tasks = {task};
+    made.seed.value = seed;
+    made.module.bottleneck = bottleneck;
+    return made;
+  }
+
+  /// A trial of the sweep without a result; its id is "t1", "t2", ….
+  std::string add(const std::string& variant, const sweeps::TrialConfig& config) {
+    const std::string id = "t" + std::to_string(rows_.size() + 1);
+    rows_.push_back({id, sweeps::to_json(config).dump(), "sha256:b", 1000.0, 1024});
+    sweep_.members.push_back({id, variant});
+    results::Batch batch = store_.begin();
+    batch.record_sweep(sweep_, rows_, 1);
+    batch.commit();
+    return id;
+  }
+
+  struct Metric {
+    std::int64_t step;
+    std::string split, task, name;
+    std::optional<double> value;
+  };
+  /// An attempt of it that finished with these metrics.
+  void finish(const std::string& id, const std::vector<Metric>& metrics) {
+    results::Batch batch = store_.begin();
+    results::NewAttempt wanted;
+    wanted.trial_id = id;
+    wanted.host = "here";
+    const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
+    batch.record_started(attempt, {}, 1);
+    std::vector<results::MetricRow> rows;
+    for (const Metric& metric : metrics) {
+      rows.push_back({static_cast<std::int64_t>(rows.size()) + 1, metric.step,
+                      batch.series(metric.split, metric.task, metric.name), metric.value});
+    }
+    batch.append_metrics(attempt, rows);
+    protocol::Finished finished;
+    finished.step = 9;
+    finished.artifact = "artifact.petl";
+    finished.train_seconds = 1.5;
+    batch.record_finished(attempt, finished, 2);
+    batch.commit();
+  }
+  /// A finished trial with one test score.
+  std::string scored(const std::string& variant, const sweeps::TrialConfig& config,
+                     std::optional<double> value, const std::string& name = "accuracy") {
+    const std::string id = add(variant, config);
+    finish(id, {{9, "test", config.tasks.front(), name, value}});
+    return id;
+  }
+
+ private:
+  testing::TempDir folder_;
+  results::Store store_;
+  results::SweepRow sweep_{"s", "", "", "", {}};
+  std::vector<results::TrialRow> rows_;
+};
+
+}  // namespace petlab::analysis

@@ -1,0 +1,161 @@
+#include "analysis/summary.h"
+
+#include <fmt/format.h>
+
+#include "analysis/where.h"
+#include "tests/analysis/helpers.h"
+#include "tests/support/catch.h"
+
+namespace petlab::analysis {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string shown_value(const results::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return "NULL";
+}
+
+// The head, then each row as `key|key: mean±deviation(n) …`.
+Lines asked(const SmallDatabase& database, const std::string& where, const std::string& by,
+            const std::string& pivot = "", SummaryRequest request = {}) {
+  try {
+    if (!where.empty()) request.where = parse_where(where);
+    if (!by.empty()) request.by = parse_words(by, "--by");
+    if (!pivot.empty()) request.pivot = results::word_named(pivot);
+    const Summary summary = summarise(results::ScoreReader(database.file()), request);
+    Lines lines = {
+        fmt::format("{}: {}", fmt::join(summary.by, "|"), fmt::join(summary.columns, "|"))};
+    for (const SummaryRow& row : summary.rows) {
+      std::string line;
+      for (const auto& value : row.key) line += (line.empty() ? "" : "|") + shown_value(value);
+      line += ":";
+      for (const auto& cell : row.cells) {
+        line +=
+            !cell ? " -"
+                  : fmt::format(" {}±{}({})", cell->mean ? fmt::format("{:.3g}", *cell->mean) : "?",
+                                cell->deviation ? fmt::format("{:.3g}", *cell->deviation) : "?",
+                                cell->n);
+      }
+      if (row.pending > 0) line += fmt::format(" pending {}", row.pending);
+      lines.push_back(line);
+    }
+    lines.insert(lines.end(), summary.notes.begin(), summary.notes.end());
+    return lines;
+  } catch (const std::invalid_argument& error) {
+    return {error.what()};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("means are over seeds, and tasks are never pooled", "[analysis]") {
+  SmallDatabase database;
+  for (const char* task : {"cola", "rte"}) {
+    for (const std::uint64_t seed : {1, 2}) {
+      const double base = task == std::string("cola") ? 0.5 : 0.25;
+      database.scored("small", SmallDatabase::config(task, seed, 8),
+                      base + 0.125 * static_cast<double>(seed));
+      database.scored("large", SmallDatabase::config(task, seed, 64), base);
+    }
+  }
+  const Lines usual = {"variant|task: accuracy", "small|cola: 0.688±0.0884(2)",
+                       "large|cola: 0.5±0(2)", "small|rte: 0.438±0.0884(2)",
+                       "large|rte: 0.25±0(2)"};
+  CHECK(asked(database, "", "") == usual);
+  CHECK(asked(database, "", "variant") == usual);
+  CHECK(asked(database, "", "variant", "task") == Lines{"variant: cola accuracy|rte accuracy",
+                                                        "small: 0.688±0.0884(2) 0.438±0.0884(2)",
+                                                        "large: 0.5±0(2) 0.25±0(2)"});
+  CHECK(asked(database, "task=rte and module.bottleneck>8", "seed") ==
+        Lines{"seed: accuracy", "1: 0.25±?(1)", "2: 0.25±?(1)"});
+  CHECK(asked(database, "task=cola", "module_kind") ==
+        Lines{"module_kind: accuracy", "adapter: 0.594±0.12(4)",
+              "some means are over trials that differ in more than their seeds, in "
+              "module_bottleneck: add what matters to --by, or choose with --where"});
+  CHECK(asked(database, "variant!=small and metric=accuracy", "name,task").at(1) ==
+        "accuracy|cola: 0.5±0(2)");
+}
+
+TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "[analysis]") {
+  SmallDatabase database;
+  sweeps::TrialConfig config = SmallDatabase::config("cola", 1);
+  config.user = R"({"width":3})";
+  const std::string id = database.scored("a", config, 0.5);
+  {
+    results::Store store(database.file());
+    results::Batch batch = store.begin();
+    batch.record_sweep({"other", "", "", "", {{id, "a"}}}, {}, 2);
+    batch.commit();
+  }
+  CHECK(asked(database, "", "variant") == Lines{"variant: accuracy", "a: 0.5±?(1)"});
+  CHECK(asked(database, "", "sweep,variant").size() == 3);
+  CHECK(asked(database, "user.width=3", "user.width") ==
+        Lines{"user.width: accuracy", "3: 0.5±?(1)"});
+  CHECK(asked(database, "user.width='3'", "seed") == Lines{"seed: "});
+}
+
+TEST_CASE("what is missing or undefined is told", "[analysis]") {
+  SmallDatabase database;
+  database.scored("a", SmallDatabase::config("cola", 1), std::nullopt);
+  database.scored("a", SmallDatabase::config("cola", 2), 0.5);
+  database.add("a", SmallDatabase::config("cola", 3));
+  database.add("b", SmallDatabase::config("cola", 4));
+  CHECK(asked(database, "", "variant") ==
+        Lines{"variant: accuracy", "a: ?±?(2) pending 1", "b: - pending 1",
+              "2 of 4 trials have no result yet",
+              "1 values are undefined; a mean with one of them is undefined too"});
+}
+
+TEST_CASE("unknown words are named with the nearest", "[analysis]") {
+  SmallDatabase database;
+  CHECK(asked(database, "", "") == Lines{": "});
+  database.scored("propetl", SmallDatabase::config("cola", 1), 0.5);
+  CHECK(asked(database, "sed=1", "") == Lines{"unknown field \"sed\"; did you mean \"seed\"?"});
+  CHECK(asked(database, "", "bottleneck") ==
+        Lines{"unknown field \"bottleneck\"; did you mean \"module_bottleneck\"?"});
+  CHECK(asked(database, "variant=propetal", "") ==
+        Lines{"no trial has variant propetal; did you mean propetl?"});
+  CHECK(asked(database, "task=colla", "") == Lines{"no trial has task colla; did you mean cola?"});
+  CHECK(asked(database, "split=test", "") ==
+        Lines{"--where: found split, wanted a field: the split is chosen with --split"});
+  SummaryRequest request;
+  request.metrics = {"acuracy"};
+  CHECK(asked(database, "", "", "", request) ==
+        Lines{"unknown metric \"acuracy\"; did you mean \"accuracy\"?"});
+  CHECK(asked(database, "", "seed", "seed") ==
+        Lines{"seed is in --by and in --pivot, want it in one of them"});
+  // What would end a statement is a name like any other.
+  CHECK(asked(database, "variant='x''; DROP TABLE trials --'", "") ==
+        Lines{"no trial has variant x'; DROP TABLE trials --; there are propetl"});
+  CHECK(asked(database, "user.a\"b=1", "") ==
+        Lines{"user.a\"b: a key with a quotation mark cannot be asked for"});
+}
+
+TEST_CASE("of several steps the selected one counts", "[analysis]") {
+  SmallDatabase database;
+  const std::string id = database.add("a", SmallDatabase::config("cola", 1));
+  database.finish(id, {{1, "train", "cola", "loss", 4.0},
+                       {2, "validation", "cola", "f1", 0.75},
+                       {4, "validation", "cola", "f1", 0.5},
+                       {4, "train", "cola", "loss", 1.0},
+                       {2, "test", "cola", "f1", 0.625}});
+  SummaryRequest request;
+  request.split = "validation";
+  CHECK(asked(database, "", "", "", request) == Lines{"variant: f1", "a: 0.75±?(1)"});
+  request.split = "train";  // never reported at step 2: the last one
+  CHECK(asked(database, "", "", "", request) == Lines{"variant: loss", "a: 1±?(1)"});
+  const results::ScoreReader reader(database.file());
+  CHECK(reader.artifact(id)->selected_step == 2);
+  CHECK(reader.artifact(id)->path == "artifact.petl");
+  const auto series = reader.series_of(id);
+  REQUIRE(series.size() == 3);
+  const auto points = reader.history(id, series[1]);
+  REQUIRE(points.size() == 2);
+  CHECK(points[1].step == 4);
+  CHECK(points[1].value == 1.0);
+}
+
+}  // namespace petlab::analysis

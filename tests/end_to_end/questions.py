@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Questions without SQL on the database of a scripted sweep, bad ones included."""
+import json
+import signal
+import subprocess
+import unittest
+
+from scripted_world import ScriptedWorld
+from tiny_world import PROGRAMS, main
+
+
+class Questions(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write("sweep.yaml", """sweep: asked
+base: {backbone: ./tiny, task: films.yaml, module.kind: adapter, user: {validate_every: 2}}
+variants:
+  small: {module.bottleneck: 8}
+  large: {module.bottleneck: 64}
+grid: {seed: [1, 2, 3]}
+""")
+        self.assertEqual(self.run_scripted().code, 0)
+
+    def ask(self, *words, code=0):
+        done = self.petlab(*words, "--db", "sweep.db")
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def test_means_are_those_that_sql_gives(self):
+        rows = json.loads(self.ask("results", "--format", "json").out)
+        self.assertEqual([row["variant"] for row in rows], ["small", "large"])
+        wanted = self.query("SELECT variant, avg(value) AS mean, count(*) AS n FROM sweep_results "
+                            "WHERE split = 'test' GROUP BY 1 ORDER BY 1 DESC")
+        for row, sql in zip(rows, wanted):
+            self.assertAlmostEqual(row["score_mean"], sql["mean"], places=12)
+            self.assertEqual(row["score_n"], sql["n"])
+        for form in ("table", "markdown", "csv", "jsonl"):
+            self.assertIn("small", self.ask("results", "--format", form).out)
+
+    def test_a_trial_is_shown_with_all_that_is_known_of_it(self):
+        trial = self.query("SELECT trial_id FROM trials ORDER BY key LIMIT 1")[0]["trial_id"]
+        shown = self.ask("show", trial).out
+        for part in ("state", "done in attempt 1", "asked as small", "module.bottleneck", "attempts",
+                     "train films loss", "scripted"):
+            self.assertIn(part, shown)
+        whole = json.loads(self.ask("show", trial, "--json").out)
+        self.assertEqual(whole["trial_id"], trial)
+        self.assertEqual(whole["configuration"]["module"]["bottleneck"], 8)
+        losses = [json.loads(line) for line in
+                  self.ask("history", trial, "--metric", "loss", "--format", "jsonl").out.splitlines()]
+        self.assertEqual([row["step"] for row in losses], [1, 2, 3, 4])
+        self.assertEqual(self.ask("history", trial, code=2).err,
+                         f"petlab: --metric is not given: trial {trial} has accuracy, loss, score\n")
+        self.assertIn('did you mean "loss"',
+                      self.ask("history", trial, "--metric", "lost", code=2).err)
+
+    def test_two_trials_differ_in_what_was_set(self):
+        first, second = [row["trial_id"] for row in self.query(
+            "SELECT trial_id FROM trials WHERE seed = 1 ORDER BY key")]
+        rows = json.loads(self.ask("diff", first, second, "--format", "json").out)
+        self.assertEqual([row for row in rows if row["field"] == "module.bottleneck"],
+                         [{"field": "module.bottleneck", first: "8", second: "64"}])
+
+    def test_the_best_and_a_comparison(self):
+        rows = json.loads(self.ask("best", "--metric", "accuracy", "--format", "json").out)
+        self.assertEqual(len(rows), 1)
+        rows = json.loads(self.ask("compare", "small", "large", "--format", "json").out)
+        self.assertEqual([(row["task"], row["pairs"], row["verdict"]) for row in rows],
+                         [("films", 3, "equal in every pair")])
+
+    def test_what_is_wrong_is_said_in_one_line(self):
+        for words, wanted in [
+                (["results", "--where", "variant=smal"],
+                 "no trial has variant smal; did you mean small?"),
+                (["results", "--by", "sed"], 'unknown field "sed"; did you mean "seed"?'),
+                (["results", "--split", "tset"], 'unknown split "tset"; did you mean "test"?'),
+                (["compare", "small", "larg"], "no trial has variant larg; did you mean large?"),
+                (["best"], "it is not known whether more of score is better: say --highest or --lowest"),
+                (["results", "--where", "variant='\xff\n"],
+                 "--where: found a quote that nothing ends, wanted ' behind it")]:
+            if words == ["best"]:
+                words = ["best", "--metric", "score", "--split", "test"]
+            self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")
+        self.assertIn("no trial", self.ask("show", "zzzz", code=2).err)
+
+    def test_an_empty_database_a_file_that_is_none_and_a_closed_pipe(self):
+        self.write("nothing.yaml", "sweep: none\nbase: {backbone: ./tiny, task: films.yaml}\n")
+        self.petlab("ingest", "--db", "empty.db", "--runs", "none.runs")
+        (self.root / "none.runs").mkdir(exist_ok=True)
+        self.petlab("ingest", "--db", "empty.db", "--runs", "none.runs")
+        done = self.petlab("results", "--db", "empty.db")
+        self.assertEqual((done.code, done.err), (0, ""), done)
+        self.assertEqual(self.petlab("best", "--db", "empty.db").code, 2)
+        self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
+        for word in ("results", "best"):
+            done = self.petlab(word, "--db", "text.db")
+            self.assertEqual(done.code, 1, done)
+            self.assertEqual(done.err.count("\n"), 1)
+        process = subprocess.Popen([PROGRAMS / "petlab", "results", "--db", self.root / "sweep.db"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=self.environment())
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        process.stderr.close()
+        # As any program whose reader has gone.
+        self.assertEqual((process.wait(), said), (-signal.SIGPIPE, ""))
+
+    def completed(*words):
+            return self.petlab("completion", "--words", "--", *words).out.split()
+
+        self.assertEqual(completed("resu"), ["results"])
+        self.assertIn("--pivot", completed("results", "--pi"))
+        self.assertEqual(completed("results", "--by", "variant,module_bo"),
+                         ["variant,module_bottleneck"])
+        self.assertEqual(completed("results", "--where", "task=cola and see"), ["task=cola", "and", "seed="])
+        self.assertEqual(completed("results", "--db", "sweep.db", "--metric", "lo"), ["loss"])
+        self.assertEqual(sorted(completed("compare", "--db", "sweep.db", "")), ["large", "small"])
+        self.assertEqual(len(completed("show", "--db", "sweep.db", "")), 6)
+        self.assertEqual(completed("zzz", "x"), [])
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("petlab completion --words", self.petlab("completion", shell).out)
+        self.write("completion.bash", self.petlab("completion", "bash").out)
+        done = subprocess.run(
+            ["bash", "-c", "source completion.bash; COMP_WORDS=(petlab hist); COMP_CWORD=1; _petlab; "
+             'echo "${COMPREPLY[@]}"'], cwd=self.root, capture_output=True, text=True,
+            env=self.environment() | {"PATH": f"{PROGRAMS}:/usr/bin:/bin"}, check=True)
+        self.assertEqual(done.stdout, "history\n")
+
+
+if __name__ == "__main__":
+    main()
