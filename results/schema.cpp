@@ -112,6 +112,10 @@ END;
 
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
 
+// With a slash at its end; relative to the database's folder where the runs folder lies below that.
+constexpr const char* kTrialFolder =
+    "coalesce((SELECT value FROM settings WHERE name = 'runs') || '/', '') || t.trial_id || '/'";
+
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
 std::vector<std::string> views() {
   std::string columns;
@@ -119,8 +123,13 @@ std::vector<std::string> views() {
   const std::string selected = fmt::format(
       "t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value{}, t.user, "
       "coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, t.stored_bits) AS "
-      "stored_bits, a.numerics, a.data_digests",
-      columns);
+      "stored_bits, a.numerics, a.data_digests, {} || a.number AS folder, {} || (SELECT number "
+      "FROM "
+      "attempts WHERE key = t.result_attempt) || '/' || f.path AS artifact, (SELECT o.step FROM "
+      "metric_values o CROSS JOIN series p ON p.key = o.series WHERE o.attempt = t.result_attempt "
+      "AND p.split = 'test' ORDER BY o.seq DESC LIMIT 1) AS selected_step, (SELECT train_seconds "
+      "FROM attempts WHERE key = t.result_attempt) AS train_seconds",
+      columns, kTrialFolder, kTrialFolder);
   const std::string joined =
       "LEFT JOIN artifacts f ON f.attempt = t.result_attempt "
       "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
@@ -344,6 +353,12 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return column.with(name).step();
 }
 
+/// Whether the views tell where artifacts are.
+static bool has_artifact(Connection& connection) {
+  Query column(connection, "SELECT 1 FROM pragma_table_info('results') WHERE name = 'artifact'");
+  return column.step();
+}
+
 bool has_table(Connection& connection, std::string_view name) {
   Query table(connection, "SELECT 1 FROM sqlite_master WHERE name = ?1");
   return table.with(name).step();
@@ -374,7 +389,7 @@ void add_missing_columns(Connection& connection) {
     connection.exec(kAddedLater);
     if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
-        has_table(connection, "former_sweep_results")) {
+        has_table(connection, "former_sweep_results") && has_artifact(connection)) {
       return;
     }
     connection.exec("BEGIN IMMEDIATE");

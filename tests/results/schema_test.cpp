@@ -47,4 +47,30 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
   CHECK(columns == known);
 }
 
+TEST_CASE("the views lead from a score to its artifact", "[results]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  Store store(file);
+  Batch batch = store.begin();
+  batch.record_runs_folder(folder.path() / "some.runs");
+  batch.record_trial(trial_row("t1"));
+  const AttemptRef attempt = batch.record_attempt(request("t1"), 2);
+  batch.record_started(attempt, {}, 1);
+  batch.append_metrics(attempt, {{{1, 10, batch.series("validation", "cola", "f1"), 0.5},
+                                  {2, 20, batch.series("train", "cola", "loss"), 0.25},
+                                  {3, 10, batch.series("test", "cola", "f1"), 0.75}}});
+  protocol::Finished finished;
+  finished.step = 20;
+  finished.artifact = "artifact.petl";
+  finished.train_seconds = 1.5;
+  batch.record_finished(attempt, finished, 2);
+  batch.commit();
+  CHECK(
+      rows(file,
+           "SELECT split, folder, artifact, selected_step, train_seconds FROM results WHERE name = "
+           "'f1' ORDER BY seq") ==
+      std::vector<std::string>{"validation|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5",
+                               "test|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5"});
+}
+
 }  // namespace petlab::results
