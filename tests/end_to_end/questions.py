@@ -105,6 +105,16 @@ grid: {seed: [1, 2, 3]}
         # As any program whose reader has gone.
         self.assertEqual((process.wait(), said), (-signal.SIGPIPE, ""))
 
+    def test_the_last_lines_of_a_log(self):
+        trial = self.query("SELECT trial_id FROM trials LIMIT 1")[0]["trial_id"]
+        log = self.root / f"sweep.runs/{trial}/1/log.txt"
+        log.write_text("".join(f"line {number}\n" for number in range(100_000)) + "torn")
+        for lines, wanted in [(1, "torn"), (3, "line 99998\nline 99999\ntorn"), (0, "")]:
+            self.assertEqual(self.ask("logs", trial, "--tail", lines).out, wanted)
+        self.assertEqual(self.ask("logs", trial, "--tail", 1_000_000).out, log.read_text())
+        log.write_text("a\n\n")
+        self.assertEqual(self.ask("logs", trial, "--tail", 1).out, "\n")
+
     def completed(*words):
             return self.petlab("completion", "--words", "--", *words).out.split()
 
