@@ -16,12 +16,15 @@
 #include "cli/best.h"
 #include "cli/cancel.h"
 #include "cli/compare.h"
+#include "cli/completion.h"
 #include "cli/diff.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/fetch.h"
+#include "cli/help.h"
 #include "cli/history.h"
 #include "cli/ingest.h"
+#include "cli/init.h"
 #include "cli/logs.h"
 #include "cli/plan.h"
 #include "cli/query.h"
@@ -41,6 +44,7 @@ namespace petlab::cli {
 std::span<const Subcommand> subcommands() {
   // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
   static const std::vector<Subcommand> table = {
+      {"init", "write a first sweep file for what this machine has", make_init},
       {"plan", "say how many trials a sweep has, the state of each and why", make_plan},
       {"run", "train what a sweep has left", make_run},
       {"status", "say where sweeps are and what runs now", make_status},
@@ -62,6 +66,8 @@ std::span<const Subcommand> subcommands() {
       {"storage", "bits that a trained module takes", make_storage},
       {"fetch", "download backbones and data", make_fetch},
       {"doctor", "say what this machine has, and what is missing", make_doctor},
+      {"help", "tell of a command, or of the words of questions", make_help},
+      {"completion", "a script with which a shell completes petlab's words", make_completion},
   };
   return table;
 }

@@ -21,13 +21,13 @@ std::string refused(std::vector<const char*> words) {
 TEST_CASE("A word that means nothing is named with the nearest that does", "[cli]") {
   CHECK(refused({"repotr"}) ==
         "petlab: unknown subcommand \"repotr\"; did you mean \"report\"? (--help tells more)\n");
-  CHECK(refused({}).starts_with("petlab: found no subcommand, wanted one of plan, run, "));
+  CHECK(refused({}).starts_with("petlab: found no subcommand, wanted one of init, plan, run, "));
   CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
         "petlab: run has no option --slot; did you mean --slots? (--help tells more)\n");
   CHECK(refused({"run", "--set", "sweep.yaml"}) ==
         "petlab: run has no option --set (--help tells more)\n");
   CHECK(refused({"zzzz"}).starts_with(
-      "petlab: unknown subcommand \"zzzz\"; known are plan, run"));
+      "petlab: unknown subcommand \"zzzz\"; known are init, plan, run"));
   CHECK(refused({"retry", "--declare-daed=1"}) ==
         "petlab: retry has no option --declare-daed; did you mean --declare-dead? (--help "
         "tells more)\n");

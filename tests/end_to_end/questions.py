@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Questions without SQL on the database of a scripted sweep, bad ones included."""
 import json
+import re
+import shutil
 import signal
 import subprocess
 import unittest
 
-from scripted_world import ScriptedWorld
+from scripted_world import WORKER, ScriptedWorld
 from tiny_world import PROGRAMS, main
 
 
@@ -115,7 +117,16 @@ grid: {seed: [1, 2, 3]}
         log.write_text("a\n\n")
         self.assertEqual(self.ask("logs", trial, "--tail", 1).out, "\n")
 
-    def completed(*words):
+    def test_help_and_completion_know_every_command_and_word(self):
+        self.assertIn("--where", self.petlab("help", "results").out)
+        self.assertIn("training.learning_rate", self.petlab("help", "fields").out)
+        self.assertIn("results", self.petlab("help").out)
+        self.assertIn('did you mean "results"', self.petlab("help", "reslts").err)
+        page = self.petlab("help", "--man").out
+        self.assertTrue(page.startswith(".TH PETLAB 1"), page[:80])
+        self.assertIn(".SH PETLAB results", page)
+
+        def completed(*words):
             return self.petlab("completion", "--words", "--", *words).out.split()
 
         self.assertEqual(completed("resu"), ["results"])
@@ -135,6 +146,36 @@ grid: {seed: [1, 2, 3]}
              'echo "${COMPREPLY[@]}"'], cwd=self.root, capture_output=True, text=True,
             env=self.environment() | {"PATH": f"{PROGRAMS}:/usr/bin:/bin"}, check=True)
         self.assertEqual(done.stdout, "history\n")
+
+    def test_init_writes_a_sweep_for_what_is_here(self):
+        done = self.petlab("init", "first.yaml")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("petlab fetch backbone", done.err)
+        home = self.root / "home/models/tiny"
+        home.parent.mkdir(parents=True)
+        shutil.copytree(self.root / "tiny", home)
+        for part in ("train", "dev"):
+            self.write(f"data/glue/CoLA/{part}.tsv", "gj04\t1\t\tA sentence.\n" * 8)
+        done = self.petlab("init", "first.yaml")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(done.out, "first.yaml: 9 trials of tiny on cola; next: petlab plan first.yaml\n")
+        plan = self.petlab("plan", "first.yaml", "--worker", WORKER)
+        self.assertEqual(plan.code, 0, plan)
+        text = (self.root / "first.yaml").read_text()
+        # Every commented field is one that can be taken in.
+        opened = re.sub(r"^  # ([a-z_.]+: )", r"  \1", text, flags=re.M)
+        self.write("all.yaml", re.sub(r"^  (here are|with data here): .*\n", "", opened, flags=re.M))
+        plan = self.petlab("plan", "all.yaml", "--worker", WORKER)
+        self.assertEqual(plan.code, 0, plan)
+        again = self.petlab("init", "first.yaml")
+        self.assertEqual((again.code, again.err),
+                         (2, "petlab: first.yaml is there already; name another file\n"))
+        wrong = self.petlab("init", "other.yaml", "--task", "colla")
+        self.assertEqual((wrong.code, wrong.err),
+                         (2, 'petlab: unknown task "colla"; did you mean "cola"?\n'))
+        wrong = self.petlab("init", "other.yaml", "--backbone", "./nowhere")
+        self.assertEqual(wrong.code, 2, wrong)
+        self.assertFalse((self.root / "other.yaml").exists())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+
+#include "base/nearest_word.h"
+#include "cli/answer_output.h"
+#include "cli/version.h"
+#include "results/words.h"
+#include "sweeps/fields.h"
+
+namespace petlab::cli {
+namespace {
+
+using results::Value;
+
+struct HelpArguments {
+  std::string topic;
+  bool man = false;
+};
+
+// Every word of --where, --by and --pivot; those of the configuration as sweep files spell them,
+// too.
+void print_fields(std::ostream& out) {
+  std::vector<std::vector<Value>> rows;
+  for (const results::Word& word : results::words()) {
+    const sweeps::Field* field = nullptr;
+    for (const sweeps::Field& row : sweeps::fields()) {
+      if (row.column == word.name) field = &row;
+    }
+    std::string help;
+    for (const char c : word.help) help += c == '`' ? std::string() : std::string(1, c);
+    rows.push_back({word.name, field == nullptr ? "" : std::string(field->name),
+                    field == nullptr ? "" : sweeps::default_text(*field),
+                    field == nullptr ? "" : sweeps::use_text(*field), help});
+  }
+  rows.push_back({"user.KEY", "user.KEY", "", "", "a key of the free group"});
+  AnswerOutput().print(out, {"word", "in sweep files", "default", "means something", "what"}, rows);
+}
+
+// As roff wants it: a backslash and a line's first dot or quote mean something there.
+std::string roff(const std::string& text) {
+  std::string made;
+  bool begins = true;
+  for (const char c : text) {
+    if (begins && (c == '.' || c == '\'')) made += "\\&";
+    if (c == '\\') {
+      made += "\\e";
+    } else if (c == '-') {
+      made += "\\-";
+    } else {
+      made += c;
+    }
+    begins = c == '\n';
+  }
+  return made;
+}
+
+void print_man(CLI::App& root, std::ostream& out) {
+  out << fmt::format(".TH PETLAB 1 \"\" \"petlab {}\" \"User Commands\"\n", kVersion)
+      << ".SH NAME\npetlab \\- " << roff(root.get_description()) << "\n"
+      << ".SH SYNOPSIS\n.B petlab\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH COMMANDS\n";
+  for (const Subcommand& row : subcommands()) {
+    out << ".TP\n.B " << roff(std::string(row.name)) << "\n" << roff(std::string(row.help)) << "\n";
+  }
+  for (const Subcommand& row : subcommands()) {
+    out << ".SH PETLAB " << roff(std::string(row.name)) << "\n.nf\n"
+        << roff(root.get_subcommand(std::string(row.name))->help("petlab")) << ".fi\n";
+  }
+  out << ".SH EXIT STATUS\n0: all that was asked for is done; 1: some of it failed; 2: a mistake "
+         "in "
+         "the command line or a sweep file; 3: interrupted, and can go on.\n";
+}
+
+int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
+  if (arguments.man) {
+    print_man(root, out);
+  } else if (arguments.topic.empty()) {
+    // Of the program itself: root.help() would tell of the command that was chosen, this one.
+    out << root.get_formatter()->make_help(&root, "petlab", CLI::AppFormatMode::Normal);
+  } else if (arguments.topic == "fields") {
+    print_fields(out);
+  } else {
+    std::vector<std::string_view> topics = {"fields"};
+    for (const Subcommand& row : subcommands()) topics.push_back(row.name);
+    if (std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
+      throw std::invalid_argument(base::unknown_word("topic", arguments.topic, topics));
+    }
+    out << root.get_subcommand(arguments.topic)->help("petlab");
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_help(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<HelpArguments>();
+  auto* const topic = app.add_option("TOPIC", arguments->topic,
+                                     "a command, or `fields`: the words of --where and --by");
+  app.add_flag("--man", arguments->man, "print the manual page: petlab help --man | man -l -")
+      ->excludes(topic);
+  return [arguments, streams, &app] { return help(*arguments, *app.get_parent(), streams.out); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/subcommand.h"
+
+namespace petlab::cli {
+
+/// `petlab help [COMMAND|fields]`, and with --man the manual page.
+std::function<int()> make_help(CLI::App& app, Streams streams);
+
+}  // namespace petlab::cli
