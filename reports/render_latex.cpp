@@ -288,7 +288,7 @@ std::string to_latex(const Report& report) {
       "  \\ifdim\\dimexpr\\ht\\petlabbox+\\dp\\petlabbox\\relax>0.72\\textheight\n"
       "    \\resizebox*{!}{0.72\\textheight}{\\usebox{\\petlabbox}}%\n"
       "  \\else\\usebox{\\petlabbox}\\fi}\n"
-      "\\newenvironment{tablenotes}{\\par\\medskip\\begin{minipage}{\\linewidth}"
+      "\\newenvironment{tablenotes}{\\par\\medskip\\noindent\\begin{minipage}{\\linewidth}"
       "\\footnotesize\\raggedright\\setlength{\\parskip}{2pt}}{\\end{minipage}}\n"
       "\\begin{document}\n";
   for (const Section& section : report.sections) {
@@ -311,7 +311,7 @@ std::string to_latex(const Report& report) {
   }
   // Notes of several sections belong to none of them.
   if (report.sections.size() > 1 && !report.notes.empty()) {
-    text += "\\clearpage\n\\noindent\n\\begin{tablenotes}\n";
+    text += "\\clearpage\n\\begin{tablenotes}\n";
     for (const std::string& note : report.notes) text += escaped_latex(note) + "\\par\n";
     text += "\\end{tablenotes}\n";
   }
