@@ -1,6 +1,6 @@
 // Makes a database as a large sweep leaves it, for bench/answers.sh: every trial finished, with a
-// training loss each step, validation scores after each of three epochs, and test scores of the best
-// of them. The numbers are drawn from a generator with a fixed seed.
+// training loss each step, validation scores after each of three epochs, and test scores of the
+// best of them. The numbers are drawn from a generator with a fixed seed.
 //   make_database FILE [--trials N] [--metrics N]
 #include <CLI/CLI.hpp>
 #include <algorithm>
