@@ -113,8 +113,9 @@ END;
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
 
 // With a slash at its end; relative to the database's folder where the runs folder lies below that.
+// NULL where the database knows of no runs folder.
 constexpr const char* kTrialFolder =
-    "coalesce((SELECT value FROM settings WHERE name = 'runs') || '/', '') || t.trial_id || '/'";
+    "(SELECT value FROM settings WHERE name = 'runs') || '/' || t.trial_id || '/'";
 
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
 std::vector<std::string> views() {

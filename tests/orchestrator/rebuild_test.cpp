@@ -175,6 +175,11 @@ const protocol::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
 
 /// Every way in which an attempt can go, and every decision.
 void live(RebuildFixture& f) {
+  {
+    results::Batch batch = f.store.begin();
+    batch.record_runs_folder(f.runs);
+    batch.commit();
+  }
   f.record("one", {"t1", "t2", "t3", "t4", "t5", "t6"});
   f.record("t/w o", {"t1", "t7"});
   const AttemptRef done = f.begin("t1");
