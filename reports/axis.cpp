@@ -163,7 +163,7 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
 
 }  // namespace
 
-std::vector<AxisLine> expand(const std::vector<Line>& lines, const Dataset& data,
+std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
                              const std::vector<std::size_t>& trials, const Selection& where) {
   std::vector<AxisLine> expanded;
   for (const Line& line : lines) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct AxisLine {
 
 /// The rows or columns of a table over `trials` (ascending). Under `each` they come in the order
 /// of the trials, within a trial by task, then alphabetically, so that the order in which results
-/// arrived is not seen. `where` is the report's own selection.
-std::vector<AxisLine> expand(const std::vector<Line>& lines, const Dataset& data,
+/// arrived is not seen. `where` is the report's own selection. The lines must outlive what comes of
+/// them.
+std::vector<AxisLine> expand(std::span<const Line> lines, const Dataset& data,
                              const std::vector<std::size_t>& trials, const Selection& where);
 
 /// Splits the rows with `separate` so that no cell holds trials that differ in more than the seed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "metrics/metric_table.h"
 #include "reports/axis.h"
@@ -88,7 +89,7 @@ class FigureMaker {
     Selection where = from_.definition.where;
     where.conditions.insert(where.conditions.end(), spec_.y.where.conditions.begin(),
                             spec_.y.where.conditions.end());
-    return expand({line}, from_.data, from_.trials, where);
+    return expand(std::span(&line, 1), from_.data, from_.trials, where);
   }
 
   std::optional<double> x_of(const Trial& trial) {

@@ -366,7 +366,7 @@ TEST_CASE("A line for each step of a trial takes time in proportion to their num
   Line line;
   line.each = {"step"};
   const std::clock_t start = std::clock();
-  const std::vector<AxisLine> lines = expand({line}, make.data, {trial}, {});
+  const std::vector<AxisLine> lines = expand(std::span(&line, 1), make.data, {trial}, {});
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 3);
   REQUIRE(lines.size() == static_cast<std::size_t>(kSteps));
   CHECK(lines.front().name == "1");
