@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "orchestrator/host/error.h"
@@ -17,24 +16,10 @@ using results::Outcome;
 
 namespace {
 
-// Claims run ahead of a worker by about this much work, so that it never waits for a commit. Longer
-// trials are claimed one at a time, so that a slot that falls free can have them.
-constexpr double kAheadSeconds = 0.05;
-constexpr double kMostAhead = 64;
-
 // A slot that becomes free tells nobody.
 constexpr auto kLookForSlots = std::chrono::milliseconds(200);
 
 }  // namespace
-
-std::size_t line_length(const WorkerSlot& slot, const SlotTable& slots, const TrialTable& trials,
-                        Launcher& launcher) {
-  if (!slot.pace.mean_seconds() || launcher.queue() != nullptr) return 1;
-  const double ahead = std::ceil(kAheadSeconds / std::max(*slot.pace.mean_seconds(), 1e-6));
-  const double fair =
-      static_cast<double>(trials.schedule().waiting()) / static_cast<double>(slots.size());
-  return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
-}
 
 // Slots that could be had and would have something to do.
 std::int64_t Claims::slots_missing(EventLoop::Time now) const {
@@ -85,7 +70,7 @@ bool Claims::can_claim(EventLoop::Time now, bool news) const {
   const auto ready = trials_.schedule().next_ready();
   return course_.claiming() && ready && *ready <= now && slots_.any([&](const WorkerSlot& slot) {
     return slot.takes_claims(trials_.schedule(), now) &&
-           slot.line() < line_length(slot, slots_, trials_, context_.launcher);
+           slot.line() < slots_.line_length(slot, trials_.schedule());
   });
 }
 
@@ -97,7 +82,7 @@ bool Claims::runs_dry(EventLoop::Time now) const {
         std::count_if(slot.given.begin(), slot.given.end(),
                       [this](const LiveAttempt* live) { return !attempts_.has_news(*live); });
     return 4 * (static_cast<std::size_t>(silent) + slot.ready.size()) <=
-           line_length(slot, slots_, trials_, context_.launcher);
+           slots_.line_length(slot, trials_.schedule());
   });
 }
 
@@ -111,7 +96,7 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
   for (auto& [name, slot] : slots_.all()) {
     if (!slot.takes_claims(schedule, now)) continue;
     std::size_t line = slot.line();
-    const std::size_t most = line_length(slot, slots_, trials_, context_.launcher);
+    const std::size_t most = slots_.line_length(slot, trials_.schedule());
     while (line < most) {
       const std::optional<std::size_t> trial = schedule.take(slot.group, line > 0, now);
       if (!trial) break;

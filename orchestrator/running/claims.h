@@ -54,9 +54,10 @@ class Claims {
   bool prepare_one();
   /// Hands what is ready to the slot's worker, starting one where there is none.
   void give(WorkerSlot& slot);
-  /// Some claim of the slot will reach no worker: none when no more trials are to begin, or none
-  /// here; none that the user took out, or whose checkpoint is gone.
+  /// Some claim of the slot will reach no worker: all do not where no more trials are to begin, or
+  /// none here; one does not that the user took out, or whose checkpoint is gone.
   bool any_to_give_back(const WorkerSlot& slot) const;
+  /// Those are concluded as never started, or cancelled, or their claims are taken back.
   void give_ready_back(WorkerSlot& slot);
   /// Closes the workers that will get nothing more, and gives idle slots back.
   void close_idle_workers();

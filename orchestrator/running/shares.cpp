@@ -112,7 +112,7 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
     if (served.contains(&slot) || !slot.takes_claims(schedule, now)) continue;
     const DeviceShare share = devices_.share(name);
     std::size_t line = slot.line();
-    const std::size_t most = share.kept ? 0 : line_length(slot, slots_, trials_, context_.launcher);
+    const std::size_t most = share.kept ? 0 : slots_.line_length(slot, schedule);
     while (line < most) {
       const std::optional<std::size_t> trial = schedule.take(
           slot.group, line > 0, now, [&](std::size_t one) { return suits(slot, share, one); });

@@ -15,11 +15,6 @@ namespace petlab::orchestrator {
 /// Trials that are to be claimed, each with its slot.
 using Choice = std::vector<std::pair<WorkerSlot*, std::size_t>>;
 
-/// How many attempts a slot's worker may have ahead, so that it never waits for a commit; one where
-/// trials are long, or jobs.
-std::size_t line_length(const WorkerSlot& slot, const SlotTable& slots, const TrialTable& trials,
-                        Launcher& launcher);
-
 /// Slots as shares of devices that several workers have at once: how much memory a trial needs,
 /// which slot it may have, and what becomes of a slot's reservation while its worker runs.
 class Shares {

@@ -6,6 +6,14 @@
 #include <utility>
 
 namespace petlab::orchestrator {
+namespace {
+
+// Claims run ahead of a worker by about this much work, so that it never waits for a commit. Longer
+// trials are claimed one at a time, so that a slot that falls free can have them.
+constexpr double kAheadSeconds = 0.05;
+constexpr double kMostAhead = 64;
+
+}  // namespace
 
 bool may_follow(SlotState from, SlotState to) {
   switch (from) {
@@ -142,6 +150,13 @@ void SlotTable::release(const std::string& name) {
 void SlotTable::release_all() {
   for (const auto& [name, slot] : slots_) launcher_.release_slot(name);
   slots_.clear();
+}
+
+std::size_t SlotTable::line_length(const WorkerSlot& slot, const Schedule& schedule) const {
+  if (!slot.pace.mean_seconds() || launcher_.queue() != nullptr) return 1;
+  const double ahead = std::ceil(kAheadSeconds / std::max(*slot.pace.mean_seconds(), 1e-6));
+  const double fair = static_cast<double>(schedule.waiting()) / static_cast<double>(slots_.size());
+  return static_cast<std::size_t>(std::max(1.0, std::min({ahead, fair, kMostAhead})));
 }
 
 void SlotTable::front_changed(WorkerSlot& slot) {

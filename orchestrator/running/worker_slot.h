@@ -144,6 +144,10 @@ class SlotTable {
   /// Drops all of them, with their workers.
   void clear() { slots_.clear(); }
 
+  /// How many attempts a slot's worker may have ahead, so that it never waits for a commit; one
+  /// where trials are long, or jobs.
+  std::size_t line_length(const WorkerSlot& slot, const Schedule& schedule) const;
+
   /// Gives what is next in the worker's line the worker's output and a fresh clock.
   void front_changed(WorkerSlot& slot);
   /// Tells a launcher of shared devices what the trial at the front of the line has reported.
