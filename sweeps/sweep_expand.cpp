@@ -1,3 +1,5 @@
+// From a sweep's draft to its trials, step by step: the points of its axes, rules, sizes that are
+// solved, ids. One source, because every step works on the same State.
 #include <fmt/format.h>
 
 #include <algorithm>

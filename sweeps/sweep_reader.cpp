@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <stdexcept>
 
@@ -12,7 +11,7 @@
 #include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/condition_text.h"
-#include "sweeps/error.h"
+#include "sweeps/setting_reader.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -22,8 +21,6 @@ using nlohmann::json;
 constexpr std::array kSections = {"sweep", "about", "base", "variants",
                                   "zip",   "grid",  "when", "exclude"};
 constexpr std::array kGroups = {"module", "training", "data", "user"};
-constexpr int kMostPriority = 1'000'000;
-constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
 std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
 
@@ -58,7 +55,7 @@ class SweepReader {
  public:
   SweepReader(const std::filesystem::path& file, const Locations& locations,
               base::FileProblems& problems)
-      : file_(file), locations_(locations), problems_(problems), digests_(locations.cache()) {}
+      : problems_(problems), reader_(file, locations, problems, draft_) {}
 
   SweepDraft read(const base::YamlNode& root) {
     if (!root.is_map()) {
@@ -287,7 +284,8 @@ class SweepReader {
     std::vector<Setting> list;
     walk(where, node, [&](const std::string& name, int line, const base::YamlNode& value) {
       Setting setting;
-      if (find_target(where, name, line, setting) && read_value(setting, value, true)) {
+      if (reader_.find_target(where, name, line, setting) &&
+          reader_.read_value(setting, value, true)) {
         list.push_back(std::move(setting));
       }
     });
@@ -341,7 +339,7 @@ class SweepReader {
     std::vector<Setting> list;
     list_index_.clear();
     Setting setting;
-    if (!find_target(where, name, line, setting)) return list;
+    if (!reader_.find_target(where, name, line, setting)) return list;
     if (!value.is_sequence() || value.items.empty()) {
       problems_.add(value.line, name, value.is_sequence() ? "an empty list" : base::shown(value),
                     "a list of values");
@@ -350,7 +348,7 @@ class SweepReader {
     }
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       Setting one = setting;
-      if (!read_value(one, value.items[i], true)) continue;
+      if (!reader_.read_value(one, value.items[i], true)) continue;
       list.push_back(std::move(one));
       list_index_.push_back(i);
     }
@@ -367,7 +365,7 @@ class SweepReader {
       Setting setting;
       if (name == "variant") {
         condition.target = Target::variant;
-      } else if (find_target(where, name, line, setting)) {
+      } else if (reader_.find_target(where, name, line, setting)) {
         condition.target = setting.target;
         condition.field = setting.field;
         condition.name = setting.name;
@@ -384,7 +382,7 @@ class SweepReader {
           continue;
         }
         Setting wanted = setting;
-        if (read_value(wanted, item, false)) {
+        if (reader_.read_value(wanted, item, false)) {
           condition.any_of.push_back(std::get<json>(wanted.value));
         } else {
           complete = false;
@@ -424,226 +422,17 @@ class SweepReader {
     return false;
   }
 
-  bool find_target(const std::string& where, const std::string& name, int line, Setting& setting) {
-    setting.line = line;
-    setting.name = name;
-    if (name == "task" || name == "tasks") {
-      setting.target = Target::tasks;
-      return true;
-    }
-    if (name == "priority") {
-      setting.target = Target::priority;
-      return true;
-    }
-    if (name.starts_with("user.")) {
-      setting.target = Target::user;
-      setting.name = name.substr(5);
-      return true;
-    }
-    setting.field = find_field(name);
-    if (setting.field != nullptr) return true;
-    const std::string near = nearest_field(name);
-    problems_.add(line, where, base::shown(json(name)),
-                  near.empty() ? "a field of a trial"
-                               : fmt::format("a field of a trial (nearest: {})", near));
-    return false;
-  }
-
-  bool read_value(Setting& setting, const base::YamlNode& node, bool may_match) {
-    const bool good = read_good_value(setting, node, may_match);
-    // What a condition compares with leaves the trial's own values alone.
-    if (!good && may_match)
-      draft_.refused.insert(setting.target == Target::tasks ? "task" : setting.name);
-    return good;
-  }
-
-  bool read_good_value(Setting& setting, const base::YamlNode& node, bool may_match) {
-    if (node.is_map() && node.find("match_storage_of") != nullptr) {
-      return read_match(setting, node, may_match);
-    }
-    switch (setting.target) {
-      case Target::tasks:
-        return read_tasks(setting, node);
-      case Target::user:
-        if (node.is_map() || node.is_sequence()) {
-          problems_.add(node.line, "user." + setting.name, base::shown(node),
-                        "text, a number, true, false or null (user is flat)");
-          return false;
-        }
-        setting.value = to_json(node);
-        return true;
-      case Target::priority:
-        return read_priority(setting, node);
-      case Target::field:
-      case Target::variant:
-        break;
-    }
-    json value = to_json(node);
-    TrialConfig scratch;
-    if (setting.name == "module.kind" && value.is_string() &&
-        find_module(value.get_ref<const std::string&>()) == nullptr) {
-      std::vector<std::string> kinds;
-      for (const ModuleRow& row : modules()) kinds.emplace_back(row.kind);
-      problems_.add(node.line, setting.name, base::shown(node),
-                    with_nearest(setting.field->wanted, node.text, kinds));
-      return false;
-    }
-    if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch)) {
-      problems_.add(node.line, setting.name, base::shown(node), setting.field->wanted);
-      return false;
-    }
-    setting.value = std::move(value);
-    return setting.name != "backbone" || read_backbone(setting, node);
-  }
-
-  bool read_priority(Setting& setting, const base::YamlNode& node) {
-    const json value = to_json(node);
-    if (!value.is_number_integer() || std::abs(value.get<double>()) > kMostPriority) {
-      problems_.add(node.line, setting.name, base::shown(node),
-                    fmt::format("a whole number from {} to {}", -kMostPriority, kMostPriority));
-      return false;
-    }
-    setting.value = value;
-    return true;
-  }
-
-  bool read_match(Setting& setting, const base::YamlNode& node, bool may_match) {
-    const bool is_size = setting.name == "module.sparsity_ratio" ||
-                         std::any_of(modules().begin(), modules().end(), [&](const ModuleRow& row) {
-                           return row.size_field == setting.name;
-                         });
-    if (!may_match || setting.target != Target::field || !is_size) {
-      problems_.add(node.line, setting.name, "match_storage_of",
-                    may_match && setting.field != nullptr ? setting.field->wanted
-                                                          : "a value to compare with");
-      return false;
-    }
-    const base::YamlNode& target = *node.find("match_storage_of");
-    if (node.items.size() != 1 || target.kind != base::YamlNode::Kind::scalar) {
-      problems_.add(
-          node.line, setting.name,
-          node.items.size() != 1 ? "match_storage_of with other keys" : base::shown(target),
-          "{match_storage_of: VARIANT}");
-      return false;
-    }
-    setting.value = MatchStorage{target.text};
-    matches_.push_back({target.line, setting.name, target.text});
-    return true;
-  }
-
-  bool read_tasks(Setting& setting, const base::YamlNode& node) {
-    json names = json::array();
-    if (setting.name == "task") {
-      if (!read_task(node, names)) return false;
-    } else if (!node.is_sequence() || node.items.empty()) {
-      problems_.add(node.line, "tasks", node.is_sequence() ? "an empty list" : base::shown(node),
-                    "a list of tasks");
-      return false;
-    } else {
-      for (const base::YamlNode& item : node.items) {
-        if (!read_task(item, names)) return false;
-      }
-    }
-    setting.value = std::move(names);
-    return true;
-  }
-
-  bool read_task(const base::YamlNode& node, json& names) {
-    const json value = to_json(node);
-    if (!value.is_string()) {
-      problems_.add(node.line, "task", base::shown(node), kTaskWanted);
-      return false;
-    }
-    const auto name = value.get<std::string>();
-    if (name.ends_with(".yaml") || name.ends_with(".yml")) return declare(node.line, name, names);
-    if (find_task(name) == nullptr && !draft_.declared.contains(name)) {
-      std::vector<std::string> known;
-      for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
-      for (const auto& [other, task] : draft_.declared) known.push_back(other);
-      problems_.add(node.line, "task", base::shown(node), with_nearest(kTaskWanted, name, known));
-      return false;
-    }
-    names.push_back(name);
-    return true;
-  }
-
-  bool declare(int line, const std::string& path, json& names) {
-    const auto known = declared_by_path_.find(path);
-    if (known != declared_by_path_.end()) {
-      if (known->second.empty()) return false;  // reported when it was read
-      names.push_back(known->second);
-      return true;
-    }
-    std::string& name = declared_by_path_[path];
-    try {
-      TaskDeclaration task =
-          load_task((std::filesystem::absolute(file_).parent_path() / path).lexically_normal());
-      const auto same = draft_.declared.find(task.name);
-      if (same != draft_.declared.end() &&
-          (same->second.folder != task.folder || task_digest(same->second) != task_digest(task))) {
-        problems_.add(line, "task", fmt::format("{} for the task {}", path, task.name),
-                      "one declaration of it");
-        return false;
-      }
-      name = task.name;
-      draft_.declared[name] = std::move(task);
-      names.push_back(name);
-      return true;
-    } catch (const base::FileProblemsError& error) {
-      for (const std::string& problem : error.problems()) problems_.add_foreign(line, problem);
-    } catch (const Error& error) {
-      problems_.add(line, "task", fmt::format("no declaration ({})", error.what()), kTaskWanted);
-    }
-    return false;
-  }
-
-  // A path is made absolute: the configuration must not depend on where it is read.
-  bool read_backbone(Setting& setting, const base::YamlNode& node) {
-    const auto written = std::get<json>(setting.value).get<std::string>();
-    const std::filesystem::path here = std::filesystem::absolute(file_).parent_path();
-    std::string name = written;
-    if (written.find('/') != std::string::npos) {
-      name = (here / written).lexically_normal().string();
-      if (name.size() > 1 && name.ends_with('/')) name.pop_back();
-    }
-    setting.value = name;
-    if (draft_.backbone_digests.contains(name)) return true;
-    if (bad_backbones_.contains(name)) return false;
-    try {
-      const std::filesystem::path folder = backbone_folder(locations_, name, here);
-      draft_.backbone_shapes[name] = read_backbone_shape(folder);
-      draft_.backbone_digests[name] = backbone_digest(folder, digests_);
-      draft_.backbone_folders[name] = folder;
-      return true;
-    } catch (const Error& error) {
-      bad_backbones_.insert(name);
-      problems_.add_text(node.line, error.what());
-    }
-    return false;
-  }
-
   void check_matches() {
-    for (const auto& match : matches_) {
+    for (const SettingReader::Match& match : reader_.matches()) {
       check_variant(match.field + ".match_storage_of", match.line, match.variant);
     }
   }
 
-  struct Match {
-    int line;
-    std::string field;
-    std::string variant;
-  };
-
-  const std::filesystem::path& file_;
-  const Locations& locations_;
   base::FileProblems& problems_;
-  FileDigests digests_;
   SweepDraft draft_;
+  SettingReader reader_;
   bool variants_known_ = true;
   std::vector<std::size_t> list_index_;
-  std::vector<Match> matches_;
-  std::map<std::string, std::string> declared_by_path_;
-  std::set<std::string> bad_backbones_;
 };
 
 }  // namespace

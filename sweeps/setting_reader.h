@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/file_problems.h"
+#include "base/yaml_tree.h"
+#include "sweeps/identity.h"
+#include "sweeps/locations.h"
+#include "sweeps/sweep_reader.h"
+
+namespace petlab::sweeps {
+
+/// Reads `key: value` of a sweep file, whatever section it stands in: what the key is about, and
+/// whether the value is one that it takes. Tasks that it declares and backbones that it names go
+/// into the draft, each looked at once. Every mistake goes to `problems`.
+class SettingReader {
+ public:
+  /// The references must outlive it. `file` is the sweep file, to which paths are relative.
+  SettingReader(const std::filesystem::path& file, const Locations& locations,
+                base::FileProblems& problems, SweepDraft& draft)
+      : file_(file),
+        locations_(locations),
+        problems_(problems),
+        draft_(draft),
+        digests_(locations.cache()) {}
+
+  /// Sets what the key `name` is about; false where it is none.
+  bool find_target(const std::string& where, const std::string& name, int line, Setting& setting);
+  /// Sets the value; false where it is none for the key. `may_match`: of a trial, so it may be
+  /// `{match_storage_of: VARIANT}` too; else of a condition.
+  bool read_value(Setting& setting, const base::YamlNode& node, bool may_match);
+
+  /// A size that was left to be solved, and the variant whose storage it is to have.
+  struct Match {
+    int line;
+    std::string field;
+    std::string variant;
+  };
+  const std::vector<Match>& matches() const { return matches_; }
+
+ private:
+  bool read_good_value(Setting& setting, const base::YamlNode& node, bool may_match);
+  bool read_priority(Setting& setting, const base::YamlNode& node);
+  bool read_match(Setting& setting, const base::YamlNode& node, bool may_match);
+  bool read_tasks(Setting& setting, const base::YamlNode& node);
+  bool read_task(const base::YamlNode& node, nlohmann::json& names);
+  bool declare(int line, const std::string& path, nlohmann::json& names);
+  bool read_backbone(Setting& setting, const base::YamlNode& node);
+
+  const std::filesystem::path& file_;
+  const Locations& locations_;
+  base::FileProblems& problems_;
+  SweepDraft& draft_;
+  FileDigests digests_;
+  std::vector<Match> matches_;
+  std::map<std::string, std::string> declared_by_path_;
+  std::set<std::string> bad_backbones_;
+};
+
+}  // namespace petlab::sweeps
