@@ -11,145 +11,20 @@
 #include <unordered_map>
 
 #include "results/connection.h"
+#include "results/question_sql.h"
 #include "results/schema.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
 namespace {
 
+using internal::bind_all;
 using internal::Connection;
+using internal::expression;
 using internal::Query;
 using internal::reading;
-
-// SQL with the values for its ?1, ?2, ….
-struct Statement {
-  std::string sql;
-  std::vector<Value> parameters;
-
-  std::string bound(const Value& value) {
-    // SQLite takes 32,766.
-    if (parameters.size() >= 30'000) {
-      throw std::invalid_argument("found more than 30000 values to compare with, wanted fewer");
-    }
-    parameters.push_back(value);
-    return fmt::format("?{}", parameters.size());
-  }
-};
-
-void bind_all(Query& query, const std::vector<Value>& values) {
-  for (const Value& value : values) {
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      query.with(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      query.with(*real);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      query.with(std::string_view(*text));
-    } else {
-      query.null();
-    }
-  }
-}
-
-std::string expression(const Word& word, Statement& statement) {
-  if (!word.user_key.empty()) {
-    // SQLite's JSON paths have no way to write a quote.
-    if (word.user_key.find('"') != std::string::npos) {
-      throw std::invalid_argument(
-          fmt::format("{}: a key with a quotation mark cannot be asked for", word.name));
-    }
-    return fmt::format("json_extract(t.user, {})",
-                       statement.bound(fmt::format("$.\"{}\"", word.user_key)));
-  }
-  switch (word.scope) {
-    case WordScope::member:
-      return word.name == "sweep" ? "w.name" : "nullif(m.variant, '')";
-    case WordScope::attempt:
-      return word.name == "attempt" ? "a.number" : "a." + word.name;
-    case WordScope::artifact:
-      return fmt::format("coalesce(f.{0}, t.{0})", word.name);
-    case WordScope::trial:
-      return fmt::format("t.\"{}\"", word.name);
-    case WordScope::score:
-      break;
-  }
-  throw std::logic_error(word.name + " is of a score, not of a trial");
-}
-
-std::string operator_text(Condition::Op op) {
-  switch (op) {
-    case Condition::Op::less:
-      return "<";
-    case Condition::Op::at_most:
-      return "<=";
-    case Condition::Op::greater:
-      return ">";
-    case Condition::Op::at_least:
-      return ">=";
-    case Condition::Op::equal:
-    case Condition::Op::unequal:
-      break;
-  }
-  throw std::logic_error("not an order");
-}
-
-std::string condition_text(const Condition& condition, Statement& statement) {
-  const std::string value = expression(condition.word, statement);
-  const bool equal = condition.op == Condition::Op::equal;
-  if (!equal && condition.op != Condition::Op::unequal) {
-    return fmt::format("{} {} {}", value, operator_text(condition.op),
-                       statement.bound(condition.values.at(0)));
-  }
-  bool null = false;
-  std::vector<std::string> places;
-  for (const Value& one : condition.values) {
-    if (std::holds_alternative<std::monostate>(one)) {
-      null = true;
-    } else {
-      places.push_back(statement.bound(one));
-    }
-  }
-  std::string text = null ? fmt::format("{} IS {}NULL", value, equal ? "" : "NOT ") : std::string();
-  if (!places.empty()) {
-    // What means nothing for a trial is unequal to every value.
-    const std::string list = fmt::format("{}", fmt::join(places, ", "));
-    text += text.empty() ? "" : equal ? " OR " : " AND ";
-    text += equal ? fmt::format("{} IN ({})", value, list)
-                  : fmt::format("({0} IS NULL OR {0} NOT IN ({1}))", value, list);
-  }
-  return "(" + text + ")";
-}
-
-Statement trials_of(const ScoreQuestion& question) {
-  Statement statement;
-  bool member = false;
-  bool attempt = false;
-  bool artifact = false;
-  const auto needs = [&](const Word& word) {
-    member = member || word.scope == WordScope::member;
-    attempt = attempt || word.scope == WordScope::attempt;
-    artifact = artifact || word.scope == WordScope::artifact;
-  };
-  std::string columns;
-  for (const Word& word : question.fields) {
-    needs(word);
-    columns += ", " + expression(word, statement);
-  }
-  for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
-  std::string where;
-  for (const Condition& condition : question.where) {
-    if (condition.word.scope == WordScope::score) continue;
-    needs(condition.word);
-    where += (where.empty() ? " WHERE " : " AND ") + condition_text(condition, statement);
-  }
-  statement.sql = fmt::format(
-      "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{}{}",
-      columns,
-      member ? " LEFT JOIN sweep_trials m ON m.trial = t.key LEFT JOIN sweeps w ON w.key = m.sweep"
-             : "",
-      attempt ? " LEFT JOIN attempts a ON a.key = t.result_attempt" : "",
-      artifact ? " LEFT JOIN artifacts f ON f.attempt = t.result_attempt" : "", where);
-  return statement;
-}
+using internal::Statement;
+using internal::trials_of;
 
 bool matches(const Condition& condition, const std::string& text) {
   const auto order = [&](const Value& value) {
