@@ -98,6 +98,26 @@ std::string_view to_string(ModuleFamily family) {
   return "";
 }
 
+std::string_view to_string(MaskCombination combination) {
+  switch (combination) {
+    case MaskCombination::or_:
+      return "or";
+    case MaskCombination::and_:
+      return "and";
+    case MaskCombination::add:
+      break;
+  }
+  return "add";
+}
+
+std::optional<MaskCombination> mask_combination_from(std::string_view text) {
+  for (const MaskCombination combination :
+       {MaskCombination::or_, MaskCombination::and_, MaskCombination::add}) {
+    if (text == to_string(combination)) return combination;
+  }
+  return std::nullopt;
+}
+
 std::optional<MaskKind> mask_kind_from(std::string_view text) {
   for (const MaskKind mask : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
     if (text == to_string(mask)) return mask;

@@ -13,6 +13,12 @@ std::string_view to_string(MaskKind mask);
 /// "none", "learned", "random"; anything else is std::nullopt.
 std::optional<MaskKind> mask_kind_from(std::string_view text);
 
+/// How masks of a layer and of a task become one (reference/method.md, "Multi-task").
+enum class MaskCombination { or_, and_, add };
+std::string_view to_string(MaskCombination combination);
+/// "or", "and", "add"; anything else is std::nullopt.
+std::optional<MaskCombination> mask_combination_from(std::string_view text);
+
 /// The shapes of module whose storage has a formula.
 enum class ModuleFamily { adapter, lora, prefix };
 /// "adapter", "lora", "prefix"

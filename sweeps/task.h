@@ -12,14 +12,15 @@
 
 namespace petlab::sweeps {
 
-/// What a task asks for: one of a few classes, or a number.
-enum class TaskKind { classification, regression };
+/// What a task asks for: one of a few classes, a number, or a text of its own.
+enum class TaskKind { classification, regression, text };
 
 /// How a row's target text becomes the example's target.
 enum class TargetRule {
   label,  ///< classification: class_of() of the text
   sign,   ///< classification of a number: < 0 is class 0, > 0 is class 1, exact zeros are left out
   score,  ///< regression: the number itself
+  text,   ///< text: the target as it is
 };
 
 /// How a file's rows are cut into columns. UTF-8 throughout, LF or CRLF, a byte-order mark skipped.

@@ -41,6 +41,10 @@ struct ModuleConfig {
   std::int64_t prefix_length = 64;
   /// Prefix: hidden size of the reparametrisation MLP, > 0.
   std::int64_t prefix_hidden = 512;
+  /// Several tasks, shared and masked: how the masks of a layer and of a task become one.
+  metrics::MaskCombination combine = metrics::MaskCombination::or_;
+  /// LoRA on T5: on a decoder's attention to the encoder, too.
+  bool cross_attention = false;
   bool operator==(const ModuleConfig&) const = default;
 };
 
@@ -48,6 +52,8 @@ struct ModuleConfig {
 struct TrainingConfig {
   /// Passes over the training data, > 0.
   std::int64_t epochs = 20;
+  /// Optimizer steps in all; 0: as many as the epochs make.
+  std::int64_t steps = 0;
   /// Examples an optimizer step, > 0.
   std::int64_t batch_size = 128;
   /// The batch is computed in this many equal parts to save memory; divides batch_size.
@@ -60,6 +66,12 @@ struct TrainingConfig {
   double weight_decay = 0.1;
   /// Linear warm-up over this fraction of all steps, in [0, 1); then linear decay to 0.
   double warmup_ratio = 0.1;
+  /// Likewise, over this many steps; 0: warmup_ratio says.
+  std::int64_t warmup_steps = 0;
+  /// The part of the loss that all classes share (text: all words of the vocabulary), in [0, 1).
+  double label_smoothing = 0;
+  /// Validation each this many optimizer steps, and after the last; 0: after each epoch.
+  std::int64_t evaluate_every = 0;
   /// Total gradient norm is clipped to this; 0 switches clipping off.
   double max_grad_norm = 1.0;
   /// Dropout of the backbone while training in [0, 1); -1: as the backbone's config.json says.
@@ -73,11 +85,29 @@ struct TrainingConfig {
 struct DataConfig {
   /// Inputs are truncated to this many tokens, special tokens included; >= 8.
   std::int64_t max_tokens = 128;
+  /// T5: the targets of training are cut to this many tokens, the end token included; >= 2.
+  std::int64_t max_target_tokens = 128;
   /// At most this many examples of each split, the first after the split's permutation; 0: all.
   std::int64_t max_train_examples = 0;
   std::int64_t max_validation_examples = 0;
   std::int64_t max_test_examples = 0;
   bool operator==(const DataConfig&) const = default;
+};
+
+/// How a T5 writes its answers, in the meaning of Hugging Face's generate (trainer/backbones/
+/// generation.h). Active where it differs from the defaults.
+struct DecodingConfig {
+  /// 1: the best token each time.
+  std::int64_t beams = 1;
+  /// A text's score is its log probability / length^penalty.
+  double length_penalty = 1;
+  bool early_stopping = false;
+  std::int64_t min_tokens = 0;
+  /// The end token counts; 0: 128 for texts, and the longest target for classes and scores.
+  std::int64_t max_tokens = 0;
+  /// No so many tokens twice in a text; 0: any.
+  std::int64_t no_repeat_ngrams = 0;
+  bool operator==(const DecodingConfig&) const = default;
 };
 
 /// One fully specified training and evaluation: everything that decides its numbers, seed included.
@@ -90,6 +120,7 @@ struct TrialConfig {
   ModuleConfig module;
   TrainingConfig training;
   DataConfig data;
+  DecodingConfig decoding;
   /// The free group for workers of others, a flat JSON object as text ("{}" when empty); hashed and
   /// queryable.
   std::string user = "{}";

@@ -100,11 +100,11 @@ Tensor MaskedWeight::hybrid() const {
   if (!task_masks_.defined()) return masks_;
   const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
   switch (plan_.combine) {
-    case Combine::or_:
+    case MaskCombination::or_:
       return 1 - (1 - masks_) * (1 - task);
-    case Combine::and_:
+    case MaskCombination::and_:
       return masks_ * task;
-    case Combine::add:
+    case MaskCombination::add:
       return masks_ + task;
   }
   throw std::logic_error("a combination without a formula");
@@ -146,10 +146,10 @@ void MaskedWeight::gather() {
       const Tensor task = task_masks_.select(1, task_).unsqueeze(1);
       Tensor to_layer = to_mask;
       Tensor to_task = to_mask;
-      if (plan_.combine == Combine::or_) {
+      if (plan_.combine == MaskCombination::or_) {
         to_layer = to_mask * (1 - task);
         to_task = to_mask * (1 - masks_);
-      } else if (plan_.combine == Combine::and_) {
+      } else if (plan_.combine == MaskCombination::and_) {
         to_layer = to_mask * task;
         to_task = to_mask * masks_;
       }

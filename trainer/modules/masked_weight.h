@@ -44,8 +44,7 @@ struct StoredTensor {
   bool only_what_is_kept = false;  // of the values those where the mask has a one (only_mask)
 };
 
-/// How masks of a layer and of a task become one (reference/method.md, "Multi-task").
-enum class Combine { or_, and_, add };
+using metrics::MaskCombination;
 
 /// One weight of a module in all layers: a prototype shared by the layers or a weight each, and its
 /// masks. What a forward pass uses are the merged weights, one leaf tensor a layer, made once an
@@ -60,7 +59,7 @@ struct WeightPlan {
   bool share = false;
   metrics::MaskKind mask = metrics::MaskKind::none;
   double sparsity_ratio = 1.0;
-  Combine combine = Combine::or_;
+  MaskCombination combine = MaskCombination::or_;
   bool decayed = true;
   /// False where the prototype is the output of something trained (prefix): then it is no
   /// parameter itself.

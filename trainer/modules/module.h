@@ -19,7 +19,7 @@ struct ModuleRequest {
   bool cross_attention = false;      // LoRA on a decoder's attention to the encoder, too
   std::vector<std::uint64_t> seeds;  // (K) of its initialisation
   Placement placement = {};
-  Combine combine = Combine::or_;
+  MaskCombination combine = MaskCombination::or_;
 };
 
 /// What is trained in (or instead of) a frozen backbone, for K trials at once. A step is: merge,

@@ -73,9 +73,9 @@ inline trainer::ModuleRequest module_request(const nlohmann::json& method,
   request.config.prefix_hidden = method.value("mlp_bottleneck", 1);
   request.tasks = method.value("tasks", 1);
   const std::string combine = method.value("combine", "or");
-  request.combine = combine == "and"   ? trainer::Combine::and_
-                    : combine == "add" ? trainer::Combine::add
-                                       : trainer::Combine::or_;
+  request.combine = combine == "and"   ? trainer::MaskCombination::and_
+                    : combine == "add" ? trainer::MaskCombination::add
+                                       : trainer::MaskCombination::or_;
   request.seeds = {0};
   request.placement = backbone.placement();
   return request;
