@@ -6,9 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <set>
 
-#include "base/shown.h"
 #include "sweeps/catalog.h"
 
 namespace petlab::sweeps {
@@ -19,6 +17,7 @@ using nlohmann::json;
 // Sizes above these are mistakes, and products of them would leave 64 bits.
 constexpr std::int64_t kMaxSize = 1 << 20;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
+constexpr std::int64_t kMaxBeams = 1024;
 
 bool between(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
@@ -43,8 +42,20 @@ bool set_number(double& target, const json& value) {
 
 constexpr std::string_view kPositiveNumber = "a number > 0";
 constexpr std::string_view kSize = "a whole number from 1 to 1048576";
+constexpr std::string_view kSizeOrNone = "a whole number from 0 to 1048576";
 constexpr std::string_view kCount = "a whole number from 1 to 1000000000";
 constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
+
+// Trials of before these fields were there have neither of them in their trial.json.
+Field left_out_at_default(Field field) {
+  field.written_at_default = false;
+  return field;
+}
+
+bool set_boolean(bool& target, const json& value) {
+  if (value.is_boolean()) target = value.get<bool>();
+  return value.is_boolean();
+}
 
 // One lambda a column keeps a row readable; MEMBER is a path like training.epochs.
 #define PETLAB_INTEGER(NAME, COLUMN, PLACE, USE, MEMBER, LOW, HIGH, WANTED, HASHED, HELP) \
@@ -64,6 +75,13 @@ constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
           return CONDITION;                                                            \
         },                                                                             \
         true                                                                           \
+  }
+#define PETLAB_BOOLEAN(NAME, COLUMN, PLACE, USE, MEMBER, HASHED, HELP)                  \
+  Field {                                                                               \
+    NAME, COLUMN, PLACE, FieldType::boolean, FieldUse::USE, HELP, "true or false",      \
+        [](const TrialConfig& c) { return json(c.MEMBER); },                            \
+        [](TrialConfig& c, const json& value) { return set_boolean(c.MEMBER, value); }, \
+        [](const TrialConfig&) { return true; }, HASHED                                 \
   }
 
 const std::array kFields = {
@@ -99,15 +117,8 @@ const std::array kFields = {
             return true;
           },
           [](const TrialConfig& c) { return find_module(c.module.kind) != nullptr; }, true},
-    Field{"module.share", "module_share", 4, FieldType::boolean, FieldUse::of_kind,
-          "one prototype for all layers", "true or false",
-          [](const TrialConfig& c) { return json(c.module.share); },
-          [](TrialConfig& c, const json& value) {
-            if (!value.is_boolean()) return false;
-            c.module.share = value.get<bool>();
-            return true;
-          },
-          [](const TrialConfig&) { return true; }, true},
+    PETLAB_BOOLEAN("module.share", "module_share", 4, of_kind, module.share, true,
+                   "one prototype for all layers"),
     Field{"module.mask", "module_mask", 5, FieldType::text, FieldUse::of_kind,
           "the binary masks of the layers: none, learned, or drawn once and never learned",
           "none, learned or random",
@@ -135,8 +146,27 @@ const std::array kFields = {
     PETLAB_INTEGER("module.prefix_hidden", "module_prefix_hidden", 25, of_kind,
                    module.prefix_hidden, 1, kMaxSize, kSize, true,
                    "hidden size of the MLP that makes the prefix while training"),
-    PETLAB_INTEGER("training.epochs", "training_epochs", 7, always, training.epochs, 1, kMaxCount,
+    left_out_at_default(Field{
+        "module.combine", "module_combine", 26, FieldType::text, FieldUse::task_masks,
+        "how the masks of a layer and of a task become one: or, and, or their sum (add)",
+        "or, and or add",
+        [](const TrialConfig& c) { return json(metrics::to_string(c.module.combine)); },
+        [](TrialConfig& c, const json& value) {
+          if (!value.is_string()) return false;
+          const auto way = metrics::mask_combination_from(value.get_ref<const std::string&>());
+          if (way) c.module.combine = *way;
+          return way.has_value();
+        },
+        [](const TrialConfig&) { return true; }, true}),
+    left_out_at_default(PETLAB_BOOLEAN("module.cross_attention", "module_cross_attention", 27,
+                                       of_kind, module.cross_attention, true,
+                                       "on a T5, also where the decoder attends to the encoder")),
+    PETLAB_INTEGER("training.epochs", "training_epochs", 7, no_steps, training.epochs, 1, kMaxCount,
                    kCount, true, "passes over the training data"),
+    left_out_at_default(PETLAB_INTEGER("training.steps", "training_steps", 28, always,
+                                       training.steps, 0, kMaxCount, kCountOrNone, true,
+                                       "optimizer steps in all, in place of `training.epochs`; 0: "
+                                       "as many as the epochs make")),
     PETLAB_INTEGER("training.batch_size", "training_batch_size", 8, always, training.batch_size, 1,
                    kMaxSize, kSize, true, "examples a step"),
     PETLAB_INTEGER("training.gradient_accumulation", "training_gradient_accumulation", 9, always,
@@ -151,9 +181,23 @@ const std::array kFields = {
     PETLAB_NUMBER("training.weight_decay", "training_weight_decay", 11, always,
                   training.weight_decay, std::isfinite(x) && x >= 0, "a number >= 0",
                   "none on biases and LayerNorms"),
-    PETLAB_NUMBER("training.warmup_ratio", "training_warmup_ratio", 12, always,
+    PETLAB_NUMBER("training.warmup_ratio", "training_warmup_ratio", 12, no_warmup_steps,
                   training.warmup_ratio, x >= 0 && x < 1, "a number >= 0 and < 1",
                   "fraction of all steps; then linear decay to zero"),
+    left_out_at_default(PETLAB_INTEGER("training.warmup_steps", "training_warmup_steps", 29, always,
+                                       training.warmup_steps, 0, kMaxCount, kCountOrNone, true,
+                                       "the same as a number of steps, in place of "
+                                       "`training.warmup_ratio`; 0: the ratio says")),
+    left_out_at_default(PETLAB_NUMBER("training.label_smoothing", "training_label_smoothing", 30,
+                                      always, training.label_smoothing, x >= 0 && x < 1,
+                                      "a number >= 0 and < 1",
+                                      "part of the loss that all classes share, or with a T5 all "
+                                      "words of its vocabulary")),
+    left_out_at_default(PETLAB_INTEGER("training.evaluate_every", "training_evaluate_every", 31,
+                                       always, training.evaluate_every, 0, kMaxCount, kCountOrNone,
+                                       true,
+                                       "steps between validations, one after the last besides; 0: "
+                                       "after each epoch")),
     PETLAB_NUMBER("training.max_grad_norm", "training_max_grad_norm", 13, always,
                   training.max_grad_norm, std::isfinite(x) && x >= 0, "a number >= 0",
                   "gradients are clipped to this norm; 0 switches clipping off"),
@@ -165,6 +209,10 @@ const std::array kFields = {
                    "steps between checkpoints beside those after each epoch; not part of the id"),
     PETLAB_INTEGER("data.max_tokens", "data_max_tokens", 16, always, data.max_tokens, 8, kMaxSize,
                    "a whole number from 8 to 1048576", true, "longer inputs are cut"),
+    left_out_at_default(PETLAB_INTEGER("data.max_target_tokens", "data_max_target_tokens", 32, t5,
+                                       data.max_target_tokens, 2, kMaxSize,
+                                       "a whole number from 2 to 1048576", true,
+                                       "longer targets of training are cut; the end token counts")),
     PETLAB_INTEGER("data.max_train_examples", "data_max_train_examples", 17, always,
                    data.max_train_examples, 0, kMaxCount, kCountOrNone, true,
                    "the first so many training examples after the split's permutation; 0 is all"),
@@ -173,50 +221,38 @@ const std::array kFields = {
                    "likewise, of validation"),
     PETLAB_INTEGER("data.max_test_examples", "data_max_test_examples", 19, always,
                    data.max_test_examples, 0, kMaxCount, kCountOrNone, true, "likewise, of test"),
+    left_out_at_default(PETLAB_INTEGER(
+        "decoding.beams", "decoding_beams", 33, t5, decoding.beams, 1, kMaxBeams,
+        "a whole number from 1 to 1024", true,
+        "texts that are followed at once while writing; 1: the best token each time")),
+    left_out_at_default(
+        PETLAB_NUMBER("decoding.length_penalty", "decoding_length_penalty", 34, beams,
+                      decoding.length_penalty, std::isfinite(x), "a number",
+                      "a text's score is its log probability / its length to the power of this")),
+    left_out_at_default(PETLAB_BOOLEAN(
+        "decoding.early_stopping", "decoding_early_stopping", 35, beams, decoding.early_stopping,
+        true, "an input is done with as many ended texts as beams, whatever could still come")),
+    left_out_at_default(PETLAB_INTEGER("decoding.min_tokens", "decoding_min_tokens", 36, t5,
+                                       decoding.min_tokens, 0, kMaxSize, kSizeOrNone, true,
+                                       "no text ends before it has so many")),
+    left_out_at_default(PETLAB_INTEGER(
+        "decoding.max_tokens", "decoding_max_tokens", 37, t5, decoding.max_tokens, 0, kMaxSize,
+        kSizeOrNone, true,
+        "a text ends after so many, its end token included; 0: 128, and for classes and scores as "
+        "many as their targets need")),
+    left_out_at_default(PETLAB_INTEGER("decoding.no_repeat_ngrams", "decoding_no_repeat_ngrams", 38,
+                                       t5, decoding.no_repeat_ngrams, 0, kMaxSize, kSizeOrNone,
+                                       true, "no so many tokens in a row twice in a text; 0: any")),
+    left_out_at_default(PETLAB_BOOLEAN(
+        "evaluation.keep_predictions",
+        "evaluation_keep_predictions",
+        39, always, evaluation.keep_predictions, false,
+        "the test data's predictions are kept beside the artifact; not part of the id")),
 };
 
 #undef PETLAB_INTEGER
 #undef PETLAB_NUMBER
-
-void check_tasks(const TrialConfig& config, std::span<const TaskDeclaration> declared,
-                 std::vector<FieldProblem>& problems) {
-  const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
-  if (config.tasks.empty()) {
-    problems.push_back({field, "nothing", "the name of a task"});
-    return;
-  }
-  std::set<std::string> seen;
-  for (const std::string& name : config.tasks) {
-    if (!seen.insert(name).second) {
-      problems.push_back({field, fmt::format("{} twice", base::shown(name)), "each task once"});
-      continue;
-    }
-    const auto is_it = [&](const TaskDeclaration& task) { return task.name == name; };
-    if (find_task(name) != nullptr || std::any_of(declared.begin(), declared.end(), is_it)) {
-      continue;
-    }
-    std::vector<std::string> known;
-    for (const TaskDeclaration& task : tasks()) known.push_back(task.name);
-    for (const TaskDeclaration& task : declared) known.push_back(task.name);
-    problems.push_back(
-        {field, base::shown(name),
-         with_nearest("the name of a task, or of a .yaml file that declares one", name, known)});
-  }
-}
-
-void check_user(const TrialConfig& config, std::vector<FieldProblem>& problems) {
-  const json user = json::parse(config.user, nullptr, false);
-  if (!user.is_object()) {
-    problems.push_back({"user", base::shown(config.user), "a JSON object"});
-    return;
-  }
-  for (const auto& [key, value] : user.items()) {
-    if (value.is_structured()) {
-      problems.push_back({"user." + key, base::shown(value),
-                          "text, a number, true, false or null (user is flat)"});
-    }
-  }
-}
+#undef PETLAB_BOOLEAN
 
 }  // namespace
 
@@ -226,6 +262,13 @@ const Field* find_field(std::string_view name) {
   const auto* const found = std::find_if(kFields.begin(), kFields.end(),
                                          [&](const Field& field) { return field.name == name; });
   return found == kFields.end() ? nullptr : &*found;
+}
+
+bool is_group_of_fields(std::string_view name) {
+  return std::any_of(kFields.begin(), kFields.end(), [&](const Field& field) {
+    return field.name.size() > name.size() && field.name.starts_with(name) &&
+           field.name[name.size()] == '.';
+  });
 }
 
 std::string_view sql_type(FieldType type) {
@@ -243,22 +286,42 @@ std::string_view sql_type(FieldType type) {
 
 bool is_active(const Field& field, const TrialConfig& config) {
   // Most fields mean something for every module, and sweeps ask for each of a million trials.
-  if (field.use == FieldUse::always) return true;
+  switch (field.use) {
+    case FieldUse::always:
+    case FieldUse::t5:
+      return true;
+    case FieldUse::no_steps:
+      return config.training.steps == 0;
+    case FieldUse::no_warmup_steps:
+      return config.training.warmup_steps == 0;
+    case FieldUse::beams:
+      return config.decoding.beams > 1;
+    case FieldUse::of_kind:
+    case FieldUse::masked:
+    case FieldUse::learned_mask:
+    case FieldUse::task_masks:
+      break;
+  }
   const ModuleRow* const row = find_module(config.module.kind);
   const auto has = [&](std::string_view name) {
     return row != nullptr &&
            std::find(row->fields.begin(), row->fields.end(), name) != row->fields.end();
   };
-  switch (field.use) {
-    case FieldUse::masked:
-      return has(field.name) && config.module.mask != metrics::MaskKind::none;
-    case FieldUse::learned_mask:
-      return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
-    case FieldUse::always:
-    case FieldUse::of_kind:
-      break;
+  const bool masked = config.module.mask != metrics::MaskKind::none;
+  if (field.use == FieldUse::learned_mask) {
+    return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
+  }
+  if (field.use == FieldUse::masked) return has(field.name) && masked;
+  if (field.use == FieldUse::task_masks) {
+    return has(field.name) && masked && config.module.share && config.tasks.size() > 1;
   }
   return has(field.name);
+}
+
+bool is_written(const Field& field, const TrialConfig& config) {
+  static const TrialConfig usual;
+  return is_active(field, config) &&
+         (field.written_at_default || field.get(config) != field.get(usual));
 }
 
 std::string use_text(const Field& field) {
@@ -273,8 +336,18 @@ std::string use_text(const Field& field) {
       return kinds + " with a mask";
     case FieldUse::learned_mask:
       return kinds + " with a learned mask";
+    case FieldUse::task_masks:
+      return kinds + " shared and with a mask, on several tasks";
     case FieldUse::always:
       return "always";
+    case FieldUse::t5:
+      return "with a T5";
+    case FieldUse::beams:
+      return "with a T5, where `decoding.beams` is above 1";
+    case FieldUse::no_steps:
+      return "where `training.steps` is 0";
+    case FieldUse::no_warmup_steps:
+      return "where `training.warmup_steps` is 0";
     case FieldUse::of_kind:
       break;
   }
@@ -332,52 +405,6 @@ std::string nearest_field(const std::string& word) {
     if (last_parts[i] == part) return of_last[i];
   }
   return "";
-}
-
-std::vector<FieldProblem> field_problems(const TrialConfig& config,
-                                         std::span<const TaskDeclaration> declared) {
-  std::vector<FieldProblem> problems;
-  const ModuleRow* const row = find_module(config.module.kind);
-  if (row == nullptr) {
-    std::vector<std::string> kinds;
-    for (const ModuleRow& module : modules()) kinds.emplace_back(module.kind);
-    problems.push_back(
-        {"module.kind", base::shown(config.module.kind),
-         with_nearest(std::string(find_field("module.kind")->wanted), config.module.kind, kinds)});
-  }
-  for (const Field& field : kFields) {
-    if (field.name == "module.kind" || !is_active(field, config) || field.in_range(config)) {
-      continue;
-    }
-    const bool absent = field.name == "backbone";  // its only fault
-    problems.push_back({std::string(field.name),
-                        absent ? "nothing" : base::shown(field.get(config)),
-                        std::string(field.wanted)});
-  }
-  check_tasks(config, declared, problems);
-  check_user(config, problems);
-  if (row != nullptr && !row->family) {
-    if (config.module.share) {
-      problems.push_back(
-          {"module.share", "true", fmt::format("false with module.kind {}", row->kind)});
-    }
-    if (config.module.mask != metrics::MaskKind::none) {
-      problems.push_back({"module.mask", std::string(metrics::to_string(config.module.mask)),
-                          fmt::format("none with module.kind {}", row->kind)});
-    }
-  }
-  if (row != nullptr && row->family && !config.module.share &&
-      config.module.mask != metrics::MaskKind::none && config.tasks.size() > 1) {
-    problems.push_back({"module.share", "false", "true with a mask and several tasks"});
-  }
-  const TrainingConfig& training = config.training;
-  if (training.gradient_accumulation > 0 && training.batch_size > 0 &&
-      training.batch_size % training.gradient_accumulation != 0) {
-    problems.push_back({"training.gradient_accumulation",
-                        std::to_string(training.gradient_accumulation),
-                        fmt::format("a divisor of training.batch_size ({})", training.batch_size)});
-  }
-  return problems;
 }
 
 }  // namespace petlab::sweeps

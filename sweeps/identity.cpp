@@ -61,6 +61,19 @@ const std::vector<FrozenDefault>& frozen_defaults() {
       {"", "data.max_train_examples", 0},
       {"", "data.max_validation_examples", 0},
       {"", "data.max_test_examples", 0},
+      {"", "module.combine", "or"},
+      {"", "module.cross_attention", false},
+      {"", "training.steps", 0},
+      {"", "training.warmup_steps", 0},
+      {"", "training.label_smoothing", 0.0},
+      {"", "training.evaluate_every", 0},
+      {"", "data.max_target_tokens", 128},
+      {"", "decoding.beams", 1},
+      {"", "decoding.length_penalty", 1.0},
+      {"", "decoding.early_stopping", false},
+      {"", "decoding.min_tokens", 0},
+      {"", "decoding.max_tokens", 0},
+      {"", "decoding.no_repeat_ngrams", 0},
   };
   return defaults;
 }

@@ -8,7 +8,9 @@
 #include <unordered_map>
 
 #include "base/file_problems.h"
+#include "base/shown.h"
 #include "sweeps/catalog.h"
+#include "sweeps/field_problems.h"
 #include "sweeps/sweep_reader.h"
 
 namespace petlab::sweeps {
@@ -354,13 +356,34 @@ class Expander {
   }
 
   bool check(const State& state) {
-    const std::vector<FieldProblem> found = field_problems(state.config, declared_);
+    std::vector<FieldProblem> found = field_problems(state.config, declared_);
+    add_written_twice(state, found);
+    if (const BackboneShape* const shape = shape_of(state)) {
+      const auto of_backbone = backbone_problems(state.config, declared_, *shape);
+      found.insert(found.end(), of_backbone.begin(), of_backbone.end());
+    }
     for (const FieldProblem& problem : found) {
       const bool about_task = problem.field.starts_with("task");
       if (draft_.refused.contains(about_task ? "task" : problem.field)) continue;
       problems_.add(line_of(state, problem.field), problem.field, problem.found, problem.wanted);
     }
     return found.empty() && draft_.backbone_digests.contains(state.config.backbone);
+  }
+
+  // A default that somebody wrote is one more thing that is said twice.
+  static void add_written_twice(const State& state, std::vector<FieldProblem>& found) {
+    const TrainingConfig& training = state.config.training;
+    const auto add = [&](const char* name, const char* in_place, std::int64_t steps) {
+      const bool known = std::any_of(found.begin(), found.end(), [&](const FieldProblem& problem) {
+        return problem.field == name;
+      });
+      const Field* const field = find_field(name);
+      if (steps == 0 || known || state.lines.fields[index_of(field)] == 0) return;
+      found.push_back({name, base::shown(field->get(state.config)),
+                       fmt::format("left out beside {} ({})", in_place, steps)});
+    };
+    add("training.epochs", "training.steps", training.steps);
+    add("training.warmup_ratio", "training.warmup_steps", training.warmup_steps);
   }
 
   int line_of(const State& state, const std::string& name) const {

@@ -20,7 +20,6 @@ using nlohmann::json;
 
 constexpr std::array kSections = {"sweep", "about", "base", "variants",
                                   "zip",   "grid",  "when", "exclude"};
-constexpr std::array kGroups = {"module", "training", "data", "user"};
 
 std::vector<std::string> words(const auto& list) { return {std::begin(list), std::end(list)}; }
 
@@ -28,9 +27,7 @@ std::string joined(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-bool is_group(const std::string& key) {
-  return std::find(kGroups.begin(), kGroups.end(), key) != kGroups.end();
-}
+bool is_group(const std::string& key) { return key == "user" || is_group_of_fields(key); }
 
 constexpr std::size_t kMostNameBytes = 100;
 constexpr std::string_view kNameWanted =

@@ -7,7 +7,7 @@
 
 #include "base/shown.h"
 #include "sweeps/catalog.h"
-#include "sweeps/fields.h"
+#include "sweeps/field_problems.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -53,7 +53,7 @@ std::vector<Problem> validate(const TrialConfig& config,
 ordered_json to_json(const TrialConfig& config) {
   ordered_json out = ordered_json::object();
   for (const Field& field : fields()) {
-    if (!is_active(field, config)) continue;
+    if (!is_written(field, config)) continue;
     ordered_json value = field.get(config);
     const std::size_t dot = field.name.find('.');
     if (dot == std::string_view::npos) {
@@ -95,7 +95,7 @@ TrialConfig trial_config_from_json(const json& input) {
     } else if (key == "user") {
       if (!value.is_object()) refuse(key, value, "an object");
       config.user = value.dump();
-    } else if (key == "module" || key == "training" || key == "data") {
+    } else if (is_group_of_fields(key)) {
       if (!value.is_object()) refuse(key, value, "an object");
       for (const auto& [inner, inner_value] : value.items()) {
         set_field(config, key + "." + inner, inner_value);

@@ -50,7 +50,7 @@ struct ModuleConfig {
 
 /// The optimisation protocol (reference/method.md, "RoBERTa-base, single-task").
 struct TrainingConfig {
-  /// Passes over the training data, > 0.
+  /// Passes over the training data, > 0. Active where steps is 0.
   std::int64_t epochs = 20;
   /// Optimizer steps in all; 0: as many as the epochs make.
   std::int64_t steps = 0;
@@ -65,6 +65,7 @@ struct TrainingConfig {
   /// AdamW's decoupled decay, >= 0; none on biases and LayerNorms.
   double weight_decay = 0.1;
   /// Linear warm-up over this fraction of all steps, in [0, 1); then linear decay to 0.
+  /// Active where warmup_steps is 0.
   double warmup_ratio = 0.1;
   /// Likewise, over this many steps; 0: warmup_ratio says.
   std::int64_t warmup_steps = 0;
@@ -110,6 +111,13 @@ struct DecodingConfig {
   bool operator==(const DecodingConfig&) const = default;
 };
 
+/// What is kept of an evaluation; it decides no number.
+struct EvaluationConfig {
+  /// The predictions on the test data are written beside the artifact.
+  bool keep_predictions = false;
+  bool operator==(const EvaluationConfig&) const = default;
+};
+
 /// One fully specified training and evaluation: everything that decides its numbers, seed included.
 struct TrialConfig {
   /// Name of a folder under PETLAB_HOME/models, or a path (one with a slash in it).
@@ -121,6 +129,7 @@ struct TrialConfig {
   TrainingConfig training;
   DataConfig data;
   DecodingConfig decoding;
+  EvaluationConfig evaluation;
   /// The free group for workers of others, a flat JSON object as text ("{}" when empty); hashed and
   /// queryable.
   std::string user = "{}";
@@ -143,7 +152,8 @@ std::vector<Problem> validate(const TrialConfig& config,
                               std::span<const TaskDeclaration> declared = {});
 
 /// The configuration nested as in a sweep file, every active field present, in a fixed order;
-/// fields that mean nothing for the module's kind are left out. `task` for one task, `tasks` for
+/// fields that mean nothing for the module's kind are left out, and so are later ones that have
+/// their default (is_written in sweeps/fields.h). `task` for one task, `tasks` for
 /// several.
 nlohmann::ordered_json to_json(const TrialConfig& config);
 

@@ -41,7 +41,21 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
       "module_rank module.rank INTEGER",
       "module_alpha module.alpha REAL",
       "module_prefix_length module.prefix_length INTEGER",
-      "module_prefix_hidden module.prefix_hidden INTEGER"};
+      "module_prefix_hidden module.prefix_hidden INTEGER",
+      "module_combine module.combine TEXT",
+      "module_cross_attention module.cross_attention INTEGER",
+      "training_steps training.steps INTEGER",
+      "training_warmup_steps training.warmup_steps INTEGER",
+      "training_label_smoothing training.label_smoothing REAL",
+      "training_evaluate_every training.evaluate_every INTEGER",
+      "data_max_target_tokens data.max_target_tokens INTEGER",
+      "decoding_beams decoding.beams INTEGER",
+      "decoding_length_penalty decoding.length_penalty REAL",
+      "decoding_early_stopping decoding.early_stopping INTEGER",
+      "decoding_min_tokens decoding.min_tokens INTEGER",
+      "decoding_max_tokens decoding.max_tokens INTEGER",
+      "decoding_no_repeat_ngrams decoding.no_repeat_ngrams INTEGER",
+      "evaluation_keep_predictions evaluation.keep_predictions INTEGER"};
   REQUIRE(columns.size() >= known.size());
   columns.resize(known.size());
   CHECK(columns == known);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "sweeps/catalog.h"
@@ -33,7 +34,14 @@ TEST_CASE("Each row of the table of fields agrees with itself", "[sweeps]") {
 }
 
 TEST_CASE("What a row says in words is what it does", "[sweeps]") {
-  CHECK(use_text(*find_field("training.epochs")) == "always");
+  CHECK(use_text(*find_field("seed")) == "always");
+  CHECK(use_text(*find_field("training.epochs")) == "where `training.steps` is 0");
+  CHECK(use_text(*find_field("module.combine")) ==
+        "adapter, lora, prefix shared and with a mask, on several tasks");
+  CHECK(use_text(*find_field("module.cross_attention")) == "lora");
+  CHECK(use_text(*find_field("decoding.beams")) == "with a T5");
+  CHECK(use_text(*find_field("decoding.length_penalty")) ==
+        "with a T5, where `decoding.beams` is above 1");
   CHECK(use_text(*find_field("module.rank")) == "lora");
   CHECK(use_text(*find_field("module.sparsity_ratio")) == "adapter, lora, prefix with a mask");
   CHECK(use_text(*find_field("training.mask_learning_rate")) ==
@@ -44,6 +52,77 @@ TEST_CASE("What a row says in words is what it does", "[sweeps]") {
   CHECK(default_text(*find_field("training.learning_rate")) == "0.0001");
   CHECK(default_text(*find_field("training.mask_learning_rate")) ==
         "0.003; lora 0.03; prefix 0.0001");
+}
+
+TEST_CASE("Fields that came later are written where they differ from their default", "[sweeps]") {
+  TrialConfig config = default_config("lora");
+  config.backbone = "b";
+  config.tasks = {"cola", "rte"};
+  config.module.share = true;
+  config.module.mask = metrics::MaskKind::learned;
+  const nlohmann::json before = to_json(config);
+  CHECK_FALSE(before.contains("decoding"));
+  CHECK_FALSE(before.contains("evaluation"));
+  for (const Field& field : fields()) {
+    if (field.written_at_default) continue;
+    INFO(field.name);
+    CHECK_FALSE(is_written(field, config));
+    TrialConfig changed = config;
+    changed.decoding.beams = 4;  // without which penalties mean nothing
+    const nlohmann::json value = field.get(config);
+    const nlohmann::json other = value.is_boolean()  ? nlohmann::json(true)
+                                 : value.is_string() ? nlohmann::json("and")
+                                 : value.is_number_float()
+                                     ? nlohmann::json(0.5)
+                                     : nlohmann::json(value.get<std::int64_t>() + 7);
+    REQUIRE(field.set(changed, other));
+    CHECK(is_written(field, changed));
+    CHECK(trial_config_from_json(to_json(changed)) == changed);
+  }
+}
+
+TEST_CASE("Steps take the place of epochs, and of the warm-up's ratio", "[sweeps]") {
+  TrialConfig config = default_config("adapter");
+  CHECK(is_active(*find_field("training.epochs"), config));
+  CHECK(is_active(*find_field("training.warmup_ratio"), config));
+  config.training.steps = 100;
+  config.training.warmup_steps = 10;
+  CHECK_FALSE(is_active(*find_field("training.epochs"), config));
+  CHECK_FALSE(is_active(*find_field("training.warmup_ratio"), config));
+  const nlohmann::json training = to_json(config).at("training");
+  CHECK(training.at("steps") == 100);
+  CHECK_FALSE(training.contains("epochs"));
+  CHECK_FALSE(training.contains("warmup_ratio"));
+}
+
+TEST_CASE("What cannot be together is said, whoever wrote it", "[sweeps]") {
+  TrialConfig config = default_config("adapter");
+  config.backbone = "b";
+  config.tasks = {"cola"};
+  config.training.steps = 100;
+  config.training.epochs = 3;
+  config.training.warmup_steps = 10;
+  config.training.warmup_ratio = 0.25;
+  config.decoding.min_tokens = 9;
+  config.decoding.max_tokens = 8;
+  CHECK(
+      validate(config) ==
+      std::vector<Problem>{
+          {"training.epochs", "is 3, must be left out beside training.steps (100)"},
+          {"training.warmup_ratio", "is 0.25, must be left out beside training.warmup_steps (10)"},
+          {"decoding.min_tokens", "is 9, must be at most decoding.max_tokens (8)"}});
+  config = default_config("adapter");
+  config.backbone = "b";
+  config.tasks = {"cola"};
+  config.decoding.min_tokens = 9;
+  config.decoding.beams = 0;
+  config.training.label_smoothing = 1;
+  config.data.max_target_tokens = 1;
+  CHECK(validate(config) ==
+        std::vector<Problem>{
+            {"training.label_smoothing", "is 1.0, must be a number >= 0 and < 1"},
+            {"data.max_target_tokens", "is 1, must be a whole number from 2 to 1048576"},
+            {"decoding.beams", "is 0, must be a whole number from 1 to 1024"}});
 }
 
 TEST_CASE("The page on sweep files has every field as its row says", "[sweeps]") {

@@ -1,0 +1,100 @@
+#include "sweeps/field_problems.h"
+
+#include "tests/support/catch.h"
+#include "tests/sweeps/fixture.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using petlab::sweeps::testing::Home;
+using Strings = std::vector<std::string>;
+
+TEST_CASE("What an encoder cannot do is said where the backbone is there", "[sweeps]") {
+  const Home home;
+  home.t5_backbone("t5-small", 512, 6);
+  const std::string asked =
+      "  module.kind: lora\n"
+      "  module.cross_attention: true\n"
+      "  data.max_target_tokens: 64\n"
+      "  decoding: {beams: 4, length_penalty: 0.5, early_stopping: true, min_tokens: 2, "
+      "max_tokens: 9, no_repeat_ngrams: 3}\n"
+      "  training: {steps: 10, warmup_steps: 2, evaluate_every: 5, label_smoothing: 0.1}\n"
+      "  evaluation.keep_predictions: true\n";
+  const Strings found =
+      home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + asked);
+  const std::string encoder = " (the default) with an encoder (bert)";
+  CHECK(found ==
+        Strings{"sweep.yaml:6: module.cross_attention: found true, wanted false" + encoder,
+                "sweep.yaml:7: data.max_target_tokens: found 64, wanted 128" + encoder,
+                "sweep.yaml:8: decoding.beams: found 4, wanted 1" + encoder,
+                "sweep.yaml:8: decoding.early_stopping: found true, wanted false" + encoder,
+                "sweep.yaml:8: decoding.length_penalty: found 0.5, wanted 1.0" + encoder,
+                "sweep.yaml:8: decoding.max_tokens: found 9, wanted 0" + encoder,
+                "sweep.yaml:8: decoding.min_tokens: found 2, wanted 0" + encoder,
+                "sweep.yaml:8: decoding.no_repeat_ngrams: found 3, wanted 0" + encoder});
+  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + asked);
+  REQUIRE(sweep.trials.size() == 1);
+  CHECK(sweep.notes.empty());
+  CHECK(sweep.trials[0].config.decoding.beams == 4);
+  CHECK(sweep.trials[0].config.training.evaluate_every == 5);
+  CHECK(sweep.trials[0].config.evaluation.keep_predictions);
+}
+
+TEST_CASE("A loss over classes has none of a score, which a T5 writes as text", "[sweeps]") {
+  const Home home;
+  home.t5_backbone("t5-small", 512, 6);
+  const std::string rest = "  task: stsb\n  training.label_smoothing: 0.1\n";
+  CHECK(home.problems("sweep: t\nbase:\n  backbone: minilm\n" + rest) ==
+        Strings{"sweep.yaml:5: training.label_smoothing: found 0.1, wanted 0 with task stsb, whose "
+                "targets are scores, on an encoder (bert)"});
+  CHECK(home.problems("sweep: t\nbase:\n  backbone: t5-small\n" + rest).empty());
+}
+
+TEST_CASE("A T5 has no head", "[sweeps]") {
+  const Home home;
+  home.t5_backbone("t5-small", 512, 6);
+  CHECK(
+      home.problems("sweep: t\nbase: {backbone: t5-small, task: cola, module.kind: head_only}\n") ==
+      Strings{"sweep.yaml:2: module.kind: found head_only, wanted another kind with t5, which "
+              "has no head"});
+}
+
+TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too", "[sweeps]") {
+  const Home home;
+  const std::string base = "sweep: t\nbase:\n  backbone: minilm\n  task: cola\n";
+  CHECK(home.problems(base + "  training: {steps: 10, warmup_steps: 2}\n").empty());
+  CHECK(
+      home.problems(base +
+                    "  training.steps: 10\n  training.epochs: 20\n  training.warmup_steps: 2\n"
+                    "  training.warmup_ratio: 0.1\n") ==
+      Strings{"sweep.yaml:6: training.epochs: found 20, wanted left out beside training.steps (10)",
+              "sweep.yaml:8: training.warmup_ratio: found 0.1, wanted left out beside "
+              "training.warmup_steps (2)"});
+  CHECK(home.problems(base + "  training.steps: 10\n  training.epochs: 3\n") ==
+        Strings{
+            "sweep.yaml:6: training.epochs: found 3, wanted left out beside training.steps (10)"});
+  // A variant that trains for as long as its epochs say.
+  CHECK(home.problems(base + "variants:\n  a: {training.steps: 10}\n  b: {training.epochs: 3}\n")
+            .empty());
+}
+
+TEST_CASE("How masks are combined means something where tasks have masks", "[sweeps]") {
+  const Home home;
+  const Sweep sweep = home.load(
+      "sweep: t\nbase: {backbone: minilm, module.combine: and}\n"
+      "variants:\n"
+      "  one:  {task: cola, module.share: true, module.mask: learned}\n"
+      "  bare: {tasks: [cola, rte], module.share: true}\n"
+      "  both: {tasks: [cola, rte], module.share: true, module.mask: learned}\n");
+  REQUIRE(sweep.trials.size() == 3);
+  const Field& combine = *find_field("module.combine");
+  CHECK_FALSE(is_active(combine, sweep.trials[0].config));
+  CHECK_FALSE(is_active(combine, sweep.trials[1].config));
+  CHECK(is_active(combine, sweep.trials[2].config));
+  CHECK(home.load("sweep: t\nbase: {backbone: minilm, task: cola, module.combine: and}\n").notes ==
+        Strings{(home.folder().path() / "sweep.yaml").string() +
+                ":2: module.combine is set, but no trial uses it with its module and switches"});
+}
+
+}  // namespace
+}  // namespace petlab::sweeps
