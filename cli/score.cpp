@@ -56,7 +56,7 @@ const std::vector<Applicability>& applicability() {
       {"--asian-support", {"ter"}},
       {"--case-sensitive", {"ter"}},
       {"--stem", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
-      {"--json-lines", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
+      {"--json-lines", {"text"}},
       {"--num-labels", {"labels"}},
   };
   return table;
@@ -151,7 +151,7 @@ void list(bool json, std::ostream& out) {
     return;
   }
   for (const metrics::MetricRow& row : metrics::metric_table()) {
-    out << fmt::format("{:<12}{}\n", row.name, row.help);
+    out << fmt::format("{:<18}{}\n", row.name, row.help);
   }
   out << "\nTokenizers of bleu (--tokenize)\n";
   for (const metrics::TokenizerName& row : metrics::text_tokenizer_names()) {
@@ -235,7 +235,7 @@ void add_metric_options(CLI::App& app, ScoreOptions& options) {
                "ter: do not ignore case");
   app.add_flag("--stem", options.stem, "rouge: Porter's stemmer");
   app.add_flag("--json-lines", options.json_lines,
-               "rouge: every line of the files is a JSON string, which can hold line breaks");
+               "texts: every line of the files is a JSON string, which can hold line breaks");
   app.add_option("--num-labels", options.num_labels,
                  "number of classes (default: as many as the files need, at least 2)");
 }

@@ -17,6 +17,7 @@
 #include "metrics/significance.h"
 #include "metrics/ter.h"
 #include "metrics/text_metric.h"
+#include "metrics/token_match.h"
 
 namespace petlab::cli {
 namespace {
@@ -131,6 +132,21 @@ Scorer make_scorer(const ScoreOptions& options) {
   if (options.metric == "chrf") {
     return {std::make_unique<metrics::Chrf>(chrf_options(options)),
             [](std::span<const double>) { return Parts{}; }};
+  }
+  if (options.metric == "exact-match") {
+    return {std::make_unique<metrics::ExactMatch>(), [](std::span<const double> statistics) {
+              Parts parts;
+              parts.json = {{"right", count_json(statistics[0])}};
+              return parts;
+            }};
+  }
+  if (options.metric == "token-error-rate") {
+    return {std::make_unique<metrics::TokenErrorRate>(), [](std::span<const double> statistics) {
+              Parts parts;
+              parts.json = {{"num_edits", count_json(statistics[0])},
+                            {"ref_length", count_json(statistics[1])}};
+              return parts;
+            }};
   }
   return make_rouge(options);
 }

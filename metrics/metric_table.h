@@ -14,7 +14,7 @@ namespace petlab::metrics {
 enum class MetricInput {
   labels,  // class labels, counted in a Confusion
   scores,  // real numbers
-  text,    // lines of text; computed by metrics/bleu.h, chrf.h, ter.h, rouge.h
+  text,    // texts; computed by metrics/bleu.h, chrf.h, ter.h, rouge.h, token_match.h
 };
 
 /// A metric, under the name that it has in sweep files, results, reports and `petlab score`.
@@ -31,6 +31,12 @@ struct MetricRow {
   /// Set where input is scores; gold, then predicted. Undefined is std::nullopt.
   std::optional<double> (*of_scores)(std::span<const double> gold,
                                      std::span<const double> predicted) = nullptr;
+  /// Set where input is text; the references, one a text, then the texts. The score over all of
+  /// them, as the options of training have it: sacrebleu's defaults, ROUGE with stemming
+  /// (reference/method.md, "T5-base"). Undefined is std::nullopt: without any text. Throws
+  /// std::invalid_argument where they are not as many, InputError for what is not UTF-8.
+  std::optional<double> (*of_texts)(std::span<const std::string> references,
+                                    std::span<const std::string> generated) = nullptr;
 };
 
 /// Every metric, in the order in which `petlab score --list` shows them.

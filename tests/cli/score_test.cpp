@@ -107,6 +107,8 @@ TEST_CASE("petlab score knows every metric of its list", "[cli]") {
   CHECK(perfect("chrf --hyp ref --ref ref") == Approx(100));
   CHECK(perfect("ter --hyp ref --ref ref") == 0);
   CHECK(perfect("rougeL --hyp ref --ref ref") == 1);
+  CHECK(perfect("exact-match --hyp ref --ref ref") == 1);
+  CHECK(perfect("token-error-rate --hyp ref --ref ref") == 0);
 }
 
 TEST_CASE("petlab score passes sacrebleu's options on", "[cli]") {
@@ -245,9 +247,15 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
   check_refused(files.dir, "rouge1 --json-lines --hyp hyp.jsonl --ref ref", 1,
                 "ref:1: found a line that is not JSON, wanted a JSON string in double quotes (its "
                 "line breaks as \\n)");
-  check_refused(files.dir, "bleu --json-lines --hyp hyp.jsonl --ref ref.jsonl", 2,
-                "--json-lines means nothing for bleu: it belongs to rouge1, rouge2, rougeL, "
-                "rougeLsum");
+  // What a text's lines are makes no other words.
+  CHECK(of("token-error-rate") == Approx(5.0 / 8));
+  CHECK(of("exact-match") == 0);
+  files.dir.write("plain.hyp", "c d a b\nthe cat sat \u00e9\n");
+  files.dir.write("plain.ref", "a b c d\nthe cat sat down\n");
+  const CommandResult plain = score(files.dir, "bleu --hyp plain.hyp --ref plain.ref --json");
+  CHECK(of("bleu") == nlohmann::json::parse(plain.out).at("score").get<double>());
+  check_refused(files.dir, "accuracy --json-lines --hyp pred --ref gold", 2,
+                "--json-lines means nothing for accuracy: it belongs to text");
 }
 
 // AddressSanitizer reserves more address space than any limit would leave.
