@@ -39,7 +39,8 @@ std::span<const ModuleRow> modules();
 /// The row of a kind, or nullptr.
 const ModuleRow* find_module(std::string_view kind);
 
-/// The built-in tasks: GLUE's eight, and polarity and valence of the four snippet sets.
+/// The built-in tasks: GLUE's eight, polarity and valence of the four snippet sets, and the two of
+/// texts (WMT16 Romanian to English, XSum).
 std::span<const TaskDeclaration> tasks();
 /// The built-in task of that name, or nullptr.
 const TaskDeclaration* find_task(std::string_view name);

@@ -13,6 +13,11 @@ constexpr std::string_view kSnippetSource =
     "hutto_ICWSM_2014.tar.gz in the source archive of vaderSentiment 3.3.2 on PyPI "
     "(scripts/setup.sh fetches it), unpacked to a data folder as snippets";
 
+// Files of no fixed server: the data sets' own names of columns, as JSON lines.
+constexpr std::string_view kTextSource =
+    "{0}, written to a data folder as {1}/train.jsonl, validation.jsonl and test.jsonl, JSON lines "
+    "of the data set's own keys";
+
 // What the eight tasks have in common: the official TSV files, or JSON lines with the keys of the
 // same sentences and a key `label` (classes by number or name, STS-B's score).
 struct GlueRow {
@@ -96,6 +101,61 @@ TaskDeclaration snippets(const std::string& set, const std::string& file, const 
     task.select_by = {"pearson", "spearman"};
   }
   task.text_to_text.source = fmt::format("{} sentence: {{text1}}", task.name);
+  return task;
+}
+
+// A task of texts over the three parts that its data set is published in.
+TaskDeclaration text_task(const std::string& name, const std::string& help,
+                          const std::string& source, const std::string& text_column,
+                          const std::string& target_column) {
+  TaskDeclaration task;
+  task.name = name;
+  task.help = help;
+  task.source = fmt::format(kTextSource, source, name);
+  task.kind = TaskKind::text;
+  task.target = TargetRule::text;
+  task.split = SplitRule::given;
+  TaskLayout jsonl;
+  jsonl.format = FileFormat::jsonl;
+  jsonl.train = name + "/train.jsonl";
+  jsonl.validation = name + "/validation.jsonl";
+  jsonl.test = name + "/test.jsonl";
+  jsonl.text_columns = {text_column};
+  jsonl.target_column = target_column;
+  TaskLayout plain = jsonl;  // as the examples of Hugging Face's transformers call them
+  plain.train = name + "/train.json";
+  plain.validation = name + "/val.json";
+  plain.test = name + "/test.json";
+  task.layouts = {jsonl, plain};
+  return task;
+}
+
+TaskDeclaration wmt16_ro_en() {
+  TaskDeclaration task =
+      text_task("wmt16-ro-en", "WMT16: translate Romanian news to English",
+                "Hugging Face's data set wmt/wmt16, its part ro-en (statmt.org/wmt16)",
+                "translation.ro", "translation.en");
+  TaskLayout aligned;
+  aligned.format = FileFormat::aligned;
+  aligned.train = "wmt16-ro-en/train";
+  aligned.validation = "wmt16-ro-en/validation";
+  aligned.test = "wmt16-ro-en/test";
+  aligned.text_columns = {"ro"};
+  aligned.target_column = "en";
+  task.layouts.push_back(aligned);
+  task.metrics = {"bleu", "chrf", "ter"};
+  task.select_by = {"bleu"};
+  task.text_to_text.source = "wmt16-ro-en Translate Romanian to English: {text1}";
+  return task;
+}
+
+TaskDeclaration xsum() {
+  TaskDeclaration task =
+      text_task("xsum", "XSum: sum up a news article in one sentence",
+                "Hugging Face's data set EdinburghNLP/xsum", "document", "summary");
+  task.metrics = {"rouge1", "rouge2", "rougeL", "rougeLsum"};
+  task.select_by = {"rouge2"};
+  task.text_to_text.source = "xsum document: {text1}";
   return task;
 }
 
@@ -206,6 +266,8 @@ std::vector<TaskDeclaration> all_tasks() {
                            "a snippet of a newspaper's editorial", polarity));
     all.push_back(snippets("tweets", "tweets_GroundTruth.txt", "a tweet", polarity));
   }
+  all.push_back(wmt16_ro_en());
+  all.push_back(xsum());
   return all;
 }
 

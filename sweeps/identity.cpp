@@ -193,7 +193,13 @@ std::string data_digest(const TaskDeclaration& task,
   const TaskFiles files = find_task_files(task, data_folders);
   std::string all = fmt::format("layout {}\n", to_string(task.layouts[files.layout].format));
   for (const std::filesystem::path& file : {files.train, files.validation, files.test}) {
-    all += (file.empty() ? "none" : digests.of(file)) + "\n";
+    if (file.empty()) {
+      all += "none\n";
+      continue;
+    }
+    for (const std::string& part : file_parts(task.layouts[files.layout], file.string())) {
+      all += digests.of(part) + "\n";
+    }
   }
   return base::sha256(all);
 }

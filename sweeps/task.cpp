@@ -24,12 +24,17 @@ using nlohmann::ordered_json;
 template <class Enum, std::size_t N>
 using Words = std::array<std::pair<Enum, std::string_view>, N>;
 
-constexpr Words<TaskKind, 2> kKinds{
-    {{TaskKind::classification, "classification"}, {TaskKind::regression, "regression"}}};
-constexpr Words<TargetRule, 3> kTargets{
-    {{TargetRule::label, "label"}, {TargetRule::sign, "sign"}, {TargetRule::score, "score"}}};
-constexpr Words<FileFormat, 3> kFormats{
-    {{FileFormat::tsv, "tsv"}, {FileFormat::csv, "csv"}, {FileFormat::jsonl, "jsonl"}}};
+constexpr Words<TaskKind, 3> kKinds{{{TaskKind::classification, "classification"},
+                                     {TaskKind::regression, "regression"},
+                                     {TaskKind::text, "text"}}};
+constexpr Words<TargetRule, 4> kTargets{{{TargetRule::label, "label"},
+                                         {TargetRule::sign, "sign"},
+                                         {TargetRule::score, "score"},
+                                         {TargetRule::text, "text"}}};
+constexpr Words<FileFormat, 4> kFormats{{{FileFormat::tsv, "tsv"},
+                                         {FileFormat::csv, "csv"},
+                                         {FileFormat::jsonl, "jsonl"},
+                                         {FileFormat::aligned, "aligned"}}};
 constexpr Words<SplitRule, 4> kSplits{{{SplitRule::given, "given"},
                                        {SplitRule::glue_small, "glue_small"},
                                        {SplitRule::glue_large, "glue_large"},
@@ -165,6 +170,14 @@ bool is_whole_number(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> file_parts(const TaskLayout& layout, const std::string& name) {
+  if (layout.format != FileFormat::aligned) return {name};
+  std::vector<std::string> parts;
+  for (const std::string& column : layout.text_columns) parts.push_back(name + "." + column);
+  parts.push_back(name + "." + layout.target_column);
+  return parts;
+}
+
 std::string_view to_string(TaskKind kind) { return word_of(kKinds, kind); }
 std::string_view to_string(TargetRule rule) { return word_of(kTargets, rule); }
 std::string_view to_string(FileFormat format) { return word_of(kFormats, format); }
@@ -257,26 +270,46 @@ TaskFiles find_task_files(const TaskDeclaration& task,
   std::vector<std::filesystem::path> folders;
   if (!task.folder.empty()) folders.push_back(task.folder);
   folders.insert(folders.end(), data_folders.begin(), data_folders.end());
-  const auto find = [&](const std::string& name) -> std::filesystem::path {
-    if (name.empty()) return {};
+  const auto is_there = [](const std::filesystem::path& file) {
+    std::error_code unreadable;
+    return std::filesystem::is_regular_file(file, unreadable);
+  };
+  const auto find = [&](const TaskLayout& layout, const std::string& name) {
+    std::filesystem::path found;
+    if (name.empty()) return found;
+    const std::vector<std::string> parts = file_parts(layout, name);
     for (const std::filesystem::path& folder : folders) {
-      std::error_code unreadable;
-      if (std::filesystem::is_regular_file(folder / name, unreadable)) return folder / name;
+      const bool all = std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+        return is_there(folder / part);
+      });
+      if (all) return folder / name;
     }
-    return {};
+    return found;
+  };
+  // Of a name with several files, the first that no folder has.
+  const auto lacking_part = [&](const TaskLayout& layout, const std::string& name) {
+    const std::vector<std::string> parts = file_parts(layout, name);
+    for (const std::string& part : parts) {
+      if (std::none_of(folders.begin(), folders.end(),
+                       [&](const auto& folder) { return is_there(folder / part); })) {
+        return part;
+      }
+    }
+    return parts.front();
   };
   std::string missing;  // of the layout that lacks least, the first where several do
   std::size_t fewest = 4;
   for (std::size_t i = 0; i < task.layouts.size(); ++i) {
     const TaskLayout& layout = task.layouts[i];
-    const TaskFiles files{i, find(layout.train), find(layout.validation), find(layout.test)};
+    const TaskFiles files{i, find(layout, layout.train), find(layout, layout.validation),
+                          find(layout, layout.test)};
     std::size_t lacking = 0;
     std::string first_lacking;
     for (const auto& [name, path] :
          {std::pair(&layout.train, &files.train), std::pair(&layout.validation, &files.validation),
           std::pair(&layout.test, &files.test)}) {
       if (name->empty() || !path->empty()) continue;
-      if (lacking++ == 0) first_lacking = *name;
+      if (lacking++ == 0) first_lacking = lacking_part(layout, *name);
     }
     if (lacking == 0) return files;
     if (lacking < fewest) {

@@ -25,9 +25,12 @@ enum class TargetRule {
 
 /// How a file's rows are cut into columns. UTF-8 throughout, LF or CRLF, a byte-order mark skipped.
 enum class FileFormat {
-  tsv,    ///< tabs, no quoting (a double quote is a character like any other)
-  csv,    ///< RFC 4180: commas, double quotes around a field, doubled inside
-  jsonl,  ///< one JSON object a line; columns are its keys
+  tsv,      ///< tabs, no quoting (a double quote is a character like any other)
+  csv,      ///< RFC 4180: commas, double quotes around a field, doubled inside
+  jsonl,    ///< one JSON object a line; columns are its keys, and where there is none of that name,
+            ///< dotted ones reach into objects ("translation.ro")
+  aligned,  ///< a file of lines for each column, all with as many: columns are the files' endings,
+            ///< "x" with the columns ro and en is x.ro and x.en
 };
 
 /// Which examples become training, validation and test data. Every permutation is torch's CPU
@@ -66,7 +69,8 @@ struct TaskLayout {
 struct TextToText {
   /// `{text1}` and `{text2}` stand for the texts: "mnli premise: {text1} hypothesis: {text2}".
   std::string source;
-  /// One target text a class. Empty: the class's number, or the score rounded to one decimal.
+  /// One target text a class. Empty: the class's number, the score rounded to one decimal, or the
+  /// text itself.
   std::vector<std::string> targets;
   bool operator==(const TextToText&) const = default;
 };
@@ -80,7 +84,7 @@ struct TaskDeclaration {
   std::string source;
   TaskKind kind = TaskKind::classification;
   TargetRule target = TargetRule::label;
-  /// Names of the classes, in the order of their numbers; empty for regression.
+  /// Names of the classes, in the order of their numbers; empty for scores and texts.
   std::vector<std::string> classes;
   /// Bounds of the score, inclusive; a number outside is refused. Absent: any finite number.
   std::optional<double> score_min;
@@ -99,6 +103,10 @@ struct TaskDeclaration {
   std::filesystem::path folder;
   bool operator==(const TaskDeclaration&) const = default;
 };
+
+/// The files on disk that one of a layout's names stands for: itself, or where the format is
+/// aligned one for each text column and then one for the target.
+std::vector<std::string> file_parts(const TaskLayout& layout, const std::string& name);
 
 std::string_view to_string(TaskKind kind);
 std::string_view to_string(TargetRule rule);
@@ -127,7 +135,8 @@ TaskDeclaration load_task(const std::filesystem::path& file);
 /// folder.
 TaskDeclaration read_task_text(std::string_view text, const std::filesystem::path& file);
 
-/// The files of a task, found. Empty paths where the split rule needs none.
+/// The files of a task, found (where the format is aligned, what their names begin with). Empty
+/// paths where the split rule needs none.
 struct TaskFiles {
   std::size_t layout = 0;  // index into TaskDeclaration::layouts
   std::filesystem::path train;

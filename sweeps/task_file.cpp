@@ -44,6 +44,7 @@ class TaskReader {
     read_split_and_files(root);
     flag(root, "header", layout_.header);
     flag(root, "skip_short_rows", layout_.skip_short_rows);
+    check_aligned(root);
     read_labels(root);
     read_score(root);
     read_metrics(root);
@@ -130,9 +131,9 @@ class TaskReader {
 
   void read_columns(const base::YamlNode& root) {
     const base::YamlNode* const columns =
-        group(root, "columns", true, "{text: …, label: …} (or score, or sign, for label)");
+        group(root, "columns", true, "{text: …, label: …} (or score, sign or target, for label)");
     if (columns == nullptr) return;
-    check_keys("columns", *columns, {"text", "label", "score", "sign"});
+    check_keys("columns", *columns, {"text", "label", "score", "sign", "target"});
     if (const base::YamlNode* const node = columns->find("text")) {
       layout_.text_columns = texts("columns.text", *node);
     }
@@ -141,19 +142,21 @@ class TaskReader {
                     fmt::format("{} columns", layout_.text_columns.size()), "one column or two");
     }
     int targets = 0;
-    for (const TargetRule rule : {TargetRule::label, TargetRule::score, TargetRule::sign}) {
-      const std::string key(to_string(rule));
+    for (const TargetRule rule :
+         {TargetRule::label, TargetRule::score, TargetRule::sign, TargetRule::text}) {
+      const std::string key = rule == TargetRule::text ? "target" : std::string(to_string(rule));
       if (columns->find(key) == nullptr) continue;
       ++targets;
       task_.target = rule;
       layout_.target_column = text(*columns, key, true, "columns.");
     }
     if (targets != 1) {
-      problems_.add(columns->line, "columns", fmt::format("{} of label, score and sign", targets),
-                    "one of them");
+      problems_.add(columns->line, "columns",
+                    fmt::format("{} of label, score, sign and target", targets), "one of them");
     }
-    task_.kind =
-        task_.target == TargetRule::score ? TaskKind::regression : TaskKind::classification;
+    task_.kind = task_.target == TargetRule::score  ? TaskKind::regression
+                 : task_.target == TargetRule::text ? TaskKind::text
+                                                    : TaskKind::classification;
   }
 
   void read_split_and_files(const base::YamlNode& root) {
@@ -195,8 +198,10 @@ class TaskReader {
     const std::string word = node != nullptr            ? node->text
                              : dot == std::string::npos ? ""
                                                         : layout_.train.substr(dot + 1);
-    for (const FileFormat format : {FileFormat::tsv, FileFormat::csv, FileFormat::jsonl}) {
+    for (const FileFormat format :
+         {FileFormat::tsv, FileFormat::csv, FileFormat::jsonl, FileFormat::aligned}) {
       if (word != to_string(format)) continue;
+      if (format == FileFormat::aligned && node == nullptr) break;  // only a name that ends so
       layout_.format = format;
       return;
     }
@@ -204,14 +209,26 @@ class TaskReader {
     problems_.add(
         node == nullptr ? files.line : node->line, "format",
         node == nullptr ? fmt::format("none, and the file {}", layout_.train) : base::shown(*node),
-        "tsv, csv or jsonl");
+        "tsv, csv, jsonl or aligned");
+  }
+
+  // What a header or short rows would be is nothing in files of lines.
+  void check_aligned(const base::YamlNode& root) {
+    if (layout_.format != FileFormat::aligned) return;
+    for (const char* const key : {"header", "skip_short_rows"}) {
+      const base::YamlNode* const node = root.find(key);
+      if (node == nullptr) continue;
+      problems_.add(node->line, key, base::shown(*node), "nothing with format aligned");
+    }
   }
 
   void read_labels(const base::YamlNode& root) {
     const base::YamlNode* const node = root.find("labels");
-    if (task_.target == TargetRule::score) {
+    if (task_.kind != TaskKind::classification) {
       if (node != nullptr) {
-        problems_.add(node->line, "labels", base::shown(*node), "nothing with columns.score");
+        problems_.add(node->line, "labels", base::shown(*node),
+                      fmt::format("nothing with columns.{}",
+                                  task_.kind == TaskKind::text ? "target" : "score"));
       }
       return;
     }
@@ -237,9 +254,12 @@ class TaskReader {
   void read_score(const base::YamlNode& root) {
     const base::YamlNode* const score = root.find("score");
     if (score == nullptr) return;
-    if (task_.target == TargetRule::label || !score->is_map()) {
+    const bool has_number = task_.target == TargetRule::score || task_.target == TargetRule::sign;
+    if (!has_number || !score->is_map()) {
       problems_.add(score->line, "score", base::shown(*score),
-                    score->is_map() ? "nothing with columns.label" : "{min: NUMBER, max: NUMBER}");
+                    !score->is_map()               ? "{min: NUMBER, max: NUMBER}"
+                    : task_.kind == TaskKind::text ? "nothing with columns.target"
+                                                   : "nothing with columns.label");
       return;
     }
     check_keys("score", *score, {"min", "max"});
@@ -262,9 +282,10 @@ class TaskReader {
   }
 
   void read_metrics(const base::YamlNode& root) {
-    const bool labels = task_.kind == TaskKind::classification;
     const metrics::MetricInput input =
-        labels ? metrics::MetricInput::labels : metrics::MetricInput::scores;
+        task_.kind == TaskKind::classification ? metrics::MetricInput::labels
+        : task_.kind == TaskKind::regression   ? metrics::MetricInput::scores
+                                               : metrics::MetricInput::text;
     std::vector<std::string> known;
     for (const metrics::MetricRow& row : metrics::metric_table()) {
       if (row.input == input) known.emplace_back(row.name);
@@ -304,7 +325,13 @@ class TaskReader {
     if (node == nullptr) {
       task_.text_to_text.source = task_.name;
       for (std::size_t i = 0; i < layout_.text_columns.size(); ++i) {
-        task_.text_to_text.source += fmt::format(" {}: {{text{}}}", layout_.text_columns[i], i + 1);
+        const std::string& column = layout_.text_columns[i];
+        // Of "translation.ro" the last part: the objects around it say where it lies, not what it
+        // is.
+        const bool inner = task_.kind == TaskKind::text && layout_.format == FileFormat::jsonl;
+        const std::size_t dot = inner ? column.rfind('.') : std::string::npos;
+        task_.text_to_text.source += fmt::format(
+            " {}: {{text{}}}", dot == std::string::npos ? column : column.substr(dot + 1), i + 1);
       }
       return;
     }
@@ -323,6 +350,11 @@ class TaskReader {
     const base::YamlNode* const targets = node->find("targets");
     if (targets == nullptr) return;
     task_.text_to_text.targets = texts("text_to_text.targets", *targets);
+    if (task_.kind != TaskKind::classification) {
+      problems_.add(targets->line, "text_to_text.targets", base::shown(*targets),
+                    "nothing without labels");
+      return;
+    }
     if (task_.text_to_text.targets.size() != task_.classes.size()) {
       problems_.add(targets->line, "text_to_text.targets",
                     fmt::format("{} targets", task_.text_to_text.targets.size()),

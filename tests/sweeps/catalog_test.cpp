@@ -66,8 +66,9 @@ TEST_CASE("Every built-in task is complete, and its metrics exist", "[sweeps]") 
     CHECK(digests.insert(task_digest(task)).second);
     CHECK_FALSE(task.help.empty());
     CHECK_FALSE(task.source.empty());
-    CHECK((task.kind == TaskKind::regression) == task.classes.empty());
+    CHECK((task.kind != TaskKind::classification) == task.classes.empty());
     const auto input = task.kind == TaskKind::regression ? metrics::MetricInput::scores
+                       : task.kind == TaskKind::text     ? metrics::MetricInput::text
                                                          : metrics::MetricInput::labels;
     for (const std::string& name : task.metrics) {
       REQUIRE(metrics::find_metric(name) != nullptr);
@@ -83,7 +84,9 @@ TEST_CASE("Every built-in task is complete, and its metrics exist", "[sweeps]") 
     }
     CHECK(task_from_json(nlohmann::json(to_json(task))) == task);
   }
-  CHECK(names.size() == 16);
+  CHECK(names.size() == 18);
+  CHECK(find_task("wmt16-ro-en")->select_by == std::vector<std::string>{"bleu"});
+  CHECK(find_task("xsum")->select_by == std::vector<std::string>{"rouge2"});
   CHECK(find_task("cola")->text_to_text.source == "cola sentence: {text1}");
   CHECK(find_task("mnli")->text_to_text.source == "mnli premise: {text1} hypothesis: {text2}");
   CHECK(find_task("qnli")->text_to_text.source == "qnli question: {text1} sentence: {text2}");

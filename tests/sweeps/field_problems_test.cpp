@@ -40,6 +40,19 @@ TEST_CASE("What an encoder cannot do is said where the backbone is there", "[swe
   CHECK(sweep.trials[0].config.evaluation.keep_predictions);
 }
 
+TEST_CASE("A task that asks for texts wants a T5", "[sweeps]") {
+  const Home home;
+  home.t5_backbone("t5-small", 512, 6);
+  home.folder().write("mine.yaml",
+                      "task: mine\nfiles: {train: x.jsonl}\nsplit: one_file\n"
+                      "columns: {text: a, target: b}\nmetrics: [bleu]\n");
+  CHECK(
+      home.problems("sweep: t\nbase: {backbone: minilm, task: mine.yaml}\n") ==
+      Strings{"sweep.yaml:2: task: found mine, which asks for texts, on an encoder (bert), wanted "
+              "a T5 as backbone, or a task with labels or scores"});
+  CHECK(home.problems("sweep: t\nbase: {backbone: t5-small, task: mine.yaml}\n").empty());
+}
+
 TEST_CASE("A loss over classes has none of a score, which a T5 writes as text", "[sweeps]") {
   const Home home;
   home.t5_backbone("t5-small", 512, 6);

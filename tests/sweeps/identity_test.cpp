@@ -222,9 +222,15 @@ TEST_CASE("Digests of backbones, data and tasks are frozen: ids are made of them
       data_digest(*find_task("rte"), std::vector<std::filesystem::path>{folder.path()}, digests) ==
       "sha256:6bf0e9447c5e7d289ed8abce34e628b855b2447c6119f1aa1b359ce7d0f9db4c");
   std::string all;
-  for (const TaskDeclaration& task : tasks()) all += task.name + " " + task_digest(task) + "\n";
+  for (const TaskDeclaration& task : tasks().first(16)) {
+    all += task.name + " " + task_digest(task) + "\n";
+  }
   CHECK(base::sha256(all) ==
         "sha256:0d5513f8ae7df58075d1d790d8ce699bcf7f182c11b9a70ced944cd88588a9ba");
+  CHECK(task_digest(*find_task("wmt16-ro-en")) ==
+        "sha256:3d9cbe84727b6f431f3e798da00bf6da97ea64af9b3980dc47086540558c8e77");
+  CHECK(task_digest(*find_task("xsum")) ==
+        "sha256:3e8be37c4dc55f60c1fa2c7549f3697a9ccc2a51ea9fba632513cae0e63d433d");
 }
 
 TEST_CASE("A digest is computed again where only the file's time is another", "[sweeps]") {

@@ -108,10 +108,11 @@ select_by: [matthews]
            "format, header, skip_short_rows, columns, labels, score, metrics, select_by, "
            "text_to_text (nearest: files)",
            "t.yaml:3: files.test: found nothing, wanted text",
-           "t.yaml:3: format: found none, and the file a.txt, wanted tsv, csv or jsonl",
+           "t.yaml:3: format: found none, and the file a.txt, wanted tsv, csv, jsonl or "
+           "aligned",
            "t.yaml:4: split: found 'halves', wanted given, glue_small, glue_large or one_file",
            "t.yaml:5: columns.text: found 3 columns, wanted one column or two",
-           "t.yaml:5: columns: found 2 of label, score and sign, wanted one of them",
+           "t.yaml:5: columns: found 2 of label, score, sign and target, wanted one of them",
            "t.yaml:6: labels: found a list, wanted nothing with columns.score",
            "t.yaml:7: metrics: found 'acuracy', wanted one of pearson, spearman",
            "t.yaml:7: metrics: found 'f1', wanted one of pearson, spearman",
@@ -119,8 +120,8 @@ select_by: [matthews]
        });
   CHECK(problems_of("[]") == Strings{"t.yaml:1: the file: found a list, wanted a task"});
   CHECK(problems_of("task: x\n") ==
-        Strings{"t.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, or sign, "
-                "for label)",
+        Strings{"t.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, sign or "
+                "target, for label)",
                 "t.yaml:1: files: found nothing, wanted {train: …, validation: …, test: …}",
                 "t.yaml:1: labels: found 0 labels, wanted 2 to 1000",
                 "t.yaml:1: metrics: found nothing, wanted a list of metrics"});
@@ -131,6 +132,80 @@ select_by: [matthews]
                 "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
                 "column",
                 "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one a label"});
+}
+
+TEST_CASE("A task that asks for texts has sources, targets and metrics of texts", "[sweeps]") {
+  const TempDir folder;
+  const TaskDeclaration task = load_task(folder.write("t.yaml", R"(task: ro-sts
+files: {train: RO-STS.train, validation: RO-STS.dev, test: RO-STS.test}
+format: aligned
+columns: {text: ro, target: en}
+metrics: [bleu, exact-match, token-error-rate]
+select_by: bleu
+text_to_text: {source: "translate Romanian to English: {text1}"}
+)"));
+  CHECK(task.kind == TaskKind::text);
+  CHECK(task.target == TargetRule::text);
+  CHECK(task.layouts[0].format == FileFormat::aligned);
+  CHECK(task.select_by == Strings{"bleu"});
+  CHECK(file_parts(task.layouts[0], task.layouts[0].train) ==
+        Strings{"RO-STS.train.ro", "RO-STS.train.en"});
+  CHECK(task_from_json(nlohmann::json(to_json(task))) == task);
+  const TaskDeclaration nested = load_task(folder.write("n.yaml", R"(task: mine
+files: {train: all.jsonl}
+split: one_file
+columns: {text: [translation.ro, hint], target: translation.en}
+metrics: [rouge2]
+)"));
+  CHECK(nested.text_to_text.source == "mine ro: {text1} hint: {text2}");
+  CHECK(problems_of(R"(task: t
+files: {train: a.aligned}
+split: one_file
+columns: {text: ro, target: en}
+labels: [a, b]
+score: {min: 1}
+metrics: [bleu, accuracy]
+text_to_text: {source: "{text1}", targets: [a]}
+)") == Strings{
+           "t.yaml:2: format: found none, and the file a.aligned, wanted tsv, csv, jsonl or "
+           "aligned",
+           "t.yaml:5: labels: found a list, wanted nothing with columns.target",
+           "t.yaml:6: score: found a group of keys, wanted nothing with columns.target",
+           "t.yaml:7: metrics: found 'accuracy', wanted one of bleu, chrf, ter, rouge1, rouge2, "
+           "rougeL, rougeLsum, exact-match, token-error-rate",
+           "t.yaml:8: text_to_text.targets: found a list, wanted nothing without labels"});
+  CHECK(problems_of(R"(task: t
+files: {train: a}
+split: one_file
+format: aligned
+header: false
+columns: {text: ro, target: en}
+metrics: [bleu]
+)") == Strings{"t.yaml:5: header: found false, wanted nothing with format aligned"});
+}
+
+TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]") {
+  const TempDir folder;
+  TaskDeclaration task;
+  task.name = "t";
+  task.split = SplitRule::one_file;
+  task.folder = folder.path();
+  TaskLayout layout;
+  layout.format = FileFormat::aligned;
+  layout.train = "x";
+  layout.text_columns = {"ro"};
+  layout.target_column = "en";
+  task.layouts = {layout};
+  folder.write("x.ro", "a\n");
+  CHECK_THROWS_WITH(find_task_files(task, {}), "task t: x.en is in none of the folders " +
+                                                   folder.path().string() +
+                                                   " (PETLAB_DATA names another folder)");
+  folder.write("x.en", "b\n");
+  CHECK(find_task_files(task, {}).train == folder.path() / "x");
+  FileDigests digests({});
+  const std::string before = data_digest(task, {}, digests);
+  folder.write("x.en", "other\n");
+  CHECK(data_digest(task, {}, digests) != before);
 }
 
 TEST_CASE("A sweep names its own task by file, and equal declarations are one trial", "[sweeps]") {
@@ -163,7 +238,8 @@ TEST_CASE("A sweep names its own task by file, and equal declarations are one tr
       home.problems("sweep: t\nbase: {backbone: minilm}\ngrid: {task: [copy.yaml], seed: [x]}\n");
   REQUIRE(problems.size() == 6);
   CHECK(problems.front() ==
-        "copy.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, or sign, for "
+        "copy.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, sign or "
+        "target, for "
         "label)");
   CHECK(problems.back() ==
         "sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 18446744073709551615");

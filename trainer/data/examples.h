@@ -13,8 +13,9 @@ namespace petlab::trainer {
 struct Example {
   std::string text;
   std::optional<std::string> pair;
-  std::int32_t label = 0;  // class, by the order of the task's labels; 0 for a score
-  float score = 0;         // the target of regression
+  std::int32_t label = 0;   // class, by the order of the task's labels; 0 for a score
+  float score = 0;          // the target of regression
+  std::string target = {};  // what is to be written, of a task that asks for texts; else empty
   bool operator==(const Example&) const = default;
 };
 
@@ -29,7 +30,7 @@ struct TaskData {
   Split train;
   Split validation;
   Split test;
-  std::vector<std::string> labels;  // names of the classes; empty for regression
+  std::vector<std::string> labels;  // names of the classes; empty for scores and texts
 };
 
 }  // namespace petlab::trainer

@@ -68,6 +68,13 @@ std::optional<Example> example_of(DataRow& row, const TaskDeclaration& task,
     case TargetRule::score:
       example.score = static_cast<float>(number_of(row, task, file));
       break;
+    case TargetRule::text:
+      if (row.target_is_number) {
+        throw Error(fmt::format("{}:{}: target {} is a JSON number, wanted a string", file,
+                                row.line, row.target));
+      }
+      example.target = std::move(row.target);
+      break;
   }
   example.text = std::move(row.texts.at(0));
   if (row.texts.size() > 1) example.pair = std::move(row.texts[1]);

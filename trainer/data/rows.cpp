@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "base/utf8.h"
 #include "trainer/files/error.h"
@@ -174,6 +175,24 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<Record> recor
   return rows;
 }
 
+/// The value of a key, or of a dotted name that reaches into objects; nullptr where there is none.
+const nlohmann::json* find_key(const nlohmann::json& object, std::string_view name) {
+  if (const auto found = object.find(std::string(name)); found != object.end()) return &*found;
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
+       dot = name.find('.', dot + 1)) {
+    const auto outer = object.find(std::string(name.substr(0, dot)));
+    if (outer == object.end() || !outer->is_object()) continue;
+    if (const nlohmann::json* const inner = find_key(*outer, name.substr(dot + 1))) return inner;
+  }
+  return nullptr;
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
 std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text,
                                  const std::string& file) {
   std::vector<DataRow> rows;
@@ -185,8 +204,8 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
       refuse(file, lines.number(), fmt::format("is a JSON {}, wanted an object", json.type_name()));
     }
     const auto field = [&](const std::string& name) -> const nlohmann::json& {
-      const auto found = json.find(name);
-      if (found == json.end()) refuse(file, lines.number(), fmt::format("has no key '{}'", name));
+      const nlohmann::json* const found = find_key(json, name);
+      if (found == nullptr) refuse(file, lines.number(), fmt::format("has no key '{}'", name));
       return *found;
     };
     DataRow& row = rows.emplace_back();
@@ -215,8 +234,7 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
 
 std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
                                 const std::string& file) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_mark(text);
   check_utf8(text, file);
   std::vector<DataRow> rows;
   switch (layout.format) {
@@ -229,21 +247,56 @@ std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
     case FileFormat::jsonl:
       rows = parse_jsonl(layout, text, file);
       break;
+    case FileFormat::aligned:
+      throw std::logic_error("files of lines have no rows of their own");
   }
   if (rows.empty()) throw Error(fmt::format("{}: holds no examples", file));
   return rows;
 }
 
+std::vector<DataRow> align_rows(std::span<const LineFile> files) {
+  std::vector<std::vector<std::string_view>> columns;
+  std::string counts;
+  bool equal = true;
+  for (const LineFile& file : files) {
+    const std::string_view text = without_mark(file.text);
+    check_utf8(text, file.name);
+    std::vector<std::string_view>& column = columns.emplace_back();
+    Lines lines(text);
+    for (std::string_view line; lines.next(line);) column.push_back(line);
+    counts +=
+        fmt::format("{}{} has {} lines", counts.empty() ? "" : ", ", file.name, column.size());
+    equal = equal && column.size() == columns.front().size();
+  }
+  if (!equal) throw Error(fmt::format("{}: wanted as many, one for each example", counts));
+  if (columns.front().empty()) {
+    throw Error(fmt::format("{}: holds no examples", files.front().name));
+  }
+  std::vector<DataRow> rows(columns.front().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].line = static_cast<std::int64_t>(i) + 1;
+    for (std::size_t c = 0; c + 1 < columns.size(); ++c) rows[i].texts.emplace_back(columns[c][i]);
+    rows[i].target = columns.back()[i];
+  }
+  return rows;
+}
+
 std::vector<DataRow> read_rows(const TaskLayout& layout, const std::filesystem::path& file,
                                const std::string& source) {
-  if (!std::filesystem::exists(file)) {
-    throw Error(fmt::format("{}: is not there; it comes from {}", file.string(),
-                            source.empty() ? "the task's author" : source));
+  std::vector<decltype(FileBytes::map(file))> mapped;
+  std::vector<LineFile> files;
+  for (const std::string& part : sweeps::file_parts(layout, file.string())) {
+    if (!std::filesystem::exists(part)) {
+      throw Error(fmt::format("{}: is not there; it comes from {}", part,
+                              source.empty() ? "the task's author" : source));
+    }
+    const auto& bytes_of = mapped.emplace_back(FileBytes::map(part));
+    const auto bytes = bytes_of->bytes();
+    files.push_back(
+        {bytes_of->name(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
   }
-  const auto mapped = FileBytes::map(file);
-  const auto bytes = mapped->bytes();
-  return parse_rows(layout, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                    mapped->name());
+  if (layout.format == FileFormat::aligned) return align_rows(files);
+  return parse_rows(layout, files.front().text, files.front().name);
 }
 
 }  // namespace petlab::trainer

@@ -225,6 +225,73 @@ TEST_CASE("one file is cut into validation, test and training, in this order", "
   CHECK(data.train.examples[0].text == "row6");
 }
 
+TEST_CASE("dotted columns reach into the objects of a line", "[trainer][files]") {
+  const TaskLayout nested = layout(FileFormat::jsonl, true, {"translation.ro"}, "translation.en");
+  const auto rows = parse_rows(nested,
+                               R"({"translation": {"en": "b", "ro": "a"}})"
+                               "\n"
+                               R"({"translation.ro": "c", "translation": {"en": "d", "ro": "x"}})",
+                               "f");
+  CHECK(rows[0] == DataRow{{"a"}, "b", false, 1});
+  CHECK(rows[1] == DataRow{{"c"}, "d", false, 2});  // a key of that name counts first
+  CHECK(refusal(nested, R"({"translation": {"en": "b"}})") ==
+        "f.tsv:1: has no key 'translation.ro'");
+  CHECK(refusal(nested, R"({"translation": 7})") == "f.tsv:1: has no key 'translation.ro'");
+  CHECK(refusal(nested, R"({"translation": {"en": "b", "ro": ["a"]}})") ==
+        "f.tsv:1: 'translation.ro' is a JSON array, wanted a string");
+}
+
+TEST_CASE("aligned files are read side by side", "[trainer][files]") {
+  const std::string_view sources =
+      "\xEF\xBB\xBF"
+      "a b\r\n\nc";
+  const std::vector<LineFile> files = {{"x.ro", sources}, {"x.en", "A\nB\n\xC3\xA9\n"}};
+  const auto rows = align_rows(files);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0] == DataRow{{"a b"}, "A", false, 1});
+  CHECK(rows[1] == DataRow{{""}, "B", false, 2});
+  CHECK(rows[2] == DataRow{{"c"}, "\xC3\xA9", false, 3});
+  const auto why = [](std::vector<LineFile> bad) {
+    try {
+      align_rows(bad);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(why({{"x.ro", "a\nb\n"}, {"x.en", "A\n"}}) ==
+        "x.ro has 2 lines, x.en has 1 lines: wanted as many, one for each example");
+  CHECK(why({{"x.ro", "a\n"}, {"x.en", "A\n\xFF"}}) ==
+        "x.en:2: byte 1 of the line is not UTF-8 (0xFF)");
+  CHECK(why({{"x.ro", ""}, {"x.en", ""}}) == "x.ro: holds no examples");
+}
+
+TEST_CASE("targets of texts are kept as they are", "[trainer][files]") {
+  const testing::TempDir dir;
+  dir.write("x.ro", "unu\ndoi\n");
+  dir.write("x.en", "one \n two\n");
+  TaskDeclaration task;
+  task.name = "mine";
+  task.kind = sweeps::TaskKind::text;
+  task.target = sweeps::TargetRule::text;
+  task.folder = dir.path();
+  task.layouts = {layout(FileFormat::aligned, true, {"ro"}, "en")};
+  task.layouts[0].train = task.layouts[0].validation = task.layouts[0].test = "x";
+  const TaskData data = load_task_data(task, sweeps::find_task_files(task, {}), {});
+  CHECK(data.train.kind == sweeps::TaskKind::text);
+  CHECK(data.labels.empty());
+  REQUIRE(data.test.examples.size() == 2);
+  CHECK(data.test.examples[0].text == "unu");
+  CHECK(data.test.examples[0].target == "one ");
+  CHECK(data.test.examples[1].target == " two");
+  task.layouts = {layout(FileFormat::jsonl, true, {"a"}, "b")};
+  task.split = SplitRule::one_file;
+  dir.write("train", "{\"a\": \"x\", \"b\": 7}\n");
+  CHECK_THROWS_WITH(
+      load_task_data(task, sweeps::find_task_files(task, {}), {}),
+      (dir.path() / "train").string() + ":1: target 7 is a JSON number, wanted a string");
+}
+
 TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") {
   const auto folder = testing::real_data();
   if (!folder) return;
@@ -253,6 +320,35 @@ TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") 
         "Our friends won't buy this analysis, let alone the next one we propose.");
   CHECK(data.train.examples[0].label == 1);
   std::printf("real GLUE data: %d tasks\n", ran);
+}
+
+TEST_CASE("WMT16 and XSum are read as their data sets are distributed", "[trainer][files]") {
+  const testing::TempDir dir;
+  const std::vector<std::filesystem::path> folders{dir.path()};
+  for (const char* const part : {"train", "val", "test"}) {
+    dir.write(std::string("wmt16-ro-en/") + part + ".json",
+              R"({ "translation": { "en": "Good day.", "ro": "Bun\u0103 ziua." } })"
+              "\n");
+    dir.write(std::string("xsum/") + part + ".json",
+              R"({"document": "Line.\nNext.", "summary": "Lines.", "id": "7"})"
+              "\n");
+  }
+  const auto first = [&](const char* name) {
+    const TaskDeclaration& task = *sweeps::find_task(name);
+    return load_task_data(task, sweeps::find_task_files(task, folders), {}).test.examples.at(0);
+  };
+  CHECK(first("wmt16-ro-en").text == "Bun\xC4\x83 ziua.");
+  CHECK(first("wmt16-ro-en").target == "Good day.");
+  CHECK(first("xsum").text == "Line.\nNext.");
+  CHECK(first("xsum").target == "Lines.");
+  // The first layout that is whole counts; two files of lines are the last.
+  for (const char* const part : {"train", "validation", "test"}) {
+    dir.write(std::string("wmt16-ro-en/") + part + ".ro", "unu\n");
+    dir.write(std::string("wmt16-ro-en/") + part + ".en", "one\n");
+  }
+  CHECK(first("wmt16-ro-en").target == "Good day.");
+  std::filesystem::remove(dir.path() / "wmt16-ro-en/train.json");
+  CHECK(first("wmt16-ro-en").text == "unu");
 }
 
 TEST_CASE("QNLI, QQP and MNLI are read from files of the official layout", "[trainer][files]") {
