@@ -58,6 +58,7 @@ struct Backbone {
   std::int64_t encoder_layers = 0;
   std::int64_t decoder_layers = 0;
   std::optional<std::int64_t> parameters;
+  std::int64_t attention_width = 0;  // 0: d_model
   std::int64_t layers() const { return encoder_layers + decoder_layers; }
 };
 
@@ -83,7 +84,12 @@ struct Report {
 };
 
 Backbone from_shape(const std::string& name, const sweeps::BackboneShape& shape) {
-  return {name, shape.d_model, shape.encoder_layers, shape.decoder_layers, shape.parameters()};
+  return {name,
+          shape.d_model,
+          shape.encoder_layers,
+          shape.decoder_layers,
+          shape.parameters(),
+          shape.heads * shape.d_head};
 }
 
 // A folder with a config.json counts before the paper's table, so that percentages are those of
@@ -291,6 +297,9 @@ Report report_of_configuration(const StorageOptions& options) {
   }
   sweeps::BackboneShape shape;
   shape.d_model = report.backbone->d_model;
+  shape.heads = 1;
+  shape.d_head = report.backbone->attention_width > 0 ? report.backbone->attention_width
+                                                      : report.backbone->d_model;
   shape.encoder_layers = report.backbone->layers();
   metrics::ModuleStorage module = sweeps::module_storage(configuration.trial, shape);
   module.tasks = configuration.tasks;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace petlab::metrics {
 namespace {
@@ -34,20 +35,24 @@ std::int64_t masks_of_prototype(const ModuleStorage& module) {
   return module.layers + (module.tasks > 1 ? module.tasks : 0);
 }
 
-// The weight matrices of one layer's module that have a mask of their own, and their elements.
+std::int64_t attention_width(const ModuleStorage& module) {
+  return module.attention_width > 0 ? module.attention_width : module.d_model;
+}
+
+// Weight matrices of one layer's module that have a mask of their own, all of so many elements.
 struct Matrices {
   std::int64_t count = 0;
   std::int64_t elements = 0;
 };
 
-Matrices masked_matrices(const ModuleStorage& module) {
+std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
   switch (module.family) {
     case ModuleFamily::adapter:
-      return {2, module.size * module.d_model};
+      return {{2, module.size * module.d_model}};
     case ModuleFamily::lora:
-      return {4, module.size * module.d_model};
+      return {{2, module.size * module.d_model}, {2, module.size * attention_width(module)}};
     case ModuleFamily::prefix:
-      return {1, 2 * module.size * module.d_model};
+      return {{1, 2 * module.size * attention_width(module)}};
   }
   return {};
 }
@@ -58,13 +63,16 @@ struct FormulaWords {
   std::string_view biases;
 };
 
-FormulaWords formula_words(ModuleFamily family) {
-  switch (family) {
+FormulaWords formula_words(const ModuleStorage& module) {
+  const bool wide = attention_width(module) != module.d_model;
+  switch (module.family) {
     case ModuleFamily::adapter:
       return {"2·bn·d", "2·k·bn·d", " + bn + d"};
     case ModuleFamily::lora:
+      if (wide) return {"2·r·(d + w)", "2·k·r·(d + w)", ""};
       return {"4·r·d", "4·k·r·d", ""};
     case ModuleFamily::prefix:
+      if (wide) return {"2·l·w", "2·k·l·w", ""};
       return {"2·l·d", "2·k·l·d", ""};
   }
   return {};
@@ -131,9 +139,10 @@ std::int64_t zeros_in_mask(double sparsity_ratio, std::int64_t n) {
 
 ModuleSize module_size(const ModuleStorage& module) {
   require_storage(module);
-  const Matrices matrices = masked_matrices(module);
+  std::int64_t weights = 0;
+  for (const Matrices& some : masked_matrices(module)) weights += some.count * some.elements;
   const bool biased = module.family == ModuleFamily::adapter;
-  return {matrices.count * matrices.elements, biased ? module.size + module.d_model : 0};
+  return {weights, biased ? module.size + module.d_model : 0};
 }
 
 StorageBits bls_parts(const ModuleStorage& module) {
@@ -157,7 +166,7 @@ double bls_bits(const ModuleStorage& module) { return bls_parts(module).total();
 
 std::string bls_formula(const ModuleStorage& module) {
   require_storage(module);
-  const auto [weights, kept_weights, biases] = formula_words(module.family);
+  const auto [weights, kept_weights, biases] = formula_words(module);
   const bool masked = module.mask != MaskKind::none;
   const std::string_view values = masked && !module.share ? kept_weights : weights;
   // A single product needs no brackets.
@@ -176,9 +185,10 @@ std::int64_t stored_bits(const ModuleStorage& module) {
   }
   std::int64_t kept = size.weights;
   if (masked) {
-    const Matrices matrices = masked_matrices(module);
-    kept = matrices.count *
-           (matrices.elements - zeros_in_mask(module.sparsity_ratio, matrices.elements));
+    kept = 0;
+    for (const Matrices& some : masked_matrices(module)) {
+      kept += some.count * (some.elements - zeros_in_mask(module.sparsity_ratio, some.elements));
+    }
   }
   return kValueBits * (kept + size.biases) * module.layers;
 }

@@ -34,10 +34,13 @@ struct ModuleStorage {
   MaskKind mask = MaskKind::none;
   double sparsity_ratio = 1.0;  // k; only used where mask is not none
   std::int64_t tasks = 1;       // T; more than 1: hybrid masks, one a layer and one a task
+  /// Of queries, keys and values; 0: d_model, as in all but some T5 (T5-3B: 4,096 beside 1,024).
+  std::int64_t attention_width = 0;
 };
 
 /// Weights and biases of one layer's module, by the paper's counts: adapter 2·bn·d and bn + d, LoRA
-/// 4·r·d (query and value, A and B each), prefix 2·l·d. Masks cover weights, never biases.
+/// 4·r·d (query and value, A and B each), prefix 2·l·d; with an attention of another width w, LoRA
+/// 2·r·(d + w) and prefix 2·l·w. Masks cover weights, never biases.
 struct ModuleSize {
   std::int64_t weights = 0;
   std::int64_t biases = 0;

@@ -263,14 +263,15 @@ std::string make_artifact_container(const std::string& header,
 }
 
 nlohmann::ordered_json to_json(const metrics::ModuleStorage& module) {
-  return {{"family", to_string(module.family)},
-          {"d_model", module.d_model},
-          {"layers", module.layers},
-          {"size", module.size},
-          {"share", module.share},
-          {"mask", metrics::to_string(module.mask)},
-          {"sparsity_ratio", module.sparsity_ratio},
-          {"tasks", module.tasks}};
+  nlohmann::ordered_json json = {{"family", to_string(module.family)}, {"d_model", module.d_model}};
+  if (module.attention_width != 0) json["attention_width"] = module.attention_width;
+  json["layers"] = module.layers;
+  json["size"] = module.size;
+  json["share"] = module.share;
+  json["mask"] = metrics::to_string(module.mask);
+  json["sparsity_ratio"] = module.sparsity_ratio;
+  json["tasks"] = module.tasks;
+  return json;
 }
 
 metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
@@ -288,6 +289,9 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
         fmt::format("module.family is '{}', must be adapter, lora or prefix", family));
   }
   module.d_model = size_field(json, "d_model");
+  if (json.contains("attention_width")) {
+    module.attention_width = size_field(json, "attention_width");
+  }
   module.layers = size_field(json, "layers");
   module.size = size_field(json, "size");
   module.tasks = size_field(json, "tasks");

@@ -130,7 +130,13 @@ metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneS
   metrics::ModuleStorage storage;
   storage.family = *row->family;
   storage.d_model = shape.d_model;
+  if (shape.heads * shape.d_head != shape.d_model) {
+    storage.attention_width = shape.heads * shape.d_head;
+  }
   storage.layers = shape.layers();
+  if (config.module.kind == "lora" && config.module.cross_attention) {
+    storage.layers += shape.decoder_layers;
+  }
   storage.size = find_field(row->size_field)->get(config).get<std::int64_t>();
   storage.share = config.module.share;
   storage.mask = config.module.mask;
