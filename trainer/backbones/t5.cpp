@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainer/compute/operations.h"
+#include "trainer/compute/smoothed_loss.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -200,10 +201,25 @@ Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources
   return run(decoder_, targets, &seen, {hooks, dropout}, hidden_states);
 }
 
+const Tensor& T5::output_weight() const {
+  return weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second;
+}
+
+Tensor T5::scaled_output(const Tensor& decoded) const {
+  return config_.tied ? decoded * (1 / std::sqrt(static_cast<double>(config_.d_model))) : decoded;
+}
+
 Tensor T5::logits(const Tensor& decoded) const {
-  if (!config_.tied) return apply_linear(decoded, weights_.at("lm_head.weight"), {});
-  const double scale = 1 / std::sqrt(static_cast<double>(config_.d_model));
-  return apply_linear(decoded * scale, weights_.at("shared.weight"), {});
+  return apply_linear(scaled_output(decoded), output_weight(), {});
+}
+
+Tensor T5::smoothed_losses(const Tensor& decoded, const Tensor& targets, double smoothing) const {
+  // As many rows as a batch is filled up to: there are few such numbers.
+  const std::int64_t more = filled_rows(decoded.size(0)) - decoded.size(0);
+  const Tensor losses = projected_smoothed_losses(
+      at::constant_pad_nd(scaled_output(decoded), {0, 0, 0, more}), output_weight(),
+      at::constant_pad_nd(targets, {0, more}), smoothing);
+  return losses.narrow(0, 0, decoded.size(0));
 }
 
 }  // namespace petlab::trainer

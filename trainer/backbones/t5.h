@@ -50,8 +50,15 @@ class T5 final : public Backbone {
                 std::vector<Tensor>* hidden_states = nullptr) const;
   /// decoded (rows, d_model) to (rows, vocab_size).
   Tensor logits(const Tensor& decoded) const;
+  /// smoothed_losses of those logits, which are never held all at once: decoded and targets (rows)
+  /// to (rows).
+  Tensor smoothed_losses(const Tensor& decoded, const Tensor& targets, double smoothing) const;
 
  private:
+  /// What the output projection is of, and what it reads.
+  const Tensor& output_weight() const;
+  Tensor scaled_output(const Tensor& decoded) const;
+
   friend class T5Decoder;  // the same layers, token by token
 
   struct Layer {
