@@ -6,6 +6,20 @@
 #include <stdexcept>
 
 namespace petlab::protocol {
+namespace {
+
+/// A name as a file may have it, everywhere.
+std::string plain_name(const std::string& name) {
+  std::string file;
+  for (const unsigned char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-' || (c == '.' && !file.empty());
+    file += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+  }
+  return file;
+}
+
+}  // namespace
 
 TrialDirectory::TrialDirectory(const std::filesystem::path& runs, const std::string& trial_id,
                                std::int64_t attempt)
@@ -42,13 +56,15 @@ std::string kept_checkpoint(const std::filesystem::path& checkpoint) {
 std::filesystem::path sweeps_folder(const std::filesystem::path& runs) { return runs / "sweeps"; }
 
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name) {
-  std::string file;
-  for (const unsigned char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-' || (c == '.' && !file.empty());
-    file += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return sweeps_folder(runs) / (file + ".jsonl");
+  return sweeps_folder(runs) / (plain_name(name) + ".jsonl");
+}
+
+std::filesystem::path TrialDirectory::gold_file(const std::string& task, bool texts) const {
+  return predictions() / (plain_name(task) + ".gold" + (texts ? ".jsonl" : ".txt"));
+}
+
+std::filesystem::path TrialDirectory::predicted_file(const std::string& task, bool texts) const {
+  return predictions() / (plain_name(task) + ".predicted" + (texts ? ".jsonl" : ".txt"));
 }
 
 std::optional<std::int64_t> attempt_number(const std::string& folder_name) {

@@ -12,8 +12,10 @@
 
 #include "base/shallow_json.h"
 #include "base/standard_output.h"
+#include "sweeps/backbone.h"
 #include "sweeps/task.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/t5_config.h"
 #include "trainer/data/load_data.h"
 #include "trainer/tokenizers/tokenizer.h"
 
@@ -40,7 +42,11 @@ int check(const nlohmann::json& request) {
   for (const auto& folder : request.at("backbones")) {
     report([&] {
       const std::filesystem::path path = folder.get<std::string>();
-      trainer::load_encoder_weights(path, trainer::read_encoder_config(path));
+      if (sweeps::read_backbone_shape(path).decoder_layers > 0) {
+        trainer::load_t5_weights(path, trainer::read_t5_config(path));
+      } else {
+        trainer::load_encoder_weights(path, trainer::read_encoder_config(path));
+      }
       trainer::load_tokenizer(path);
     });
   }

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/utf8.h"
+#include "metrics/t5_labels.h"
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
@@ -17,6 +18,7 @@
 #include "trainer/compute/tensors.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
+#include "trainer/training/text_objective.h"
 #include "trainer/worker/stop.h"
 #include "trainer/worker/worker.h"
 
@@ -88,13 +90,31 @@ void require_own_labels(const sweeps::TaskDeclaration& task, const std::string& 
       ", must have those of the artifact: " + outputs_in_words(labels->second));
 }
 
+bool is_task_of(const sweeps::TrialConfig& config, const std::string& name) {
+  return std::find(config.tasks.begin(), config.tasks.end(), name) != config.tasks.end();
+}
+
+/// The numbers of the artifact's tasks that the user asks for: all, unless some are named.
+std::vector<std::size_t> chosen_tasks(const sweeps::TrialConfig& config,
+                                      const PredictOptions& options) {
+  std::vector<std::size_t> all;
+  std::vector<std::size_t> named;
+  for (std::size_t t = 0; t < config.tasks.size(); ++t) {
+    all.push_back(t);
+    const auto found = std::find(options.tasks.begin(), options.tasks.end(), config.tasks[t]);
+    if (found != options.tasks.end()) named.push_back(t);
+  }
+  return named.empty() ? all : named;
+}
+
 std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
                                               const PredictOptions& options,
-                                              const Artifact& artifact) {
+                                              const Artifact& artifact, bool texts) {
   std::map<std::string, sweeps::TaskDeclaration> declared;
-  for (const std::filesystem::path& file : options.task_files) {
+  for (const std::filesystem::path& file : options.tasks) {
+    if (is_task_of(config, file.string())) continue;
     sweeps::TaskDeclaration task = sweeps::load_task(file);
-    if (std::find(config.tasks.begin(), config.tasks.end(), task.name) == config.tasks.end()) {
+    if (!is_task_of(config, task.name)) {
       throw std::invalid_argument("--task " + file.string() + " declares " + task.name +
                                   ", must be a task of the artifact: " + listed(config.tasks));
     }
@@ -108,7 +128,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
     } else if (const sweeps::TaskDeclaration* const known = sweeps::find_task(name)) {
       require_own_labels(*known, "the built-in task " + name, artifact);
       tasks.push_back(*known);
-    } else if (!options.input.empty()) {
+    } else if (!options.input.empty() && !texts) {
       tasks.push_back(labelled_task(name, artifact));
     } else {
       throw std::invalid_argument("task " + name +
@@ -118,8 +138,7 @@ std::vector<sweeps::TaskDeclaration> tasks_of(const sweeps::TrialConfig& config,
   return tasks;
 }
 
-TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBackbone& backbone,
-                              std::int64_t max_tokens) {
+Split read_lines(const std::filesystem::path& file) {
   std::error_code unknown;
   if (std::filesystem::is_directory(file, unknown)) {
     throw Error(file.string() + ": is a folder, must be a text file");
@@ -140,10 +159,31 @@ TokenisedSplit tokenise_lines(const std::filesystem::path& file, const LoadedBac
     split.examples.push_back(std::move(example));
   }
   if (stream.bad()) throw Error(file.string() + ": cannot be read to its end");
-  return tokenise(split, *backbone.tokenizer, max_tokens);
+  return split;
+}
+
+/// What a text-to-text model wrote, and what it says where the task asks for a class or a score.
+ordered_json written_text(const sweeps::TaskDeclaration& task, const std::string& text,
+                          double text_score) {
+  ordered_json line = ordered_json::object();
+  if (task.kind == sweeps::TaskKind::classification) {
+    const auto answer = class_of_text(task, text);
+    line["label"] = answer ? ordered_json(task.classes[static_cast<std::size_t>(*answer)])
+                           : ordered_json(nullptr);
+  } else if (task.kind == sweeps::TaskKind::regression) {
+    const auto answer = metrics::parse_score_text(text);
+    line["score"] = answer ? ordered_json(*answer) : ordered_json(nullptr);
+  }
+  line["text"] = text;
+  line["text_score"] = text_score;
+  return line;
 }
 
 void print_predictions(const sweeps::TaskDeclaration& task, const Predictions& predictions) {
+  for (std::size_t i = 0; i < predictions.texts.size(); ++i) {
+    std::cout << written_text(task, predictions.texts[i], predictions.text_scores[i]) << "\n";
+  }
+  if (!predictions.texts.empty()) return;
   const std::size_t outputs = static_cast<std::size_t>(predictions.outputs);
   for (std::size_t i = 0; i < predictions.logits.size() / outputs; ++i) {
     const float* const own = predictions.logits.data() + i * outputs;
@@ -196,29 +236,32 @@ int run_predict(const PredictOptions& options) {
   at::set_num_threads(options.threads);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
-  const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options, artifact);
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   require_own_backbone(artifact, folder, locations.cache());
   const auto backbone = BackboneStore(locations.cache()).get(folder);
-  TrialModel model = load_model(artifact, config, tasks, backbone->encoder);
+  const bool texts = is_text_to_text(*backbone->model);
+  const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options, artifact, texts);
+  const std::vector<std::size_t> chosen = chosen_tasks(config, options);
+  TrialModel model = load_model(artifact, config, tasks, backbone->pretrained());
   const std::atomic<bool>& stop = stop_requested();
   if (!options.input.empty()) {
-    if (tasks.size() != 1) {
-      throw std::invalid_argument("--input needs an artifact of one task, found " +
-                                  std::to_string(tasks.size()));
+    if (chosen.size() != 1) {
+      throw std::invalid_argument("--input needs one task, named with --task: found " +
+                                  listed(config.tasks));
     }
-    model.merge(0);
-    const std::int64_t most =
-        std::min(config.data.max_tokens, backbone->encoder.config().max_tokens());
-    print_predictions(tasks.front(),
-                      predict(model, 0, tokenise_lines(options.input, *backbone, most), stop));
+    const std::size_t t = chosen.front();
+    model.merge(t);
+    Split lines = read_lines(options.input);
+    lines.kind = tasks[t].kind;
+    const TokenisedSplit split = tokenise_inputs(lines, tasks[t], config.data, *backbone);
+    print_predictions(tasks[t], predict(model, t, split, stop));
     return 0;
   }
   const std::vector<TaskRun> runs = load_tasks(
       tasks, config.data,
       options.data_folders.empty() ? locations.data_folders : options.data_folders, *backbone);
-  for (std::size_t t = 0; t < runs.size(); ++t) {
+  for (const std::size_t t : chosen) {
     const TokenisedSplit& split = options.split == "train"        ? runs[t].train
                                   : options.split == "validation" ? runs[t].validation
                                                                   : runs[t].test;

@@ -20,13 +20,15 @@ struct PredictOptions {
   std::filesystem::path artifact;
   std::string backbone;                             // empty: as the artifact's configuration says
   std::vector<std::filesystem::path> data_folders;  // empty: those of the environment
-  std::vector<std::filesystem::path> task_files;    // declarations of tasks that are not built in
+  /// Names of the artifact's tasks, of which the others are left out; and files of declarations, of
+  /// tasks that are not built in.
+  std::vector<std::filesystem::path> tasks;
   std::string split = "test";
-  std::filesystem::path input;  // empty: the task's data
+  std::filesystem::path input;  // empty: the tasks' data
   int threads = 1;
 };
 /// Prints a JSON object of metrics for each task, or one a line of `input` with what is predicted
-/// and the head's outputs.
+/// and the head's outputs, or the text and its score.
 int run_predict(const PredictOptions& options);
 
 struct ExportOptions {

@@ -33,8 +33,9 @@ int run(int argc, char** argv, bool& is_worker) {
                          "Folder or name of the backbone (default: as the trial says)");
   predicting->add_option("--data", predict.data_folders,
                          "Data folders (default: PETLAB_DATA, then PETLAB_HOME/data)");
-  predicting->add_option("--task", predict.task_files,
-                         "The file of a task's declaration, for each task that is not built in");
+  predicting->add_option("--task", predict.tasks,
+                         "A task of the artifact, where not all are wanted; or the file of a "
+                         "task's declaration, for each task that is not built in");
   predicting->add_option("--split", predict.split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->capture_default_str();

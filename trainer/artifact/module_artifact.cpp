@@ -90,9 +90,10 @@ void store_model(TrialModel& model, const sweeps::TrialConfig& config,
 }
 
 TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& config,
-                      const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone) {
+                      const std::vector<sweeps::TaskDeclaration>& tasks,
+                      const Pretrained& pretrained) {
   const at::NoGradGuard no_grad;
-  TrialModel model(config, tasks, backbone);
+  TrialModel model(config, tasks, pretrained);
   for (const StoredTensor& tensor : model.module().stored(0)) {
     const std::vector<std::int64_t> shape = tensor.values.sizes().vec();
     if (!tensor.masks.defined()) {

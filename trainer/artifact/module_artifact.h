@@ -16,9 +16,10 @@ namespace petlab::trainer {
 void store_model(TrialModel& model, const sweeps::TrialConfig& config,
                  const std::vector<sweeps::TaskDeclaration>& tasks, Artifact& artifact);
 
-/// The opposite: a model of the artifact's configuration on `backbone`, ready to predict. Throws
+/// The opposite: a model of the artifact's configuration on `pretrained`, ready to predict. Throws
 /// Error naming the tensor that is missing or misshapen.
 TrialModel load_model(const Artifact& artifact, const sweeps::TrialConfig& config,
-                      const std::vector<sweeps::TaskDeclaration>& tasks, const Backbone& backbone);
+                      const std::vector<sweeps::TaskDeclaration>& tasks,
+                      const Pretrained& pretrained);
 
 }  // namespace petlab::trainer

@@ -64,4 +64,9 @@ class Backbone {
                         const Dropout* dropout) const = 0;
 };
 
+/// Whether it writes texts: it reads sources and has a decoder.
+inline bool is_text_to_text(const Backbone& backbone) {
+  return backbone.shape().decoder_layers > 0;
+}
+
 }  // namespace petlab::trainer

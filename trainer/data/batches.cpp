@@ -1,24 +1,88 @@
 #include "trainer/data/batches.h"
 
+#include "sweeps/text_to_text.h"
+
 namespace petlab::trainer {
 
-TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens) {
+namespace {
+
+TokenisedSplit empty_split(const Split& split) {
   TokenisedSplit result;
   result.kind = split.kind;
   result.offsets.reserve(split.examples.size() + 1);
   result.offsets.push_back(0);
+  return result;
+}
+
+void append_source(const Encoding& encoding, TokenisedSplit& result) {
+  result.ids.insert(result.ids.end(), encoding.ids.begin(), encoding.ids.end());
+  result.type_ids.insert(result.type_ids.end(), encoding.type_ids.begin(), encoding.type_ids.end());
+  result.offsets.push_back(static_cast<std::int64_t>(result.ids.size()));
+}
+
+void append_wanted(const Example& example, TokenisedSplit& result) {
+  switch (result.kind) {
+    case sweeps::TaskKind::classification:
+      result.classes.push_back(example.label);
+      break;
+    case sweeps::TaskKind::regression:
+      result.scores.push_back(example.score);
+      break;
+    case sweeps::TaskKind::text:
+      result.references.push_back(example.target);
+      break;
+  }
+}
+
+/// What a text-to-text model is to write.
+std::string target_of(const Example& example, const sweeps::TaskDeclaration& task) {
+  switch (task.kind) {
+    case sweeps::TaskKind::classification:
+      return sweeps::target_text(task, example.label);
+    case sweeps::TaskKind::regression:
+      return sweeps::score_target_text(example.score);
+    case sweeps::TaskKind::text:
+      break;
+  }
+  return example.target;
+}
+
+/// Puts an example's tokens, which lie at `offsets` in `ids`, behind the others.
+void append_tokens(const std::vector<std::int32_t>& ids, const std::vector<std::int64_t>& offsets,
+                   std::int64_t example, PackedSequences& packed) {
+  const auto index = static_cast<std::size_t>(example);
+  packed.ids.insert(packed.ids.end(), ids.begin() + offsets[index],
+                    ids.begin() + offsets[index + 1]);
+  packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
+  packed.examples.push_back(example);
+}
+
+}  // namespace
+
+TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens) {
+  TokenisedSplit result = empty_split(split);
   for (const Example& example : split.examples) {
     const auto pair = example.pair ? std::optional<std::string_view>(*example.pair) : std::nullopt;
-    const Encoding encoding = tokenizer.encode(example.text, pair, max_tokens);
-    result.ids.insert(result.ids.end(), encoding.ids.begin(), encoding.ids.end());
-    result.type_ids.insert(result.type_ids.end(), encoding.type_ids.begin(),
-                           encoding.type_ids.end());
-    result.offsets.push_back(static_cast<std::int64_t>(result.ids.size()));
-    if (split.kind == sweeps::TaskKind::regression) {
-      result.scores.push_back(example.score);
-    } else {
-      result.classes.push_back(example.label);
-    }
+    append_source(tokenizer.encode(example.text, pair, max_tokens), result);
+    append_wanted(example, result);
+  }
+  return result;
+}
+
+TokenisedSplit tokenise_texts(const Split& split, const sweeps::TaskDeclaration& task,
+                              const Tokenizer& tokenizer, const TokenLimits& limits) {
+  TokenisedSplit result = empty_split(split);
+  result.target_offsets.reserve(split.examples.size() + 1);
+  result.target_offsets.push_back(0);
+  for (const Example& example : split.examples) {
+    std::vector<std::string> texts{example.text};
+    if (example.pair) texts.push_back(*example.pair);
+    append_source(tokenizer.encode(sweeps::source_text(task, texts), std::nullopt, limits.source),
+                  result);
+    append_wanted(example, result);
+    const Encoding target = tokenizer.encode(target_of(example, task), std::nullopt, limits.target);
+    result.target_ids.insert(result.target_ids.end(), target.ids.begin(), target.ids.end());
+    result.target_offsets.push_back(static_cast<std::int64_t>(result.target_ids.size()));
   }
   return result;
 }
@@ -29,23 +93,25 @@ PackedBatch pack_trials(const TokenisedSplit& split,
   batch.kind = split.kind;
   PackedSequences& packed = batch.input.sequences;
   packed.trial_sequences = {0};
+  batch.targets.trial_sequences = {0};
   for (const std::vector<std::int64_t>& of_trial : examples) {
     for (const std::int64_t example : of_trial) {
       const auto index = static_cast<std::size_t>(example);
-      const std::int64_t begin = split.offsets[index];
-      const std::int64_t end = split.offsets[index + 1];
-      packed.ids.insert(packed.ids.end(), split.ids.begin() + begin, split.ids.begin() + end);
-      batch.input.type_ids.insert(batch.input.type_ids.end(), split.type_ids.begin() + begin,
-                                  split.type_ids.begin() + end);
-      packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
-      packed.examples.push_back(example);
+      append_tokens(split.ids, split.offsets, example, packed);
+      batch.input.type_ids.insert(batch.input.type_ids.end(),
+                                  split.type_ids.begin() + split.offsets[index],
+                                  split.type_ids.begin() + split.offsets[index + 1]);
+      if (!split.target_offsets.empty()) {
+        append_tokens(split.target_ids, split.target_offsets, example, batch.targets);
+      }
       if (split.kind == sweeps::TaskKind::regression) {
         batch.scores.push_back(split.scores[index]);
-      } else {
+      } else if (split.kind == sweeps::TaskKind::classification) {
         batch.classes.push_back(split.classes[index]);
       }
     }
     packed.trial_sequences.push_back(packed.sequences());
+    batch.targets.trial_sequences.push_back(batch.targets.sequences());
   }
   return batch;
 }

@@ -19,6 +19,11 @@ struct TokenisedSplit {
   sweeps::TaskKind kind = sweeps::TaskKind::classification;
   std::vector<std::int32_t> classes;  // (examples) of classification, else empty
   std::vector<float> scores;          // (examples) of regression, else empty
+  /// What a text-to-text model is to write of each example, the end token last; empty offsets
+  /// where the split was tokenised for an encoder.
+  std::vector<std::int32_t> target_ids;      // (all target tokens)
+  std::vector<std::int64_t> target_offsets;  // (examples + 1)
+  std::vector<std::string> references;       // (examples) of texts, as they are written; else empty
   std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
   std::int64_t tokens(std::int64_t example) const {
     return offsets[static_cast<std::size_t>(example) + 1] -
@@ -29,12 +34,24 @@ struct TokenisedSplit {
 /// Tokenises every example, truncated to `max_tokens`.
 TokenisedSplit tokenise(const Split& split, const Tokenizer& tokenizer, std::int64_t max_tokens);
 
+/// Tokens that an example has at most, special ones included.
+struct TokenLimits {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+};
+
+/// Tokenises sources and targets as a text-to-text model sees the task (sweeps/text_to_text.h).
+TokenisedSplit tokenise_texts(const Split& split, const sweeps::TaskDeclaration& task,
+                              const Tokenizer& tokenizer, const TokenLimits& limits);
+
 /// Several examples as one packed input with what is wanted of them.
 struct PackedBatch {
   EncoderInput input;
   sweeps::TaskKind kind = sweeps::TaskKind::classification;
   std::vector<std::int64_t> classes;  // (sequences) of classification, else empty
   std::vector<float> scores;          // (sequences) of regression, else empty
+  /// Of a text-to-text split: what is to be written, the end token last. Else no sequences.
+  PackedSequences targets;
   std::int64_t size() const { return input.sequences.sequences(); }
 };
 

@@ -12,7 +12,7 @@ class Lora final : public Module {
   Lora(const ModuleRequest& request, const CarrierRow& query, const CarrierRow& value,
        std::int64_t self_layers)
       : self_layers_(self_layers),
-        cross_(request.cross_attention),
+        cross_(request.config.cross_attention),
         scale_(request.config.alpha / static_cast<double>(request.config.rank)),
         query_a_(weight_plan(request, "query.lora_A", query.layers,
                              {request.config.rank, query.width_in}),
@@ -72,7 +72,7 @@ std::unique_ptr<Module> make_lora(const ModuleRequest& request, const Backbone& 
   CarrierRow query = carrier_row(request, backbone, Site::query);
   CarrierRow value = carrier_row(request, backbone, Site::value);
   const std::int64_t self_layers = query.layers;
-  if (request.cross_attention) {
+  if (request.config.cross_attention) {
     // As wide as self-attention's in every backbone that has both.
     query.layers += carrier_row(request, backbone, Site::cross_query).layers;
     value.layers += carrier_row(request, backbone, Site::cross_value).layers;

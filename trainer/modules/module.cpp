@@ -93,7 +93,7 @@ WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int6
   plan.share = request.config.share;
   plan.mask = request.config.mask;
   plan.sparsity_ratio = request.config.sparsity_ratio;
-  plan.combine = request.combine;
+  plan.combine = request.config.combine;
   return plan;
 }
 

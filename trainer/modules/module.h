@@ -16,10 +16,8 @@ namespace petlab::trainer {
 struct ModuleRequest {
   sweeps::ModuleConfig config;
   std::int64_t tasks = 1;            // more than 1: hybrid masks
-  bool cross_attention = false;      // LoRA on a decoder's attention to the encoder, too
   std::vector<std::uint64_t> seeds;  // (K) of its initialisation
   Placement placement = {};
-  MaskCombination combine = MaskCombination::or_;
 };
 
 /// What is trained in (or instead of) a frozen backbone, for K trials at once. A step is: merge,

@@ -1,5 +1,6 @@
 #include "trainer/training/backbone_store.h"
 
+#include "trainer/backbones/load_backbone.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
@@ -8,9 +9,9 @@ std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::
                                                          const Placement& placement) {
   auto& kept = loaded_[std::filesystem::absolute(folder).lexically_normal()];
   const std::string digest = sweeps::backbone_digest(folder, digests_);
-  if (kept && kept->digest == digest && kept->encoder.placement() == placement) return kept;
+  if (kept && kept->digest == digest && kept->model->placement() == placement) return kept;
   auto loaded = std::make_shared<const LoadedBackbone>(
-      LoadedBackbone{digest, Encoder::load(folder, placement), load_tokenizer(folder)});
+      LoadedBackbone{digest, load_backbone(folder, placement), load_tokenizer(folder)});
   if (sweeps::backbone_digest(folder, digests_) != digest) {
     throw Error(folder.string() + ": the backbone's files changed while they were read");
   }

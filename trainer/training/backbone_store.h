@@ -7,16 +7,19 @@
 #include <utility>
 
 #include "sweeps/identity.h"
-#include "trainer/backbones/encoder.h"
+#include "trainer/backbones/backbone.h"
 #include "trainer/tokenizers/tokenizer.h"
+#include "trainer/training/objective.h"
 
 namespace petlab::trainer {
 
 /// A backbone with its tokenizer, ready to use.
 struct LoadedBackbone {
   std::string digest;  // sweeps::backbone_digest of the files that it was read from
-  Encoder encoder;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<const Backbone> model;
+  std::unique_ptr<const Tokenizer> tokenizer;
+
+  Pretrained pretrained() const { return {*model, tokenizer.get()}; }
 };
 
 /// Keeps backbones, and digests of files, from one trial to the next. For one thread.

@@ -44,11 +44,17 @@ BatchOrder::BatchOrder(std::uint64_t seed, std::vector<std::int64_t> sizes,
   std::int64_t examples = 0;
   for (const std::int64_t size : sizes_) examples += size;
   steps_an_epoch_ = (examples + batch_size_ - 1) / batch_size_;
-  steps_ = steps_an_epoch_ * training.epochs;
+  steps_ = training.steps > 0 ? training.steps : steps_an_epoch_ * training.epochs;
+  steps_an_evaluation_ = training.evaluate_every > 0 ? training.evaluate_every : steps_an_epoch_;
   if (sizes_.size() == 1) return;
   task_of_step_ = draw_tasks(sizes_, seed_, steps_);
   std::vector<std::int64_t> turns(sizes_.size());
   for (const std::size_t task : task_of_step_) turn_of_step_.push_back(turns[task]++);
+}
+
+std::int64_t BatchOrder::evaluations(std::int64_t steps_done) const {
+  const bool last = steps_done >= steps_ && steps_done % steps_an_evaluation_ != 0;
+  return steps_done / steps_an_evaluation_ + (last ? 1 : 0);
 }
 
 std::vector<std::int64_t> BatchOrder::first_steps() const {

@@ -24,6 +24,10 @@ class BatchOrder {
 
   std::int64_t steps() const { return steps_; }
   std::int64_t steps_an_epoch() const { return steps_an_epoch_; }
+  /// Steps from one validation to the next; there is another after the last step.
+  std::int64_t steps_an_evaluation() const { return steps_an_evaluation_; }
+  /// Validations that are due once so many steps are done.
+  std::int64_t evaluations(std::int64_t steps_done) const;
   /// first_steps()[t]: the step whose batch is the first of task t, or the number of steps where
   /// there is none. Empty for one task.
   std::vector<std::int64_t> first_steps() const;
@@ -42,6 +46,7 @@ class BatchOrder {
   std::int64_t batch_size_;
   std::int64_t steps_an_epoch_ = 0;
   std::int64_t steps_ = 0;
+  std::int64_t steps_an_evaluation_ = 0;
   std::vector<std::size_t> task_of_step_;   // (steps); empty for one task
   std::vector<std::int64_t> turn_of_step_;  // (steps); how many of its task came before
   std::vector<Epoch> epochs_;               // (tasks): that each is in

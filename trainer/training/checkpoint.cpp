@@ -27,22 +27,23 @@ std::optional<T> optional_from(const json& value) {
   return value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
 }
 
+// The keys speak of epochs, which once were all that there is a validation after.
 json to_json(const TrialState& state) {
   return {{"step", state.step},
-          {"evaluated_epochs", state.evaluated_epochs},
+          {"evaluated_epochs", state.evaluations},
           {"best_step", optional_json(state.best_step)},
           {"best_value", optional_json(state.best_value)},
-          {"epoch_loss", state.epoch_loss},
+          {"epoch_loss", state.loss_sum},
           {"train_seconds", state.train_seconds}};
 }
 
 TrialState state_from(const json& object) {
   TrialState state;
   state.step = object.at("step");
-  state.evaluated_epochs = object.at("evaluated_epochs");
+  state.evaluations = object.at("evaluated_epochs");
   state.best_step = optional_from<std::int64_t>(object.at("best_step"));
   state.best_value = optional_from<double>(object.at("best_value"));
-  state.epoch_loss = object.at("epoch_loss");
+  state.loss_sum = object.at("epoch_loss");
   state.train_seconds = object.at("train_seconds");
   return state;
 }

@@ -13,11 +13,11 @@ namespace petlab::trainer {
 /// Everything that a trial needs to go on with the same numbers, but for what its configuration
 /// and its data already say.
 struct TrialState {
-  std::int64_t step = 0;              // optimizer steps done
-  std::int64_t evaluated_epochs = 0;  // epochs that were validated
+  std::int64_t step = 0;         // optimizer steps done
+  std::int64_t evaluations = 0;  // validations done
   std::optional<std::int64_t> best_step;
   std::optional<double> best_value;  // absent: undefined at best_step
-  double epoch_loss = 0;             // sum of the losses of the epoch's steps so far
+  double loss_sum = 0;               // of the steps since the last validation
   double train_seconds = 0;          // spent so far, over all attempts
   bool operator==(const TrialState&) const = default;
 };

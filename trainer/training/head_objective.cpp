@@ -1,10 +1,12 @@
 #include "trainer/training/head_objective.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "metrics/metric_table.h"
 #include "trainer/backbones/packed_rows.h"
+#include "trainer/compute/smoothed_loss.h"
 
 namespace petlab::trainer {
 namespace {
@@ -22,9 +24,16 @@ Tensor targets_of(const PackedBatch& batch, at::ScalarType dtype) {
 }  // namespace
 
 HeadObjective::HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number,
-                             const Backbone& backbone, std::span<const std::uint64_t> seeds)
+                             double label_smoothing, const Backbone& backbone,
+                             std::span<const std::uint64_t> seeds)
     : task_(std::move(task)),
-      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.placement()) {}
+      label_smoothing_(label_smoothing),
+      head_(backbone.shape().d_model, outputs_of(task_), seeds, number, backbone.placement()) {
+  if (label_smoothing_ > 0 && is_regression()) {
+    throw std::invalid_argument("training.label_smoothing is " + std::to_string(label_smoothing_) +
+                                ", must be 0 for task " + task_.name + ", whose target is a score");
+  }
+}
 
 Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) const {
   return head_.forward(model.encode(input, LastLayer::first_tokens),
@@ -40,8 +49,10 @@ std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBa
   std::vector<Tensor> losses;
   for (std::size_t k = 0; k + 1 < trials.size(); ++k) {
     const std::int64_t size = trials[k + 1] - trials[k];
-    losses.push_back(summed_loss(task_.kind, all.narrow(0, trials[k], size),
-                                 targets.narrow(0, trials[k], size)));
+    const Tensor own = all.narrow(0, trials[k], size);
+    const Tensor wanted = targets.narrow(0, trials[k], size);
+    losses.push_back(label_smoothing_ > 0 ? smoothed_losses(own, wanted, label_smoothing_).sum()
+                                          : summed_loss(task_.kind, own, wanted));
   }
   return losses;
 }
@@ -106,6 +117,17 @@ Scores HeadObjective::score(const TokenisedSplit& split, const Predictions& pred
     }
   }
   return scores;
+}
+
+ScoredLines HeadObjective::lines(const TokenisedSplit& split,
+                                 const Predictions& predictions) const {
+  ScoredLines lines;
+  const auto line = [](const auto& value) { return nlohmann::json(value).dump(); };
+  for (const std::int32_t gold : split.classes) lines.gold.push_back(line(gold));
+  for (const float gold : split.scores) lines.gold.push_back(line(static_cast<double>(gold)));
+  for (const std::int64_t found : predictions.classes) lines.predicted.push_back(line(found));
+  for (const double found : predictions.scores) lines.predicted.push_back(line(found));
+  return lines;
 }
 
 }  // namespace petlab::trainer

@@ -12,8 +12,10 @@ namespace petlab::trainer {
 /// A head on the first token: cross-entropy over classes, or the squared error of a score.
 class HeadObjective final : public Objective {
  public:
-  HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number, const Backbone& backbone,
-                std::span<const std::uint64_t> seeds);
+  /// `label_smoothing`: the part of the cross-entropy that all classes share. Throws
+  /// std::invalid_argument where a score should be smoothed.
+  HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number, double label_smoothing,
+                const Backbone& backbone, std::span<const std::uint64_t> seeds);
 
   /// (sequences, outputs)
   Tensor logits(const ModelPass& model, const EncoderInput& input) const;
@@ -22,16 +24,22 @@ class HeadObjective final : public Objective {
   std::vector<StoredTensor> stored(std::int64_t trial) override { return head_.stored(trial); }
   void merge() override { head_.merge(); }
   void gather() override { head_.gather(); }
+  std::int64_t loss_terms(const TokenisedSplit&,
+                          std::span<const std::int64_t> examples) const override {
+    return static_cast<std::int64_t>(examples.size());
+  }
   std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
   Predictions empty_predictions(std::int64_t examples) const override;
   void predict(const ModelPass& model, const PackedBatch& batch,
                std::span<Predictions> predictions) const override;
   Scores score(const TokenisedSplit& split, const Predictions& predictions) const override;
+  ScoredLines lines(const TokenisedSplit& split, const Predictions& predictions) const override;
 
  private:
   bool is_regression() const { return task_.kind == sweeps::TaskKind::regression; }
 
   sweeps::TaskDeclaration task_;
+  double label_smoothing_;
   Head head_;
 };
 

@@ -47,15 +47,15 @@ std::vector<std::uint64_t> seeds_of_trials(const std::vector<TrialProgress>& tri
 }  // namespace
 
 TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
-                           const Backbone& backbone, LoopObserver observer)
+                           const Pretrained& pretrained, LoopObserver observer)
     : TrainingLoop(std::vector<GangTrial>{{config, std::move(observer)}}, std::move(tasks),
-                   backbone) {}
+                   pretrained) {}
 
 TrainingLoop::TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks,
-                           const Backbone& backbone)
+                           const Pretrained& pretrained)
     : tasks_(std::move(tasks)),
       trials_(progress_of(std::move(trials), tasks_)),
-      model_(trials_.front().config(), declarations(tasks_), backbone, seeds_of_trials(trials_)),
+      model_(trials_.front().config(), declarations(tasks_), pretrained, seeds_of_trials(trials_)),
       optimizer_(model_.parameters(), optimizer_options(trials_.front().config().training),
                  static_cast<std::int64_t>(trials_.size())) {
   optimizer_.set_first_steps(trials_.front().order().first_steps());
@@ -66,8 +66,9 @@ void TrainingLoop::restore(const TrialState& state, const NamedTensors& from, st
   optimizer_.set_steps(state.step);
 }
 
-std::vector<std::vector<Scores>> TrainingLoop::evaluate(const TokenisedSplit TaskRun::*split,
-                                                        const std::atomic<bool>& stop) {
+std::vector<std::vector<Scores>> TrainingLoop::evaluate(
+    const TokenisedSplit TaskRun::*split, const std::atomic<bool>& stop,
+    std::vector<std::vector<ScoredLines>>* lines) {
   std::vector<std::vector<Scores>> scores(trials_.size());
   for (std::size_t t = 0; t < tasks_.size(); ++t) {
     model_.merge(t);
@@ -75,6 +76,9 @@ std::vector<std::vector<Scores>> TrainingLoop::evaluate(const TokenisedSplit Tas
     const std::vector<Predictions> predictions = predict_trials(model_, t, examples, stop);
     for (std::size_t k = 0; k < trials_.size(); ++k) {
       scores[k].push_back(model_.objective(t).score(examples, predictions[k]));
+      if (lines != nullptr && trials_[k].observer().on_predictions) {
+        (*lines)[k].push_back(model_.objective(t).lines(examples, predictions[k]));
+      }
     }
   }
   return scores;
@@ -83,7 +87,7 @@ std::vector<std::vector<Scores>> TrainingLoop::evaluate(const TokenisedSplit Tas
 void TrainingLoop::validate(const std::atomic<bool>& stop) {
   const std::vector<std::vector<Scores>> scores = evaluate(&TaskRun::validation, stop);
   for (std::size_t k = 0; k < trials_.size(); ++k) {
-    trials_[k].finish_epoch(tasks_, scores[k], optimizer_.parameters());
+    trials_[k].finish_evaluation(tasks_, scores[k], optimizer_.parameters());
   }
   for (const TrialProgress& trial : trials_) {
     if (trial.observer().on_checkpoint) trial.observer().on_checkpoint();
@@ -101,7 +105,7 @@ void TrainingLoop::train_step() {
   for (const TrialProgress& trial : trials_) {
     const std::int64_t every = trial.config().training.checkpoint_every;
     const std::int64_t step = trial.state().step;
-    if (every > 0 && step % every == 0 && step % trial.order().steps_an_epoch() != 0 &&
+    if (every > 0 && step % every == 0 && !trial.is_to_be_validated() &&
         trial.observer().on_checkpoint) {
       trial.observer().on_checkpoint();
     }
@@ -111,8 +115,7 @@ void TrainingLoop::train_step() {
 void TrainingLoop::run(const std::atomic<bool>& stop) {
   for (const TrialProgress& trial : trials_) {
     const TrialState& first = trials_.front().state();
-    if (trial.state().step != first.step ||
-        trial.state().evaluated_epochs != first.evaluated_epochs) {
+    if (trial.state().step != first.step || trial.state().evaluations != first.evaluations) {
       throw std::invalid_argument("the trials cannot be trained at once: they stand at the steps " +
                                   std::to_string(first.step) + " and " +
                                   std::to_string(trial.state().step));
@@ -137,8 +140,9 @@ void TrainingLoop::test(const std::atomic<bool>& stop) {
     trial.write_values(trial.best(), optimizer_.parameters());
   }
   std::vector<std::vector<Scores>> scores;
+  std::vector<std::vector<ScoredLines>> lines(trials_.size());
   try {
-    scores = evaluate(&TaskRun::test, stop);
+    scores = evaluate(&TaskRun::test, stop, &lines);
   } catch (const Interrupted&) {
     for (std::size_t k = 0; k < trials_.size(); ++k) {
       trials_[k].write_values(last[k], optimizer_.parameters());
@@ -149,6 +153,9 @@ void TrainingLoop::test(const std::atomic<bool>& stop) {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       trials_[k].report("test", tasks_[t].declaration.name, *trials_[k].state().best_step,
                         scores[k][t].metrics);
+      if (!lines[k].empty()) {
+        trials_[k].observer().on_predictions(tasks_[t].declaration.name, lines[k][t]);
+      }
     }
   }
 }

@@ -28,9 +28,10 @@ class TrainingLoop {
  public:
   /// `tasks` in the order of config.tasks, each with examples in all three parts, else Error.
   TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
-               const Backbone& backbone, LoopObserver observer);
+               const Pretrained& pretrained, LoopObserver observer);
   /// Throws std::invalid_argument for trials that why_not_in_one_gang has something against.
-  TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks, const Backbone& backbone);
+  TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks,
+               const Pretrained& pretrained);
 
   std::int64_t steps() const { return trials_.front().order().steps(); }
   const TrialState& state(std::size_t k = 0) const { return trials_[k].state(); }
@@ -50,7 +51,8 @@ class TrainingLoop {
  private:
   /// Of each trial, by task. Throws Interrupted, NotFinite.
   std::vector<std::vector<Scores>> evaluate(const TokenisedSplit TaskRun::*split,
-                                            const std::atomic<bool>& stop);
+                                            const std::atomic<bool>& stop,
+                                            std::vector<std::vector<ScoredLines>>* lines = nullptr);
   void validate(const std::atomic<bool>& stop);
   void train_step();
   void test(const std::atomic<bool>& stop);

@@ -84,9 +84,12 @@ std::vector<std::pair<std::string, Tensor>> AdamW::state(std::int64_t k) const {
   return all;
 }
 
-double schedule_factor(std::int64_t step, std::int64_t steps, double warmup_ratio) {
-  const auto warmup =
-      static_cast<std::int64_t>(std::ceil(warmup_ratio * static_cast<double>(steps)));
+std::int64_t warmup_of(const sweeps::TrainingConfig& training, std::int64_t steps) {
+  if (training.warmup_steps > 0) return std::min(training.warmup_steps, steps);
+  return static_cast<std::int64_t>(std::ceil(training.warmup_ratio * static_cast<double>(steps)));
+}
+
+double schedule_factor(std::int64_t step, std::int64_t steps, std::int64_t warmup) {
   if (step < warmup) return static_cast<double>(step) / static_cast<double>(warmup);
   return static_cast<double>(steps - step) /
          static_cast<double>(std::max<std::int64_t>(1, steps - warmup));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweeps/trial_config.h"
 #include "trainer/modules/masked_weight.h"
 
 namespace petlab::trainer {
@@ -82,8 +83,11 @@ class AdamW {
   std::vector<std::int64_t> first_step_;
 };
 
-/// The factor of the learning rate at optimizer step `step` (from 0) of `steps`: linear warm-up
-/// over the first ceil(warmup_ratio · steps), then linear decay to 0.
-double schedule_factor(std::int64_t step, std::int64_t steps, double warmup_ratio);
+/// Steps of the warm-up of so many: training.warmup_steps, or else ceil(warmup_ratio · steps).
+std::int64_t warmup_of(const sweeps::TrainingConfig& training, std::int64_t steps);
+
+/// The factor of the learning rate at optimizer step `step` (from 0) of `steps`: linear over the
+/// first `warmup`, then linear decay to 0.
+double schedule_factor(std::int64_t step, std::int64_t steps, std::int64_t warmup);
 
 }  // namespace petlab::trainer

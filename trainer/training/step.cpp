@@ -45,6 +45,10 @@ std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector
   model.merge(task);
   const auto size = static_cast<std::int64_t>(drawn.front().examples.size());
   const std::int64_t parts = std::min(size, trials.front().config().training.gradient_accumulation);
+  std::vector<std::int64_t> terms;
+  for (const StepExamples& all : drawn) {
+    terms.push_back(model.objective(task).loss_terms(train, all.examples));
+  }
   std::vector<double> losses(trials.size());
   for (std::int64_t part = 0; part < parts; ++part) {
     std::vector<std::vector<std::int64_t>> examples;
@@ -57,7 +61,7 @@ std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector
     Tensor total;
     const std::vector<Tensor> sums = model.objective(task).losses(model.pass(&dropout), packed);
     for (std::size_t k = 0; k < sums.size(); ++k) {
-      const Tensor mean = sums[k] / size;
+      const Tensor mean = sums[k] / terms[k];
       losses[k] += mean.item<double>();
       total = total.defined() ? total + mean : mean;
     }
@@ -69,8 +73,8 @@ std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector
   std::vector<Rates> rates;
   for (const TrialProgress& trial : trials) {
     const sweeps::TrainingConfig& training = trial.config().training;
-    const double factor =
-        schedule_factor(trial.state().step, trial.order().steps(), training.warmup_ratio);
+    const std::int64_t steps = trial.order().steps();
+    const double factor = schedule_factor(trial.state().step, steps, warmup_of(training, steps));
     norms.push_back(training.max_grad_norm);
     rates.push_back({training.learning_rate * factor, training.mask_learning_rate * factor});
   }

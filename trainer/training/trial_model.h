@@ -18,10 +18,10 @@ namespace petlab::trainer {
 class TrialModel {
  public:
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
-             const Backbone& backbone);
+             const Pretrained& pretrained);
   /// For trials that differ in their seeds, and are trained at once.
   TrialModel(const sweeps::TrialConfig& config, const std::vector<sweeps::TaskDeclaration>& tasks,
-             const Backbone& backbone, std::vector<std::uint64_t> seeds);
+             const Pretrained& pretrained, std::vector<std::uint64_t> seeds);
 
   Module& module() { return *module_; }
   Objective& objective(std::size_t task) { return *objectives_[task]; }

@@ -33,27 +33,26 @@ TrialProgress::TrialProgress(std::int64_t k, sweeps::TrialConfig config,
       order_(config_.seed.value, train_sizes(tasks), config_.training) {}
 
 bool TrialProgress::is_to_be_validated() const {
-  return state_.step > 0 && state_.step % order_.steps_an_epoch() == 0 &&
-         state_.evaluated_epochs < state_.step / order_.steps_an_epoch();
+  return state_.evaluations < order_.evaluations(state_.step);
 }
 
 bool TrialProgress::is_trained() const {
-  return state_.step >= order_.steps() && state_.evaluated_epochs >= config_.training.epochs;
+  return state_.step >= order_.steps() && !is_to_be_validated();
 }
 
 void TrialProgress::finish_step(double loss, double seconds) {
   ++state_.step;
-  state_.epoch_loss += loss;
+  state_.loss_sum += loss;
   state_.train_seconds += seconds;
   if (observer_.on_step) observer_.on_step(state_.step, order_.steps(), loss);
 }
 
-void TrialProgress::finish_epoch(const std::vector<TaskRun>& tasks,
-                                 const std::vector<Scores>& scores,
-                                 const std::vector<Parameter>& parameters) {
+void TrialProgress::finish_evaluation(const std::vector<TaskRun>& tasks,
+                                      const std::vector<Scores>& scores,
+                                      const std::vector<Parameter>& parameters) {
+  const std::int64_t steps = state_.step - state_.evaluations * order_.steps_an_evaluation();
   const std::string whole = tasks.size() == 1 ? tasks.front().declaration.name : "all";
-  report("train", whole, state_.step,
-         {{"loss", state_.epoch_loss / static_cast<double>(order_.steps_an_epoch())}});
+  report("train", whole, state_.step, {{"loss", state_.loss_sum / static_cast<double>(steps)}});
   std::vector<metrics::SelectedMetric> selected;
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     report("validation", tasks[t].declaration.name, state_.step, scores[t].metrics);
@@ -65,8 +64,8 @@ void TrialProgress::finish_epoch(const std::vector<TaskRun>& tasks,
     state_.best_value = value;
     best_ = copy_values(parameters);
   }
-  state_.epoch_loss = 0;
-  ++state_.evaluated_epochs;
+  state_.loss_sum = 0;
+  ++state_.evaluations;
 }
 
 void TrialProgress::report(

@@ -22,8 +22,10 @@ struct LoopObserver {
   /// After each optimizer step: steps done, steps in all, the step's mean loss.
   std::function<void(std::int64_t step, std::int64_t of, double loss)> on_step;
   std::function<void(const protocol::Metric& metric)> on_metric;
-  /// When the state should be written: at the end of each epoch, and as the configuration says.
+  /// When the state should be written: after each validation, and as the configuration says.
   std::function<void()> on_checkpoint;
+  /// What was predicted of a task's test data by the parameters that were selected.
+  std::function<void(const std::string& task, const ScoredLines& lines)> on_predictions;
 };
 
 /// One trial's way through its training: where it stands, its best so far, the order of its
@@ -41,15 +43,15 @@ class TrialProgress {
   const BatchOrder& order() const { return order_; }
   const TrialState& state() const { return state_; }
 
-  /// Whether the next thing to do is to validate an epoch.
+  /// Whether the next thing to do is to validate.
   bool is_to_be_validated() const;
   bool is_trained() const;
   /// Notes a step with its mean loss, and tells of it. `seconds` is the trial's share of the time.
   void finish_step(double loss, double seconds);
-  /// Notes an epoch's validation scores, by task; keeps the values of `parameters` where it is the
+  /// Notes a validation's scores, by task; keeps the values of `parameters` where it is the
   /// best so far. Tells of loss and metrics.
-  void finish_epoch(const std::vector<TaskRun>& tasks, const std::vector<Scores>& scores,
-                    const std::vector<Parameter>& parameters);
+  void finish_evaluation(const std::vector<TaskRun>& tasks, const std::vector<Scores>& scores,
+                         const std::vector<Parameter>& parameters);
   /// Tells of metrics.
   void report(const std::string& split, const std::string& task, std::int64_t step,
               const std::vector<std::pair<std::string, std::optional<double>>>& metrics) const;

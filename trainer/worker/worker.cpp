@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "trainer/compute/devices.h"
 #include "trainer/data/load_data.h"
 #include "trainer/files/error.h"
+#include "trainer/files/file_bytes.h"
 #include "trainer/training/checkpoint.h"
 #include "trainer/worker/version.h"
 
@@ -115,9 +117,15 @@ class TrialRun {
       events_.write(metric);
     };
     observer.on_checkpoint = [&] { checkpoint(); };
+    if (trial_.config.evaluation.keep_predictions) {
+      observer.on_predictions = [&](const std::string& task, const ScoredLines& lines) {
+        keep(directory_.gold_file(task, lines.texts), lines.gold);
+        keep(directory_.predicted_file(task, lines.texts), lines.predicted);
+      };
+    }
     TrainingLoop loop(trial_.config,
                       load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
-                      backbone->encoder, observer);
+                      backbone->pretrained(), observer);
     loop_ = &loop;
     // Now that all of them are read.
     require_contents(trial_, look_at_files(trial_, backbones.digests()), files_,
@@ -170,6 +178,14 @@ class TrialRun {
     last_checkpoint_ = file;
   }
 
+  void keep(const std::filesystem::path& file, const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    std::filesystem::create_directories(file.parent_path());
+    const std::span<const std::byte> part = std::as_bytes(std::span(text));
+    write_file_atomically(file, {&part, 1});
+  }
+
   void finish(TrainingLoop& loop) {
     Artifact artifact;
     artifact.trial_id = trial_.trial_id;
@@ -216,17 +232,23 @@ std::string describe_worker() {
       .dump();
 }
 
+TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
+                               const sweeps::DataConfig& data, const LoadedBackbone& backbone) {
+  const std::int64_t most = std::min(data.max_tokens, backbone.model->max_tokens());
+  if (!is_text_to_text(*backbone.model)) return tokenise(split, *backbone.tokenizer, most);
+  return tokenise_texts(split, task, *backbone.tokenizer, {most, data.max_target_tokens});
+}
+
 std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& tasks,
                                 const sweeps::DataConfig& data,
                                 const std::vector<std::filesystem::path>& data_folders,
                                 const LoadedBackbone& backbone) {
-  const std::int64_t most = std::min(data.max_tokens, backbone.encoder.config().max_tokens());
   std::vector<TaskRun> runs;
   for (const sweeps::TaskDeclaration& task : tasks) {
     const TaskData read = load_task_data(task, sweeps::find_task_files(task, data_folders), data);
-    runs.push_back({task, tokenise(read.train, *backbone.tokenizer, most),
-                    tokenise(read.validation, *backbone.tokenizer, most),
-                    tokenise(read.test, *backbone.tokenizer, most)});
+    runs.push_back({task, tokenise_inputs(read.train, task, data, backbone),
+                    tokenise_inputs(read.validation, task, data, backbone),
+                    tokenise_inputs(read.test, task, data, backbone)});
   }
   return runs;
 }

@@ -28,6 +28,10 @@ std::string describe_worker();
 /// How a trial ended that did not end with a crash.
 enum class TrialOutcome { finished, failed, interrupted };
 
+/// A split as the backbone reads it: with a head's targets, or with texts.
+TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
+                               const sweeps::DataConfig& data, const LoadedBackbone& backbone);
+
 /// The tokenised data of a trial's tasks. Throws Error, std::invalid_argument.
 std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& tasks,
                                 const sweeps::DataConfig& data,

@@ -41,7 +41,7 @@ std::vector<GangRun> train_gang(const TinyWorld& world, const LoadedBackbone& ba
   TrainingLoop loop(
       std::move(trials),
       load_tasks({world.task()}, configs.front().data, {world.folder.path() / "data"}, backbone),
-      backbone.encoder);
+      *backbone.model);
   loop.run(std::atomic<bool>{false});
   for (std::size_t k = 0; k < configs.size(); ++k) {
     for (const auto& [name, tensor] : loop.tensors(k)) {
@@ -154,7 +154,7 @@ TEST_CASE("trials that were stopped together go on together from a checkpoint ea
     return TrainingLoop(
         std::move(trials),
         load_tasks({world.task()}, config.data, {world.folder.path() / "data"}, *backbone),
-        backbone->encoder);
+        *backbone->model);
   };
   std::vector<GangRun> whole(configs.size());
   loop_of(whole, nullptr, 0).run(std::atomic<bool>{false});

@@ -73,9 +73,7 @@ inline trainer::ModuleRequest module_request(const nlohmann::json& method,
   request.config.prefix_hidden = method.value("mlp_bottleneck", 1);
   request.tasks = method.value("tasks", 1);
   const std::string combine = method.value("combine", "or");
-  request.combine = combine == "and"   ? trainer::MaskCombination::and_
-                    : combine == "add" ? trainer::MaskCombination::add
-                                       : trainer::MaskCombination::or_;
+  request.config.combine = metrics::mask_combination_from(combine).value();
   request.seeds = {0};
   request.placement = backbone.placement();
   return request;

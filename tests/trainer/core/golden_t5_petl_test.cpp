@@ -105,8 +105,9 @@ void check_t5_formula(const std::filesystem::path& folder, const nlohmann::json&
                                Placement::all_in(dtype));
   const auto& method = told.at("method");
   ModuleRequest request = testing::module_request(method, backbone);
-  request.cross_attention = request.config.kind == "lora" &&
-                            method.at("layers").get<std::int64_t>() > backbone.shape().layers();
+  request.config.cross_attention =
+      request.config.kind == "lora" &&
+      method.at("layers").get<std::int64_t>() > backbone.shape().layers();
   T5Model model(backbone, request);
   const std::int64_t task = method.value("task_of_the_batch", 0);
   const auto parameters = [&](bool of_gradients, const auto& visit) {
@@ -197,7 +198,7 @@ void check_t5_library(const std::filesystem::path& folder, const nlohmann::json&
     request.config.kind = "lora";
     request.config.rank = told.at("r");
     request.config.alpha = told.at("alpha");
-    request.cross_attention = true;
+    request.config.cross_attention = true;
   } else {
     request.config.kind = "adapter";
     const Tensor& down =

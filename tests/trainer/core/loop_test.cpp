@@ -136,7 +136,7 @@ void check_run(const std::string& name) {
     INFO("step " << step);
     REQUIRE(of == static_cast<std::int64_t>(steps.size()));
     CHECK(near(loss, wanted.at("loss")));
-    CHECK(near(schedule_factor(step - 1, of, golden.config.training.warmup_ratio),
+    CHECK(near(schedule_factor(step - 1, of, warmup_of(golden.config.training, of)),
                wanted.at("rate_factor")));
     const auto norms = norms_of(*running);
     REQUIRE(norms.size() == wanted.at("norms").size());
@@ -248,8 +248,10 @@ TEST_CASE("the learning rate rises over the warm-up's steps, rounded up, and fal
           "[trainer]") {
   const auto factors = [](std::int64_t steps, double ratio) {
     std::vector<double> all;
+    sweeps::TrainingConfig training;
+    training.warmup_ratio = ratio;
     for (std::int64_t step = 0; step < steps; ++step) {
-      all.push_back(schedule_factor(step, steps, ratio));
+      all.push_back(schedule_factor(step, steps, warmup_of(training, steps)));
     }
     return all;
   };

@@ -116,7 +116,7 @@ TEST_CASE(
             }
           }
           TrialModel model =
-              load_model(artifact, trial.config, trial.tasks, world.backbone->encoder);
+              load_model(artifact, trial.config, trial.tasks, *world.backbone->model);
           const std::vector<TaskRun> runs = world.tasks(trial);
           std::vector<std::optional<double>> recorded, predicted;
           for (const protocol::Metric& metric : events_of<protocol::Metric>(events)) {
@@ -147,9 +147,9 @@ TEST_CASE("random masks of tasks are drawn apart from each other and from the la
   protocol::TrialFile trial = many_tasks_trial(world.tiny, "adapter", 3);
   trial.config.module.share = true;
   trial.config.module.mask = MaskKind::random;
-  TrialModel model(trial.config, trial.tasks, world.backbone->encoder);
+  TrialModel model(trial.config, trial.tasks, *world.backbone->model);
   trial.config.tasks.resize(1);
-  TrialModel alone(trial.config, {trial.tasks.front()}, world.backbone->encoder);
+  TrialModel alone(trial.config, {trial.tasks.front()}, *world.backbone->model);
   for (std::size_t i : {0U, 2U}) {  // down.weight, up.weight
     MaskedWeight& weight = *model.module().weights()[i];
     const Tensor& layers = weight.masks();
@@ -253,7 +253,7 @@ TEST_CASE("before its first batch nothing of a task moves, whatever the others d
     begun = moved;
     if (begun.size() == 2) stop = true;
   };
-  TrainingLoop loop(trial.config, world.tasks(trial), world.backbone->encoder, observer);
+  TrainingLoop loop(trial.config, world.tasks(trial), *world.backbone->model, observer);
   running = &loop;
   before = values_of(loop);
   CHECK_THROWS_AS(loop.run(stop), Interrupted);
@@ -274,7 +274,7 @@ TEST_CASE("the best epoch has the largest mean over all metrics of all tasks", "
       selected[metric.step].push_back(metric.value.value());
     }
   };
-  TrainingLoop loop(trial.config, world.tasks(trial), world.backbone->encoder, observer);
+  TrainingLoop loop(trial.config, world.tasks(trial), *world.backbone->model, observer);
   loop.run(false);
   std::optional<std::int64_t> best_step;
   double best = 0;
@@ -300,11 +300,11 @@ TEST_CASE("tasks of one size have batches of their own, and each sees its exampl
   std::vector<double> losses;
   LoopObserver observer;
   observer.on_step = [&](std::int64_t, std::int64_t, double loss) { losses.push_back(loss); };
-  TrainingLoop loop(trial.config, world.tasks(trial), world.backbone->encoder, observer);
+  TrainingLoop loop(trial.config, world.tasks(trial), *world.backbone->model, observer);
   loop.run(false);
   const std::vector<TaskRun> runs = world.tasks(trial);
   const at::NoGradGuard no_grad;
-  TrialModel model(trial.config, trial.tasks, world.backbone->encoder);
+  TrialModel model(trial.config, trial.tasks, *world.backbone->model);
   const auto expected = [&](std::size_t task, std::int64_t batch) {
     const std::int64_t size = trial.config.training.batch_size;
     std::vector<std::int64_t> examples;

@@ -24,7 +24,7 @@ PlacedRun train_placed(const TinyWorld& world, const protocol::TrialFile& trial,
   observer.on_step = [&](std::int64_t, std::int64_t, double loss) { run.losses.push_back(loss); };
   TrainingLoop loop(trial.config,
                     load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
-                    backbone->encoder, observer);
+                    *backbone->model, observer);
   std::map<std::string, Tensor> before;
   for (const auto& [name, tensor] : loop.tensors()) {
     CHECK(tensor.scalar_type() == placement.master);

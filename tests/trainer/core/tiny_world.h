@@ -32,18 +32,8 @@ struct TinyWorld {
     folder.write(
         "tiny/vocab.txt",
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nplot\nis\nthe\nvery\nnot\na\n");
-    const auto config = trainer::read_encoder_config(folder.path() / "tiny");
-    std::vector<std::pair<std::string, trainer::TensorView>> tensors;
-    std::uint64_t number = 0;
-    for (const trainer::WantedTensor& wanted : trainer::encoder_tensors(config)) {
-      at::Tensor made = at::empty(wanted.shape, at::kFloat);
-      trainer::fill_normal(
-          3, ++number, 0.2,
-          {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
-      if (wanted.name.ends_with("LayerNorm.weight")) made += 1;
-      tensors.emplace_back(wanted.name, trainer::to_view(made));
-    }
-    trainer::write_safetensors(folder.path() / "tiny/model.safetensors", tensors);
+    write_weights("tiny",
+                  trainer::encoder_tensors(trainer::read_encoder_config(folder.path() / "tiny")));
     const std::vector<std::string> words{"good", "bad", "film", "plot", "is", "the", "very", "not"};
     for (const auto& [name, rows] : {std::pair{"train", 40}, {"dev", 12}, {"test", 8}}) {
       std::string text = "label\tsentence\n";
@@ -56,6 +46,23 @@ struct TinyWorld {
       }
       folder.write(std::string("data/") + name + ".tsv", text);
     }
+  }
+
+  /// Random weights for a backbone's folder; norms are about 1.
+  void write_weights(const std::string& name, const std::vector<trainer::WantedTensor>& wanted) {
+    std::vector<std::pair<std::string, trainer::TensorView>> tensors;
+    std::uint64_t number = 0;
+    for (const trainer::WantedTensor& tensor : wanted) {
+      at::Tensor made = at::empty(tensor.shape, at::kFloat);
+      trainer::fill_normal(
+          3, ++number, 0.2,
+          {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+      const bool norm =
+          tensor.name.ends_with("LayerNorm.weight") || tensor.name.ends_with("layer_norm.weight");
+      if (norm) made += 1;
+      tensors.emplace_back(tensor.name, trainer::to_view(made));
+    }
+    trainer::write_safetensors(folder.path() / name / "model.safetensors", tensors);
   }
 
   sweeps::TaskDeclaration task() const {

@@ -4,41 +4,18 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/programs.h"
-#include "tests/trainer/core/tiny_world.h"
+#include "tests/trainer/core/train_attempt.h"
 #include "trainer/artifact/module_artifact.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
 using petlab::testing::events_of;
 using petlab::testing::read_events;
+using petlab::testing::Run;
 using petlab::testing::TinyWorld;
+using petlab::testing::train;
 
 namespace {
-
-struct Run {
-  TrialOutcome outcome = TrialOutcome::failed;
-  std::map<std::int64_t, double> losses;  // by step
-  std::vector<protocol::Event> events;
-  std::string log;
-};
-
-/// Trains an attempt; asks it to stop after `stop_after` steps (0: never).
-Run train(const std::filesystem::path& attempt, std::int64_t stop_after = 0) {
-  Run run;
-  BackboneStore backbones;
-  std::atomic<bool> stop{false};
-  std::ostringstream log;
-  double now = 1000;
-  run.outcome = train_trial(
-      attempt, backbones, stop, [&] { return now += 1; }, log,
-      [&](std::int64_t step, double loss) {
-        run.losses[step] = loss;
-        if (step == stop_after) stop = true;
-      });
-  run.events = read_events(attempt);
-  run.log = log.str();
-  return run;
-}
 
 struct Variant {
   const char* kind;
@@ -139,7 +116,7 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
   BackboneStore backbones;
   const auto backbone = backbones.get(trial.backbone_folder);
   const Artifact artifact = read_artifact(attempt / "artifact.petl");
-  TrialModel model = load_model(artifact, trial.config, trial.tasks, backbone->encoder);
+  TrialModel model = load_model(artifact, trial.config, trial.tasks, *backbone->model);
   model.merge(0);
   const std::vector<TaskRun> tasks =
       load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/backbones/generation.h"
+#include "trainer/backbones/t5.h"
+#include "trainer/training/objective.h"
+
+namespace petlab::trainer {
+
+/// Texts of a T5, as which it answers every task (reference/method.md, "T5-base"): the
+/// label-smoothed cross-entropy of the target's tokens, and what it writes by itself. It trains
+/// nothing beside the module.
+class TextObjective final : public Objective {
+ public:
+  /// Throws std::invalid_argument for more than one trial, where there is no tokenizer, and for
+  /// what decoding cannot do.
+  TextObjective(sweeps::TaskDeclaration task, const sweeps::TrialConfig& config,
+                const Pretrained& pretrained, std::span<const std::uint64_t> seeds);
+
+  std::vector<Parameter> parameters() override { return {}; }
+  std::vector<StoredTensor> stored(std::int64_t) override { return {}; }
+  void merge() override {}
+  void gather() override {}
+  /// Tokens of the targets, their end tokens included.
+  std::int64_t loss_terms(const TokenisedSplit& split,
+                          std::span<const std::int64_t> examples) const override;
+  std::vector<Tensor> losses(const ModelPass& model, const PackedBatch& batch) const override;
+  Predictions empty_predictions(std::int64_t examples) const override;
+  void predict(const ModelPass& model, const PackedBatch& batch,
+               std::span<Predictions> predictions) const override;
+  Scores score(const TokenisedSplit& split, const Predictions& predictions) const override;
+  ScoredLines lines(const TokenisedSplit& split, const Predictions& predictions) const override;
+
+  const GenerationOptions& generation() const { return generation_; }
+
+ private:
+  sweeps::TaskDeclaration task_;
+  const Tokenizer& tokenizer_;
+  double label_smoothing_;
+  GenerationOptions generation_;
+};
+
+/// The class that a generated text names: the one whose target text it is, white space at its ends
+/// apart. Absent: none of them.
+std::optional<std::int64_t> class_of_text(const sweeps::TaskDeclaration& task,
+                                          const std::string& text);
+
+}  // namespace petlab::trainer
