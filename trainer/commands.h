@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace petlab::trainer {
@@ -31,9 +32,12 @@ struct PredictOptions {
 /// and the head's outputs, or the text and its score.
 int run_predict(const PredictOptions& options);
 
+/// The name of a format of fully fine-tuned backbones: a Hugging Face folder.
+inline constexpr std::string_view kBackboneFormat = "huggingface";
+
 struct ExportOptions {
   std::filesystem::path artifact;
-  std::string format;    // a name of module_formats()
+  std::string format;    // a name of module_formats(), or kBackboneFormat
   std::string backbone;  // empty: as the artifact's configuration says
   std::string task;      // empty: the artifact's only one
   std::filesystem::path out;
@@ -51,6 +55,17 @@ struct ImportOptions {
 };
 /// The opposite: an artifact that shares and masks nothing.
 int run_import(const ImportOptions& options);
+
+struct InitOptions {
+  std::filesystem::path config;              // a T5's config.json; its vocab_size does not count
+  std::vector<std::filesystem::path> texts;  // what the vocabulary is made of
+  std::int64_t vocabulary = 0;               // pieces, at most
+  std::uint64_t seed = 42;                   // of the weights
+  std::filesystem::path out;                 // a new folder
+};
+/// Writes a backbone of random weights with a vocabulary of its own: config.json, spiece.model,
+/// tokenizer_config.json, model.safetensors.
+int run_init(const InitOptions& options);
 
 struct TokenizeOptions {
   std::string backbone;

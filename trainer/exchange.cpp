@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "sweeps/backbone_files.h"
 #include "sweeps/catalog.h"
 #include "sweeps/identity.h"
 #include "sweeps/locations.h"
@@ -137,14 +138,55 @@ void assign_task(LayeredHead& head, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+/// A fully fine-tuned backbone as a folder of its own, which is a backbone like any other: the
+/// weights by their names, and the other files as they are. Its heads are not part of it.
+int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
+                    const std::filesystem::path& backbone, const std::filesystem::path& out) {
+  if (config.module.kind != "full_finetuning") {
+    throw std::invalid_argument("--format " + std::string(kBackboneFormat) +
+                                " wants an artifact of full_finetuning, found " +
+                                config.module.kind);
+  }
+  std::error_code failed;
+  if (std::filesystem::exists(out, failed) && !std::filesystem::is_empty(out, failed)) {
+    throw Error(out.string() + ": holds files, must be a new folder or an empty one");
+  }
+  std::filesystem::create_directories(out, failed);
+  if (failed) throw Error(out.string() + ": cannot be made: " + failed.message());
+  std::vector<std::pair<std::string, TensorView>> tensors;
+  for (const ArtifactTensor& tensor : artifact.values) {
+    const std::span<const float> values(tensor.values.data(), tensor.values.size());
+    tensors.emplace_back(tensor.name,
+                         TensorView{DType::f32, tensor.shape, std::as_bytes(values), nullptr});
+  }
+  write_safetensors(out / "model.safetensors", tensors, {{"format", "pt"}});
+  // config.json is the first of them, and written last: what has none is no backbone.
+  for (auto name = sweeps::kBackboneFiles.rbegin(); name != sweeps::kBackboneFiles.rend(); ++name) {
+    if (!std::filesystem::exists(backbone / *name)) continue;
+    const auto bytes = FileBytes::map(backbone / *name);
+    const std::span<const std::byte> part = bytes->bytes();
+    write_file_atomically(out / *name, {&part, 1});
+  }
+  std::cout << out.string() << ": a backbone, " << counted(tensors.size(), "tensor") << std::endl;
+  return 0;
+}
+
+}  // namespace
+
 int run_export(const ExportOptions& options) {
-  const ModuleFormat& format = module_format(options.format);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
-  const LayeredModule module = layered_module(artifact, config, options.task);
   const std::string backbone = options.backbone.empty() ? config.backbone : options.backbone;
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const auto folder = folder_of(locations, backbone);
+  if (options.format == kBackboneFormat) {
+    require_own_backbone(artifact, folder, locations.cache());
+    return export_backbone(artifact, config, folder, options.out);
+  }
+  const ModuleFormat& format = module_format(options.format);
+  const LayeredModule module = layered_module(artifact, config, options.task);
   require_own_backbone(artifact, folder, locations.cache());
   const std::vector<ModuleFile> files =
       module_files(format, module, read_encoder_config(folder), folder.string());

@@ -54,7 +54,11 @@ int run(int argc, char** argv, bool& is_worker) {
   CLI::App* const exporting =
       app.add_subcommand("export", "Write an artifact's module in another library's format");
   exporting->add_option("--artifact", exported.artifact, "artifact.petl of a trial")->required();
-  exporting->add_option("--format", exported.format, formats)->required();
+  exporting
+      ->add_option("--format", exported.format,
+                   formats + "; " + std::string(kBackboneFormat) +
+                       ": a fully fine-tuned backbone as a folder of its own")
+      ->required();
   exporting->add_option("--out", exported.out, "Folder to write")->required();
   exporting->add_option("--task", exported.task, "Whose masks and head, where there are several");
   exporting->add_option("--backbone", exported.backbone,
@@ -70,6 +74,19 @@ int run(int argc, char** argv, bool& is_worker) {
   importing->add_option("--out", imported.out, "Artifact to write")->required();
   importing->add_option("--task", imported.task,
                         "What its head answers: a built-in task, or the file of a declaration");
+
+  InitOptions init;
+  CLI::App* const initialising = app.add_subcommand(
+      "init", "Make a T5 of random weights with a SentencePiece vocabulary of your texts");
+  initialising->add_option("--config", init.config, "A T5's config.json, which says its sizes")
+      ->required();
+  initialising->add_option("--texts", init.texts, "Text files that the vocabulary is made of")
+      ->required();
+  initialising->add_option("--vocabulary", init.vocabulary, "Pieces of the vocabulary, at most")
+      ->required()
+      ->check(CLI::Range(4, 1'000'000));
+  initialising->add_option("--seed", init.seed, "Of the weights")->capture_default_str();
+  initialising->add_option("--out", init.out, "A new folder to write")->required();
 
   TokenizeOptions tokenize;
   CLI::App* const tokenizing = app.add_subcommand(
@@ -101,6 +118,7 @@ int run(int argc, char** argv, bool& is_worker) {
     if (*predicting) return run_predict(predict);
     if (*exporting) return run_export(exported);
     if (*importing) return run_import(imported);
+    if (*initialising) return run_init(init);
     if (*tokenizing) return run_tokenize(tokenize);
     if (*computing) return run_forward(forward);
     if (describe) return run_describe();

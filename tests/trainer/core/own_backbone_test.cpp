@@ -1,0 +1,142 @@
+// Backbones of the user's own: made from nothing, and written out of what was fully fine-tuned.
+#include <nlohmann/json.hpp>
+
+#include "tests/trainer/core/tiny_text_world.h"
+#include "tests/trainer/core/train_attempt.h"
+#include "trainer/backbones/load_backbone.h"
+#include "trainer/backbones/t5.h"
+#include "trainer/commands.h"
+#include "trainer/files/error.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::read_file;
+using petlab::testing::TinyTextWorld;
+using petlab::testing::train;
+
+namespace {
+
+/// A T5's sizes, and some texts.
+struct OwnWorld {
+  testing::TempDir folder;
+
+  OwnWorld() {
+    folder.write("sizes.json", R"({"model_type": "t5", "vocab_size": 7, "d_model": 32, "d_kv": 8,
+      "num_heads": 4, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 1})");
+    std::string lines;
+    for (int i = 0; i < 300; ++i) {
+      lines += "line " + std::to_string(i * 37 % 101) + " of the texts, w\u00f6rter too\n";
+    }
+    folder.write("one.txt", lines);
+    folder.write("two.txt", "the other file\r\nhas CRLF and ends without a line break");
+  }
+
+  InitOptions options(const std::string& out) const {
+    InitOptions options;
+    options.config = folder.path() / "sizes.json";
+    options.texts = {folder.path() / "one.txt", folder.path() / "two.txt"};
+    options.vocabulary = 60;
+    options.out = folder.path() / out;
+    return options;
+  }
+};
+
+std::string refusal_of(const InitOptions& options) {
+  try {
+    run_init(options);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("init makes a backbone that can be loaded, the same from the same seed", "[trainer]") {
+  const OwnWorld world;
+  REQUIRE(run_init(world.options("own")) == 0);
+  const auto folder = world.folder.path() / "own";
+  const auto model = load_backbone(folder);
+  const auto tokenizer = load_tokenizer(folder);
+  const sweeps::BackboneShape shape = model->shape();
+  CHECK(shape.vocab_size == tokenizer->vocab_size());
+  CHECK(shape.vocab_size > 20);
+  CHECK(shape.vocab_size <= 60);
+  CHECK(shape.d_model == 32);
+  CHECK(shape.decoder_layers == 1);
+  const std::vector<std::int32_t> ids = tokenizer->encode("the texts").ids;
+  CHECK(ids.back() == 1);
+  CHECK(tokenizer->decode(ids, true) == "the texts");
+  const auto spread = [&](const char* name) {
+    return model->weights().find(name)->second.std().item<double>();
+  };
+  CHECK(spread("shared.weight") == Approx(1).epsilon(0.1));
+  CHECK(spread("encoder.block.1.layer.0.SelfAttention.q.weight") == Approx(1.0 / 16).epsilon(0.1));
+  CHECK(spread("decoder.block.0.layer.2.DenseReluDense.wo.weight") == Approx(1.0 / 8).epsilon(0.1));
+  CHECK(model->weights().find("encoder.final_layer_norm.weight")->second.min().item<float>() == 1);
+
+  REQUIRE(run_init(world.options("again")) == 0);
+  InitOptions other = world.options("other");
+  other.seed = 43;
+  REQUIRE(run_init(other) == 0);
+  for (const char* file : {"config.json", "spiece.model", "tokenizer_config.json"}) {
+    CHECK(read_file(folder / file) == read_file(world.folder.path() / "again" / file));
+    CHECK(read_file(folder / file) == read_file(world.folder.path() / "other" / file));
+  }
+  const std::string weights = read_file(folder / "model.safetensors");
+  CHECK(weights == read_file(world.folder.path() / "again/model.safetensors"));
+  CHECK(weights != read_file(world.folder.path() / "other/model.safetensors"));
+}
+
+TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
+  const OwnWorld world;
+  InitOptions options = world.options("own");
+  options.texts = {world.folder.path() / "none.txt"};
+  CHECK(refusal_of(options).find("none.txt: cannot be opened") != std::string::npos);
+  world.folder.write("bytes.txt", "good\nb\xff\n");
+  options.texts = {world.folder.path() / "bytes.txt"};
+  CHECK(refusal_of(options).find("bytes.txt:2: byte 2 of the line is not UTF-8") !=
+        std::string::npos);
+  options = world.options("own");
+  options.vocabulary = 5;
+  CHECK(refusal_of(options).find("no vocabulary of 5 pieces") != std::string::npos);
+  world.folder.write("bert.json", R"({"model_type": "bert"})");
+  options = world.options("own");
+  options.config = world.folder.path() / "bert.json";
+  CHECK(refusal_of(options).find("is \"bert\", must be t5") != std::string::npos);
+  world.folder.write("taken/file", "x");
+  CHECK(refusal_of(world.options("taken")).find("taken: holds files") != std::string::npos);
+}
+
+TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
+  const TinyTextWorld world;
+  const protocol::TrialFile trial = world.trial("full_finetuning");
+  const auto attempt = world.attempt("runs", trial);
+  REQUIRE(train(attempt).outcome == TrialOutcome::finished);
+  ExportOptions options;
+  options.artifact = attempt / "artifact.petl";
+  options.format = kBackboneFormat;
+  options.backbone = trial.backbone_folder.string();
+  options.out = world.folder.path() / "tuned";
+  REQUIRE(run_export(options) == 0);
+  const auto tuned = load_backbone(options.out);
+  const auto before = load_backbone(trial.backbone_folder);
+  const Artifact artifact = read_artifact(options.artifact);
+  REQUIRE(artifact.values.size() == tuned->weights().size());
+  for (const ArtifactTensor& tensor : artifact.values) {
+    INFO(tensor.name);
+    const Tensor& found = tuned->weights().find(tensor.name)->second;
+    CHECK(std::equal(tensor.values.begin(), tensor.values.end(), found.const_data_ptr<float>()));
+  }
+  CHECK(!at::equal(tuned->weights().find("shared.weight")->second,
+                   before->weights().find("shared.weight")->second));
+  CHECK(read_file(options.out / "tokenizer.json") ==
+        read_file(trial.backbone_folder / "tokenizer.json"));
+  CHECK_THROWS_AS(run_export(options), Error);  // it is there
+  const protocol::TrialFile small = world.trial("adapter");
+  const auto other = world.attempt("adapters", small);
+  REQUIRE(train(other).outcome == TrialOutcome::finished);
+  options.artifact = other / "artifact.petl";
+  options.out = world.folder.path() / "none";
+  CHECK_THROWS_AS(run_export(options), std::invalid_argument);
+}

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/backbones/backbone.h"
+#include "trainer/backbones/t5_config.h"
+
+namespace petlab::trainer {
+
+/// Weights of a T5 that was not trained, drawn from the seed as Hugging Face initialises them with
+/// `factor` (config.json's initializer_factor): embedding and own output projection N(0, 1),
+/// queries N(0, (d_model · d_kv)^-1/2), keys, values, positions and inner projections
+/// N(0, d_model^-1/2), what reads heads or the inner layer N(0, width^-1/2); norms are 1.
+Backbone::Weights random_t5_weights(const T5Config& config, double factor, std::uint64_t seed);
+
+}  // namespace petlab::trainer
