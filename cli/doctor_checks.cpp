@@ -173,7 +173,7 @@ class Doctor {
       if (!choice.failed) add("machine", "gpus", State::note, note);
     }
     const bool gpus = !choice.gpus.empty();
-    diagnosis_.uses = {{"worker", worker_.empty() ? Facts(nullptr) : Facts(worker_.string())},
+    diagnosis_.uses = {{"worker", worker_.empty() ? Facts(nullptr) : Facts(worker_.text())},
                        {"device", gpus ? "gpu" : "cpu"},
                        {"slots", choice.slots(1)},
                        {"launcher", "local"}};
@@ -208,7 +208,7 @@ class Doctor {
           request_.worker.empty() ? kBuildTrainer : "name a program with --worker");
       return;
     }
-    const orchestrator::SlurmAnswer answer = answer_of({worker_.string(), "--describe"});
+    const orchestrator::SlurmAnswer answer = answer_of(worker_.command_line("--describe"));
     try {
       description_ = orchestrator::describe_worker(worker_, kAnswerWithin);
     } catch (const std::exception& error) {
@@ -219,9 +219,9 @@ class Doctor {
     look_at_libtorch();
     if (answer.exit_code != 0) {
       // Of a worker of the user's own that is allowed; petlab's answers when it can run at all.
-      const bool own = worker_.filename() == "petlab-trainer";
+      const bool own = worker_.program.filename() == "petlab-trainer";
       add("worker", "program", own ? State::problem : State::note,
-          fmt::format("{} --describe: {}", worker_.string(), why_failed(answer)),
+          fmt::format("{} --describe: {}", worker_.text(), why_failed(answer)),
           own ? kBuildTrainer : "a worker may answer --describe (docs/worker.md)");
       return;
     }
@@ -229,26 +229,26 @@ class Doctor {
     Check& check =
         add("worker", "program", State::fine,
             fmt::format("{} {} at {}, computes on {}", description_.name, description_.version,
-                        worker_.string(), devices.empty() ? "what it is given" : devices));
-    check.facts = {{"path", worker_.string()},
+                        worker_.text(), devices.empty() ? "what it is given" : devices));
+    check.facts = {{"path", worker_.text()},
                    {"name", description_.name},
                    {"version", description_.version},
                    {"numerics", description_.numerics},
                    {"devices", description_.devices}};
     std::error_code error;
     if (description_.name == "petlab-trainer" &&
-        !fs::is_regular_file(worker_.string() + "-check", error)) {
+        !fs::is_regular_file(worker_.check_program(), error)) {
       add("worker", "check", State::note,
           fmt::format("there is no {}-check: weights and data are not looked at before the first "
                       "trial",
-                      worker_.string()),
+                      worker_.text()),
           "scripts/build.sh release");
     }
   }
 
   // Which LibTorch the trainer loads, as the dynamic linker finds it.
   void look_at_libtorch() {
-    const orchestrator::SlurmAnswer linked = answer_of({"ldd", worker_.string()});
+    const orchestrator::SlurmAnswer linked = answer_of({"ldd", worker_.program.string()});
     std::istringstream lines(linked.output);
     for (std::string line; std::getline(lines, line);) {
       const auto arrow = line.find(" => ");
@@ -256,7 +256,7 @@ class Doctor {
       const std::string path = line.substr(arrow + 4, line.rfind(" (") - arrow - 4);
       if (path.find("not found") != std::string::npos) {
         add("worker", "libtorch", State::problem,
-            fmt::format("{} needs libtorch_cpu.so, which is not found", worker_.string()),
+            fmt::format("{} needs libtorch_cpu.so, which is not found", worker_.text()),
             kBuildTrainer);
         return;
       }
@@ -470,7 +470,7 @@ class Doctor {
   const DoctorRequest& request_;
   const sweeps::Environment& environment_;
   Diagnosis diagnosis_;
-  fs::path worker_;
+  orchestrator::WorkerCommand worker_;
   orchestrator::WorkerDescription description_;
 };
 

@@ -160,7 +160,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
 
 // Notes what a run would meet: files that cannot be read, and what it leaves alone unless asked.
 void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>& plans,
-                const sweeps::Locations& locations, const std::filesystem::path& worker) {
+                const sweeps::Locations& locations, const orchestrator::WorkerCommand& worker) {
   std::vector<std::size_t> trials;
   std::int64_t failed = 0;
   for (std::size_t at = 0; at < plans.size(); ++at) {
@@ -193,7 +193,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
     sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
-    const std::filesystem::path worker = worker_if_any(arguments->worker, environment);
+    const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
     const std::vector<orchestrator::TrialPlan> plans =
         orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
                                  arguments->runs_path(), worker, arguments->retries);

@@ -105,7 +105,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
 void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
                     const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
   std::error_code error;
-  if (arguments.keep_going || !std::filesystem::exists(request.worker.string() + "-check", error)) {
+  if (arguments.keep_going || !std::filesystem::exists(request.worker.check_program(), error)) {
     return;
   }
   const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(

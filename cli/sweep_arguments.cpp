@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "cli/database_option.h"
-#include "orchestrator/launching/find_worker.h"
 #include "orchestrator/planning/plan.h"
 
 namespace petlab::cli {
@@ -33,7 +32,8 @@ void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
                  "the folder of the trials' directories (default: the one that the database "
                  "remembers, else beside FILE, .runs)");
   app.add_option("--worker", arguments.worker,
-                 "the program that trains (default: petlab-trainer beside this program)");
+                 "the program that trains, with its arguments: \"python3 worker.py\" (default: "
+                 "petlab-trainer beside this program)");
 }
 
 void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
@@ -41,8 +41,8 @@ void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
   app.add_option("--retries", retries, help)->check(CLI::Range(0, 1'000'000));
 }
 
-std::filesystem::path worker_program(const std::string& named,
-                                     const sweeps::Environment& environment) {
+orchestrator::WorkerCommand worker_program(const std::string& named,
+                                           const sweeps::Environment& environment) {
   const std::string search_path = environment("PATH").value_or("");
   if (!named.empty()) return orchestrator::find_worker(named, search_path);
   std::error_code error;
@@ -57,8 +57,8 @@ std::filesystem::path worker_program(const std::string& named,
   }
 }
 
-std::filesystem::path worker_if_any(const std::string& named,
-                                    const sweeps::Environment& environment) {
+orchestrator::WorkerCommand worker_if_any(const std::string& named,
+                                          const sweeps::Environment& environment) {
   try {
     return worker_program(named, environment);
   } catch (const std::invalid_argument&) {
@@ -67,8 +67,9 @@ std::filesystem::path worker_if_any(const std::string& named,
   }
 }
 
-std::filesystem::path worker_to_check(const std::filesystem::path& worker) {
-  return worker.empty() ? beside_this_program("petlab-trainer") : worker;
+orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker) {
+  return worker.empty() ? orchestrator::WorkerCommand(beside_this_program("petlab-trainer"))
+                        : worker;
 }
 
 }  // namespace petlab::cli

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "orchestrator/launching/worker_command.h"
 #include "sweeps/locations.h"
 
 namespace CLI {
@@ -35,15 +36,15 @@ void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
 
 /// The worker that the user named, else petlab-trainer beside this program, else on PATH. Throws
 /// std::invalid_argument where it is not there or may not be executed.
-std::filesystem::path worker_program(const std::string& named,
-                                     const sweeps::Environment& environment);
+orchestrator::WorkerCommand worker_program(const std::string& named,
+                                           const sweeps::Environment& environment);
 /// For what needs no worker, where only what is stale for its numerics is not known without: the
 /// same, and empty where the user named none and there is none.
-std::filesystem::path worker_if_any(const std::string& named,
-                                    const sweeps::Environment& environment);
+orchestrator::WorkerCommand worker_if_any(const std::string& named,
+                                          const sweeps::Environment& environment);
 
 /// Whose `-check` program is to look at the files of the trials: the worker, and where there is
 /// none yet the petlab-trainer that would be beside this program.
-std::filesystem::path worker_to_check(const std::filesystem::path& worker);
+orchestrator::WorkerCommand worker_to_check(const orchestrator::WorkerCommand& worker);
 
 }  // namespace petlab::cli

@@ -89,8 +89,9 @@ class LocalWorker final : public Worker {
     auto [input_read, input_write] = make_pipe();
     auto [output_read, output_write] = make_pipe();
     ProcessStart start;
-    start.program = options.worker.string();
-    start.arguments = {options.one_process_a_trial ? first.string() : "-"};
+    start.program = options.worker.program.string();
+    start.arguments =
+        options.worker.arguments_and(options.one_process_a_trial ? first.string() : "-");
     start.environment = worker_environment(slot.worker_lock, slot.slot, options);
     start.input = input_read.get();
     start.output = output_write.get();
@@ -98,7 +99,7 @@ class LocalWorker final : public Worker {
     try {
       pid_ = start_process(start, *slot.guardian);
     } catch (const std::system_error& error) {
-      throw Error(fmt::format("{}: the worker cannot be started: {}", start.program,
+      throw Error(fmt::format("{}: the worker cannot be started: {}", options.worker.text(),
                               error.code().message()));
     }
     slot_.group = pid_;

@@ -9,6 +9,7 @@
 
 #include "orchestrator/host/gpus.h"
 #include "orchestrator/launching/launcher.h"
+#include "orchestrator/launching/worker_command.h"
 #include "sweeps/locations.h"
 
 namespace boost::asio {
@@ -18,7 +19,7 @@ class io_context;
 namespace petlab::orchestrator {
 
 struct LocalOptions {
-  std::filesystem::path worker;        // the program, absolute
+  WorkerCommand worker;
   bool one_process_a_trial = false;    // `WORKER DIR` for each; else `WORKER -` for many
   int slots = 1;                       // at most; with GPUs as their memory allows
   std::vector<Gpu> gpus;               // empty: workers run on CPU cores

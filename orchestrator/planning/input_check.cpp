@@ -55,14 +55,17 @@ nlohmann::ordered_json request_of(const sweeps::Sweep& sweep, std::span<const st
 }  // namespace
 
 InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
-                        const sweeps::Locations& locations, const std::filesystem::path& worker) {
+                        const sweeps::Locations& locations, const WorkerCommand& worker) {
   InputCheck found;
   if (trials.empty()) return found;
-  const std::filesystem::path program = worker.string() + "-check";
+  const std::filesystem::path program = worker.check_program();
   std::error_code error;
   if (!std::filesystem::is_regular_file(program, error)) {
     found.not_looked =
-        fmt::format("weights and data are not looked at: there is no {}", program.string());
+        program.empty()
+            ? fmt::format("weights and data are not looked at: {} has no -check program",
+                          worker.text())
+            : fmt::format("weights and data are not looked at: there is no {}", program.string());
     return found;
   }
   const std::string request = request_of(sweep, trials, locations).dump();

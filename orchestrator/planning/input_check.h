@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/launching/worker_command.h"
 #include "sweeps/locations.h"
 #include "sweeps/sweep_file.h"
 
@@ -22,6 +23,6 @@ struct InputCheck {
 /// about the backbones and tasks of these trials (places in the sweep). A worker without one reads
 /// files of its own.
 InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
-                        const sweeps::Locations& locations, const std::filesystem::path& worker);
+                        const sweeps::Locations& locations, const WorkerCommand& worker);
 
 }  // namespace petlab::orchestrator

@@ -8,7 +8,7 @@
 
 namespace petlab::orchestrator {
 
-Today::Today(std::filesystem::path runs, std::filesystem::path worker, std::filesystem::path cache)
+Today::Today(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache)
     : runs_(std::move(runs)), worker_(std::move(worker)), cache_(std::move(cache)) {}
 
 void Today::put_into(PlanContext& context, const results::TrialFacts& facts) {

@@ -16,16 +16,16 @@ namespace petlab::orchestrator {
 /// the numerics version counts for results of a worker of that name.
 class Today {
  public:
-  /// `worker`: the program; empty: none is known, and numerics are not compared. It is asked only
+  /// `worker`: empty where none is known, and numerics are not compared. It is asked only
   /// when there is a result. `cache` as for known_data_digests.
-  Today(std::filesystem::path runs, std::filesystem::path worker, std::filesystem::path cache);
+  Today(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache);
 
   /// Sets `numerics` and `data_digests` of the context for this trial.
   void put_into(PlanContext& context, const results::TrialFacts& facts);
 
  private:
   std::filesystem::path runs_;
-  std::filesystem::path worker_;
+  WorkerCommand worker_;
   std::filesystem::path cache_;
   std::optional<WorkerDescription> described_;
   // By sweep: two may call different data by one name.

@@ -19,14 +19,13 @@ namespace petlab::orchestrator {
 namespace asio = boost::asio;
 namespace process = boost::process::v2;
 
-WorkerDescription describe_worker(const std::filesystem::path& program,
-                                  std::chrono::milliseconds timeout) {
+WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout) {
   WorkerDescription description;
-  description.name = program.string();
+  description.name = worker.text();
   asio::io_context loop;
   asio::readable_pipe output(loop);
-  const std::vector<std::string> arguments = {"--describe"};
-  process::process child(loop.get_executor(), process::filesystem::path(program.string()),
+  const std::vector<std::string> arguments = worker.arguments_and("--describe");
+  process::process child(loop.get_executor(), process::filesystem::path(worker.program.string()),
                          arguments, process::process_stdio{nullptr, output, nullptr});
   std::string text;
   int code = -1;
@@ -43,7 +42,7 @@ WorkerDescription describe_worker(const std::filesystem::path& program,
   if (!object.is_object()) return description;
   const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {
     throw Error(
-        fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", program.string(), key,
+        fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", worker.text(), key,
                     found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), wanted));
   };
   const auto read_text = [&](const char* key, std::string& text_of) {
@@ -69,7 +68,7 @@ WorkerDescription describe_worker(const std::filesystem::path& program,
   if (description.protocol != 1) {
     throw Error(
         fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 (docs/worker.md)",
-                    program.string(), description.protocol));
+                    worker.text(), description.protocol));
   }
   return description;
 }

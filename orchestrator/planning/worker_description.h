@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/launching/worker_command.h"
+
 namespace petlab::orchestrator {
 
 /// What a worker says of itself (`WORKER --describe`, docs/worker.md).
@@ -20,9 +22,8 @@ struct WorkerDescription {
 /// How long a worker may take to say what it is: one that loads a big library takes some seconds.
 inline constexpr std::chrono::seconds kDescribeTimeout{60};
 
-/// Asks the program. One that exits non-zero, prints no JSON object or says nothing within
-/// `timeout` is described by its path alone. Throws Error where its protocol is another than 1.
-WorkerDescription describe_worker(const std::filesystem::path& program,
-                                  std::chrono::milliseconds timeout);
+/// Asks the worker. One that exits non-zero, prints no JSON object or says nothing within
+/// `timeout` is described by its command alone. Throws Error where its protocol is another than 1.
+WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout);
 
 }  // namespace petlab::orchestrator

@@ -241,8 +241,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
 
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                   const std::filesystem::path& database,
-                                  const std::filesystem::path& runs,
-                                  const std::filesystem::path& worker,
+                                  const std::filesystem::path& runs, const WorkerCommand& worker,
                                   std::optional<std::int64_t> retries) {
   std::error_code error;
   std::optional<results::Reader> reader;

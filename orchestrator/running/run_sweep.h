@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/launching/worker_command.h"
 #include "orchestrator/planning/device_choice.h"
 #include "orchestrator/planning/plan.h"
 #include "orchestrator/running/run.h"
@@ -21,7 +22,7 @@ inline constexpr std::int64_t kJobsInFlight = 1000;
 struct RunRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
-  std::filesystem::path worker;  // the program, absolute
+  WorkerCommand worker;
   Device device = Device::automatic;
   /// 0: as many as usable cores, or as the GPUs take; in Slurm kJobsInFlight.
   std::int64_t slots = 0;
@@ -43,8 +44,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
 /// The plan of every trial, in the sweep's order. A database that is not there knows nothing.
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                   const std::filesystem::path& database,
-                                  const std::filesystem::path& runs,
-                                  const std::filesystem::path& worker,
+                                  const std::filesystem::path& runs, const WorkerCommand& worker,
                                   std::optional<std::int64_t> retries);
 
 }  // namespace petlab::orchestrator

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "orchestrator/launching/launcher.h"
+#include "orchestrator/launching/worker_command.h"
 
 namespace boost::asio {
 class io_context;
@@ -29,8 +30,8 @@ struct SlurmOptions {
   std::vector<std::string> arguments;  // more words for sbatch, each one word
   std::chrono::milliseconds poll = std::chrono::seconds(5);  // between two looks at all jobs
   // Filled in by run_sweep.
-  std::filesystem::path worker;  // the program, absolute, at the same place on every node
-  std::filesystem::path runs;    // absolute, on a file system that the nodes share
+  WorkerCommand worker;        // at the same place on every node
+  std::filesystem::path runs;  // absolute, on a file system that the nodes share
   std::string owner;
   std::string sweep;
   int threads = 1;  // CPUs of a job, and OMP_NUM_THREADS where it is not set

@@ -35,7 +35,6 @@ std::string quoted(const std::string& text) {
 constexpr std::string_view kScript = R"sh(#!/bin/sh
 # One task of a submission of petlab (docs/orchestrator.md, "Slurm"): runs the worker of one attempt.
 tasks={tasks}
-worker={worker}
 index=${{SLURM_ARRAY_TASK_ID:-0}}
 job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$index}}
 job=${{job:-$SLURM_JOB_ID}}
@@ -58,7 +57,7 @@ unset PETLAB_LOCK_FD PETLAB_WORKER
 export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{threads}}}"
 # The worker gets Slurm's signals itself; the shell stays to note how it ended.
 trap : TERM INT HUP
-"$worker" "$attempt" >>log.txt 2>&1 </dev/null
+{worker} "$attempt" >>log.txt 2>&1 </dev/null
 code=$?
 [ -z "$(tail -c 1 job.jsonl)" ] || echo >>job.jsonl
 note ended ",\"exit_code\":$code" >>job.jsonl
@@ -91,16 +90,18 @@ std::string submission_id(const std::string& owner, std::int64_t number) {
 }
 
 void write_submission(const std::filesystem::path& runs, const Submission& submission,
-                      const std::filesystem::path& worker, int threads) {
+                      const WorkerCommand& worker, int threads) {
   const std::filesystem::path folder = submission_folder(runs, submission.id);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
   const std::filesystem::path tasks = folder / kTasks;
+  std::string command = quoted(worker.program.string());
+  for (const std::string& argument : worker.arguments) command += " " + quoted(argument);
   base::write_file_atomically(
       folder / "job.sh",
       fmt::format(fmt::runtime(kScript), fmt::arg("tasks", quoted(tasks.string())),
-                  fmt::arg("worker", quoted(worker.string())), fmt::arg("threads", threads)));
+                  fmt::arg("worker", command), fmt::arg("threads", threads)));
   std::string lines;
   for (const std::filesystem::path& attempt : submission.attempts) lines += attempt.string() + "\n";
   // Last: with it the submission is complete.

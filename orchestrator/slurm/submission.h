@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/launching/launcher.h"
+#include "orchestrator/launching/worker_command.h"
 #include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -29,7 +30,7 @@ std::string submission_id(const std::string& owner, std::int64_t number);
 /// Writes the folder, all or nothing; synced. `threads` is OMP_NUM_THREADS where the environment
 /// has none. Throws Error and std::runtime_error naming the file.
 void write_submission(const std::filesystem::path& runs, const Submission& submission,
-                      const std::filesystem::path& worker, int threads);
+                      const WorkerCommand& worker, int threads);
 
 /// Where each attempt of an owner was put, the last where several have it. By attempt folder.
 struct Submitted {

@@ -65,7 +65,7 @@ TEST_CASE("The group of a worker that has ended is signalled while nobody else h
   }
   boost::asio::io_context loop;
   LocalOptions options;
-  options.worker = "/bin/true";
+  options.worker = WorkerCommand("/bin/true");
   options.one_process_a_trial = true;
   options.slots_folder = folder.path() / "slots";
   options.locks_folder = folder.path() / "locks";

@@ -56,6 +56,17 @@ TEST_CASE("a job runs the worker of its task's attempt and notes its end", "[orc
   CHECK_FALSE(read_job_log(TrialDirectory(jobs.submission.attempts[0])));
 }
 
+TEST_CASE("a job's worker has its arguments, whatever a shell would make of them",
+          "[orchestrator]") {
+  Jobs jobs;
+  const std::vector<std::string> arguments = {"-c", "echo \"$1|$2\"; exit 4", "it's", "$a b"};
+  write_submission(jobs.runs, jobs.submission, {"/bin/sh", arguments}, 1);
+  CHECK(jobs.task(0).exit_code == 4);
+  const TrialDirectory directory(jobs.submission.attempts[0]);
+  CHECK(job_last_lines(directory, jobs.runs, "petlab.o.1", 0) ==
+        "$a b|" + directory.folder().string());
+}
+
 TEST_CASE("a job notes its end behind a torn line, too", "[orchestrator]") {
   // Its node's disk was full when it noted that it began.
   const Jobs jobs("printf '{\"v\":1,\"ty' >\"$1/job.jsonl\"");
