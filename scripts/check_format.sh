@@ -1,8 +1,17 @@
 #!/usr/bin/env bash
-# Fails where a source is not as clang-format writes it, or a script has a fault that shellcheck sees.
+# Fails where a source is not as clang-format and ruff write it, or where shellcheck sees a fault in
+# a script.
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 git ls-files -z '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run --Werror --style=file ||
   die "run: git ls-files '*.h' '*.cpp' | xargs clang-format -i"
 git ls-files -z '*.sh' .ci/run | xargs -0 -r shellcheck --external-sources --exclude=SC1091
+# The Python package's own style, where its tools are there (scripts/setup.sh --dev).
+if python=$(scripts/python_venv.sh --there); then
+  (cd python && "$python" -m ruff check --quiet --no-cache . &&
+    "$python" -m ruff format --quiet --no-cache --check .) ||
+    die "run: cd python && $python -m ruff check --fix . && $python -m ruff format ."
+else
+  say "Python's style is not looked at: ruff is not there (scripts/setup.sh --dev installs it)"
+fi
 say "Formatting is clean"

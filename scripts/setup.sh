@@ -274,8 +274,13 @@ else
       "(--format vega) are written all the same"
   fi
 fi
-# ---- For the tests beside Python
+# ---- For the tests of the Python package, and beside Python
 if $dev; then
+  if python_tests=$(scripts/python_venv.sh 2>>"$log"); then
+    say "The Python package's tests: ${python_tests%/bin/python3}"
+  else
+    say "The Python package's tests: what they need cannot be installed ($log); they are skipped"
+  fi
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \

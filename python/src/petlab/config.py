@@ -1,0 +1,146 @@
+"""A trial's configuration with a type for each field, as sweep files have them.
+
+Names, types and defaults are those of petlab's own table of fields (`petlab help fields`); a test
+holds the two equal. A field that means nothing for the trial (`module.rank` of an adapter) is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import WorkerError
+
+
+@dataclass(frozen=True)
+class ModuleConfig:
+    """What is trained in the backbone (the paper's section 3)."""
+
+    kind: str = "adapter"
+    share: bool | None = None
+    mask: str | None = None
+    sparsity_ratio: float | None = None
+    bottleneck: int | None = None
+    rank: int | None = None
+    alpha: float | None = None
+    prefix_length: int | None = None
+    prefix_hidden: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How it is optimised. `max_grad_norm` 0: no clipping; `dropout` -1: as the backbone says."""
+
+    epochs: int = 20
+    batch_size: int = 128
+    gradient_accumulation: int = 1
+    learning_rate: float = 1e-4
+    mask_learning_rate: float | None = None
+    weight_decay: float = 0.1
+    warmup_ratio: float = 0.1
+    max_grad_norm: float = 1.0
+    dropout: float = -1.0
+    checkpoint_every: int = 0
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How much of the data is used. `max_…_examples` 0: all."""
+
+    max_tokens: int = 128
+    max_train_examples: int = 0
+    max_validation_examples: int = 0
+    max_test_examples: int = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """One fully specified training and evaluation."""
+
+    backbone: str
+    tasks: tuple[str, ...]
+    seed: int = 42
+    module: ModuleConfig = field(default_factory=ModuleConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    user: Mapping[str, Any] = field(default_factory=dict)
+    """The free group of the sweep file, for workers of your own."""
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    """All of it as in the file, also what an older version of this package does not know."""
+
+    @property
+    def task(self) -> str:
+        """The trial's only task. Raises ValueError where it has several."""
+        if len(self.tasks) != 1:
+            raise ValueError(f"the trial has the tasks {', '.join(self.tasks)}, not one")
+        return self.tasks[0]
+
+
+def _fits(value: object, wanted: object) -> bool:
+    if isinstance(wanted, types.UnionType):
+        return any(_fits(value, part) for part in typing.get_args(wanted))
+    if wanted is bool:
+        return isinstance(value, bool)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if wanted is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if wanted is str:
+        return isinstance(value, str)
+    return value is None and wanted is type(None)
+
+
+def _name_of(wanted: object) -> str:
+    if isinstance(wanted, types.UnionType):
+        parts = [part for part in typing.get_args(wanted) if part is not type(None)]
+        return " or ".join(_name_of(part) for part in parts)
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    return names[typing.cast(type, wanted)]
+
+
+_Group = typing.TypeVar("_Group", ModuleConfig, TrainingConfig, DataConfig)
+
+
+def _group(kind: type[_Group], name: str, found: object) -> _Group:
+    if not isinstance(found, Mapping):
+        raise WorkerError(f"config.{name} is {found!r}, must be an object")
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for row in dataclasses.fields(kind):
+        if row.name not in found:
+            continue
+        value, wanted = found[row.name], hints[row.name]
+        if not _fits(value, wanted):
+            raise WorkerError(f"config.{name}.{row.name} is {value!r}, must be {_name_of(wanted)}")
+        is_float = wanted is float or float in typing.get_args(wanted)
+        values[row.name] = float(value) if is_float and value is not None else value
+    return kind(**values)
+
+
+def config_from_json(found: object) -> Config:
+    """The `config` of a trial.json. Raises WorkerError naming the field."""
+    if not isinstance(found, Mapping):
+        raise WorkerError(f"config is {found!r}, must be an object")
+    tasks = found.get("tasks", [found["task"]] if "task" in found else None)
+    if not isinstance(tasks, list) or not tasks or not all(isinstance(task, str) for task in tasks):
+        raise WorkerError(f"config.tasks is {tasks!r}, must be a list of names")
+    for key, wanted in (("backbone", str), ("seed", int)):
+        if not _fits(found.get(key), wanted):
+            raise WorkerError(f"config.{key} is {found.get(key)!r}, must be {_name_of(wanted)}")
+    user = found.get("user", {})
+    if not isinstance(user, Mapping):
+        raise WorkerError(f"config.user is {user!r}, must be an object")
+    return Config(
+        backbone=found["backbone"],
+        tasks=tuple(tasks),
+        seed=found["seed"],
+        module=_group(ModuleConfig, "module", found.get("module", {})),
+        training=_group(TrainingConfig, "training", found.get("training", {})),
+        data=_group(DataConfig, "data", found.get("data", {})),
+        user=user,
+        raw=found,
+    )

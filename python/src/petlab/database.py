@@ -1,0 +1,416 @@
+"""petlab's results in Python (docs/python.md, docs/database.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from .conditions import Condition, Where, parse_where, where_text
+from .config import Config, config_from_json
+from .errors import Error, QuestionError
+from .program import NoteWarning, ask, find_program
+from .reading import check_file, connect, reading
+from .scores import HISTORY, Scores
+from .words import CONFIGURATION, Word, nearest, words_named
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["AttemptRecord", "Database", "NoteWarning", "Row", "TrialRecord", "open"]
+
+Row: TypeAlias = "dict[str, Any]"
+"""A row by its columns' names; what a field does not mean for a trial is None."""
+Names: TypeAlias = "str | Sequence[str] | None"
+Steps = Literal["selected", "all"]
+
+_SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One try at a trial. Moments are seconds since 1970; None: not yet, or not told."""
+
+    number: int
+    outcome: str
+    """`open`, `finished`, `failed`, `crashed` … (docs/database.md)."""
+    reason: str | None
+    folder: Path | None
+    """None where the database remembers no runs folder."""
+    host: str | None
+    device: str | None
+    worker: str | None
+    worker_version: str | None
+    numerics: Mapping[str, Any]
+    begun_at: float | None
+    ended_at: float | None
+    train_seconds: float | None
+    peak_memory_mib: float | None
+    device_memory_mib: float | None
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """What the database knows of one trial."""
+
+    trial_id: str
+    config: Config
+    sweeps: tuple[tuple[str, str | None], ...]
+    """Name of the sweep, and what the trial is called there."""
+    attempts: tuple[AttemptRecord, ...]
+    result: AttemptRecord | None
+    """The attempt whose result counts; None where it has none yet."""
+    artifact: Path | None
+    bls_bits: float | None
+    stored_bits: int | None
+    cancelled: bool
+    scores: tuple[Row, ...]
+    """Its values at the selected step: `task`, `split`, `metric`, `step`, `value`."""
+
+
+def open(
+    database: str | os.PathLike[str], *, program: str | os.PathLike[str] | None = None
+) -> Database:
+    """A database of petlab, to be read; also while petlab runs, whom a reader never disturbs.
+
+    `program` is the program petlab, for the questions that need it: else PETLAB_PROGRAM, else the
+    one on PATH. Raises DatabaseError where the file is not there, is no database of petlab, or has
+    a version that this package does not know.
+    """
+    return Database(Path(database), program)
+
+
+class Database:
+    """A database of petlab; made by petlab.open. Nothing is kept open between two questions.
+
+    Fields have the words of the command line (`petlab help fields`), `where` its conditions. What
+    returns data frames needs pandas and says so where it is absent; `rows` and `…_rows` do not.
+    """
+
+    def __init__(self, file: Path, program: str | os.PathLike[str] | None) -> None:
+        check_file(file)
+        self.file = file
+        self._program = program
+        with reading(file):
+            pass
+
+    def __repr__(self) -> str:
+        return f"petlab.open({str(self.file)!r})"
+
+    def rows(
+        self,
+        where: Where = None,
+        by: Names = None,
+        metric: Names = None,
+        split: str | Sequence[str] = "test",
+        steps: Steps = "selected",
+    ) -> list[Row]:
+        """A dict for each trial and metric, as results()."""
+        return self._asked(where, by, metric, split, steps)[1]
+
+    def results(
+        self,
+        where: Where = None,
+        by: Names = None,
+        metric: Names = None,
+        split: str | Sequence[str] = "test",
+        steps: Steps = "selected",
+    ) -> pandas.DataFrame:
+        """One row for each trial and metric, trials in the order in which they were recorded.
+
+        Columns: `trial_id`, the fields of `by`, `task`, `split`, `metric`, `step`, `value`. Without
+        `by` the fields are the variant, the seed, and those in which the trials differ. Names of a
+        trial that is in several sweeps, or has several there, stand in one cell with commas.
+
+        `where`: `"task=cola and seed=42..44"`, or `{"task": "cola", "seed": [42, 43, 44]}`.
+        `steps`: the value at the selected step (the one that the test scores belong to; else, and
+        where a metric was not reported there, the last), or `all`. A score that a trial reported
+        for a task which is not its own but another trial's is left out.
+
+        Raises QuestionError for an unknown word, and where nothing is selected for a value that no
+        trial has.
+        """
+        words, rows = self._asked(where, by, metric, split, steps)
+        kinds = {word.name: word.kind for word in words}
+        kinds |= {"trial_id": "text", "task": "text", "split": "text", "metric": "text"}
+        kinds |= {"step": "integer", "value": "number"}
+        return _frame(rows, kinds, _columns(words))
+
+    def history(
+        self,
+        trial: str,
+        metric: str | None = None,
+        split: str | None = None,
+        task: str | None = None,
+    ) -> pandas.DataFrame:
+        """Every value that a trial reported, by step: of its result, resumed attempts included.
+
+        Without a result those of its last attempt. `trial` is an id or its beginning. Columns:
+        `split`, `task`, `metric`, `attempt`, `seq`, `step`, `value`.
+        """
+        return _frame(self.history_rows(trial, metric, split, task), HISTORY, list(HISTORY))
+
+    def history_rows(
+        self,
+        trial: str,
+        metric: str | None = None,
+        split: str | None = None,
+        task: str | None = None,
+    ) -> list[Row]:
+        """As history(), as dicts."""
+        with reading(self.file) as connection:
+            scores = Scores(connection)
+            found = scores.history(self._id(connection, trial))
+        for name, wanted in (("metric", metric), ("split", split), ("task", task)):
+            if wanted is None:
+                continue
+            known = sorted({row[name] for row in found})
+            if wanted not in known:
+                raise QuestionError(
+                    f"{name}: trial {trial} has reported no {wanted!r}{nearest(wanted, known)}"
+                )
+            found = [row for row in found if row[name] == wanted]
+        return found
+
+    def trial(self, trial: str) -> TrialRecord:
+        """What is known of a trial, by its id or the beginning of it."""
+        with reading(self.file) as connection:
+            trial_id = self._id(connection, trial)
+            row = connection.execute(
+                "SELECT t.*, r.number AS result_number, f.path, "
+                "coalesce(f.bls_bits, t.bls_bits) AS size, "
+                "coalesce(f.stored_bits, t.stored_bits) AS stored FROM trials t "
+                "LEFT JOIN attempts r ON r.key = t.result_attempt "
+                "LEFT JOIN artifacts f ON f.attempt = t.result_attempt WHERE t.trial_id = ?",
+                [trial_id],
+            ).fetchone()
+            attempts = connection.execute(
+                "SELECT * FROM attempts WHERE trial = ? ORDER BY number", [row["key"]]
+            ).fetchall()
+            sweeps = connection.execute(
+                "SELECT w.name, nullif(m.variant, '') FROM sweep_trials m "
+                "JOIN sweeps w ON w.key = m.sweep WHERE m.trial = ? ORDER BY 1, 2",
+                [row["key"]],
+            ).fetchall()
+            runs = self._runs(connection)
+            scores = Scores(connection).selected(
+                [], [Condition(Word("trial_id"), "=", (trial_id,))], None, _SPLITS
+            )
+        records = tuple(_attempt(one, runs and runs / trial_id) for one in attempts)
+        result = next((one for one in records if one.number == row["result_number"]), None)
+        folder = result.folder if result else None
+        return TrialRecord(
+            trial_id=trial_id,
+            config=config_from_json(json.loads(row["config"])),
+            sweeps=tuple((name, variant) for name, variant in sweeps),
+            attempts=records,
+            result=result,
+            artifact=folder / row["path"] if folder and row["path"] else None,
+            bls_bits=row["size"],
+            stored_bits=row["stored"],
+            cancelled=bool(row["cancelled"]),
+            scores=tuple({k: v for k, v in one.items() if k != "trial_id"} for one in scores),
+        )
+
+    def table(
+        self,
+        by: Names = None,
+        pivot: str | None = None,
+        where: Where = None,
+        metric: Names = None,
+        split: str = "test",
+    ) -> pandas.DataFrame:
+        """Means over seeds as `petlab results` prints them, which this asks.
+
+        Columns: the fields of `by`, and of each metric (or value of `pivot`) `…_mean`, `…_sd` (the
+        sample deviation) and `…_n`; `pending`, trials without a result. What the numbers do not
+        tell by themselves is a NoteWarning. Raises QuestionError, ProgramError.
+        """
+        return _frame(self.table_rows(by, pivot, where, metric, split), _field_kinds(), None)
+
+    def table_rows(
+        self,
+        by: Names = None,
+        pivot: str | None = None,
+        where: Where = None,
+        metric: Names = None,
+        split: str = "test",
+    ) -> list[Row]:
+        """As table(), as dicts."""
+        words = ["results", "--split", split]
+        words += _option("--by", by) + _option("--metric", metric) + _option("--pivot", pivot)
+        return self._ask(words, where)
+
+    def best(
+        self,
+        where: Where = None,
+        metric: str | None = None,
+        split: str = "validation",
+        top: int = 1,
+        highest: bool | None = None,
+    ) -> pandas.DataFrame:
+        """The best trials of each task, as `petlab best`, which this asks.
+
+        Chosen by the validation split, so that the test score beside it is an honest one. `metric`
+        is by default the one that the task selects by; `highest` says which way is better, where
+        petlab does not know the metric. Raises QuestionError, ProgramError.
+        """
+        return _frame(self.best_rows(where, metric, split, top, highest), _field_kinds(), None)
+
+    def best_rows(
+        self,
+        where: Where = None,
+        metric: str | None = None,
+        split: str = "validation",
+        top: int = 1,
+        highest: bool | None = None,
+    ) -> list[Row]:
+        """As best(), as dicts."""
+        words = ["best", "--split", split, "--top", str(top), *_option("--metric", metric)]
+        if highest is not None:
+            words.append("--highest" if highest else "--lowest")
+        return self._ask(words, where)
+
+    def _ask(self, words: list[str], where: Where) -> list[Row]:
+        text = where_text(where)
+        rows = ask(
+            find_program(self._program),
+            words + (["--where", text] if text else []),
+            self.file,
+        )
+        kinds = _field_kinds()
+        return [
+            {
+                name: bool(value) if kinds.get(name) == "boolean" and value is not None else value
+                for name, value in row.items()
+            }
+            for row in rows
+        ]
+
+    def _asked(
+        self,
+        where: Where,
+        by: Names,
+        metric: Names,
+        split: str | Sequence[str],
+        steps: Steps,
+    ) -> tuple[list[Word], list[Row]]:
+        conditions = parse_where(where)
+        splits = [split] if isinstance(split, str) else list(split)
+        if not splits or not set(splits) <= set(_SPLITS):
+            raise QuestionError(f"split is {split!r}, must be of train, validation, test")
+        if steps not in ("selected", "all"):
+            raise QuestionError(f"steps is {steps!r}, must be 'selected' or 'all'")
+        metrics = [metric] if isinstance(metric, str) else None if metric is None else list(metric)
+        given = None if by is None else [w for w in words_named(by) if w.scope != "score"]
+        with reading(self.file) as connection:
+            scores = Scores(connection)
+            scores.check_metrics(metrics or [])
+            wanted = scores.default_words() if given is None else given
+            ask_scores = scores.selected if steps == "selected" else scores.every
+            rows = ask_scores(wanted, conditions, metrics, splits)
+            if not rows:
+                scores.explain_nothing(conditions)
+        if given is None:
+            wanted = _telling(wanted, rows)
+        names = _columns(wanted)
+        return wanted, [{name: row[name] for name in names} for row in rows]
+
+    def _id(self, connection: sqlite3.Connection, beginning: str) -> str:
+        found = connection.execute(
+            "SELECT trial_id FROM trials WHERE substr(trial_id, 1, ?) = ? ORDER BY 1 LIMIT 6",
+            [len(beginning), beginning],
+        ).fetchall()
+        ids = [str(row[0]) for row in found]
+        if len(ids) == 1 or beginning in ids:
+            return beginning if beginning in ids else ids[0]
+        if not ids:
+            raise QuestionError(f"there is no trial {beginning} in {self.file}")
+        shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        raise QuestionError(
+            f"{beginning} is the beginning of several trials, give more of it: {shown}"
+        )
+
+    def _runs(self, connection: sqlite3.Connection) -> Path | None:
+        row = connection.execute("SELECT value FROM settings WHERE name = 'runs'").fetchone()
+        return None if row is None else self.file.resolve().parent / row[0]
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection of your own for SQL on the views (docs/database.md); it cannot write.
+
+        Close it. `pandas.read_sql("SELECT … FROM sweep_results", db.connect())` takes it.
+        """
+        return connect(self.file)
+
+
+def _columns(words: Iterable[Word]) -> list[str]:
+    names = [word.name for word in words if word.name != "trial_id"]
+    return ["trial_id", *names, "task", "split", "metric", "step", "value"]
+
+
+def _telling(words: list[Word], rows: list[Row]) -> list[Word]:
+    """The variant where there are some, the seed, and what differs."""
+    kept = []
+    for word in words:
+        values = {row[word.name] for row in rows}
+        named = word.name == "variant" and None not in values
+        if word.name == "seed" or named or len(values) > 1:
+            kept.append(word)
+    return kept
+
+
+def _option(name: str, values: Names) -> list[str]:
+    if values is None:
+        return []
+    return [name, values if isinstance(values, str) else ",".join(values)]
+
+
+def _field_kinds() -> dict[str, str]:
+    return {word.name: word.kind for word in CONFIGURATION}
+
+
+def _attempt(row: sqlite3.Row, trial_folder: Path | None) -> AttemptRecord:
+    return AttemptRecord(
+        number=row["number"],
+        outcome=row["outcome"],
+        reason=row["reason"],
+        folder=trial_folder / str(row["number"]) if trial_folder else None,
+        host=row["host"],
+        device=row["device"],
+        worker=row["worker"],
+        worker_version=row["worker_version"],
+        numerics=json.loads(row["numerics"] or "{}"),
+        begun_at=row["begun_at"],
+        ended_at=row["ended_at"],
+        train_seconds=row["train_seconds"],
+        peak_memory_mib=row["peak_memory_mib"],
+        device_memory_mib=row["device_memory_mib"],
+    )
+
+
+def _frame(
+    rows: list[Row], kinds: Mapping[str, str], columns: list[str] | None
+) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ImportError as error:
+        raise Error(
+            "data frames need pandas, which is not installed: pip install 'petlab[pandas]'; "
+            "rows(), history_rows(), table_rows() and best_rows() give dicts without it"
+        ) from error
+    names = columns if columns is not None else list(rows[0]) if rows else []
+    frame = pandas.DataFrame({name: [row[name] for row in rows] for name in names}, columns=names)
+    for name in names:
+        kind = kinds.get(name)
+        missing = any(row[name] is None for row in rows)
+        if kind == "boolean":
+            frame[name] = frame[name].astype("boolean" if missing else bool)
+        elif kind == "integer":
+            frame[name] = frame[name].astype("Int64" if missing else "int64")
+        elif kind == "number":
+            frame[name] = frame[name].astype("float64")
+    return frame

@@ -1,0 +1,70 @@
+"""Asks the program petlab what it alone works out: means over seeds, the best, comparisons."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import ProgramError, QuestionError
+
+_USAGE = 2
+
+
+class NoteWarning(UserWarning):
+    """What the program notes beside an answer: what a number does not tell by itself."""
+
+
+def find_program(named: str | os.PathLike[str] | None) -> str:
+    """The program: as named, else as PETLAB_PROGRAM says, else on PATH. Raises ProgramError."""
+    wanted = os.fspath(named) if named is not None else os.environ.get("PETLAB_PROGRAM", "petlab")
+    found = shutil.which(wanted)
+    if found is None:
+        raise ProgramError(
+            f"the program petlab is not found as {wanted!r}, and this question needs it: "
+            "petlab.open(…, program=…) or PETLAB_PROGRAM names it"
+        )
+    return found
+
+
+def _callers_level() -> int:
+    """So many calls up, seen from ask(), somebody asked who is not this package."""
+    level = 1
+    frame = sys._getframe(1)
+    here = os.path.dirname(__file__)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+        frame = frame.f_back
+        level += 1
+    return level
+
+
+def ask(program: str, words: Sequence[str], database: Path) -> list[dict[str, Any]]:
+    """The rows of `petlab WORDS --db DATABASE --format jsonl`.
+
+    Raises QuestionError for what was asked, ProgramError else; notes become NoteWarnings.
+    """
+    command = [program, *words, "--db", str(database), "--format", "jsonl"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError as error:
+        raise ProgramError(f"{program}: cannot be started: {error.strerror}") from error
+    notes = []
+    problems = []
+    for line in done.stderr.decode(errors="replace").splitlines():
+        text = line.removeprefix("petlab: ")
+        if text.startswith("note: "):
+            notes.append(text.removeprefix("note: "))
+        else:
+            problems.append(text)
+    if done.returncode != 0:
+        message = "\n".join(problems) or f"{program} ended with exit code {done.returncode}"
+        raise (QuestionError if done.returncode == _USAGE else ProgramError)(message)
+    for note in notes:
+        warnings.warn(note, NoteWarning, stacklevel=_callers_level())
+    return [json.loads(line) for line in done.stdout.splitlines() if line]

@@ -1,0 +1,243 @@
+"""Which values count, asked of the views; one reader's moment, made by Database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .conditions import Condition
+from .errors import QuestionError
+from .words import CONFIGURATION, Word, nearest
+
+# SQLite binds no more than 32,766 values.
+_MOST_BOUND = 30_000
+HISTORY: Mapping[str, str] = {
+    "split": "text",
+    "task": "text",
+    "metric": "text",
+    "attempt": "integer",
+    "seq": "integer",
+    "step": "integer",
+    "value": "number",
+}
+# The order in which values were reported, over resumed attempts.
+_PLACE = "((r.attempt << 40) + r.seq)"
+
+
+class Scores:
+    """The trials and scores of a database, by conditions."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        columns = connection.execute("SELECT name FROM pragma_table_info('trials')").fetchall()
+        self._columns = {row[0] for row in columns}
+        self._ownerless: list[str] | None = None
+
+    def default_words(self) -> list[Word]:
+        """The fields that may tell trials apart, those of the free group each by itself."""
+        words = [Word("variant", scope="member")]
+        words += [word for word in CONFIGURATION if word.name in self._columns]
+        keys: dict[str, None] = {}
+        users = "SELECT DISTINCT user FROM trials WHERE user <> '{}'"
+        for (text,) in self._connection.execute(users):
+            keys.update(dict.fromkeys(json.loads(text)))
+        return words + [Word(f"user.{key}", user_key=key) for key in keys if '"' not in key]
+
+    def check_metrics(self, metrics: Sequence[str]) -> None:
+        """Raises QuestionError for one that nobody reported."""
+        rows = self._connection.execute("SELECT DISTINCT name FROM series ORDER BY 1")
+        known = [row[0] for row in rows]
+        for name in metrics:
+            if name not in known and known:
+                raise QuestionError(f"unknown metric {name!r}{nearest(name, known)}")
+
+    def explain_nothing(self, conditions: Sequence[Condition]) -> None:
+        """Raises QuestionError for a text that a condition asks for and that no trial has."""
+        for condition in conditions:
+            if condition.operator != "=":
+                continue
+            known = self._known(condition.word)
+            for value in condition.values:
+                if isinstance(value, str) and value not in known:
+                    raise QuestionError(
+                        f"no trial has {condition.word.name} {value}{nearest(value, known)}"
+                    )
+
+    def _known(self, word: Word) -> list[str]:
+        parameters: list[object] = []
+        if word.scope == "score":
+            sql = f"SELECT DISTINCT {word.name} FROM series"
+        else:
+            value = word.sql(parameters)
+            sql = f"SELECT DISTINCT {value} FROM trials t{_joins([word])}"
+        found = self._connection.execute(sql + " ORDER BY 1 LIMIT 1000", parameters)
+        return [str(row[0]) for row in found if row[0] is not None]
+
+    def selected(
+        self,
+        words: Sequence[Word],
+        conditions: Sequence[Condition],
+        metrics: Sequence[str] | None,
+        splits: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """One row for each trial, task, split and metric: the value of the selected step."""
+        bound: dict[str, object] = {}
+        own = self._own(bound)
+        chosen = (
+            "(SELECT r.step FROM results r WHERE r.trial_id = :trial AND r.split = 'test' AND "
+            f"{own} ORDER BY {_PLACE} DESC LIMIT 1)"
+        )
+        which = _which(own, conditions, metrics, splits, bound)
+        # A row of max() has the other columns of the row where it was found.
+        sql = (
+            "SELECT r.task, r.split, r.name AS metric, r.step, r.value, "
+            f"max(((r.split <> 'test' AND r.step IS {chosen}) << 62) + {_PLACE}) AS place "
+            f"FROM results r WHERE {which} GROUP BY r.split, r.task, r.name"
+        )
+        return self._of_trials(words, conditions, sql, bound)
+
+    def every(
+        self,
+        words: Sequence[Word],
+        conditions: Sequence[Condition],
+        metrics: Sequence[str] | None,
+        splits: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """One row for each value that counts, by step."""
+        bound: dict[str, object] = {}
+        which = _which(self._own(bound), conditions, metrics, splits, bound)
+        sql = (
+            f"SELECT r.task, r.split, r.name AS metric, r.step, r.value, {_PLACE} AS place "
+            f"FROM results r WHERE {which} ORDER BY r.split, r.task, r.name, r.step, place"
+        )
+        return self._of_trials(words, conditions, sql, bound)
+
+    def _of_trials(
+        self,
+        words: Sequence[Word],
+        conditions: Sequence[Condition],
+        sql: str,
+        bound: Mapping[str, object],
+    ) -> list[dict[str, Any]]:
+        """Asks trial by trial, as the values of one lie together: nothing large is sorted."""
+        rows: list[dict[str, Any]] = []
+        for trial_id, fields in self._fields(words, conditions).items():
+            for row in self._connection.execute(sql, {**bound, "trial": trial_id}):
+                score = dict(row)
+                del score["place"]
+                rows.append({"trial_id": trial_id, **fields, **score})
+        return rows
+
+    def history(self, trial_id: str) -> list[dict[str, Any]]:
+        """The values of a trial's result, else of its last attempt, by series and step."""
+        counts = "SELECT result_attempt IS NOT NULL FROM trials WHERE trial_id = ?"
+        view = "results r WHERE r.trial_id = ?1"
+        if not self._connection.execute(counts, [trial_id]).fetchone()[0]:
+            view = (
+                "metrics r WHERE r.trial_id = ?1 AND r.attempt = "
+                "(SELECT max(attempt) FROM metrics WHERE trial_id = ?1)"
+            )
+        sql = (
+            "SELECT r.split, r.task, r.name AS metric, r.attempt, r.seq, r.step, r.value "
+            f"FROM {view} ORDER BY 1, 2, 3, r.step, r.attempt, r.seq"
+        )
+        return [dict(row) for row in self._connection.execute(sql, [trial_id])]
+
+    def _own(self, bound: dict[str, object]) -> str:
+        """Of the trial's own tasks, or of a task that no trial has."""
+        if self._ownerless is None:
+            rows = self._connection.execute(
+                "SELECT DISTINCT s.task FROM series s WHERE NOT EXISTS (SELECT 1 FROM trials t "
+                "WHERE instr(',' || t.tasks || ',', ',' || s.task || ','))"
+            )
+            self._ownerless = [row[0] for row in rows]
+        own = "instr(',' || r.tasks || ',', ',' || r.task || ',')"
+        others = ", ".join(_bind(bound, task) for task in self._ownerless)
+        return f"({own} OR r.task IN ({others}))" if others else own
+
+    def _check_column(self, word: Word) -> None:
+        if word in CONFIGURATION and word.name not in self._columns:
+            raise QuestionError(
+                f"{word.name}: the database was made by an earlier petlab and lacks it; "
+                "petlab run, or petlab ingest, adds it"
+            )
+
+    def _fields(
+        self, words: Sequence[Word], conditions: Sequence[Condition]
+    ) -> dict[str, dict[str, Any]]:
+        """Of each selected trial, in the order in which they were recorded."""
+        members = [word for word in words if word.scope == "member"]
+        others = [word for word in words if word.scope != "member"]
+        of_trials = [one for one in conditions if one.word.scope != "score"]
+        asked = [*words, *(one.word for one in of_trials)]
+        for word in asked:
+            self._check_column(word)
+        parameters: list[object] = []
+        columns = "".join(f", {word.sql(parameters)}" for word in [*others, *members])
+        where = "".join(f" AND {one.sql(parameters)}" for one in of_trials)
+        if len(parameters) > _MOST_BOUND:
+            raise QuestionError(
+                f"where: found {len(parameters)} values to compare with, wanted at most "
+                f"{_MOST_BOUND}"
+            )
+        sql = (
+            f"SELECT t.trial_id{columns} FROM trials t{_joins(asked)} "
+            f"WHERE t.result_attempt IS NOT NULL{where} "
+            f"ORDER BY t.key{', m.sweep, m.place' if members else ''}"
+        )
+        found: dict[str, dict[str, Any]] = {}
+        names: dict[tuple[str, str], list[str]] = {}
+        for row in self._connection.execute(sql, parameters):
+            values = {word.name: row[at] for at, word in enumerate(others, 1)}
+            for word in others:
+                if word.kind == "boolean" and values[word.name] is not None:
+                    values[word.name] = bool(values[word.name])
+            for at, word in enumerate(members, 1 + len(others)):
+                known = names.setdefault((row[0], word.name), [])
+                if row[at] is not None and row[at] not in known:
+                    known.append(row[at])
+                values[word.name] = ", ".join(known) or None
+            found[row[0]] = values
+        return found
+
+
+def _bind(bound: dict[str, object], value: object) -> str:
+    name = f"p{len(bound)}"
+    bound[name] = value
+    return f":{name}"
+
+
+def _which(
+    own: str,
+    conditions: Sequence[Condition],
+    metrics: Sequence[str] | None,
+    splits: Sequence[str],
+    bound: dict[str, object],
+) -> str:
+    """Which values of the trial `:trial` are asked for, as SQL."""
+    parts = ["r.trial_id = :trial", own]
+    parts.append(f"r.split IN ({', '.join(_bind(bound, split) for split in splits)})")
+    if metrics is not None:
+        parts.append(f"r.name IN ({', '.join(_bind(bound, name) for name in metrics)})")
+    for condition in conditions:
+        if condition.word.scope == "score":
+            parameters: list[object] = []
+            text = condition.sql(parameters)
+            for value in parameters:
+                text = text.replace("?", _bind(bound, value), 1)
+            parts.append(text)
+    return " AND ".join(parts)
+
+
+def _joins(words: Sequence[Word]) -> str:
+    scopes = {word.scope for word in words}
+    text = ""
+    if "member" in scopes:
+        text += " LEFT JOIN sweep_trials m ON m.trial = t.key LEFT JOIN sweeps w ON w.key = m.sweep"
+    if "attempt" in scopes:
+        text += " LEFT JOIN attempts a ON a.key = t.result_attempt"
+    if "artifact" in scopes:
+        text += " LEFT JOIN artifacts f ON f.attempt = t.result_attempt"
+    return text

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Checks the Python package: its style, its types, and its tests on the built programs.
+#
+#   scripts/test_python.sh FOLDER_OF_PROGRAMS [PYTEST-ARGUMENTS...]
+#
+# Exit code 77, and a line, where what it is tested with is not there (scripts/setup.sh --dev).
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+[ $# -ge 1 ] || die "found nothing, wanted the folder of the built programs"
+[ -x "$1/petlab" ] || die "$1: there is no program petlab in it; scripts/build.sh makes it"
+PETLAB_PROGRAMS=$(cd "$1" && pwd)
+export PETLAB_PROGRAMS
+shift
+if ! python=$(scripts/python_venv.sh --there); then
+  say "SKIPPED: pandas, pytest, mypy and ruff are not in $PETLAB_HOME/python-tests;" \
+    "scripts/setup.sh --dev installs them"
+  exit 77
+fi
+cd python
+"$python" -m ruff check --no-cache .
+"$python" -m ruff format --no-cache --check .
+"$python" -m mypy --cache-dir /dev/null
+exec "$python" -m pytest -q -p no:cacheprovider "$@"
