@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The worker that docs/worker.md shows, run as it stands there.
+"""The workers that docs/worker.md shows, run as they stand there: bare, and with the package petlab.
 
 usage: worker_page.py FOLDER_OF_PROGRAMS
 """
@@ -10,17 +10,24 @@ import signal
 import tiny_world
 from scripted_world import METRICS, ScriptedWorld
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/worker.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/worker.md"
+BARE, WITH_PACKAGE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 
 
 class WorkerPage(ScriptedWorld):
+    code = BARE
+    worker = "./line.py"
+
     def setUp(self):
         super().setUp()
-        code, = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
-        self.write("line.py", code).chmod(0o755)
+        self.write("line.py", self.code).chmod(0o755)
+
+    def environment(self):
+        return super().environment() | {"PYTHONPATH": str(ROOT / "python/src")}
 
     def run_line(self, *words):
-        return self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", "./line.py", *words)
+        return self.petlab("run", "sweep.yaml", "--slots", 2, "--worker", self.worker, *words)
 
     def test_the_worker_of_the_page_trains_a_sweep(self):
         self.write_sweep({"steps": 40}, {"steps": 40, "rate": 0.2}, {})
@@ -36,7 +43,7 @@ class WorkerPage(ScriptedWorld):
 
     def test_it_stops_at_a_checkpoint_and_goes_on_from_there(self):
         self.write_sweep({"steps": 2500})
-        process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", "./line.py")
+        process = self.start("run", "sweep.yaml", "--slots", 1, "--worker", self.worker)
         self.until(lambda: any(event["type"] == "checkpoint" for folder in self.attempt_folders()
                                for event in self.events(folder)))
         process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
@@ -49,6 +56,20 @@ class WorkerPage(ScriptedWorld):
         self.assertGreater(again["resume_step"], 0)
         self.assertEqual(self.run_line("--db", "whole.db", "--runs", "whole").code, 0)
         self.assertEqual(self.query(METRICS), self.query(METRICS, "whole.db"))
+
+
+class WithThePackage(WorkerPage):
+    code = WITH_PACKAGE
+    worker = "python3 line.py"
+
+    def test_both_come_to_the_same(self):
+        self.write_sweep({"steps": 40}, {})
+        self.assertEqual(self.run_line().code, 0)
+        self.write("bare.py", BARE).chmod(0o755)
+        done = self.petlab("run", "sweep.yaml", "--worker", "./bare.py", "--db", "bare.db",
+                           "--runs", "bare")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query(METRICS), self.query(METRICS, "bare.db"))
 
 
 if __name__ == "__main__":

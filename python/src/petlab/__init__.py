@@ -1,9 +1,9 @@
-"""petlab from Python: its results as data frames.
+"""petlab from Python: its results as data frames, and training scripts as its workers.
 
     import petlab
     petlab.open("ablation.db").results(metric="accuracy")
 
-docs/python.md of the repository has examples.
+docs/python.md of the repository has examples of both.
 """
 
 from .config import Config, DataConfig, ModuleConfig, TrainingConfig
@@ -17,6 +17,8 @@ from .errors import (
     TrialFailed,
     WorkerError,
 )
+from .trial import Resume, Task, TaskFiles, Trial
+from .worker import Worker
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,10 +32,15 @@ __all__ = [
     "NoteWarning",
     "ProgramError",
     "QuestionError",
+    "Resume",
     "Stopped",
+    "Task",
+    "TaskFiles",
     "TrainingConfig",
+    "Trial",
     "TrialFailed",
     "TrialRecord",
+    "Worker",
     "WorkerError",
     "open",
 ]

@@ -1,0 +1,439 @@
+"""One trial in the making: what a training function gets and reports to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import operator
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, overload
+
+from .config import Config, config_from_json
+from .errors import Stopped, TrialFailed, WorkerError
+from .events import EventLog, number_or_none
+
+_FORMAT = 1
+_SPLITS = ("train", "validation", "test")
+# More often would only fill the file: petlab shows the last.
+_PROGRESS_SECONDS = 0.2
+
+_Value = TypeVar("_Value")
+
+State: TypeAlias = "bytes | Callable[[Path], object] | Any"
+"""A checkpoint's content: bytes, a function that writes the file it is given, or a JSON value."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where an attempt goes on from."""
+
+    attempt: int
+    """The number of the attempt that wrote the checkpoint."""
+    step: int
+    checkpoint: Path
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """The files of a task, found; None where its split needs none."""
+
+    layout: Mapping[str, Any]
+    """How the files are read: `format`, `text_columns`, `target_column` and more."""
+    train: Path | None
+    validation: Path | None
+    test: Path | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task's declaration (docs/sweep-files.md, "A task of your own")."""
+
+    name: str
+    raw: Mapping[str, Any]
+    """Every field of it."""
+    data_folders: tuple[Path, ...]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of their numbers."""
+        return tuple(self.raw.get("classes", ()))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is reported of it."""
+        return tuple(self.raw.get("metrics", ()))
+
+    @property
+    def select_by(self) -> tuple[str, ...]:
+        """The metrics whose mean on validation data selects the best step."""
+        return tuple(self.raw.get("select_by", ()))
+
+    def files(self) -> TaskFiles:
+        """Looks in the task's folder, then in each data folder; the first complete layout counts.
+
+        Raises TrialFailed naming the missing file and where it was looked for.
+        """
+        own = self.raw.get("folder")
+        folders = ([Path(own)] if own else []) + list(self.data_folders)
+        missing: list[list[str]] = []
+        for layout in self.raw.get("layouts", ()):
+            found: dict[str, Path | None] = dict.fromkeys(_SPLITS)
+            lacking = []
+            for part in _SPLITS:
+                name = layout.get(part, "")
+                if not name:
+                    continue
+                found[part] = next((f / name for f in folders if (f / name).is_file()), None)
+                if found[part] is None:
+                    lacking.append(name)
+            if not lacking:
+                return TaskFiles(layout, found["train"], found["validation"], found["test"])
+            missing.append(lacking)
+        first = min(missing, key=len)[0] if missing else "a layout of its files"
+        searched = ", ".join(map(str, folders)) or "(none are set)"
+        raise TrialFailed(
+            f"task {self.name}: {first} is in none of the folders {searched} "
+            "(PETLAB_DATA names another folder)"
+        )
+
+
+def _read_trial_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except OSError as error:
+        raise WorkerError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise WorkerError(f"{file}: found no JSON, wanted a trial: {error}") from error
+    if not isinstance(found, dict):
+        raise WorkerError(f"{file}: is {found!r:.40}, must be an object")
+    if found.get("v") != _FORMAT:
+        raise WorkerError(f"{file}: v is {found.get('v')!r}, must be {_FORMAT}")
+    for key, kind, wanted in (
+        ("trial", str, "a text"),
+        ("attempt", int, "a whole number"),
+        ("tasks", list, "a list"),
+        ("backbone_folder", str, "a folder"),
+        ("data_folders", list, "a list of folders"),
+    ):
+        if key == "tasks" and key not in found:
+            continue  # written by hand
+        if not isinstance(found.get(key), kind):
+            raise WorkerError(f"{file}: {key} is {found.get(key)!r}, must be {wanted}")
+    return found
+
+
+class Trial:
+    """A trial that a worker was given: its configuration, and what it reports.
+
+    Made by Worker, which writes `started` before the training function is called.
+    """
+
+    def __init__(self, folder: Path, stop_asked: Callable[[], bool]) -> None:
+        """Opens the attempt's events and reads nothing yet: see load()."""
+        self.folder = folder
+        """The attempt's directory."""
+        self._stop_asked = stop_asked
+        self._events = EventLog(folder / "events.jsonl")
+        self._step: int | None = None
+        self._last_checkpoint: Path | None = None
+        self._began = time.monotonic()
+        self._progress_at = float("-inf")
+        self._losses: list[float | None] = []
+        self._progress: dict[str, Any] | None = None
+
+    def load(self) -> None:
+        """Reads trial.json. Raises WorkerError naming the file and the field."""
+        file = self.folder / "trial.json"
+        found = _read_trial_json(file)
+        self.json: Mapping[str, Any] = found
+        """The whole of trial.json."""
+        try:
+            self.config: Config = config_from_json(found.get("config"))
+        except WorkerError as error:
+            raise WorkerError(f"{file}: {error}") from None
+        self.trial_id: str = found["trial"]
+        self.attempt: int = found["attempt"]
+        self.backbone_folder = Path(found["backbone_folder"])
+        self.data_folders = tuple(Path(folder) for folder in found["data_folders"])
+        tasks = found.get("tasks", [{"name": name} for name in self.config.tasks])
+        self.tasks = tuple(Task(task["name"], task, self.data_folders) for task in tasks)
+        self.threads: int = found.get("threads", 1)
+        self.device: str = found.get("device", "cpu")
+        """`cpu` or `cuda`: the one GPU that CUDA_VISIBLE_DEVICES names."""
+        self.device_memory_mib: int | None = found.get("device_memory_mib")
+        """How much of the GPU's memory is reserved for this worker; None without a GPU."""
+        self.resume: Resume | None = None
+        """Where to go on from; None in a fresh attempt."""
+        if (resume := found.get("resume")) is not None:
+            self.resume = Resume(
+                resume["attempt"], resume["step"], self.folder / resume["checkpoint"]
+            )
+            self._step = self.resume.step
+
+    @property
+    def user(self) -> Mapping[str, Any]:
+        """The free group of the sweep file: `user: {steps: 100}`."""
+        return self.config.user
+
+    @property
+    def stopping(self) -> bool:
+        """petlab asked the worker to stop: write a checkpoint at the end of this step.
+
+        Trial.checkpoint does not return then, so `if trial.stopping or step % 100 == 0:
+        trial.checkpoint(step, state)` is all that a loop needs.
+        """
+        return self._stop_asked()
+
+    @property
+    def is_over(self) -> bool:
+        """finish or fail was called."""
+        return self._events.is_over
+
+    def stop_if_asked(self) -> None:
+        """Ends the worker without a checkpoint where petlab asked it to stop.
+
+        For loops that write none, or none here: the trial goes on from its last one.
+        """
+        if self.stopping:
+            raise Stopped
+
+    def log(self, *words: object) -> None:
+        """A line of the attempt's log.txt, for people. What is printed goes there too."""
+        print(*words, flush=True)
+
+    def started(self, worker: str, version: str, numerics: Mapping[str, Any]) -> None:
+        """The first event. Called by Worker."""
+        fields: dict[str, Any] = {"worker": worker, "version": version, "numerics": dict(numerics)}
+        digests = getattr(self, "json", {}).get("digests")
+        if digests:
+            fields["digests"] = digests
+        self._events.write("started", pid=os.getpid(), **fields)
+
+    def progress(
+        self,
+        step: SupportsIndex,
+        of: SupportsIndex,
+        loss: SupportsFloat | None = None,
+        *,
+        device_memory_mib: SupportsFloat | None = None,
+    ) -> None:
+        """So many optimizer steps are done, of so many; `loss` is the last step's.
+
+        Call it each step: it writes some lines a second, with the mean loss since the last.
+        `device_memory_mib` is the most that the process held of its GPU since the trial began.
+        """
+        self._step = operator.index(step)
+        self._losses.append(number_or_none(loss))
+        fields: dict[str, Any] = {"step": self._step, "of": operator.index(of)}
+        if device_memory_mib is not None:
+            fields["device_memory_mib"] = number_or_none(device_memory_mib)
+        self._progress = fields
+        now = time.monotonic()
+        if now - self._progress_at >= _PROGRESS_SECONDS:
+            self._progress_at = now
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        if self._progress is None:
+            return
+        known = [loss for loss in self._losses if loss is not None]
+        # One that is not finite makes the mean so.
+        whole = len(known) == len(self._losses)
+        mean = number_or_none(sum(known) / len(known)) if whole else None
+        fields, self._progress = self._progress, None
+        self._losses.clear()
+        self._events.write(
+            "progress", step=fields.pop("step"), of=fields.pop("of"), loss=mean, **fields
+        )
+
+    def metric(
+        self,
+        name: str,
+        value: SupportsFloat | None,
+        *,
+        split: str,
+        step: SupportsIndex | None = None,
+        task: str | None = None,
+    ) -> None:
+        """One value, recorded in the database exactly once.
+
+        `value` None, or not finite, is undefined. `split` is `train`, `validation` or `test`; final
+        test scores belong to the selected step. `step` is by default that of the last progress,
+        `task` the trial's only one. Raises ValueError where they cannot be known.
+        """
+        if split not in _SPLITS:
+            raise ValueError(f"split is {split!r}, must be train, validation or test")
+        self._tell_progress()
+        self._events.write(
+            "metric",
+            step=self._step_or(step),
+            split=split,
+            task=self.config.task if task is None else task,
+            name=name,
+            value=number_or_none(value),
+        )
+
+    def _step_or(self, step: SupportsIndex | None) -> int:
+        if step is not None:
+            return operator.index(step)
+        if self._step is None:
+            raise ValueError("step is not given, and no progress was reported yet")
+        return self._step
+
+    def checkpoint(self, step: SupportsIndex, state: State) -> None:
+        """Writes a checkpoint from which the trial can go on; what was reported before it counts.
+
+        `state` is bytes, a function that writes the file whose path it gets (`lambda file:
+        torch.save(everything, file)`), or anything that JSON can hold. The file is complete, synced
+        and renamed before its event is written, and the older one is removed after that event is on
+        the disk. Raises Stopped afterwards where petlab asked the worker to stop.
+        """
+        at = operator.index(step)
+        self._step = at
+        self._tell_progress()
+        folder = self.folder / "checkpoint"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"step-{at}.ckpt"
+        made = folder / f".{file.name}.new-{os.getpid()}"
+        try:
+            self._write_state(made, state)
+            _sync(made)
+            made.rename(file)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                made.unlink(missing_ok=True)
+            raise
+        _sync(folder)
+        self._events.write("checkpoint", step=at, path=f"checkpoint/{file.name}")
+        older, self._last_checkpoint = self._last_checkpoint, file
+        if older is not None and older != file:
+            older.unlink(missing_ok=True)
+        self.stop_if_asked()
+
+    @staticmethod
+    def _write_state(file: Path, state: State) -> None:
+        if callable(state):
+            state(file)
+            mode = file.stat().st_mode if file.exists() else 0
+            if not stat.S_ISREG(mode):
+                raise WorkerError(f"{file}: the function of the checkpoint wrote no such file")
+        elif isinstance(state, (bytes, bytearray, memoryview)):
+            file.write_bytes(state)
+        else:
+            file.write_text(json.dumps(state), encoding="utf-8")
+
+    @overload
+    def restore(self) -> Any: ...
+    @overload
+    def restore(self, read: Callable[[Path], _Value]) -> _Value | None: ...
+    def restore(self, read: Callable[[Path], Any] | None = None) -> Any:
+        """What the checkpoint holds that this attempt goes on from; None in a fresh attempt.
+
+        `read` gets its path (`torch.load`, `Path.read_bytes`); without it the file is read as the
+        JSON that checkpoint() wrote. JSON makes lists of tuples.
+        """
+        if self.resume is None:
+            return None
+        if read is not None:
+            return read(self.resume.checkpoint)
+        return json.loads(self.resume.checkpoint.read_text(encoding="utf-8"))
+
+    def finish(
+        self,
+        step: SupportsIndex | None = None,
+        *,
+        artifact: str | os.PathLike[str] | None = None,
+        bls_bits: SupportsFloat | None = None,
+        stored_bits: SupportsIndex | None = None,
+        device_memory_mib: SupportsFloat | None = None,
+        train_seconds: SupportsFloat | None = None,
+    ) -> None:
+        """The trial is done. `artifact`: the file with the trained module, in the attempt's folder.
+
+        `train_seconds` is by default the time since this attempt began. Peak memory is told by
+        itself. Raises ValueError where the artifact is not there, or elsewhere.
+        """
+        self._tell_progress()
+        fields: dict[str, Any] = {"step": self._step_or(step)}
+        if artifact is not None:
+            fields["artifact"] = self._synced_artifact(Path(artifact))
+        if bls_bits is not None:
+            fields["bls_bits"] = _not_negative("bls_bits", bls_bits)
+        if stored_bits is not None:
+            fields["stored_bits"] = int(_not_negative("stored_bits", operator.index(stored_bits)))
+        if (peak := peak_memory_mib()) is not None:
+            fields["peak_memory_mib"] = peak
+        if device_memory_mib is not None:
+            fields["device_memory_mib"] = _not_negative("device_memory_mib", device_memory_mib)
+        seconds = time.monotonic() - self._began if train_seconds is None else train_seconds
+        fields["train_seconds"] = _not_negative("train_seconds", seconds)
+        self._events.write("finished", **fields)
+        # Nothing will be resumed from what is finished.
+        if self._last_checkpoint is not None:
+            self._last_checkpoint.unlink(missing_ok=True)
+
+    def _synced_artifact(self, named: Path) -> str:
+        file = self.folder / named
+        try:
+            inside = file.resolve().relative_to(self.folder.resolve())
+        except ValueError:
+            raise ValueError(f"artifact is {named}, must lie in {self.folder}") from None
+        if not file.is_file():
+            raise ValueError(f"artifact is {named}, which is no file in {self.folder}")
+        _sync(file)
+        _sync(file.parent)
+        return str(PurePosixPath(inside))
+
+    def fail(self, reason: str, kind: str = "error") -> None:
+        """The trial is over, without a result; it is not retried.
+
+        `kind` is `error`, `out_of_memory` or `not_finite`. An exception that leaves the training
+        function does the same.
+        """
+        if kind not in ("error", "out_of_memory", "not_finite"):
+            raise ValueError(f"kind is {kind!r}, must be error, out_of_memory or not_finite")
+        line = " ".join(str(reason).split()) or "no reason was given"
+        # What is no UTF-8 (a file's name) is shown, and a long text is cut.
+        text = line.encode(errors="backslashreplace").decode()[:10_000]
+        print(f"failed: {text}", file=sys.stderr, flush=True)
+        self._events.write("failed", reason=text, kind=kind)
+
+    def close(self) -> None:
+        """Called by Worker, when it is done with this trial."""
+        self._events.close()
+
+
+def _not_negative(name: str, value: SupportsFloat) -> float:
+    number = number_or_none(value)
+    if number is None or number < 0:
+        raise ValueError(f"{name} is {value}, must be a number >= 0")
+    return number
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def reset_peak_memory() -> None:
+    """The kernel's count of the largest memory begins anew, so that a trial's peak is its own."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory_mib() -> float | None:
+    """The most that this process held of the machine's memory; None where nobody counts."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return None

@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PACKAGE, World
+
+import petlab
+
+LINE = Path(__file__).with_name("line.py")
+SWEEP = """sweep: line
+base: {backbone: ./backbone, task: cola, module.kind: adapter}
+variants:
+"""
+METRICS = "SELECT trial_id, step, split, name, value FROM results ORDER BY 1, 2, 3, 4"
+
+
+def write_sweep(world: World, *users: dict[str, Any]) -> None:
+    rows = [f"  v{seed}: {{seed: {seed}, user: {json.dumps(user)}}}\n"
+            for seed, user in enumerate(users, 1)]  # fmt: skip
+    world.write("sweep.yaml", SWEEP + "".join(rows))
+
+
+def query(world: World, sql: str, database: str = "sweep.db") -> list[dict[str, Any]]:
+    out, _ = world.petlab("query", sql, "--db", database, "--format", "json")
+    return json.loads(out)  # type: ignore[no-any-return]
+
+
+def attempt(folder: Path, **changes: Any) -> Path:
+    """An attempt's directory as petlab makes it."""
+    folder.mkdir(parents=True)
+    trial = {
+        "v": 1, "trial": "ab12", "attempt": 1,
+        "config": {"backbone": "tiny", "task": "cola", "seed": 7,
+                   "module": {"kind": "lora", "rank": 4, "alpha": 8, "new_field": 1},
+                   "training": {"learning_rate": 1}, "data": {}, "user": {"steps": 20}},
+        "tasks": [{"name": "cola"}], "backbone_folder": "/tiny", "data_folders": ["/data"],
+        "digests": {"backbone": "sha256:1", "data": {"cola": "sha256:2"}},
+        "threads": 2, "device": "cpu", **changes,
+    }  # fmt: skip
+    (folder / "trial.json").write_text(json.dumps(trial))
+    return folder
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def run_line(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(LINE), *map(str, words)],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+
+
+def test_it_tells_what_it_is() -> None:
+    done = run_line("--describe")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {
+        "name": "line.py", "version": "2", "protocol": 1, "numerics": "3",
+    }  # fmt: skip
+    done = run_line()
+    assert done.returncode == 2 and "petlab run SWEEP --worker" in done.stderr
+    assert run_line("--deskribe").returncode == 2
+
+
+def test_a_trial_from_started_to_finished(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "ab12/1")
+    done = run_line(folder)
+    assert done.returncode == 0, done
+    found = events(folder)
+    assert [event["seq"] for event in found] == list(range(len(found)))
+    assert {event["v"] for event in found} == {1}
+    first, *_, test, last = found
+    assert first["type"] == "started" and first["worker"] == "line.py"
+    assert first["numerics"] == {"version": "3", "kind": "test"}
+    assert first["digests"] == {"backbone": "sha256:1", "data": {"cola": "sha256:2"}}
+    assert (test["split"], test["name"], test["task"], test["step"]) == (
+        "test",
+        "slope",
+        "cola",
+        20,
+    )
+    assert last["type"] == "finished" and last["artifact"] == "line.txt" and last["step"] == 20
+    assert last["stored_bits"] == 64 and last["train_seconds"] >= 0 and last["peak_memory_mib"] > 1
+    assert [e["path"] for e in found if e["type"] == "checkpoint"] == ["checkpoint/step-10.ckpt"]
+    assert list((folder / "checkpoint").iterdir()) == []
+    # An attempt is run once.
+    again = run_line(folder)
+    assert again.returncode == 1 and "holds events already" in again.stderr
+
+
+def test_the_configuration_has_types(tmp_path: Path) -> None:
+    trial = petlab.Trial(attempt(tmp_path / "1"), lambda: False)
+    trial.load()
+    assert trial.config.module == petlab.ModuleConfig(kind="lora", rank=4, alpha=8.0)
+    assert trial.config.training.learning_rate == 1.0
+    assert isinstance(trial.config.training.learning_rate, float)
+    assert trial.config.training.epochs == 20
+    assert trial.config.raw["module"]["new_field"] == 1
+    assert (trial.threads, trial.device, trial.resume) == (2, "cpu", None)
+    with pytest.raises(petlab.TrialFailed, match="task cola: a layout of its files is in none of"):
+        trial.tasks[0].files()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"v": 2}, "v is 2, must be 1"),
+        ({"backbone_folder": 3}, "backbone_folder is 3, must be a folder"),
+        ({"config": {"backbone": "b", "task": "t", "seed": "7"}},
+         "config.seed is '7', must be a whole number"),
+        ({"config": {"backbone": "b", "task": "t", "seed": 7, "training": {"epochs": 1.5}}},
+         "config.training.epochs is 1.5, must be a whole number"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_a_failure(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    folder = attempt(tmp_path / "1", **changes)
+    assert run_line(folder).returncode == 0
+    assert [event["type"] for event in events(folder)] == ["started", "failed"]
+    assert events(folder)[1]["reason"] == f"{folder}/trial.json: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("raised", "reason", "kind"),
+    [
+        ("error", "RuntimeError: the script says so", "error"),
+        ("memory", "MemoryError", "out_of_memory"),
+        ("not_finite", "the loss is not finite", "not_finite"),
+        ("return", "the training function returned without finish or fail", "error"),
+    ],
+)
+def test_exceptions_are_failures(tmp_path: Path, raised: str, reason: str, kind: str) -> None:
+    bad, good = attempt(tmp_path / "1"), attempt(tmp_path / "2")
+    trial = json.loads((bad / "trial.json").read_text())
+    trial["config"]["user"] = {"raise": raised}
+    (bad / "trial.json").write_text(json.dumps(trial))
+    done = run_line("-", input=f"{bad}\t{good}\n")
+    assert done.returncode == 0
+    last = events(bad)[-1]
+    assert (last["type"], last["reason"], last["kind"]) == ("failed", reason, kind)
+    # The next trial is trained all the same, by the same process.
+    assert events(good)[-1]["type"] == "finished"
+    assert "trial 2 of this process" in done.stdout
+
+
+def test_what_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = json.loads((folder / "trial.json").read_text())
+    trial["config"]["user"] = {"raise": "late"}
+    (folder / "trial.json").write_text(json.dumps(trial))
+    done = run_line(folder)
+    assert done.returncode == 0 and "after the trial's end: RuntimeError" in done.stderr
+    assert [event["type"] for event in events(folder)] == ["started", "finished"]
+
+
+def made(folder: Path, stopping: bool = False) -> petlab.Trial:
+    trial = petlab.Trial(folder, lambda: stopping)
+    trial.load()
+    trial.started("test", "1", {"version": "1"})
+    return trial
+
+
+def test_numbers_of_every_kind(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder)
+    with pytest.raises(ValueError, match="step is not given, and no progress was reported yet"):
+        trial.metric("a", 1, split="test")
+    trial.metric("a", float("nan"), split="train", step=1)
+    trial.metric("b", None, split="train", step=True)
+    trial.metric("c", 0.1 + 0.2, split="validation", step=2, task="other")
+    for wrong in ({"split": "dev", "step": 1}, {"split": "test", "step": 1, "task": "\ud800"}):
+        with pytest.raises(ValueError):
+            trial.metric("a", 1, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        trial.metric("a", 1, split="test", step=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must have at most 1048576"):
+        trial.metric("x" * (1 << 20), 1, split="test", step=1)
+    told = [(e["name"], e["value"], e["step"], e["task"]) for e in events(folder)[1:]]
+    assert told == [("a", None, 1, "cola"), ("b", None, 1, "cola"),
+                    ("c", 0.30000000000000004, 2, "other")]  # fmt: skip
+
+
+def test_progress_is_told_some_times_a_second_and_before_other_events(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder)
+    for step in range(1, 1001):
+        trial.progress(step, 1000, 2.0 if step % 2 else 4.0)
+    trial.checkpoint(1000, b"state")
+    trial.progress(1001, 2000, float("inf"))
+    trial.finish()
+    told = [event for event in events(folder) if event["type"] == "progress"]
+    assert 2 <= len(told) < 50
+    assert told[0]["step"] == 1 and told[0]["loss"] == 2.0
+    assert told[-2]["step"] == 1000 and told[-2]["of"] == 1000 and 2 < told[-2]["loss"] < 4
+    assert told[-1]["loss"] is None
+    assert [event["type"] for event in events(folder)][-3:] == [
+        "checkpoint",
+        "progress",
+        "finished",
+    ]
+
+
+def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder)
+    trial.checkpoint(1, {"step": 1})
+    trial.checkpoint(2, lambda file: file.write_bytes(b"\0\1"))
+    (kept,) = (folder / "checkpoint").iterdir()
+    assert kept.name == "step-2.ckpt" and kept.read_bytes() == b"\0\1"
+
+    def broken(file: Path) -> None:
+        file.write_bytes(b"half")
+        raise OSError("the disk is full")
+
+    for state, error in ((broken, OSError), (lambda file: None, petlab.WorkerError),
+                         ({1, 2}, TypeError)):  # fmt: skip
+        with pytest.raises(error):
+            trial.checkpoint(3, state)
+    # What was not written leaves nothing, and the one before stays.
+    assert [file.name for file in (folder / "checkpoint").iterdir()] == ["step-2.ckpt"]
+    assert [event["step"] for event in events(folder) if event["type"] == "checkpoint"] == [1, 2]
+    resumed = attempt(
+        tmp_path / "2", attempt=2,
+        resume={"attempt": 1, "step": 2, "seq": 2, "checkpoint": "../1/checkpoint/step-2.ckpt"},
+    )  # fmt: skip
+    later = made(resumed)
+    assert later.resume is not None and later.resume.step == 2
+    assert later.restore(Path.read_bytes) == b"\0\1"
+
+
+def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder, stopping=True)
+    with pytest.raises(petlab.Stopped):
+        trial.checkpoint(5, [5])
+    assert events(folder)[-1]["type"] == "checkpoint"
+    with pytest.raises(petlab.Stopped):
+        trial.stop_if_asked()
+    assert not issubclass(petlab.Stopped, Exception)
+
+
+def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder)
+    (tmp_path / "out.txt").write_text("x")
+    for named in ("../out.txt", tmp_path / "out.txt", "none.txt", "."):
+        with pytest.raises(ValueError, match="artifact is"):
+            trial.finish(1, artifact=named)
+    with pytest.raises(ValueError, match="bls_bits is -1, must be a number >= 0"):
+        trial.finish(1, bls_bits=-1)
+    (folder / "module").mkdir()
+    (folder / "module/adapter.bin").write_bytes(b"w")
+    trial.finish(1, artifact=folder / "module/adapter.bin")
+    assert events(folder)[-1]["artifact"] == "module/adapter.bin"
+    with pytest.raises(petlab.WorkerError, match="the trial is over, a metric cannot follow"):
+        trial.metric("a", 1, split="test", step=1)
+
+
+def test_a_forked_process_may_not_write(tmp_path: Path) -> None:
+    trial = made(attempt(tmp_path / "1"))
+    child = os.fork()
+    if child == 0:
+        try:
+            trial.metric("a", 1, split="test", step=1)
+        except petlab.WorkerError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
+    write_sweep(world, {"steps": 40}, {"steps": 40, "rate": 0.2}, {}, {"raise": "error"})
+    (world.root / "my worker.py").write_text(LINE.read_text())
+    world.sweep("python3 'my worker.py'", code=1)
+    rows = query(
+        world, "SELECT seed, step, value, artifact FROM results WHERE split = 'test' ORDER BY 1"
+    )
+    assert [row["step"] for row in rows] == [40, 40, 100]
+    assert all(abs(row["value"] - 2) < 0.2 for row in rows)
+    assert [(world.root / row["artifact"]).is_file() for row in rows] == [True] * 3
+    told = query(
+        world, "SELECT worker, worker_version, outcome, reason, note FROM attempts ORDER BY 3"
+    )
+    assert told[0] == {
+        "worker": "line.py", "worker_version": "2", "outcome": "failed",
+        "reason": "RuntimeError: the script says so", "note": None,
+    }  # fmt: skip
+    assert {row["outcome"] for row in told[1:]} == {"finished"}
+    # One process trained several: what it keeps is there for the next.
+    logs = [file.read_text() for file in world.root.glob("sweep.runs/*/1/log.txt")]
+    assert sum("trial 2 of this process" in log for log in logs) >= 1
+    failed = next(log for log in logs if "Traceback" in log)
+    assert "in two lines" in failed
+    # Its results are nobody else's: the numerics version is known.
+    assert (
+        '"trained":0'
+        in world.petlab(
+            "run", "sweep.yaml", "--worker", "python3 'my worker.py'", "--json", code=1
+        )[0]
+    )
+
+
+def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
+    write_sweep(world, {"steps": 400, "step_ms": 5, "metrics": True})
+    worker = f"python3 {LINE}"
+    run = ["run", "sweep.yaml", "--slots", "1", "--worker", worker]
+    process = world.start([world.petlab_program, *run])
+    deadline = time.monotonic() + 60
+    while not list(world.root.glob("sweep.runs/*/1/checkpoint/step-*.ckpt")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert query(world, "SELECT outcome FROM attempts") == [{"outcome": "stopped"}]
+    world.sweep(worker)
+    (again,) = query(world, "SELECT outcome, resume_step FROM attempts WHERE number = 2")
+    assert again["outcome"] == "finished" and again["resume_step"] > 0
+    world.sweep(worker, "--db", "whole.db", "--runs", "whole")
+    assert query(world, METRICS) == query(world, METRICS, "whole.db")
+
+
+def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
+    words = [sys.executable, str(LINE), "-"]
+    # It waits for a line, is asked to stop, and stops.
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment, **pipes) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(f"{attempt(tmp_path / '1')}\n")
+        process.stdin.flush()
+        assert "trial 1" in process.stdout.readline()
+        while events(tmp_path / "1")[-1]["type"] != "finished":
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 3
+    # Its output breaks, and it finishes all the same.
+    pipes["stderr"] = subprocess.STDOUT
+    with subprocess.Popen(words, env=environment, **pipes) as process:
+        assert process.stdin and process.stdout
+        process.stdout.close()
+        process.stdin.write(f"{attempt(tmp_path / '2')}\n")
+        process.stdin.close()
+        assert process.wait(30) == 0
+    assert events(tmp_path / "2")[-1]["type"] == "finished"
