@@ -58,7 +58,8 @@ std::vector<Condition> parse_where(std::string_view text, std::string_view optio
   for (const sweeps::WrittenCondition& written : sweeps::parse_conditions(text, option)) {
     if (written.word == "split") {
       throw std::invalid_argument(
-          fmt::format("{}: found split, wanted a field: the split is chosen with --split", option));
+          fmt::format("{}: found split, wanted a field{}", option,
+                      option == "--where" ? ": the split is chosen with --split" : ""));
     }
     Condition made{results::word_named(written.word), op_of(written.comparison), {}};
     if (!made.word.user_key.empty()) {

@@ -53,9 +53,10 @@ struct CompletionArguments {
 std::vector<std::string> values_behind(const std::string& option,
                                        const std::filesystem::path& database) {
   std::vector<std::string> values;
-  if (option == "--by" || option == "--pivot" || option == "--where") {
+  if (option == "--by" || option == "--pivot" || option == "--where" || option == "--only") {
     for (const results::Word& word : results::words()) {
-      values.push_back(option == "--where" ? word.name + "=" : word.name);
+      const bool condition = option == "--where" || option == "--only";
+      values.push_back(condition ? word.name + "=" : word.name);
     }
     return values;
   }

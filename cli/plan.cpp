@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cli/database_option.h"
+#include "cli/only_trials.h"
 #include "cli/sweep_arguments.h"
 #include "orchestrator/planning/input_check.h"
 #include "orchestrator/running/run_sweep.h"
@@ -26,6 +27,8 @@ namespace {
 struct PlanArguments : SweepArguments {
   bool json = false;
   std::optional<std::int64_t> retries;
+  std::vector<std::string> only;
+  std::size_t of = 0;  // the sweep's trials, chosen or not
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -103,13 +106,16 @@ std::vector<std::string> points(const sweeps::Sweep& sweep) {
 }
 
 void print_json(std::ostream& out, const sweeps::Sweep& sweep,
-                const std::vector<orchestrator::TrialPlan>& plans,
-                const SweepArguments& arguments) {
+                const std::vector<orchestrator::TrialPlan>& plans, const PlanArguments& arguments) {
   nlohmann::ordered_json document = {{"sweep", sweep.name},
                                      {"db", arguments.database_path().string()},
                                      {"runs", arguments.runs_path().string()},
-                                     {"notes", sweep.notes},
-                                     {"trials", nlohmann::ordered_json::array()}};
+                                     {"notes", sweep.notes}};
+  if (!arguments.only.empty()) {
+    document["only"] = arguments.only;
+    document["of"] = arguments.of;
+  }
+  document["trials"] = nlohmann::ordered_json::array();
   // One trial after the other: a document of a million would be many gigabytes.
   std::string text = document.dump(1);
   const std::size_t end = text.rfind(']');
@@ -131,11 +137,14 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
 }
 
 void print_text(std::ostream& out, const sweeps::Sweep& sweep,
-                const std::vector<orchestrator::TrialPlan>& plans,
-                const SweepArguments& arguments) {
-  out << fmt::format("sweep {}: {} {}\ndatabase: {}\nruns: {}\n", sweep.name, plans.size(),
-                     plans.size() == 1 ? "trial" : "trials", arguments.database_path().string(),
-                     arguments.runs_path().string());
+                const std::vector<orchestrator::TrialPlan>& plans, const PlanArguments& arguments) {
+  const std::string size =
+      arguments.only.empty()
+          ? fmt::format("{} {}", plans.size(), plans.size() == 1 ? "trial" : "trials")
+          : fmt::format("{} of {} trials, those with {}", plans.size(), arguments.of,
+                        fmt::join(arguments.only, " and "));
+  out << fmt::format("sweep {}: {}\ndatabase: {}\nruns: {}\n", sweep.name, size,
+                     arguments.database_path().string(), arguments.runs_path().string());
   for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   std::size_t widest = 7;
@@ -189,10 +198,14 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   add_sweep_arguments(app, *arguments);
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
+  add_only_option(app, arguments->only);
   return [arguments, streams] {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
-    sweeps::Sweep sweep = sweeps::load_sweep(arguments->file, locations);
+    const sweeps::Sweep whole = sweeps::load_sweep(arguments->file, locations);
+    const auto chosen = only_trials(whole, arguments->only);
+    sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
+    arguments->of = whole.trials.size();
     const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
     const std::vector<orchestrator::TrialPlan> plans =
         orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
@@ -204,7 +217,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
       }
       const results::Reader reader(arguments->database_path());
       const std::string former = orchestrator::former_members_text(
-          orchestrator::finished_former_members(reader, sweep), sweep.name);
+          orchestrator::finished_former_members(reader, whole), sweep.name);
       if (!former.empty()) sweep.notes.push_back(former);
     }
     (arguments->json ? print_json : print_text)(streams.out, sweep, plans, *arguments);

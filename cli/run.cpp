@@ -14,6 +14,7 @@
 #include "cli/database_option.h"
 #include "cli/duration_option.h"
 #include "cli/live_run.h"
+#include "cli/only_trials.h"
 #include "cli/patient_output.h"
 #include "cli/screen.h"
 #include "cli/sweep_arguments.h"
@@ -39,6 +40,7 @@ struct RunArguments : SweepArguments {
   double no_progress_limit = 0;
   double grace = 10;
   std::vector<std::string> rerun;
+  std::vector<std::string> only;
   bool fresh_workers = false;
   bool keep_going = false;
   bool quiet = false;
@@ -136,8 +138,11 @@ int run(const RunArguments& arguments, Streams streams) {
   orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
   const sweeps::Locations locations = sweeps::find_locations(environment);
   const sweeps::Sweep sweep = sweeps::load_sweep(arguments.file, locations);
-  const orchestrator::RunRequest request = request_of(arguments, environment);
-  require_inputs(arguments, sweep, locations, request);
+  orchestrator::RunRequest request = request_of(arguments, environment);
+  if (const auto places = only_trials(sweep, arguments.only)) {
+    request.part = part_of(sweep, *places);
+  }
+  require_inputs(arguments, request.part ? *request.part : sweep, locations, request);
   orchestrator::RunResult result;
   if (arguments.json) {
     JsonLines lines(streams.out);
@@ -182,6 +187,7 @@ void add_slurm_options(CLI::App& app, RunArguments& arguments) {
 std::function<int()> make_run(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<RunArguments>();
   add_sweep_arguments(app, *arguments);
+  add_only_option(app, arguments->only);
   app.add_option("--slots", arguments->slots,
                  "workers at once, at most (default: one a GPU, or one a usable CPU core); with "
                  "--launcher slurm jobs in Slurm at once (default: 1000)")

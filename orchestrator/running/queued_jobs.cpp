@@ -42,7 +42,9 @@ void QueuedJobs::withdraw_waiting() {
 void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_taken) {
   std::int64_t adopted = 0;
   const auto wanted = [this](const results::AttemptFacts& attempt) {
-    return trials_.find(attempt.attempt.trial_id) || attempt.begun.sweep == context_.sweep.name;
+    return trials_.find(attempt.attempt.trial_id) ||
+           (attempt.begun.sweep == context_.sweep.name &&
+            !context_.options.left_out.contains(attempt.attempt.trial_id));
   };
   for (Orphans& orphans : take_orphans(context_.store, context_.options.runs, context_.here,
                                        context_.options.owner, wanted)) {

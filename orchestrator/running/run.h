@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "orchestrator/launching/launcher.h"
@@ -39,6 +40,9 @@ struct RunOptions {
   std::optional<std::int64_t> trial_memory_mib;
   bool rerun_stale = false;
   bool rerun_failed = false;
+  /// Ids of the sweep's trials that this run was not asked for: they are none of its own, and jobs
+  /// of theirs that another left in a queue stay there.
+  std::unordered_set<std::string> left_out;
   std::string worker_numerics;  // --describe; empty: not known
   std::string petlab_version;
 };

@@ -139,6 +139,16 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
       request.database.string(), request.runs.string()));
 }
 
+void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& asked, RunOptions& options,
+               RunObserver& observer) {
+  for (const sweeps::SweepTrial& trial : sweep.trials) options.left_out.insert(trial.id.value);
+  for (const sweeps::SweepTrial& trial : asked.trials) options.left_out.erase(trial.id.value);
+  observer.note(
+      fmt::format("{} of the {} trials of sweep {} are asked for; the others wait for a run "
+                  "without --only",
+                  asked.trials.size(), sweep.trials.size(), sweep.name));
+}
+
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
                                         const DeviceChoice& devices, const sweeps::Sweep& sweep,
                                         const sweeps::Environment& environment,
@@ -203,8 +213,10 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);
-  if (is_new) tell_of_unknown_attempts(sweep, request, store, observer);
+  const sweeps::Sweep& asked = request.part ? *request.part : sweep;
+  if (is_new) tell_of_unknown_attempts(asked, request, store, observer);
   record(store, request.runs, sweep);
+  if (request.part) leave_out(sweep, asked, options, observer);
   const std::string former =
       former_members_text(finished_former_members(store.read(), sweep), sweep.name);
   if (!former.empty()) observer.note(former);
@@ -212,7 +224,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   const std::unique_ptr<Launcher> launcher =
       make_launcher(loop, request, devices, sweep, environment, observer);
   EventLoop events(loop);
-  Run run(events, store, *launcher, sweep, locations, options, observer);
+  Run run(events, store, *launcher, asked, locations, options, observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
