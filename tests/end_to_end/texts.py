@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""T5 from nothing to a table: init, sweeps of text tasks, kept predictions, a backbone of one's own.
+
+usage: texts.py FOLDER_OF_PROGRAMS
+"""
+import json
+import random
+import time
+
+import tiny_world
+from tiny_world import TRAINER, TinyWorld
+
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+SIZES = {"model_type": "t5", "vocab_size": 1, "d_model": 32, "d_kv": 8, "num_heads": 4, "d_ff": 64,
+         "num_layers": 1, "num_decoder_layers": 1, "dropout_rate": 0.0}
+DIGIT_TASK = """task: digits
+files: {train: digits-train.jsonl, validation: digits-dev.jsonl, test: digits-test.jsonl}
+columns: {text: pair.words, target: pair.digits}
+metrics: [token-error-rate, exact-match, bleu]
+select_by: [token-error-rate]
+text_to_text: {source: "digits: {text1}"}
+"""
+FROM_NOTHING = """sweep: from-nothing
+base:
+  backbone: ./own
+  task: digits.yaml
+  module.kind: full_finetuning
+  training: {steps: 150, evaluate_every: 50, warmup_steps: 10, batch_size: 32, learning_rate: 5e-3,
+             label_smoothing: 0.1}
+  decoding: {beams: 3, max_tokens: 12, length_penalty: 0.8}
+  evaluation.keep_predictions: true
+"""
+ON_IT = """sweep: on-it
+base:
+  backbone: ./tuned
+  tasks: [digits.yaml, films.yaml]
+  module: {kind: adapter, share: true, mask: learned, bottleneck: 4, sparsity_ratio: 0.3}
+  training: {steps: 24, evaluate_every: 8, checkpoint_every: 3, batch_size: 8, learning_rate: 5e-3,
+             mask_learning_rate: 5e-2}
+  decoding.max_tokens: 8
+grid:
+  module.combine: [or, and, add]
+"""
+
+
+class Texts(TinyWorld):
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(5)
+        self.write("digits.yaml", DIGIT_TASK)
+        for part, rows in (("train", 300), ("dev", 20), ("test", 25)):
+            lines = []
+            for _ in range(rows):
+                digits = [draw.randrange(10) for _ in range(draw.randint(1, 3))]
+                lines.append(json.dumps({"pair": {
+                    "words": " ".join(DIGITS[d] for d in digits),
+                    "digits": " ".join(map(str, digits))}}))
+            self.write(f"digits-{part}.jsonl", "\n".join(lines) + "\n")
+        texts = [f"digits: {word} {i}" for i, word in enumerate(DIGITS)] * 30
+        texts += ["films sentence: the film is very good not bad a plot 0 1"] * 30
+        self.write("texts.txt", "\n".join(texts) + "\n")
+        self.write("sizes.json", json.dumps(SIZES))
+        self.trainer("init", "--config", "sizes.json", "--texts", "texts.txt", "--vocabulary", "90",
+                     "--out", "own")
+
+    def trainer(self, *words):
+        done = self.petlab(*words, program=TRAINER)
+        self.assertEqual(done.code, 0, done)
+        return done
+
+    def recorded(self, trial):
+        """Metric -> test value, as the database has it."""
+        rows = self.query("SELECT task, name, value FROM results WHERE split = 'test' AND "
+                          f"trial_id = '{trial}'")
+        return {(row["task"], row["name"]): row["value"] for row in rows}
+
+    def trials(self):
+        return {row["trial_id"] for row in self.query("SELECT DISTINCT trial_id FROM results")}
+
+    def test_a_model_made_from_nothing_learns_and_carries_the_next_sweep(self):
+        self.write("sweep.yaml", FROM_NOTHING)
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        folder, = self.attempt_folders()
+        trial = folder.parent.name
+        recorded = self.recorded(trial)
+        # Something was learnt: to write digits where words are read.
+        self.assertLess(recorded["digits", "token-error-rate"], 0.5, recorded)
+        kept = folder / "predictions"
+        for metric in ("token-error-rate", "exact-match", "bleu"):
+            scored = self.petlab("score", metric, "--hyp", str(kept / "digits.predicted.jsonl"),
+                                 "--ref", str(kept / "digits.gold.jsonl"), "--json-lines", "--json")
+            self.assertEqual(scored.code, 0, scored)
+            self.assertEqual(json.loads(scored.out)["score"], recorded["digits", metric])
+        predicted = json.loads(self.trainer("predict", "--artifact", str(folder / "artifact.petl"),
+                                            "--task", "digits.yaml", "--backbone", "./own").out)
+        self.assertEqual(predicted["metrics"],
+                         {metric: value for (_, metric), value in recorded.items()})
+        self.write("input.txt", "one two\nnine\n")
+        lines = self.trainer("predict", "--artifact", str(folder / "artifact.petl"), "--task",
+                             "digits.yaml", "--backbone", "./own", "--input", "input.txt").out
+        for line in map(json.loads, lines.splitlines()):
+            self.assertEqual(sorted(line), ["text", "text_score"])
+            self.assertLess(line["text_score"], 0)
+
+        self.trainer("export", "--artifact", str(folder / "artifact.petl"), "--format",
+                     "huggingface", "--backbone", "./own", "--out", "tuned")
+        before = self.trials()
+        self.write("sweep.yaml", ON_IT)
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        new = sorted(self.trials() - before)
+        self.assertEqual(len(new), 3)
+        undisturbed = {trial: self.recorded(trial) for trial in new}
+        for trial in new:
+            self.assertEqual(len(undisturbed[trial]), 5, undisturbed[trial])
+
+        # The same, killed at random and gone on with.
+        (self.root / "sweep.db").rename(self.root / "whole.db")
+        for file in self.root.glob("sweep.db-*"):
+            file.unlink()
+        (self.root / "sweep.runs").rename(self.root / "whole.runs")
+        draw = random.Random(9)
+        for _ in range(4):
+            run = self.start("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms")
+            time.sleep(0.2 + draw.random())
+            run.kill()
+            run.wait()
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual({trial: self.recorded(trial) for trial in new}, undisturbed)
+
+    def test_an_encoder_is_refused_for_texts_before_anything_runs(self):
+        self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, task: digits.yaml}\n")
+        done = self.run_sweep()
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("which asks for texts", done.err)
+
+
+if __name__ == "__main__":
+    tiny_world.main()
