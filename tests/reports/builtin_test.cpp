@@ -172,6 +172,40 @@ TEST_CASE("Table 4 has the Ro-En adapter's BLEU and its storage from a sweep of 
   CHECK(table.cells[0][0].n() == 1);
 }
 
+TEST_CASE("Table 10 prints the settings of the trials beside the published ones", "[reports]") {
+  testing::DataMaker make;
+  const auto add = [&](const std::string& sweep, const std::string& task, std::int64_t batch,
+                       std::int64_t steps, double rate, double decay) {
+    const std::size_t trial = make.trial("any", 42, task,
+                                         {{"backbone", "t5-base"},
+                                          {"module_mask", "learned"},
+                                          {"training_batch_size", batch},
+                                          {"training_steps", steps},
+                                          {"training_learning_rate", rate},
+                                          {"training_mask_learning_rate", 10 * rate},
+                                          {"training_label_smoothing", 0.1},
+                                          {"training_weight_decay", decay}});
+    make.data.trials[trial].sweep = sweep;
+    make.data.trials[trial].fields["sweep"] = sweep;
+    make.score(trial, "bleu", 1);
+  };
+  add("table14", "xsum", 64, 100000, 1e-4, 0.01);
+  add("table15", "wmt16-ro-en", 64, 60000, 3e-4, 0.01);
+  add("table16", "cola", 128, 20000, 3e-4, 0.0);
+  const auto table = testing::table_of(builtin_report("table10"), make.data, published_numbers());
+  REQUIRE(table.rows.size() == 6);
+  REQUIRE(table.columns.size() == 3);
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      const Cell& cell = table.cells[row][column];
+      INFO(table.rows[row].key << ", " << table.columns[column].key);
+      REQUIRE(cell.mean);
+      REQUIRE(cell.published);
+      CHECK(*cell.mean == Approx(*cell.published));
+    }
+  }
+}
+
 TEST_CASE("An unknown report lists the known ones and the nearest", "[reports]") {
   CHECK_THROWS_WITH(builtin_report("quikstart"),
                     Catch::Contains("there is no report 'quikstart'; did you mean quickstart? "

@@ -31,12 +31,14 @@ class Home {
     folder_.write("models/" + name + "/model.safetensors", weights);
   }
   /// A T5 of as many layers in its encoder as in its decoder.
-  void t5_backbone(const std::string& name, int d_model, int layers) const {
+  void t5_backbone(const std::string& name, int d_model, int layers, int heads = 8, int d_kv = 64,
+                   int d_ff = 2048) const {
     const std::string d = std::to_string(d_model);
     folder_.write("models/" + name + "/config.json",
                   R"({"model_type":"t5","d_model":)" + d + R"(,"num_layers":)" +
-                      std::to_string(layers) + R"(,"num_heads":12,"d_kv":64,"d_ff":)" +
-                      std::to_string(4 * d_model) + R"(,"vocab_size":32128})");
+                      std::to_string(layers) + R"(,"num_heads":)" + std::to_string(heads) +
+                      R"(,"d_kv":)" + std::to_string(d_kv) + R"(,"d_ff":)" + std::to_string(d_ff) +
+                      R"(,"vocab_size":32128})");
     folder_.write("models/" + name + "/model.safetensors", "weights of " + name);
   }
   Locations locations() const { return {folder_.path(), {folder_.path() / "data"}, {}}; }
