@@ -314,7 +314,9 @@ constexpr std::array<FilesTarget, 11> kTargets{{
                                        "1\tt\t0.5\n",
                                        "\x02"
                                        "a,b,y\n\"x, \"\"q\"\"\nz\",w,1\n",
-                                       "\x04{\"a\": \"x\", \"b\": \"z\", \"y\": 1.5}\n"};
+                                       "\x04{\"a\": \"x\", \"b\": \"z\", \"y\": 1.5}\n",
+                                       "\x28{\"a\": \"x\", \"b\": \"z\", \"o\": {\"y\": \"w\"}}\n",
+                                       std::string("\x10") + "a b\r\nc\n" + '\0' + "A\nB\n"};
      }},
 }};
 
@@ -475,9 +477,34 @@ void foreign_module(std::string_view input) {
   }
 }
 
+namespace {
+
+// Two files of lines, cut at the first zero.
+void aligned_files(std::string_view input) {
+  const std::size_t cut = input.find('\0');
+  const std::vector<trainer::LineFile> files = {
+      {"input.ro", input.substr(0, cut)},
+      {"input.en", cut == std::string_view::npos ? "" : input.substr(cut + 1)}};
+  accepted([&] {
+    const auto rows = trainer::align_rows(files);
+    require(!rows.empty(), "files without lines are refused");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      require(rows[i].line == static_cast<std::int64_t>(i) + 1, "a row is a line");
+      require(rows[i].texts.size() == 1, "a row has its text");
+      require(!base::first_invalid_utf8(rows[i].target), "a target is UTF-8");
+    }
+  });
+}
+
+}  // namespace
+
 void data_file(std::string_view input) {
   if (input.empty()) return;
   const auto choice = static_cast<unsigned char>(input.front());
+  if (choice / 16 % 2 == 1) {
+    aligned_files(input.substr(1));
+    return;
+  }
   sweeps::TaskLayout layout;
   constexpr std::array<sweeps::FileFormat, 3> kFormats{
       sweeps::FileFormat::tsv, sweeps::FileFormat::csv, sweeps::FileFormat::jsonl};
@@ -486,7 +513,8 @@ void data_file(std::string_view input) {
   layout.skip_short_rows = choice / 8 % 2 == 1;
   if (layout.header) {
     layout.text_columns = {"a", "b"};
-    layout.target_column = "y";
+    // In JSON lines, one that lies in an object.
+    layout.target_column = choice / 32 % 2 == 1 ? "o.y" : "y";
   } else {
     layout.text_columns = {"1"};
     layout.target_column = "2";

@@ -351,6 +351,26 @@ TEST_CASE("WMT16 and XSum are read as their data sets are distributed", "[traine
   CHECK(first("wmt16-ro-en").text == "unu");
 }
 
+TEST_CASE("the real RO-STS is read from its files of lines", "[trainer][files]") {
+  const auto folder = testing::real_data();
+  if (!folder || !std::filesystem::exists(*folder / "ro-sts")) return;
+  TaskDeclaration task;
+  task.name = "ro-sts";
+  task.kind = sweeps::TaskKind::text;
+  task.target = sweeps::TargetRule::text;
+  task.layouts = {layout(FileFormat::aligned, true, {"ro"}, "en")};
+  task.layouts[0].train = "ro-sts/RO-STS.train";
+  task.layouts[0].validation = "ro-sts/RO-STS.dev";
+  task.layouts[0].test = "ro-sts/RO-STS.test";
+  const std::vector<std::filesystem::path> folders{*folder};
+  const TaskData data = load_task_data(task, sweeps::find_task_files(task, folders), {});
+  CHECK(data.train.examples.size() == 11498);
+  CHECK(data.validation.examples.size() == 3000);
+  CHECK(data.test.examples.size() == 2758);
+  CHECK(data.train.examples[0].text == "Un avion decolează.");
+  CHECK(data.train.examples[0].target == "A plane is taking off.");
+}
+
 TEST_CASE("QNLI, QQP and MNLI are read from files of the official layout", "[trainer][files]") {
   const testing::TempDir dir;
   dir.write("glue/QNLI/train.tsv",
