@@ -16,8 +16,8 @@ if ! python=$(scripts/python_venv.sh --there); then
     "scripts/setup.sh --dev installs them"
   exit 77
 fi
-cd python
-"$python" -m ruff check --no-cache .
-"$python" -m ruff format --no-cache --check .
+cd python || exit 1
+"$python" -m ruff check --no-cache --config pyproject.toml . ../examples
+"$python" -m ruff format --no-cache --config pyproject.toml --check . ../examples
 "$python" -m mypy --cache-dir /dev/null
 exec "$python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""examples/peft_worker.py trains a sweep, stops and goes on.
+
+usage: peft_example.py FOLDER_OF_PROGRAMS
+
+Exit code 77 (skipped) where the libraries of scripts/library_venv.sh are not there.
+"""
+import pathlib
+import signal
+import subprocess
+import sys
+
+import tiny_world
+from scripted_world import METRICS, ScriptedWorld
+from tiny_world import SWEEP
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+LORA = SWEEP.replace("module.kind: adapter", "module.kind: lora").replace(
+    "module.bottleneck: 4", "module.rank: 4")
+
+
+class PeftExample(ScriptedWorld):
+    def environment(self):
+        return super().environment() | {
+            "PYTHONPATH": str(SOURCE / "python/src"), "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+    def run_words(self, *words, slots=1):
+        return ["run", "sweep.yaml", "--slots", slots, "--grace", "60s", "--worker",
+                f"'{PYTHON}' '{SOURCE / 'examples/peft_worker.py'}'", *words]
+
+    def test_it_stops_at_a_checkpoint_and_comes_to_the_same(self):
+        self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 100"))
+        process = self.start_scripted()
+        self.until(lambda: any(event["type"] == "progress" for folder in self.attempt_folders()
+                               for event in self.events(folder)), 120)
+        process.send_signal(signal.SIGTERM)  # as Ctrl-C twice
+        done = self.end(process, 300)
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(self.outcomes(), {"stopped": 1})
+        self.assertEqual(self.end(self.start_scripted(), 300).code, 0)
+        again, = self.query("SELECT outcome, resume_step FROM attempts WHERE number = 2")
+        self.assertEqual(again["outcome"], "finished")
+        self.assertGreater(again["resume_step"], 0)
+        done = self.end(self.start_scripted("--db", "whole.db", "--runs", "whole"), 300)
+        self.assertEqual(done.code, 0, done)
+        metrics = self.query(METRICS)
+        self.assertEqual(metrics, self.query(METRICS, "whole.db"))
+        self.assertEqual({(row["split"], row["name"]) for row in metrics},
+                         {(split, name) for split in ("validation", "test")
+                          for name in ("accuracy", "f1")})
+        found, = self.query("SELECT DISTINCT artifact, stored_bits FROM results")
+        self.assertTrue((self.root / found["artifact"]).is_file())
+        # Two layers, query and value, 16 x 4 and 4 x 16 of 32 bits.
+        self.assertEqual(found["stored_bits"], 2 * 2 * 2 * 16 * 4 * 32)
+
+    def test_what_it_cannot_train_is_a_failure(self):
+        self.write("sweep.yaml", SWEEP)
+        self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
+        self.assertEqual(self.query("SELECT outcome, reason FROM attempts"), [
+            {"outcome": "failed",
+             "reason": "this worker trains LoRA, unshared, unmasked, on one task"}])
+
+
+if __name__ == "__main__":
+    there = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
+                           text=True)
+    if there.returncode != 0:
+        print("skipped: PEFT is not there; scripts/setup.sh --dev installs it")
+        sys.exit(77)
+    PYTHON = there.stdout.strip()
+    tiny_world.main()
