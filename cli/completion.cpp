@@ -14,6 +14,7 @@
 #include "reports/text.h"
 #include "results/scores.h"
 #include "results/store.h"
+#include "sweeps/fields.h"
 
 namespace petlab::cli {
 namespace {
@@ -58,6 +59,13 @@ std::vector<std::string> values_behind(const std::string& option,
       const bool condition = option == "--where" || option == "--only";
       values.push_back(condition ? word.name + "=" : word.name);
     }
+    return values;
+  }
+  if (option == "--set") {
+    for (const sweeps::Field& field : sweeps::fields()) {
+      values.push_back(std::string(field.name) + "=");
+    }
+    values.insert(values.end(), {"task=", "tasks=", "priority="});
     return values;
   }
   std::set<std::string> names;

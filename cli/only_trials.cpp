@@ -190,6 +190,8 @@ sweeps::Sweep part_of(const sweeps::Sweep& sweep, const std::vector<std::size_t>
   part.about = sweep.about;
   part.file = sweep.file;
   part.digest = sweep.digest;
+  part.text = sweep.text;
+  part.overrides = sweep.overrides;
   part.notes = sweep.notes;
   part.variants = sweep.variants;
   part.backbone_folders = sweep.backbone_folders;

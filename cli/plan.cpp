@@ -111,6 +111,7 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
                                      {"db", arguments.database_path().string()},
                                      {"runs", arguments.runs_path().string()},
                                      {"notes", sweep.notes}};
+  if (!sweep.overrides.empty()) document["set"] = sweep.overrides;
   if (!arguments.only.empty()) {
     document["only"] = arguments.only;
     document["of"] = arguments.of;
@@ -145,6 +146,9 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
                         fmt::join(arguments.only, " and "));
   out << fmt::format("sweep {}: {}\ndatabase: {}\nruns: {}\n", sweep.name, size,
                      arguments.database_path().string(), arguments.runs_path().string());
+  for (const std::string& one : sweep.overrides) {
+    out << "set: " << reports::printable(one) << "\n";
+  }
   for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   std::size_t widest = 7;
@@ -202,7 +206,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   return [arguments, streams] {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
-    const sweeps::Sweep whole = sweeps::load_sweep(arguments->file, locations);
+    const sweeps::Sweep whole = arguments->load(locations);
     const auto chosen = only_trials(whole, arguments->only);
     sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
     arguments->of = whole.trials.size();

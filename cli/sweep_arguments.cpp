@@ -17,6 +17,10 @@ std::filesystem::path beside_this_program(const char* name) {
 
 }  // namespace
 
+sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations) const {
+  return sweeps::load_sweep(file, locations, set);
+}
+
 std::filesystem::path SweepArguments::database_path() const {
   return database.empty() ? orchestrator::default_database(file) : std::filesystem::path(database);
 }
@@ -34,6 +38,12 @@ void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
   app.add_option("--worker", arguments.worker,
                  "the program that trains, with its arguments: \"python3 worker.py\" (default: "
                  "petlab-trainer beside this program)");
+  app.add_option(
+         "--set", arguments.set,
+         "sets a field for every trial, whatever FILE says of it: training.epochs=1; may be "
+         "repeated. These are other trials than without")
+      ->type_size(1)
+      ->allow_extra_args(false);
 }
 
 void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "orchestrator/launching/worker_command.h"
 #include "sweeps/locations.h"
+#include "sweeps/sweep_file.h"
 
 namespace CLI {
 class App;
@@ -20,14 +22,17 @@ struct SweepArguments {
   std::string database;
   std::string runs;
   std::string worker;
+  std::vector<std::string> set;  // `training.epochs=1`, for every trial
 
+  /// The sweep as the file and --set say. Throws as sweeps::load_sweep().
+  sweeps::Sweep load(const sweeps::Locations& locations) const;
   /// Where the user named none: beside the sweep file, with its name.
   std::filesystem::path database_path() const;
   /// Where the user named none: the one that the database remembers, else beside the sweep file.
   std::filesystem::path runs_path() const;
 };
 
-/// FILE, --db, --runs, --worker.
+/// FILE, --db, --runs, --worker, --set.
 void add_sweep_arguments(CLI::App& app, SweepArguments& arguments);
 
 /// --retries; not all commands that have it take a sweep file.

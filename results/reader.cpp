@@ -245,9 +245,16 @@ std::vector<protocol::Metric> Reader::validation_metrics(const AttemptRef& attem
 
 std::optional<SweepRow> Reader::sweep(const std::string& name) const {
   return reading(*connection_, [&]() -> std::optional<SweepRow> {
-    Query sweep(*connection_, "SELECT key, about, file, digest FROM sweeps WHERE name = ?1");
+    Query sweep(*connection_,
+                internal::has_column(*connection_, "sweeps", "overrides")
+                    ? "SELECT key, about, file, digest, overrides FROM sweeps WHERE "
+                      "name = ?1"
+                    : "SELECT key, about, file, digest, NULL FROM sweeps WHERE name = "
+                      "?1");
     if (!sweep.with(name).step()) return std::nullopt;
     SweepRow row{name, sweep.text(1), sweep.text(2), sweep.text(3), {}};
+    const auto overrides = base::shallow_json_or_none(sweep.text(4));
+    if (overrides.is_array()) row.overrides = overrides.get<std::vector<std::string>>();
     Query members(
         *connection_,
         "SELECT t.trial_id, m.variant FROM sweep_trials m JOIN trials t ON t.key = m.trial "

@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kTables = R"sql(
 CREATE TABLE sweeps (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT, digest TEXT,
-  recorded_at REAL);
+  recorded_at REAL, overrides TEXT);
 CREATE TABLE trials (
   key INTEGER PRIMARY KEY, trial_id TEXT NOT NULL UNIQUE, config TEXT NOT NULL,
   backbone_digest TEXT, bls_bits REAL, stored_bits INTEGER,
@@ -349,9 +349,13 @@ void use_journal(Connection& connection, bool rollback) {
   });
 }
 
+bool has_column(Connection& connection, std::string_view table, std::string_view name) {
+  Query column(connection, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2");
+  return column.with(table).with(name).step();
+}
+
 bool has_column_of_attempts(Connection& connection, std::string_view name) {
-  Query column(connection, "SELECT 1 FROM pragma_table_info('attempts') WHERE name = ?1");
-  return column.with(name).step();
+  return has_column(connection, "attempts", name);
 }
 
 /// Whether the views tell where artifacts are.
@@ -390,7 +394,8 @@ void add_missing_columns(Connection& connection) {
     connection.exec(kAddedLater);
     if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
-        has_table(connection, "former_sweep_results") && has_artifact(connection)) {
+        has_table(connection, "former_sweep_results") && has_artifact(connection) &&
+        has_column(connection, "sweeps", "overrides")) {
       return;
     }
     connection.exec("BEGIN IMMEDIATE");
@@ -400,6 +405,9 @@ void add_missing_columns(Connection& connection) {
       }
       if (!has_column_of_attempts(connection, "retries")) {
         connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
+      }
+      if (!has_column(connection, "sweeps", "overrides")) {
+        connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
       }
       for (const Field* field : missing()) {  // again: another process may have been faster
         connection.exec(

@@ -157,14 +157,17 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
   for (const TrialRow& trial : trials) record_trial(trial);
   write("record a sweep", [&] {
     Query insert(*connection_,
-                 "INSERT INTO sweeps (name, about, file, digest, recorded_at) VALUES (?1, ?2, ?3, "
-                 "?4, ?5) ON CONFLICT (name) DO UPDATE SET about = ?2, file = ?3, digest = ?4, "
-                 "recorded_at = ?5");
+                 "INSERT INTO sweeps (name, about, file, digest, recorded_at, overrides) VALUES "
+                 "(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE SET about = ?2, file = ?3, "
+                 "digest = ?4, recorded_at = ?5, overrides = ?6");
+    const std::string overrides =
+        sweep.overrides.empty() ? "" : nlohmann::json(sweep.overrides).dump();
     insert.with(sweep.name)
         .text_or_null(sweep.about)
         .text_or_null(sweep.file)
         .text_or_null(sweep.digest)
         .with(time)
+        .text_or_null(overrides)
         .run();
     Query find(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
     find.with(sweep.name).step();

@@ -40,6 +40,8 @@ struct SweepRow {
   std::string file;
   std::string digest;
   std::vector<Member> members;  // a trial may have several variants: one member each
+  /// `training.epochs=1`: what was set beside the file, for every trial.
+  std::vector<std::string> overrides = {};
   bool operator==(const SweepRow&) const = default;
 };
 

@@ -41,8 +41,6 @@ struct State {
   std::string storage_note;
 };
 
-constexpr std::size_t kNoTrial = static_cast<std::size_t>(-1);
-
 std::size_t index_of(const Field* field) {
   return static_cast<std::size_t>(field - sweeps::fields().data());
 }
@@ -76,7 +74,7 @@ class Expander {
     }
   }
 
-  void expand() {
+  void expand(std::vector<std::size_t>* placed) {
     std::int64_t points = 1;
     for (const Axis& axis : draft_.axes) {
       const auto size = static_cast<std::int64_t>(axis.points.size());
@@ -98,6 +96,7 @@ class Expander {
         trials.push_back(add_trial(variant, point));
       }
       find_unchanged(variant, trials);
+      if (placed != nullptr) placed->insert(placed->end(), trials.begin(), trials.end());
     }
     if (sweep_.trials.empty() && problems_.empty()) {
       problems_.add(draft_.exclude.empty() ? 1 : draft_.exclude.front().line, "exclude",
@@ -202,6 +201,7 @@ class Expander {
   State build(std::size_t variant, std::int64_t point) {
     State state;
     for (const Setting& setting : draft_.base) apply(state, setting);
+    for (const Setting& setting : draft_.overrides) apply(state, setting);
     std::int64_t stride = 1;
     for (const Axis& axis : draft_.axes) stride *= static_cast<std::int64_t>(axis.points.size());
     for (const Axis& axis : draft_.axes) {  // the last turns fastest
@@ -498,6 +498,11 @@ class Expander {
     note_rules("when", draft_.when, when_held_);
     note_rules("exclude", draft_.exclude, exclude_held_);
     note_unused(draft_.base);
+    for (const Setting& setting : draft_.overrides) {
+      if (setting.target != Target::field || used_[index_of(setting.field)]) continue;
+      sweep_.notes.push_back(
+          fmt::format("--set {}: no trial uses it with its module and switches", setting.name));
+    }
     for (const Variant& variant : draft_.variants) note_unused(variant.settings);
     for (const Axis& axis : draft_.axes) note_unused(axis.points.front());
     for (std::size_t axis = 0; axis < draft_.axes.size(); ++axis) {
@@ -523,8 +528,8 @@ class Expander {
 }  // namespace
 
 void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
-                  Sweep& sweep) {
-  Expander(draft, max_trials, problems, sweep).expand();
+                  Sweep& sweep, std::vector<std::size_t>* placed) {
+  Expander(draft, max_trials, problems, sweep).expand(placed);
 }
 
 }  // namespace petlab::sweeps

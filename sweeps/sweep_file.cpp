@@ -6,25 +6,42 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/yaml_tree.h"
+#include "sweeps/overrides.h"
 #include "sweeps/sweep_reader.h"
 
 namespace petlab::sweeps {
 
-Sweep load_sweep(const std::filesystem::path& file, const Locations& locations) {
+Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
+                 std::span<const std::string> overrides) {
   // Far above the limit of a YAML file, so that it is the parser that reports what is too long.
   return read_sweep_text(base::read_file(file, 4 * base::kMaxYamlBytes), file, locations,
-                         kMaxTrials);
+                         kMaxTrials, overrides);
 }
 
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
-                      const Locations& locations, std::int64_t max_trials) {
+                      const Locations& locations, std::int64_t max_trials,
+                      std::span<const std::string> overrides) {
   base::FileProblems problems(file);
   const base::YamlNode root = base::parse_yaml(text, problems);
   SweepDraft draft = read_sweep(root, file, locations, problems);
   Sweep sweep;
   sweep.file = file;
   sweep.digest = base::sha256(text);
-  if (root.is_map()) expand_sweep(draft, max_trials, problems, sweep);
+  sweep.text = text;
+  sweep.overrides.assign(overrides.begin(), overrides.end());
+  if (root.is_map() && overrides.empty()) {
+    expand_sweep(draft, max_trials, problems, sweep);
+  } else if (root.is_map()) {
+    // What is wrong without the overrides may be right with them.
+    base::FileProblems ignored(file);
+    Sweep plain;
+    std::vector<std::size_t> before;
+    expand_sweep(draft, max_trials, ignored, plain, &before);
+    apply_overrides(draft, overrides, file, locations, sweep.notes);
+    std::vector<std::size_t> after;
+    expand_sweep(draft, max_trials, problems, sweep, &after);
+    if (problems.empty()) check_overrides_merge_nothing(overrides, before, after, file);
+  }
   problems.throw_if_any();
   sweep.name = std::move(draft.name);
   sweep.about = std::move(draft.about);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -40,8 +41,11 @@ struct Sweep {
   std::string name;
   std::string about;
   std::filesystem::path file;
-  /// "sha256:…" of the file's bytes.
+  /// "sha256:…" of the file's bytes, and those.
   std::string digest;
+  std::string text;
+  /// What was set beside the file, `training.epochs=1`, in its order.
+  std::vector<std::string> overrides;
   /// What is no error but may be a slip: a rule that never holds, a field that no trial uses.
   std::vector<std::string> notes;
   /// In the order of variants, zip and grid (the last key fastest); ids are unique.
@@ -62,6 +66,10 @@ inline constexpr std::int64_t kMaxTrials = 1'000'000;
 /// Reads and expands a sweep file (docs/sweep-files.md). Reads the backbones' config.json and
 /// digests their weights (remembered under locations.cache()); reads no data. Throws
 /// base::FileProblemsError with every problem, sweeps::Error where the file itself cannot be read.
-Sweep load_sweep(const std::filesystem::path& file, const Locations& locations);
+/// `overrides` are `--set`: each `training.epochs=1` sets a field for every trial, whatever the
+/// file says of it; as if that stood in the file, so ids follow. Throws std::invalid_argument for
+/// one that cannot be, and where two trials would become the same.
+Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
+                 std::span<const std::string> overrides = {});
 
 }  // namespace petlab::sweeps

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -68,12 +69,17 @@ struct Variant {
   std::vector<Setting> settings;
 };
 
+/// In place of a trial's place in a sweep: a combination that is none.
+inline constexpr std::size_t kNoTrial = static_cast<std::size_t>(-1);
+
 /// A sweep file read, every value checked on its own, nothing expanded.
 struct SweepDraft {
   std::string name;
   std::string about;
   int base_line = 1;
   std::vector<Setting> base;
+  /// Of every trial, from beside the file (sweeps/overrides.h): nothing else sets these fields.
+  std::vector<Setting> overrides;
   std::vector<Variant> variants;  // at least one
   std::vector<Axis> axes;         // zip groups, then grid lists
   std::vector<Rule> when;
@@ -93,13 +99,15 @@ SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& f
 
 /// base, zip, grid, variant, when, solve sizes, exclude, validate, merge equal ids. Adds to
 /// `problems`, and fills trials, notes and tasks. More than `max_trials` combinations are a
-/// problem.
+/// problem. `placed`, where given, gets the place of each combination's trial in sweep.trials,
+/// variant by variant and point by point; kNoTrial where it is excluded or wrong.
 void expand_sweep(const SweepDraft& draft, std::int64_t max_trials, base::FileProblems& problems,
-                  Sweep& sweep);
+                  Sweep& sweep, std::vector<std::size_t>* placed = nullptr);
 
 /// load_sweep for text that was read already; `file` stands in messages, and what the text names
 /// relatively is looked for beside it.
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,
-                      const Locations& locations, std::int64_t max_trials);
+                      const Locations& locations, std::int64_t max_trials,
+                      std::span<const std::string> overrides = {});
 
 }  // namespace petlab::sweeps

@@ -33,10 +33,11 @@ constexpr std::size_t kTimeWidth = 18;
 
 std::string sweep_text(const results::SweepRow& sweep, const std::vector<results::TrialRow>& trials,
                        double time) {
-  const protocol::RecordLine header = {{"sweep", sweep.name},
-                                       {"about", sweep.about},
-                                       {"file", sweep.file},
-                                       {"digest", sweep.digest}};
+  protocol::RecordLine header = {{"sweep", sweep.name},
+                                 {"about", sweep.about},
+                                 {"file", sweep.file},
+                                 {"digest", sweep.digest}};
+  if (!sweep.overrides.empty()) header["set"] = sweep.overrides;
   std::string text = fmt::format("{{\"v\":1,\"time\":{:<{}.6f},", time, kTimeWidth);
   const auto dump = [](const protocol::RecordLine& json) {
     return json.dump(-1, ' ', false, protocol::RecordLine::error_handler_t::replace);
@@ -141,6 +142,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
         content.sweep.about = json.at("about").get<std::string>();
         content.sweep.file = json.at("file").get<std::string>();
         content.sweep.digest = json.at("digest").get<std::string>();
+        content.sweep.overrides = json.value("set", std::vector<std::string>());
       } else if (json.contains("trial")) {
         content.trials.push_back({json.at("trial").get<std::string>(), json.at("config").dump(),
                                   json.value("backbone_digest", ""),

@@ -32,6 +32,7 @@ void record(results::Store& store, const std::filesystem::path& runs, const swee
   row.about = sweep.about;
   row.file = sweep.file.string();
   row.digest = sweep.digest;
+  row.overrides = sweep.overrides;
   std::vector<results::TrialRow> trials;
   trials.reserve(sweep.trials.size());
   for (const sweeps::SweepTrial& trial : sweep.trials) {

@@ -104,5 +104,68 @@ class Only(Steering):
         self.assertEqual(done.out, "seed=1,variant=\n")
 
 
+class Set(Steering):
+    def test_a_field_is_set_for_every_trial_as_if_the_file_said_so(self):
+        self.write("edited.yaml", SWEEP.replace("training.epochs: 3", "training.epochs: 1"))
+        wanted = self.plan(file="edited.yaml")["trials"]
+        found = self.plan("--set", "training.epochs=1")
+        self.assertEqual([trial["id"] for trial in found["trials"]],
+                         [trial["id"] for trial in wanted])
+        self.assertEqual(found["set"], ["training.epochs=1"])
+        self.assertEqual(found["notes"][0],
+                         "--set training.epochs=1 replaces what sweep.yaml says in line 6")
+        text = self.petlab("plan", "sweep.yaml", "--worker", WORKER, "--set",
+                           "user.note=a=b", "--set", "data.max_tokens=16").out
+        self.assertIn("\nset: user.note=a=b\nset: data.max_tokens=16\n", text)
+        self.assertNotIn("replaces", text)
+        configs = [trial["config"] for trial in self.plan("--set", "user.note=a=b")["trials"]]
+        self.assertEqual({config["user"]["note"] for config in configs}, {"a=b"})
+        # Also what variants say of it, and conditions see it.
+        found = self.plan("--set", "module.mask=none", "--set", "module.share=false")
+        self.assertEqual({trial["config"]["module"]["mask"] for trial in found["trials"]}, {"none"})
+        self.assertEqual([note for note in found["notes"] if "--set" in note],
+                         ["--set module.mask=none replaces what sweep.yaml says in line 10",
+                          "--set module.share=false replaces what sweep.yaml says in line 10"])
+        self.assertIn("--set module.rank: no trial uses it with its module and switches",
+                      self.plan("--set", "module.rank=3")["notes"])
+
+    def test_it_is_recorded_and_a_run_without_it_is_the_file_again(self):
+        done = self.run_scripted("--set", "training.epochs=1", "--only", "seed=1")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query("SELECT overrides FROM sweeps"),
+                         [{"overrides": '["training.epochs=1"]'}])
+        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweep.runs")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query("SELECT overrides FROM sweeps", "new.db"),
+                         [{"overrides": '["training.epochs=1"]'}])
+        plan = self.plan()
+        self.assertEqual({trial["state"] for trial in plan["trials"]}, {"new"})
+        self.assertTrue(any("2 finished trials of earlier definitions" in note
+                            for note in plan["notes"]), plan["notes"])
+        self.assertEqual(self.run_scripted("--only", "seed=2").code, 0)
+        self.assertEqual(self.query("SELECT overrides FROM sweeps"), [{"overrides": None}])
+
+    def test_what_cannot_be_set_is_refused(self):
+        for word, message in (
+                ("training.epochs", "--set: found 'training.epochs', wanted FIELD=VALUE such as "
+                                    "training.epochs=1"),
+                ("epochs=1", "--set: found 'epochs', wanted a field of a trial (nearest: "
+                             "training.epochs)"),
+                ("training.epochs=three", "--set training.epochs: found 'three', wanted a whole "
+                                          "number from 1 to 1000000000"),
+                ("variant=small", "--set: found 'variant', wanted a field of a trial"),
+                ("module.kind=adaptor", "--set module.kind: found 'adaptor', wanted "),
+                ("seed=[4, 5]", "--set seed: found "),
+                ("seed=7", "--set seed=7: 4 trials of sweep.yaml would become the same as others, "
+                           "from which nothing else tells them; to choose some of a sweep's trials "
+                           "there is --only")):
+            with self.subTest(word):
+                self.assertIn(f"petlab: {message}", self.plan("--set", word, code=2))
+                self.assertEqual(self.run_scripted("--set", word).code, 2)
+        twice = ["--set", "task=films.yaml", "--set", "tasks=[films.yaml]"]
+        self.assertIn("a second time, wanted it once", self.plan(*twice, code=2))
+        self.assertFalse((self.root / "sweep.db").exists())
+
+
 if __name__ == "__main__":
     main()

@@ -109,6 +109,7 @@ struct RebuildFixture {
   }
   void record(const std::string& name, const std::vector<std::string>& ids) {
     results::SweepRow sweep{name, "about é", name + ".yaml", "sha256:s", {}};
+    sweep.overrides = {"training.epochs=1", "user.é=2"};
     std::vector<results::TrialRow> trials;
     for (const std::string& id : ids) {
       sweep.members.push_back({id, "v-" + id});
