@@ -42,7 +42,8 @@ complete -c petlab -a '(__petlab_words)'
 )sh";
 
 constexpr int kMostTrials = 200;
-constexpr std::array kOfTrials = {"show", "diff", "history", "explain", "logs", "cancel", "retry"};
+constexpr std::array kOfTrials = {"show",   "diff",  "history", "explain", "logs",
+                                  "cancel", "retry", "discard", "hide",    "unhide"};
 
 struct CompletionArguments {
   std::string shell;
@@ -77,6 +78,8 @@ std::vector<std::string> values_behind(const std::string& option,
   } else if (option == "--sweep") {
     const std::vector<std::string> all = results::Reader(database_to_read(database)).sweep_names();
     names.insert(all.begin(), all.end());
+  } else if (option == "--rerun") {
+    names = {"stale", "failed", "all"};
   } else if (option == "--format") {
     names = {"table", "markdown", "csv", "json", "jsonl"};
   }

@@ -99,6 +99,13 @@ int explain(const ExplainArguments& arguments, Streams streams) {
   if (facts.retried_after > 0) {
     streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);
   }
+  const results::Care care = reader.care(id);
+  for (const results::Renewal& one : care.renewals) {
+    streams.out << fmt::format("results up to attempt {}: {}{}{}\n", one.after_attempt,
+                               one.discarded ? "discarded" : "to be made again",
+                               one.why.empty() ? "" : ", ", one_line(one.why));
+  }
+  if (care.hidden) streams.out << "hidden: " << one_line(care.hidden->why) << "\n";
   streams.out << "folder: " << protocol::trial_folder(runs, id).string() << "\n";
   if (const auto row = reader.trial(id)) streams.out << "configuration: " << row->config << "\n";
   for (const results::AttemptFacts& attempt : facts.attempts) {

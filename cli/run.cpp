@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <stdexcept>
 
 #include "cli/database_option.h"
@@ -96,11 +95,37 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   if (arguments.no_progress_limit > 0) {
     request.options.no_progress_limit = milliseconds(arguments.no_progress_limit);
   }
-  const std::set<std::string> rerun(arguments.rerun.begin(), arguments.rerun.end());
-  request.options.rerun_stale = rerun.contains("stale");
-  request.options.rerun_failed = rerun.contains("failed");
   request.options.petlab_version = kVersion;
   return request;
+}
+
+// What --rerun says: a word, or the beginning of the id of a trial that is asked for.
+void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& sweep,
+                   orchestrator::RunOptions& options) {
+  for (const std::string& word : words) {
+    if (word == "stale") {
+      options.rerun_stale = true;
+    } else if (word == "failed") {
+      options.rerun_failed = true;
+    } else if (word == "all") {
+      options.rerun_all = true;
+    } else {
+      std::vector<std::string> found;
+      for (const sweeps::SweepTrial& trial : sweep.trials) {
+        if (!word.empty() && trial.id.value.starts_with(word)) found.push_back(trial.id.value);
+      }
+      if (found.size() != 1) {
+        throw std::invalid_argument(
+            found.empty()
+                ? fmt::format("--rerun: found {}, wanted stale, failed, all or the id of a trial "
+                              "that is asked for (petlab plan names them)",
+                              word)
+                : fmt::format("--rerun: {} is the beginning of {} trials, give more of it", word,
+                              found.size()));
+      }
+      options.rerun_trials.insert(found.front());
+    }
+  }
 }
 
 // Before the first trial: what the worker would find trial by trial.
@@ -116,8 +141,7 @@ void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::TrialState state = plans[at].state;
     if (orchestrator::is_work(state) ||
-        (state == sweeps::TrialState::failed && request.options.rerun_failed) ||
-        (state == sweeps::TrialState::stale && request.options.rerun_stale)) {
+        orchestrator::is_rerun(request.options, sweep.trials[at].id.value, state)) {
       trials.push_back(at);
     }
   }
@@ -142,6 +166,7 @@ int run(const RunArguments& arguments, Streams streams) {
   if (const auto places = only_trials(sweep, arguments.only)) {
     request.part = part_of(sweep, *places);
   }
+  choose_reruns(arguments.rerun, request.part ? *request.part : sweep, request.options);
   require_inputs(arguments, request.part ? *request.part : sweep, locations, request);
   orchestrator::RunResult result;
   if (arguments.json) {
@@ -219,8 +244,13 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       "an attempt that reports nothing for so long is killed and retried; default: no limit");
   add_duration(app, "--grace", arguments->grace,
                "a worker that was asked to end is killed after this; default 10s");
-  app.add_option("--rerun", arguments->rerun, "train what is stale, or what has failed, again")
-      ->check(CLI::IsMember({"stale", "failed"}));
+  app.add_option("--rerun", arguments->rerun,
+                 "make again what is stale, what has failed, all that has a result or failed, or "
+                 "trials by their ids: stale, failed, all, TRIAL,…; may be repeated. Old results "
+                 "count until the new ones are there")
+      ->delimiter(',')
+      ->type_size(1)
+      ->allow_extra_args(false);
   app.add_flag("--keep-going", arguments->keep_going,
                "train what can be trained where weights or data cannot be read; the trials that "
                "need them fail");

@@ -44,6 +44,7 @@ struct Shown {
   std::filesystem::path folder;
   results::TrialRow trial;
   results::TrialFacts facts;
+  results::Care care;
   std::vector<std::string> members;  // "sweep", "sweep as variant"
   std::vector<Curve> curves;
   std::optional<results::ArtifactPlace> artifact;
@@ -51,6 +52,10 @@ struct Shown {
 };
 
 std::string state_text(const results::TrialFacts& facts) {
+  if (results::is_to_renew(facts)) {
+    return fmt::format("to be made again; the result of attempt {} counts until then",
+                       *facts.result_attempt);
+  }
   if (facts.result_attempt) return fmt::format("done in attempt {}", *facts.result_attempt);
   if (!facts.attempts.empty() && facts.attempts.back().outcome == results::Outcome::open) {
     return "running";
@@ -69,6 +74,7 @@ Shown read_trial(const ShowArguments& arguments) {
   shown.folder = protocol::trial_folder(runs, shown.id);
   shown.trial = reader.trial(shown.id).value();
   shown.facts = reader.trial_facts(std::vector<std::string>{shown.id}).front();
+  shown.care = reader.care(shown.id);
   for (const std::string& sweep : reader.sweep_names()) {
     for (const std::string& variant : reader.variants(sweep, shown.id)) {
       shown.members.push_back(sweep + " as " + variant);
@@ -125,6 +131,17 @@ ordered_json shown_json(const Shown& shown) {
                       {"sweeps", shown.members},
                       {"folder", shown.folder.string()},
                       {"configuration", base::shallow_json_or_none(shown.trial.config)}};
+  all["hidden"] = nullptr;
+  if (shown.care.hidden) {
+    all["hidden"] = {{"why", shown.care.hidden->why}, {"time", shown.care.hidden->time}};
+  }
+  all["renewals"] = ordered_json::array();
+  for (const results::Renewal& one : shown.care.renewals) {
+    all["renewals"].push_back({{"after_attempt", one.after_attempt},
+                               {"discarded", one.discarded},
+                               {"why", one.why},
+                               {"time", one.time}});
+  }
   all["attempts"] = ordered_json::array();
   for (const results::AttemptFacts& attempt : shown.facts.attempts) {
     ordered_json one = {{"attempt", attempt.attempt.number},
@@ -198,6 +215,12 @@ void print_shown(const Shown& shown, std::ostream& out) {
   std::vector<std::pair<std::string, std::string>> pairs = {{"state", state_text(shown.facts)}};
   for (const std::string& member : shown.members) pairs.emplace_back("sweep", member);
   pairs.emplace_back("folder", shown.folder.string());
+  if (shown.care.hidden) pairs.emplace_back("hidden", shown.care.hidden->why);
+  for (const results::Renewal& one : shown.care.renewals) {
+    pairs.emplace_back(one.discarded ? "discarded" : "to be made again",
+                       fmt::format("up to attempt {}{}{}", one.after_attempt,
+                                   one.why.empty() ? "" : ": ", one.why));
+  }
   print_pairs(out, ("trial " + shown.id).c_str(), pairs);
 
   pairs.clear();

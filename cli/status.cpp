@@ -52,6 +52,8 @@ struct SweepStates {
   std::int64_t trials = 0;
   std::map<sweeps::TrialState, std::int64_t> states;
   std::map<std::string, std::int64_t> stale;  // by the reason
+  std::int64_t discarded = 0;                 // their results were, and are not made again yet
+  std::int64_t hidden = 0;
 };
 
 // Where all sweeps of a database are.
@@ -147,7 +149,9 @@ class Observer {
       const results::SweepOutline outline = reader_.outline(name);
       context_.sweep = name;
       SweepStates& states =
-          snapshot_.sweeps.emplace_back(SweepStates{name, outline.trials, {}, {}});
+          snapshot_.sweeps.emplace_back(SweepStates{name, outline.trials, {}, {}, {}, {}});
+      states.discarded = outline.discarded;
+      states.hidden = outline.hidden;
       const auto count = [&](const results::TrialFacts& facts, std::int64_t trials) {
         world_.put_into(context_, facts);
         const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context_);
@@ -278,8 +282,12 @@ nlohmann::ordered_json to_json(const Observer& observer, const Snapshot& snapsho
     for (const auto& [state, count] : sweep.states) states[std::string(to_string(state))] = count;
     nlohmann::ordered_json reasons = nlohmann::ordered_json::object();
     for (const auto& [why, count] : sweep.stale) reasons[why] = count;
-    document["sweeps"].push_back(
-        {{"sweep", sweep.name}, {"trials", sweep.trials}, {"states", states}, {"stale", reasons}});
+    document["sweeps"].push_back({{"sweep", sweep.name},
+                                  {"trials", sweep.trials},
+                                  {"states", states},
+                                  {"stale", reasons},
+                                  {"discarded", sweep.discarded},
+                                  {"hidden", sweep.hidden}});
   }
   for (const auto& trial : snapshot.running) document["running"].push_back(running_json(trial));
   for (const LiveFailure& failure : snapshot.failures) {
@@ -389,6 +397,12 @@ int status(const StatusArguments& arguments, Streams streams) {
     streams.out << sweep_text(sweep) << "\n";
     for (const auto& [why, count] : sweep.stale) {
       streams.out << fmt::format("  {} stale: {}\n", count, why);
+    }
+    if (sweep.discarded > 0) {
+      streams.out << fmt::format("  {} discarded: not made again yet\n", sweep.discarded);
+    }
+    if (sweep.hidden > 0) {
+      streams.out << fmt::format("  {} hidden: in no report and no answer\n", sweep.hidden);
     }
   }
   for (const auto& one : snapshot.orchestrators) {

@@ -18,10 +18,12 @@
 #include "cli/compare.h"
 #include "cli/completion.h"
 #include "cli/diff.h"
+#include "cli/discard.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/fetch.h"
 #include "cli/help.h"
+#include "cli/hide.h"
 #include "cli/history.h"
 #include "cli/ingest.h"
 #include "cli/init.h"
@@ -52,6 +54,9 @@ std::span<const Subcommand> subcommands() {
       {"logs", "print what a trial's worker printed", make_logs},
       {"cancel", "take trials out of their sweeps, also while they run", make_cancel},
       {"retry", "let trials be tried again that have failed or were cancelled", make_retry},
+      {"discard", "let results count no more; the next run makes them again", make_discard},
+      {"hide", "take trials out of reports and answers, nothing is deleted", make_hide},
+      {"unhide", "let hidden trials be seen again", make_unhide},
       {"stop", "ask the runs that go on to finish", make_stop},
       {"results", "scores over seeds: mean, deviation, n", make_results},
       {"best", "the best trials of each task, and their artifacts", make_best},

@@ -10,10 +10,16 @@ namespace petlab::protocol {
 namespace {
 
 constexpr std::pair<Decision::What, const char*> kDecisions[] = {
-    {Decision::What::cancel, "cancel"},
-    {Decision::What::uncancel, "uncancel"},
-    {Decision::What::retry, "retry"},
+    {Decision::What::cancel, "cancel"},   {Decision::What::uncancel, "uncancel"},
+    {Decision::What::retry, "retry"},     {Decision::What::rerun, "rerun"},
+    {Decision::What::discard, "discard"}, {Decision::What::hide, "hide"},
+    {Decision::What::unhide, "unhide"},
 };
+
+bool has_attempt(Decision::What what) {
+  return what == Decision::What::retry || what == Decision::What::rerun ||
+         what == Decision::What::discard;
+}
 
 }  // namespace
 
@@ -23,7 +29,8 @@ void append_decision(const std::filesystem::path& runs, const std::string& trial
   for (const auto& [what, word] : kDecisions) {
     if (what == decision.what) line["decision"] = word;
   }
-  if (decision.what == Decision::What::retry) line["after_attempt"] = decision.after_attempt;
+  if (has_attempt(decision.what)) line["after_attempt"] = decision.after_attempt;
+  put(line, "why", decision.why);
   append_record(decisions_file(runs, trial_id), line, true);
 }
 
@@ -34,8 +41,8 @@ std::vector<Decision> read_decisions(const std::filesystem::path& runs, const st
       each_record(decisions_file(runs, trial_id), [&](const RecordLine& line) {
         for (const auto& [what, word] : kDecisions) {
           if (line.value("decision", "") == word) {
-            decisions.push_back(
-                {what, line.value("after_attempt", std::int64_t{0}), line.value("time", 0.0)});
+            decisions.push_back({what, line.value("after_attempt", std::int64_t{0}),
+                                 line.value("time", 0.0), line.value("why", "")});
             return;
           }
         }

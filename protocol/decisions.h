@@ -9,10 +9,19 @@ namespace petlab::protocol {
 
 /// A decision of the user on a trial: a line of runs/<trial id>/decisions.jsonl.
 struct Decision {
-  enum class What { cancel, uncancel, retry };
+  enum class What {
+    cancel,
+    uncancel,
+    retry,
+    rerun,    ///< results up to `after_attempt` are to be made again, and count until they are
+    discard,  ///< likewise, and count no more
+    hide,     ///< out of reports and answers
+    unhide,
+  };
   What what = What::cancel;
   std::int64_t after_attempt = 0;  // retry: failures up to this attempt no longer count
   double time = 0;
+  std::string why = {};  // discard, hide: what the user says of it
   bool operator==(const Decision&) const = default;
 };
 

@@ -49,4 +49,8 @@ std::string numerics_version(const std::string& numerics) {
   return version.is_string() ? version.get<std::string>() : version.dump();
 }
 
+bool is_to_renew(const TrialFacts& facts) {
+  return facts.result_attempt && *facts.result_attempt <= facts.renewed_after;
+}
+
 }  // namespace petlab::results

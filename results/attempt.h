@@ -80,6 +80,10 @@ struct TrialFacts {
   bool cancelled = false;
   /// Attempts up to this number do not count against the limit of failures (`petlab retry`).
   std::int64_t retried_after = 0;
+  /// Results of attempts up to this number are to be made again (`petlab run --rerun`, `petlab
+  /// discard`); those up to the second were discarded and count nowhere.
+  std::int64_t renewed_after = 0;
+  std::int64_t discarded_after = 0;
   /// The finished attempt that the views follow; absent: none finished.
   std::optional<std::int64_t> result_attempt;
   std::vector<AttemptFacts> attempts;
@@ -114,7 +118,33 @@ struct Decided {
   std::string trial_id;
   bool cancelled = false;
   std::int64_t retried_after = 0;
+  std::int64_t renewed_after = 0;
 };
+
+/// A trial is to be made again, whatever its attempts up to `after_attempt` came to.
+struct Renewal {
+  std::int64_t after_attempt = 0;
+  bool discarded = false;  ///< their results count no more; else until a later one is there
+  std::string why;
+  double time = 0;
+  bool operator==(const Renewal&) const = default;
+};
+
+/// A trial is in no report and no answer.
+struct Hiding {
+  std::string why;
+  double time = 0;
+  bool operator==(const Hiding&) const = default;
+};
+
+/// What the user said of a trial's results.
+struct Care {
+  std::vector<Renewal> renewals;  ///< by attempt
+  std::optional<Hiding> hidden;
+};
+
+/// Whether the trial has a result that is to be made again.
+bool is_to_renew(const TrialFacts& facts);
 
 /// The last `progress` of an attempt.
 struct ProgressFacts {

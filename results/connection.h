@@ -88,6 +88,7 @@ class Connection {
   std::int64_t last_rolled_back = 0;
   bool knows_retries = false;  // attempts have that column: it was asked once, and it stays
   bool knows_changes = false;  // likewise the table trial_changes
+  bool knows_care = false;     // likewise the tables of renewed and of hidden trials
 
  private:
   friend class Query;

@@ -103,7 +103,7 @@ std::string expression(const Word& word, Statement& statement) {
   throw std::logic_error(word.name + " is of a score, not of a trial");
 }
 
-Statement trials_of(const ScoreQuestion& question) {
+Statement trials_of(const ScoreQuestion& question, bool some_hidden) {
   Statement statement;
   bool member = false;
   bool attempt = false;
@@ -124,6 +124,10 @@ Statement trials_of(const ScoreQuestion& question) {
     if (condition.word.scope == WordScope::score) continue;
     needs(condition.word);
     where += (where.empty() ? " WHERE " : " AND ") + condition_text(condition, statement);
+  }
+  if (some_hidden) {
+    where += where.empty() ? " WHERE " : " AND ";
+    where += "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)";
   }
   statement.sql = fmt::format(
       "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{}{}",

@@ -25,7 +25,8 @@ void bind_all(Query& query, const std::vector<Value>& values);
 /// What a word is called there. Throws std::invalid_argument for a key that cannot be asked for,
 /// std::logic_error for a word of a score.
 std::string expression(const Word& word, Statement& statement);
-/// The trials that a question is about, with the fields that it wants of them.
-Statement trials_of(const ScoreQuestion& question);
+/// The trials that a question is about, with the fields that it wants of them. `some_hidden`: the
+/// database can say which are hidden, and those are left out.
+Statement trials_of(const ScoreQuestion& question, bool some_hidden);
 
 }  // namespace petlab::results::internal

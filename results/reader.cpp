@@ -12,6 +12,7 @@ namespace petlab::results {
 namespace {
 
 using internal::Connection;
+using internal::knows_care;
 using internal::Query;
 using internal::reading;
 
@@ -28,6 +29,11 @@ bool knows_changes(Connection& connection) {
   }
   return connection.knows_changes;
 }
+
+// Of a trial t: which of its results are to be made again, and which were discarded.
+#define PETLAB_RENEWALS                                                                           \
+  "coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), 0), coalesce((SELECT " \
+  "max(after_attempt) FROM renewals WHERE trial = t.key AND discarded), 0)"
 
 #define PETLAB_ATTEMPT_FIELDS(RETRIES)                                                             \
   "a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "          \
@@ -53,13 +59,18 @@ bool knows_changes(Connection& connection) {
   PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE t.trial_id = ?1 AND a.number = ?2"
 // The members are sorted before the wide rows are put to them: sorting those would take more than a
 // gigabyte for a million. CROSS JOIN keeps the order.
-#define PETLAB_MEMBERS(RETRIES) \
+#define PETLAB_MEMBERS_AND(RETRIES, RENEWALS, SHOWN) \
   "SELECT " PETLAB_ATTEMPT_FIELDS(RETRIES)                                                         \
   ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM attempts "  \
-  "WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, t.stored_bits FROM "    \
+  "WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, t.stored_bits, "        \
+  RENEWALS " FROM "                                                                                \
   "(SELECT trial, variant, place FROM sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE "   \
   "name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN trials t ON t.key = m.trial LEFT JOIN "        \
-  "attempts a ON a.trial = t.key"
+  "attempts a ON a.trial = t.key" SHOWN
+#define PETLAB_MEMBERS(RETRIES) PETLAB_MEMBERS_AND(RETRIES, "0, 0", "")
+#define PETLAB_SHOWN_MEMBERS(RETRIES)          \
+  PETLAB_MEMBERS_AND(RETRIES, PETLAB_RENEWALS, \
+                     " WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)")
 
 /// From a row that begins with PETLAB_ATTEMPT_FIELDS(…).
 AttemptFacts attempt_from(const Query& row) {
@@ -150,13 +161,15 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
     // Without changes where an earlier petlab made the database: nobody claims by a reader.
-    Query trial(*connection_,
-                knows_changes(*connection_)
-                    ? "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
-                      "key = result_attempt), coalesce((SELECT changes FROM trial_changes WHERE "
-                      "trial = trials.key), 0) FROM trials WHERE trial_id = ?1"
-                    : "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE "
-                      "key = result_attempt), 0 FROM trials WHERE trial_id = ?1");
+#define PETLAB_TRIAL(CHANGES, RENEWALS)                                             \
+  "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = " \
+  "t.result_attempt), " CHANGES ", " RENEWALS " FROM trials t WHERE trial_id = ?1"
+#define PETLAB_CHANGES "coalesce((SELECT changes FROM trial_changes WHERE trial = t.key), 0)"
+    const bool counted = knows_changes(*connection_);
+    Query trial(*connection_, counted && knows_care(*connection_)
+                                  ? PETLAB_TRIAL(PETLAB_CHANGES, PETLAB_RENEWALS)
+                              : counted ? PETLAB_TRIAL(PETLAB_CHANGES, "0, 0")
+                                        : PETLAB_TRIAL("0", "0, 0"));
     Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ATTEMPTS_OF_TRIAL));
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
@@ -167,6 +180,8 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
         facts.retried_after = trial.integer(2);
         facts.result_attempt = trial.maybe_integer(3);
         facts.changes = trial.integer(4);
+        facts.renewed_after = trial.integer(5);
+        facts.discarded_after = trial.integer(6);
         attempts.with(trial.integer(0));
         while (attempts.step()) facts.attempts.push_back(attempt_from(attempts));
         attempts.again();
@@ -198,10 +213,16 @@ std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
 std::vector<Decided> Reader::decided() const {
   return reading(*connection_, [&] {
     std::vector<Decided> all;
+    // What is to be made again was allowed a retry, too.
+#define PETLAB_DECIDED(RENEWALS)                         \
+  "SELECT trial_id, cancelled, retried_after, " RENEWALS \
+  " FROM trials t WHERE cancelled != 0 OR "              \
+  "retried_after != 0"
     Query rows(*connection_,
-               "SELECT trial_id, cancelled, retried_after FROM trials WHERE cancelled != 0 OR "
-               "retried_after != 0");
-    while (rows.step()) all.push_back({rows.text(0), rows.integer(1) != 0, rows.integer(2)});
+               knows_care(*connection_) ? PETLAB_DECIDED(PETLAB_RENEWALS) : PETLAB_DECIDED("0, 0"));
+    while (rows.step()) {
+      all.push_back({rows.text(0), rows.integer(1) != 0, rows.integer(2), rows.integer(3)});
+    }
     return all;
   });
 }
@@ -304,7 +325,9 @@ void Reader::each_member(const std::string& sweep,
                                                   const TrialFacts&)>& take) const {
   reading(*connection_, [&] {
     constexpr int kOwn = 41;  // the first column behind the attempt's
-    Query rows(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_MEMBERS));
+    Query rows(*connection_, knows_care(*connection_)
+                                 ? PETLAB_WITH_RETRIES(*connection_, PETLAB_SHOWN_MEMBERS)
+                                 : PETLAB_WITH_RETRIES(*connection_, PETLAB_MEMBERS));
     rows.with(sweep);
     std::optional<std::int64_t> place;
     SweepRow::Member member;
@@ -327,51 +350,14 @@ void Reader::each_member(const std::string& sweep,
         facts.cancelled = rows.integer(kOwn + 3) != 0;
         facts.retried_after = rows.integer(kOwn + 4);
         facts.result_attempt = rows.maybe_integer(kOwn + 5);
+        facts.renewed_after = rows.integer(kOwn + 10);
+        facts.discarded_after = rows.integer(kOwn + 11);
         trial = {member.trial_id, rows.text(kOwn + 6), rows.text(kOwn + 7),
                  rows.maybe_real(kOwn + 8), rows.maybe_integer(kOwn + 9)};
       }
       if (!rows.is_null(0)) facts.attempts.push_back(attempt_from(rows));
     }
     if (place) told();
-  });
-}
-
-SweepOutline Reader::outline(const std::string& sweep) const {
-  return reading(*connection_, [&] {
-    SweepOutline outline;
-    Query key(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
-    if (!key.with(sweep).step()) return outline;
-    const std::int64_t its = key.integer(0);
-    Query count(*connection_, "SELECT count(DISTINCT trial) FROM sweep_trials WHERE sweep = ?1");
-    count.with(its).step();
-    outline.trials = count.integer(0);
-    const auto add = [&](Query& groups) {
-      groups.with(its);
-      while (groups.step()) outline.alike.push_back({groups.text(0), groups.integer(1)});
-    };
-    Query untried(
-        *connection_,
-        "SELECT min(t.trial_id), count(*) FROM trials t WHERE t.key IN (SELECT trial FROM "
-        "sweep_trials WHERE sweep = ?1) AND NOT EXISTS (SELECT 1 FROM attempts a WHERE "
-        "a.trial = t.key) GROUP BY t.cancelled");
-    add(untried);
-    Query with_result(
-        *connection_,
-        "SELECT min(t.trial_id), count(*) FROM trials t CROSS JOIN attempts a ON a.key "
-        "= t.result_attempt WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep "
-        "= ?1) AND a.number > t.retried_after AND t.key NOT IN (SELECT trial FROM "
-        "attempts WHERE outcome = 'open') GROUP BY a.sweep, a.worker, a.numerics, "
-        "a.data_digests");
-    add(with_result);
-    Query others(*connection_,
-                 "SELECT t.trial_id FROM trials t LEFT JOIN attempts a ON a.key = t.result_attempt "
-                 "WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep = ?1) AND (t.key IN "
-                 "(SELECT trial FROM attempts WHERE outcome = 'open') OR a.number <= "
-                 "t.retried_after OR (a.key IS NULL AND EXISTS (SELECT 1 FROM attempts b WHERE "
-                 "b.trial = t.key))) ORDER BY t.trial_id");
-    others.with(its);
-    while (others.step()) outline.others.push_back(others.text(0));
-    return outline;
   });
 }
 

@@ -79,6 +79,12 @@ CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
 CREATE TABLE IF NOT EXISTS retries (
   trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
   PRIMARY KEY (trial, after_attempt)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS renewals (
+  trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
+  discarded INTEGER NOT NULL, why TEXT, decided_at REAL,
+  PRIMARY KEY (trial, after_attempt, discarded)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hidden_trials (
+  trial INTEGER PRIMARY KEY REFERENCES trials, why TEXT, decided_at REAL);
 CREATE TABLE IF NOT EXISTS former_sweep_trials (
   sweep INTEGER NOT NULL REFERENCES sweeps, trial INTEGER NOT NULL REFERENCES trials,
   variant TEXT NOT NULL, place INTEGER NOT NULL, left_at REAL NOT NULL,
@@ -108,6 +114,10 @@ WHEN OLD.cancelled IS NOT NEW.cancelled OR OLD.retried_after IS NOT NEW.retried_
   INSERT INTO trial_changes VALUES (NEW.key, 1)
     ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
 END;
+CREATE TRIGGER IF NOT EXISTS trial_renewed AFTER INSERT ON renewals BEGIN
+  INSERT INTO trial_changes VALUES (NEW.trial, 1)
+    ON CONFLICT (trial) DO UPDATE SET changes = changes + 1;
+END;
 )sql";
 
 std::string quoted(const std::string& identifier) { return '"' + identifier + '"'; }
@@ -135,7 +145,8 @@ std::vector<std::string> views() {
       "LEFT JOIN artifacts f ON f.attempt = t.result_attempt "
       "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
       "CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to "
-      "CROSS JOIN series s ON s.key = v.series";
+      "CROSS JOIN series s ON s.key = v.series "
+      "WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)";
   const auto members_view = [&](const char* view, const char* members) {
     return fmt::format(
         "CREATE VIEW {} AS SELECT w.name AS sweep, nullif(m.variant, '') AS variant, {} FROM "
@@ -358,15 +369,21 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return has_column(connection, "attempts", name);
 }
 
-/// Whether the views tell where artifacts are.
-static bool has_artifact(Connection& connection) {
-  Query column(connection, "SELECT 1 FROM pragma_table_info('results') WHERE name = 'artifact'");
-  return column.step();
+/// Whether the views are those of this petlab: they leave out what is hidden.
+static bool has_views(Connection& connection) {
+  Query view(connection,
+             "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials')");
+  return view.step() && has_table(connection, "former_sweep_results");
 }
 
 bool has_table(Connection& connection, std::string_view name) {
   Query table(connection, "SELECT 1 FROM sqlite_master WHERE name = ?1");
   return table.with(name).step();
+}
+
+bool knows_care(Connection& connection) {
+  if (!connection.knows_care) connection.knows_care = has_table(connection, "renewals");
+  return connection.knows_care;
 }
 
 void check_columns(Connection& connection) {
@@ -394,8 +411,7 @@ void add_missing_columns(Connection& connection) {
     connection.exec(kAddedLater);
     if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
-        has_table(connection, "former_sweep_results") && has_artifact(connection) &&
-        has_column(connection, "sweeps", "overrides")) {
+        has_column(connection, "sweeps", "overrides") && has_views(connection)) {
       return;
     }
     connection.exec("BEGIN IMMEDIATE");

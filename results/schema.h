@@ -51,6 +51,8 @@ void add_missing_columns(Connection& connection);
 /// Whether there is a table or view of that name: a database that is only read may be of an earlier
 /// state of this version.
 bool has_table(Connection& connection, std::string_view name);
+/// Whether it knows of results that are to be made again and of hidden trials.
+bool knows_care(Connection& connection);
 bool has_column(Connection& connection, std::string_view table, std::string_view name);
 bool has_column_of_attempts(Connection& connection, std::string_view name);
 

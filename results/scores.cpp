@@ -275,7 +275,8 @@ void ScoreReader::each(const ScoreQuestion& question,
                        const std::function<void(const ScoredTrial&)>& take) const {
   reading(*connection_, [&] {
     Searches searches(*connection_, question);
-    const Statement statement = trials_of(question);
+    const Statement statement =
+        trials_of(question, internal::has_table(*connection_, "hidden_trials"));
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
     Query values(*connection_, kLatestFirst);

@@ -303,17 +303,18 @@ void Batch::set_cancelled(const std::string& trial_id, bool cancelled) {
 
 void Batch::allow_retry(const std::string& trial_id, std::int64_t after_attempt) {
   write("record a decision", [&] {
-    const std::int64_t trial = trial_key(*connection_, trial_id);
-    Query(*connection_, "UPDATE trials SET retried_after = max(retried_after, ?2) WHERE key = ?1")
-        .with(trial)
-        .with(after_attempt)
-        .run();
-    Query(*connection_, "INSERT OR IGNORE INTO retries (trial, after_attempt) VALUES (?1, ?2)")
-        .with(trial)
-        .with(after_attempt)
-        .run();
-    internal::recount(*connection_, trial);
+    internal::allow_retry(*connection_, trial_key(*connection_, trial_id), after_attempt);
   });
+}
+
+void Batch::renew(const std::string& trial_id, const Renewal& renewal) {
+  write("record a decision",
+        [&] { internal::renew(*connection_, trial_key(*connection_, trial_id), renewal); });
+}
+
+void Batch::set_hidden(const std::string& trial_id, const std::optional<Hiding>& hiding) {
+  write("record a decision",
+        [&] { internal::set_hidden(*connection_, trial_key(*connection_, trial_id), hiding); });
 }
 
 Series Batch::series(std::string_view split, std::string_view task, std::string_view name) {

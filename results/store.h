@@ -42,7 +42,8 @@ struct SweepRow {
   std::vector<Member> members;  // a trial may have several variants: one member each
   /// `training.epochs=1`: what was set beside the file, for every trial.
   std::vector<std::string> overrides = {};
-  bool operator==(const SweepRow&) const = default;
+};  // of the file; empty: not known. Kept by digest (Reader::sweep_text)
+bool operator==(const SweepRow&) const = default;
 };
 
 /// The trials of a sweep, those that are in the same state put together.
@@ -56,6 +57,8 @@ struct SweepOutline {
   /// Never tried, or with a result and no open attempt: by cancelled, or by what made the result.
   std::vector<Alike> alike;
   std::vector<std::string> others;  // each to be looked at by itself, sorted
+  std::int64_t discarded = 0;       // of all trials: their last result was, and none is there since
+  std::int64_t hidden = 0;          // of all trials
 };
 
 /// Nothing was claimed: another orchestrator runs the trial, or something happened to it since the
@@ -129,8 +132,10 @@ class Reader {
   std::vector<AttemptFacts> open_attempts() const;
   /// std::nullopt where there is none.
   std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
-  /// Trials that are cancelled or were allowed a retry.
+  /// Trials that are cancelled, were allowed a retry or are to be made again.
   std::vector<Decided> decided() const;
+  /// What the user said of a trial's results.
+  Care care(const std::string& trial_id) const;
   /// The last progress of every open attempt.
   std::vector<ProgressFacts> progress() const;
   /// The metrics of split `validation` that an attempt has reported from `from_seq` on, in its
@@ -144,7 +149,8 @@ class Reader {
   /// The runs folder of this database as record_runs_folder() was told it, below the database's own
   /// folder as that lies now; std::nullopt where none was.
   std::optional<std::filesystem::path> runs_folder() const;
-  /// Calls `take` with each member of a sweep, in its order, in one pass over the database.
+  /// Calls `take` with each member of a sweep that is not hidden, in its order, in one pass over
+  /// the database.
   void each_member(const std::string& sweep,
                    const std::function<void(const SweepRow::Member&, const TrialRow&,
                                             const TrialFacts&)>& take) const;
@@ -238,6 +244,12 @@ class Batch {
   /// Attempts up to this one no longer count against the limit of failures, and a later finished
   /// attempt takes their place in the views.
   void allow_retry(const std::string& trial_id, std::int64_t after_attempt);
+  /// The same, also where one of them has finished: the trial is to be made again, and may be
+  /// claimed. A result of theirs counts until a later one is there or, where it is discarded, not
+  /// any more. Nothing is deleted.
+  void renew(const std::string& trial_id, const Renewal& renewal);
+  /// Takes a trial out of the views and of what is asked of results, or back in (no `hiding`).
+  void set_hidden(const std::string& trial_id, const std::optional<Hiding>& hiding);
 
   // For the ingest (orchestrator/records/ingest.h), which is the only caller.
   Series series(std::string_view split, std::string_view task, std::string_view name);

@@ -139,15 +139,63 @@ void forget_former_members(Connection& connection, std::int64_t key) {
   back.with(key).run();
 }
 
+void allow_retry(Connection& connection, std::int64_t trial, std::int64_t after_attempt) {
+  Query(connection, "UPDATE trials SET retried_after = max(retried_after, ?2) WHERE key = ?1")
+      .with(trial)
+      .with(after_attempt)
+      .run();
+  Query(connection, "INSERT OR IGNORE INTO retries (trial, after_attempt) VALUES (?1, ?2)")
+      .with(trial)
+      .with(after_attempt)
+      .run();
+  recount(connection, trial);
+}
+
+void renew(Connection& connection, std::int64_t trial, const Renewal& renewal) {
+  Query(connection,
+        "INSERT OR IGNORE INTO renewals (trial, after_attempt, discarded, why, decided_at) VALUES "
+        "(?1, ?2, ?3, ?4, ?5)")
+      .with(trial)
+      .with(renewal.after_attempt)
+      .with(std::int64_t{renewal.discarded})
+      .text_or_null(renewal.why)
+      .with(renewal.time)
+      .run();
+  allow_retry(connection, trial, renewal.after_attempt);
+}
+
+void set_hidden(Connection& connection, std::int64_t trial, const std::optional<Hiding>& hiding) {
+  if (!hiding) {
+    Query(connection, "DELETE FROM hidden_trials WHERE trial = ?1").with(trial).run();
+    return;
+  }
+  Query(connection,
+        "INSERT INTO hidden_trials (trial, why, decided_at) VALUES (?1, ?2, ?3) ON CONFLICT "
+        "(trial) DO UPDATE SET why = ?2, decided_at = ?3")
+      .with(trial)
+      .text_or_null(hiding->why)
+      .with(hiding->time)
+      .run();
+}
+
 void recount(Connection& connection, std::int64_t trial) {
   Query clear(connection, "UPDATE attempts SET counts_to = NULL WHERE trial = ?1");
   clear.with(trial).run();
-  Query finished(connection,
-                 "SELECT key, number, parent, resume_seq FROM attempts WHERE trial = ?1 AND "
-                 "event_outcome = 'finished' AND number > coalesce((SELECT max(after_attempt) FROM "
-                 "retries WHERE trial = ?1 AND after_attempt < (SELECT max(number) FROM attempts "
-                 "WHERE trial = ?1 AND event_outcome = 'finished')), 0) ORDER BY number LIMIT 1");
-  if (!finished.with(trial).step()) return;
+  Query finished(
+      connection,
+      "SELECT key, number, parent, resume_seq FROM attempts WHERE trial = ?1 AND "
+      "event_outcome = 'finished' AND number > coalesce((SELECT max(after_attempt) FROM "
+      "retries WHERE trial = ?1 AND after_attempt < (SELECT max(number) FROM attempts "
+      "WHERE trial = ?1 AND event_outcome = 'finished')), 0) AND number > coalesce((SELECT "
+      "max(after_attempt) FROM renewals WHERE trial = ?1 AND discarded), 0) ORDER BY "
+      "number LIMIT 1");
+  if (!finished.with(trial).step()) {
+    Query(connection,
+          "UPDATE trials SET result_attempt = NULL WHERE key = ?1 AND result_attempt IS NOT NULL")
+        .with(trial)
+        .run();
+    return;
+  }
   std::int64_t key = finished.integer(0);
   std::int64_t number = finished.integer(1);
   std::optional<std::int64_t> parent = finished.maybe_integer(2);

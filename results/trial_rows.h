@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -29,9 +30,15 @@ void keep_former_members(Connection& connection, std::int64_t key, const SweepRo
 /// Forgets the former members that came back.
 void forget_former_members(Connection& connection, std::int64_t key);
 
-/// Decides which attempts of a trial make its results: the finished one with the lowest number, and
-/// its parents up to the checkpoints that were resumed from. A decision to retry puts what finished
-/// later in the place of what was there. Follows from the rows alone, in whatever order they came.
+/// The parts of Batch's methods of those names that write.
+void allow_retry(Connection& connection, std::int64_t trial, std::int64_t after_attempt);
+void renew(Connection& connection, std::int64_t trial, const Renewal& renewal);
+void set_hidden(Connection& connection, std::int64_t trial, const std::optional<Hiding>& hiding);
+
+/// Decides which attempts of a trial make its results: the finished one with the lowest number that
+/// was not discarded, and its parents up to the checkpoints that were resumed from. A decision to
+/// retry puts what finished later in the place of what was there. Follows from the rows alone, in
+/// whatever order they came.
 void recount(Connection& connection, std::int64_t trial);
 
 }  // namespace petlab::results::internal

@@ -12,9 +12,11 @@ StateOfTrial state_of(const TrialFacts& facts, const StateContext& context) {
   for (const AttemptFacts& attempt : facts.attempts) {
     if (attempt.attempt.number == facts.result_attempt) finished = &attempt;
   }
-  // `--rerun stale` takes a result that is stale out by retried_after; any other stays.
-  const bool outdated = finished != nullptr && context.outdated(*finished);
-  const bool to_renew = outdated && finished->attempt.number <= facts.retried_after;
+  // `--rerun stale` takes a result that is stale out by retried_after, where any other stays:
+  // what an attempt that was given up reports late is a result. `--rerun all` means every result.
+  const bool asked = finished != nullptr && is_to_renew(facts);
+  const bool outdated = finished != nullptr && !asked && context.outdated(*finished);
+  const bool to_renew = asked || (outdated && finished->attempt.number <= facts.retried_after);
   if (to_renew) finished = nullptr;
   const AttemptFacts& last = facts.attempts.back();
   if (last.outcome == Outcome::open && context.alive(last)) {

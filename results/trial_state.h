@@ -26,7 +26,7 @@ struct StateOfTrial {
   sweeps::TrialState state = sweeps::TrialState::fresh;
   /// The finished attempt of done, cached and stale, in the facts that were asked about.
   const AttemptFacts* result = nullptr;
-  /// It has a result that is outdated and that the user wants anew (`--rerun stale`).
+  /// It has a result that the user wants anew: an outdated one (`--rerun stale`), or any.
   bool to_renew = false;
 };
 

@@ -151,7 +151,15 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
     }
     case TrialState::interrupted:
       if (found.to_renew && last.outcome == Outcome::finished) {
-        plan.why = "stale, to be trained again";
+        plan.why =
+            results::is_to_renew(facts)
+                ? fmt::format("the result of attempt {} is to be made again", *facts.result_attempt)
+                : "stale, to be trained again";
+        break;
+      }
+      if (last.outcome == Outcome::finished) {
+        plan.why = fmt::format("the result of attempt {} was discarded; starts again",
+                               last.attempt.number);
         break;
       }
       plan.resume = find_resume(facts, context);

@@ -13,11 +13,27 @@ namespace petlab::orchestrator {
 using protocol::Decision;
 
 void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision) {
-  if (decision.what == Decision::What::retry) {
-    batch.allow_retry(trial_id, decision.after_attempt);
-    batch.set_cancelled(trial_id, false);
-  } else {
-    batch.set_cancelled(trial_id, decision.what == Decision::What::cancel);
+  switch (decision.what) {
+    case Decision::What::cancel:
+    case Decision::What::uncancel:
+      batch.set_cancelled(trial_id, decision.what == Decision::What::cancel);
+      return;
+    case Decision::What::retry:
+      batch.allow_retry(trial_id, decision.after_attempt);
+      batch.set_cancelled(trial_id, false);
+      return;
+    case Decision::What::rerun:
+    case Decision::What::discard:
+      batch.renew(trial_id, {decision.after_attempt, decision.what == Decision::What::discard,
+                             decision.why, decision.time});
+      batch.set_cancelled(trial_id, false);
+      return;
+    case Decision::What::hide:
+      batch.set_hidden(trial_id, results::Hiding{decision.why, decision.time});
+      return;
+    case Decision::What::unhide:
+      batch.set_hidden(trial_id, std::nullopt);
+      return;
   }
 }
 

@@ -70,10 +70,10 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
                    const std::string& trial_id, bool declare_dead, const HostIdentity& here,
                    double time) {
   const results::TrialFacts facts = facts_of(store, trial_id);
-  if (facts.result_attempt) {
+  if (facts.result_attempt && !results::is_to_renew(facts)) {
     return {false, fmt::format("finished in attempt {}: nothing to try again (petlab run --rerun "
-                               "stale renews what is stale)",
-                               *facts.result_attempt)};
+                               "stale renews what is stale, --rerun {} this)",
+                               *facts.result_attempt, trial_id)};
   }
   const std::int64_t latest = facts.attempts.empty() ? 0 : facts.attempts.back().attempt.number;
   std::string text = "is tried again";
@@ -104,6 +104,35 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
   }
   decide(store, runs, trial_id, {protocol::Decision::What::retry, latest, time});
   return {true, text};
+}
+
+Decree discard_trial(results::Store& store, const std::filesystem::path& runs,
+                     const std::string& trial_id, const std::string& why, double time) {
+  const results::TrialFacts facts = facts_of(store, trial_id);
+  if (!facts.result_attempt) return {false, "has no result to discard"};
+  // Of several that have finished none takes its place.
+  std::int64_t last = *facts.result_attempt;
+  for (const results::AttemptFacts& attempt : facts.attempts) {
+    if (attempt.outcome == results::Outcome::finished) last = attempt.attempt.number;
+  }
+  decide(store, runs, trial_id, {protocol::Decision::What::discard, last, time, why});
+  return {true, fmt::format("the result of attempt {} counts no more; the next run makes it again",
+                            *facts.result_attempt)};
+}
+
+Decree hide_trial(results::Store& store, const std::filesystem::path& runs,
+                  const std::string& trial_id, const std::string& why, double time) {
+  const std::optional<results::Hiding> hidden = store.read().care(trial_id).hidden;
+  if (hidden && hidden->why == why) return {false, "is hidden already"};
+  decide(store, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
+  return {true, "is in no report and no answer any more"};
+}
+
+Decree unhide_trial(results::Store& store, const std::filesystem::path& runs,
+                    const std::string& trial_id, double time) {
+  if (!store.read().care(trial_id).hidden) return {false, "is not hidden"};
+  decide(store, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
+  return {true, "is in reports and answers again"};
 }
 
 std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::path& runs,

@@ -36,6 +36,18 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
                    const std::string& trial_id, bool declare_dead, const HostIdentity& here,
                    double time);
 
+/// The trial's result counts no more, and the next run makes it again; nothing is deleted. Not
+/// taken where it has none.
+Decree discard_trial(results::Store& store, const std::filesystem::path& runs,
+                     const std::string& trial_id, const std::string& why, double time);
+
+/// Takes a trial out of reports and answers, or back in; it is run like any other. Not taken where
+/// it is so already, and for the same reason.
+Decree hide_trial(results::Store& store, const std::filesystem::path& runs,
+                  const std::string& trial_id, const std::string& why, double time);
+Decree unhide_trial(results::Store& store, const std::filesystem::path& runs,
+                    const std::string& trial_id, double time);
+
 /// A `petlab run` that goes on, as its lock says.
 struct RunningOrchestrator {
   std::string owner;

@@ -90,26 +90,32 @@ void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel
     const std::optional<std::size_t> trial = trials_.find(decision.trial_id);
     if (!trial) continue;
     if (decision.cancelled) cancelled.insert(*trial);
-    decided(*trial, decision.cancelled, decision.retried_after, cancel_taken);
+    decided(*trial, decision, cancel_taken);
   }
   // Of one whose decision was taken back nothing is said any more.
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     if (trials_.at(trial).cancelled && !cancelled.contains(trial)) {
-      decided(trial, false, trials_.at(trial).retried_after, cancel_taken);
+      const SweepMember& member = trials_.at(trial);
+      decided(trial, {member.id(), false, member.retried_after, member.renewed_after},
+              cancel_taken);
     }
   }
 }
 
-void OtherRuns::decided(std::size_t trial, bool cancelled, std::int64_t retried_after,
+void OtherRuns::decided(std::size_t trial, const results::Decided& now,
                         const std::function<void(std::size_t)>& cancel_taken) {
   SweepMember& member = trials_.at(trial);
-  if (member.cancelled == cancelled && member.retried_after == retried_after) return;
-  member.cancelled = cancelled;
-  member.retried_after = retried_after;
+  if (member.cancelled == now.cancelled && member.retried_after == now.retried_after &&
+      member.renewed_after == now.renewed_after) {
+    return;
+  }
+  member.cancelled = now.cancelled;
+  member.retried_after = now.retried_after;
+  member.renewed_after = now.renewed_after;
   member.unbegun = 0;
   if (member.standing == Standing::elsewhere) return;  // planned with the others
   if (member.standing == Standing::taken) {
-    if (cancelled) cancel_taken(trial);
+    if (now.cancelled) cancel_taken(trial);
     return;
   }
   const TrialState before = member.plan.state;

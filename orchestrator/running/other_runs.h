@@ -38,7 +38,7 @@ class OtherRuns {
 
  private:
   void plan_elsewhere();
-  void decided(std::size_t trial, bool cancelled, std::int64_t retried_after,
+  void decided(std::size_t trial, const results::Decided& now,
                const std::function<void(std::size_t)>& cancel_taken);
 
   RunContext& context_;

@@ -43,6 +43,26 @@ int exit_code(const RunResult& result) {
   return status.failed > 0 ? 1 : 0;
 }
 
+bool is_rerun(const RunOptions& options, const std::string& trial_id, sweeps::TrialState state) {
+  const bool asked = options.rerun_all || options.rerun_trials.contains(trial_id);
+  switch (state) {
+    case sweeps::TrialState::done:
+    case sweeps::TrialState::cached:
+      return asked;
+    case sweeps::TrialState::stale:
+      return asked || options.rerun_stale;
+    case sweeps::TrialState::failed:
+      return asked || options.rerun_failed;
+    case sweeps::TrialState::cancelled:
+      return options.rerun_trials.contains(trial_id);
+    case sweeps::TrialState::fresh:
+    case sweeps::TrialState::running:
+    case sweeps::TrialState::interrupted:
+      break;
+  }
+  return false;
+}
+
 class Run::Impl {
  public:
   Impl(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,

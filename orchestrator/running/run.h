@@ -40,12 +40,18 @@ struct RunOptions {
   std::optional<std::int64_t> trial_memory_mib;
   bool rerun_stale = false;
   bool rerun_failed = false;
+  bool rerun_all = false;                        // whatever has a result or has failed
+  std::unordered_set<std::string> rerun_trials;  // ids: likewise, and what was cancelled
   /// Ids of the sweep's trials that this run was not asked for: they are none of its own, and jobs
   /// of theirs that another left in a queue stay there.
   std::unordered_set<std::string> left_out;
   std::string worker_numerics;  // --describe; empty: not known
   std::string petlab_version;
 };
+
+/// Whether a trial in that state is to be made again, or tried again, because the user asked for
+/// it.
+bool is_rerun(const RunOptions& options, const std::string& trial_id, sweeps::TrialState state);
 
 /// A trial that runs now.
 struct RunningTrial {

@@ -72,6 +72,7 @@ std::vector<TrialPlan> TrialTable::plan_part(const std::vector<std::size_t>& tri
     shapes_.learn(trials[at], facts[at].attempts);
     member.cancelled = facts[at].cancelled;
     member.retried_after = facts[at].retried_after;
+    member.renewed_after = facts[at].renewed_after;
   }
   return plans;
 }
@@ -116,11 +117,13 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
   for (std::size_t at = 0; at < trials.size(); ++at) {
     const results::TrialFacts& known = facts[at];
     const TrialPlan& plan = plans[at];
-    const bool rerun = (plan.state == TrialState::stale && options.rerun_stale) ||
-                       (plan.state == TrialState::failed && options.rerun_failed);
-    if (rerun) {
+    if (is_rerun(options, known.trial_id, plan.state)) {
+      // A result that is stale is renewed by what a retry says already.
+      const bool anew = known.result_attempt && (plan.state != TrialState::stale ||
+                                                 options.rerun_all || !options.rerun_stale);
       decide(context_.store, options.runs, known.trial_id,
-             {protocol::Decision::What::retry, plan.latest, context_.loop.wall_seconds()});
+             {anew ? protocol::Decision::What::rerun : protocol::Decision::What::retry, plan.latest,
+              context_.loop.wall_seconds()});
       changed = true;
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
       for (const results::AttemptFacts& attempt : known.attempts) {

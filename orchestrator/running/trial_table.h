@@ -32,6 +32,7 @@ struct SweepMember {
   Standing standing = Standing::settled;
   bool cancelled = false;  // as the user had decided when this run looked last
   std::int64_t retried_after = 0;
+  std::int64_t renewed_after = 0;
   int unbegun = 0;  // workers in a row that ended before they began it, though it was their next
 
   const std::string& id() const { return what->id.value; }

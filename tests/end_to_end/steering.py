@@ -167,5 +167,136 @@ class Set(Steering):
         self.assertFalse((self.root / "sweep.db").exists())
 
 
+class Again(Steering):
+    METRICS = ("SELECT trial_id, attempt, name, value FROM results WHERE split = 'test' "
+               "ORDER BY 1, 2, 3")
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.run_scripted().code, 0)
+        self.trials = self.ids()
+
+    def attempts(self, database="sweep.db"):
+        return {row["trial_id"]: row["n"] for row in self.query(
+            "SELECT trial_id, attempt AS n FROM results GROUP BY 1, 2", database)}
+
+    def decide(self, *words, code=0):
+        done = self.petlab(*words, "--db", "sweep.db")
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def rebuilt(self):
+        (self.root / "rebuilt.db").unlink(missing_ok=True)
+        done = self.petlab("ingest", "--rebuild", "--db", "rebuilt.db", "--runs", "sweep.runs")
+        self.assertEqual(done.code, 0, done)
+        return "rebuilt.db"
+
+    def test_trials_that_are_named_are_made_again_and_the_newest_result_counts(self):
+        first, second = self.trials[0], self.trials[4]
+        done = self.run_scripted("--rerun", f"{first},{second[:12]}")
+        self.assertEqual(done.code, 0, done)
+        wanted = {trial: 2 if trial in (first, second) else 1 for trial in self.trials}
+        self.assertEqual(self.attempts(), wanted)
+        self.assertEqual(self.outcomes(), {"finished": 8})
+        # What was there stays.
+        self.assertEqual(self.query(f"SELECT DISTINCT attempt FROM metrics WHERE trial_id = '{first}'"),
+                         [{"attempt": 1}, {"attempt": 2}])
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.outcomes(), {"finished": 8})
+        self.assertEqual(self.attempts(self.rebuilt()), wanted)
+        shown = self.decide("show", first).out
+        self.assertIn("done in attempt 2", shown)
+        self.assertIn("to be made again  up to attempt 1", shown)
+
+    def test_all_are_made_again_and_the_old_results_count_until_then(self):
+        self.write("sweep.yaml", SWEEP.replace("steps: 2", "steps: 10, step_ms: 40"))
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.outcomes(), {"finished": 12})  # six of setUp
+        self.trials = self.ids()
+        process = self.start_scripted("--rerun", "all", "--only", "variant=small", slots=1)
+        self.until(lambda: self.outcomes()["finished"] > 12)
+        self.interrupt(process, 2)
+        self.assertEqual(self.end(process).code, 3)
+        number = {trial: n for trial, n in self.attempts().items() if trial in self.trials}
+        self.assertEqual(len(number), 6)
+        waiting = [trial for trial in self.trials[:3] if number[trial] == 1]
+        self.assertTrue(waiting)
+        states = {trial["id"]: trial["state"] for trial in self.plan()["trials"]}
+        self.assertEqual({states[trial] for trial in waiting}, {"interrupted"})
+        self.assertIn("counts until then", self.decide("show", waiting[0]).out)
+        self.assertEqual(self.run_scripted().code, 0)  # goes on with them
+        self.assertEqual(self.outcomes()["finished"], 15)
+        number = self.attempts()
+        self.assertEqual([number[trial] > 1 for trial in self.trials], [True] * 3 + [False] * 3)
+
+    def test_what_is_no_trial_cannot_be_made_again(self):
+        for words, message in (
+                (["--rerun", "every"], "--rerun: found every, wanted stale, failed, all or the id of "
+                                       "a trial that is asked for (petlab plan names them)"),
+                (["--rerun", self.trials[0], "--only", "variant=large"],
+                 f"--rerun: found {self.trials[0]}, wanted stale, failed, all or the id of a trial "
+                 "that is asked for (petlab plan names them)")):
+            done = self.run_scripted(*words)
+            self.assertEqual((done.code, done.err), (2, f"petlab: {message}\n"))
+        self.assertEqual(self.outcomes(), {"finished": 6})
+
+    def test_a_result_that_is_discarded_counts_no_more_and_is_made_again(self):
+        trial = self.trials[1]
+        done = self.decide("discard", trial[:10], "--why", "the data was\nwrong")
+        self.assertEqual(done.out, f"{trial} the result of attempt 1 counts no more; the next run "
+                                   "makes it again\n")
+        self.assertNotIn(trial, self.attempts())
+        self.assertNotIn(trial, self.attempts(self.rebuilt()))
+        self.assertEqual(self.decide("discard", trial, "--why", "x", code=1).err,
+                         f"{trial} has no result to discard\n")
+        self.assertIn("1 discarded: not made again yet",
+                      self.petlab("status", "sweep.yaml").out)
+        self.assertIn("the result of attempt 1 was discarded; starts again",
+                      self.petlab("plan", "sweep.yaml", "--worker", WORKER).out)
+        self.assertIn("up to attempt 1: the data was", self.decide("show", trial).out)
+        self.assertIn("results up to attempt 1: discarded, the data was wrong",
+                      self.decide("explain", trial).out)
+        rows = json.loads(self.decide("results", "--by", "trial_id", "--format", "json").out)
+        self.assertEqual([row["pending"] for row in rows if row["trial_id"] == trial], [1])
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.attempts(), {each: 2 if each == trial else 1 for each in self.trials})
+        self.assertEqual(self.attempts(self.rebuilt())[trial], 2)
+        self.assertNotIn("discarded", self.petlab("status", "sweep.yaml").out)
+
+    def test_a_result_is_discarded_while_a_run_goes_on(self):
+        self.write("sweep.yaml", SWEEP.replace("seed: [1, 2, 3]", "seed: [1, 2, 3, 9]").replace(
+            "steps: 2, width: 7", "steps: 2, width: 7").replace(
+            "  small: {", "  long: {seed: 77, user.steps: 200, user.step_ms: 20}\n  small: {"))
+        process = self.start_scripted("--only", "seed=1,77", slots=2)
+        self.until(lambda: self.query("SELECT count(*) AS n FROM progress")[0]["n"] > 6)
+        trial = self.trials[0]
+        self.decide("discard", trial, "--why", "again")
+        self.until(lambda: self.attempts().get(trial) == 2)
+        self.assertEqual(self.end(process).code, 0)
+
+    def test_what_is_hidden_is_in_no_answer_and_comes_back(self):
+        trial, rest = self.trials[2], [each for each in self.trials if each != self.trials[2]]
+        everything = self.query(self.METRICS)
+        self.decide("hide", trial, "--why", "an outlier of the cluster")
+        self.assertEqual(sorted(self.attempts()), sorted(rest))
+        self.assertEqual(sorted(self.attempts(self.rebuilt())), sorted(rest))
+        rows = json.loads(self.decide("results", "--by", "trial_id", "--format", "json").out)
+        self.assertEqual(sorted(row["trial_id"] for row in rows), sorted(rest))
+        rows = json.loads(self.decide("results", "--by", "variant", "--format", "json").out)
+        self.assertEqual([row["score_n"] for row in rows], [2, 3])
+        self.assertIn("1 hidden: in no report and no answer", self.petlab("status", "sweep.yaml").out)
+        self.assertIn("an outlier of the cluster", self.decide("show", trial).out)
+        self.assertEqual(self.decide("hide", trial, "--why", "an outlier of the cluster", code=1).err,
+                         f"{trial} is hidden already\n")
+        # It is run like any other, and is not made again.
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.outcomes(), {"finished": 6})
+        self.decide("unhide", trial)
+        self.assertEqual(self.query(self.METRICS), everything)
+        self.assertEqual(self.query(self.METRICS, self.rebuilt()), everything)
+        self.assertEqual(self.decide("unhide", trial, code=1).err, f"{trial} is not hidden\n")
+        self.assertIn("--why is required", self.decide("hide", trial, code=2).err)
+
+
 if __name__ == "__main__":
     main()

@@ -21,10 +21,10 @@ inline constexpr int kTrials = 2;
 
 /// What is done to the database in one transaction.
 struct Write {
-  enum class What { claim, forget, stopped, finished };
+  enum class What { claim, forget, stopped, finished, rerun };
   What what = What::claim;
   int trial = 0;
-  std::int64_t number = 0;  // claim: at least
+  std::int64_t number = 0;  // claim: at least; rerun: after
   int owner = 0;
   std::int64_t planned_from = 0;
   auto operator<=>(const Write&) const = default;
@@ -86,6 +86,10 @@ class Databases {
         }
         continue;
       }
+      if (write.what == Write::What::rerun) {
+        batch.renew(id(write.trial), {write.number, false, "", 1});
+        continue;
+      }
       const results::AttemptRef attempt =
           store_.read().attempt_facts(id(write.trial), write.number)->attempt;
       if (write.what == Write::What::forget) {
@@ -101,7 +105,7 @@ class Databases {
     std::string content = forgotten;
     for (int trial = 0; trial < kTrials; ++trial) {
       made.facts[trial] = store_.read().trial_facts(std::vector{id(trial)}).at(0);
-      content += fmt::format("; {}", made.facts[trial].changes);
+      content += fmt::format("; {} {}", made.facts[trial].changes, made.facts[trial].renewed_after);
       for (const results::AttemptFacts& attempt : made.facts[trial].attempts) {
         content += fmt::format(" {}/{}/{}/{}", attempt.attempt.key, attempt.attempt.number,
                                attempt.begun.owner, static_cast<int>(attempt.outcome));

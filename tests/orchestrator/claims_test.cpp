@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -59,6 +60,8 @@ struct Orchestrator {
   std::int8_t held;  // the dead owner whose lock it has, plus 1
   std::int8_t started;
   std::int8_t cleared;  // the files of a dead one are removed
+  std::int8_t reruns;   // it is to make results again that are there when it starts
+  std::int8_t decided;  // bits: trials of which it has said so
   std::array<std::int8_t, kTrials> standing;
   std::array<std::int8_t, kTrials> number;
   std::array<std::int8_t, kTrials> planned_from;
@@ -69,6 +72,7 @@ struct World {
   std::int8_t deaths_left;
   std::int8_t returns_left;
   std::array<Orchestrator, kOwners> owners;
+  std::array<std::int8_t, kTrials> asked;  // bits: results of that number are to be made again
   std::array<std::array<Files, kNumbers>, kTrials> files;
 };
 static_assert(std::has_unique_object_representations_v<World>);
@@ -87,13 +91,16 @@ class Explorer {
  public:
   // Empty: no interleaving did what must not be. Else what, and the steps that led there.
   // `deaths` of the two, and claims that are taken back: so many of each, at any moment.
-  std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns) {
+  // `reruns`: so many of the two were started with --rerun all.
+  std::string explore(const std::array<Left, kTrials>& left, int deaths, int returns,
+                      int reruns = 0) {
     World world;
     std::memset(&world, 0, sizeof world);
     world.deaths_left = static_cast<std::int8_t>(deaths);
     world.returns_left = static_cast<std::int8_t>(returns);
     world.owners[kFormer].life = dead;
     world.owners[1].life = world.owners[2].life = alive;
+    for (int owner = 1; owner <= reruns; ++owner) world.owners[owner].reruns = 1;
     for (int trial = 0; trial < kTrials; ++trial) {
       if (left[trial] == Left::nothing) continue;
       const Databases::Result claim =
@@ -213,6 +220,12 @@ class Explorer {
       recover(world, self, step);
     } else if (me.doing == judging) {
       World next = world;
+      const int trial = me.reruns && !me.started ? to_rerun(world, self) : -1;
+      if (trial >= 0) {
+        ask_again(next, self, trial);
+        step([&] { return fmt::format("{} wants {} made again", self, trial); }, next);
+        return;
+      }
       judge(next, self);
       step([&] { return fmt::format("{} plans", self); }, next);
     } else {
@@ -311,7 +324,7 @@ class Explorer {
     return result;
   }
 
-  void plan(World& world, int self, int trial, int database) {
+  TrialState plan(World& world, int self, int trial, int database) {
     Orchestrator& me = world.owners[self];
     PlanContext context;
     context.sweep = "s";
@@ -327,6 +340,31 @@ class Explorer {
     me.number[trial] = 0;
     me.planned_from[trial] =
         me.standing[trial] == waiting ? static_cast<std::int8_t>(plan.planned_from) : 0;
+    return plan.state;
+  }
+
+  // orchestrator/running/trial_table.cpp, bring_up_to_date(): each decision is a transaction of its
+  // own, made of what was read before all of them. The first trial to be made again that it has not
+  // decided on; -1: none.
+  int to_rerun(const World& world, int self) {
+    for (int trial = 0; trial < kTrials; ++trial) {
+      if (world.owners[self].decided & (1 << trial)) continue;
+      World scratch = world;
+      if (plan(scratch, self, trial, world.owners[self].snapshot) == TrialState::done) return trial;
+    }
+    return -1;
+  }
+
+  void ask_again(World& world, int self, int trial) {
+    Orchestrator& me = world.owners[self];
+    const auto latest = databases_.facts(me.snapshot, trial).attempts.back().attempt.number;
+    write(world, {Write::What::rerun, trial, latest, 0, 0});
+    world.asked[trial] |= static_cast<std::int8_t>(1 << latest);
+    me.decided |= static_cast<std::int8_t>(1 << trial);
+    if (to_rerun(world, self) < 0) {  // then all is read anew
+      me.snapshot = world.database;
+      me.reruns = me.decided = 0;
+    }
   }
 
   // At the start all, later those that others had.
@@ -419,7 +457,10 @@ class Explorer {
       const auto trained = std::count_if(files.begin(), files.end(), [](const Files& attempt) {
         return attempt.worker || attempt.finished;
       });
-      if (trained > 1) return fmt::format("trial {} is trained more often than once", trial);
+      const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
+      if (trained > wanted) {
+        return fmt::format("trial {} is trained {} times, wanted {}", trial, trained, wanted);
+      }
     }
     return {};
   }
@@ -433,7 +474,10 @@ class Explorer {
       const auto finished = std::count_if(
           attempts.begin(), attempts.end(),
           [](const AttemptFacts& attempt) { return attempt.outcome == Outcome::finished; });
-      if (finished != 1) return fmt::format("trial {} finished {} times", trial, finished);
+      const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
+      if (finished != wanted) {
+        return fmt::format("trial {} finished {} times, wanted {}", trial, finished, wanted);
+      }
     }
     return what_is_wrong(world);
   }
@@ -465,6 +509,17 @@ TEST_CASE("no interleaving of two orchestrators trains a trial twice or leaves i
       for (const int deaths : {0, 1}) {
         INFO(fmt::format("left: {} and {}", static_cast<int>(one), static_cast<int>(other)));
         CHECK(explorer.explore({one, other}, deaths, 1 - deaths) == "");
+      }
+    }
+  }
+  // Results that are to be made again, by one of the two or by both.
+  for (const Left other : {Left::nothing, Left::claim}) {
+    for (const int deaths : {0, 1}) {
+      for (const int reruns : {1, 2}) {
+        if (!kWhole && (deaths > 0 || reruns > 1 || other != Left::nothing)) continue;
+        INFO(fmt::format("{} make again, {} deaths, left: {}", reruns, deaths,
+                         static_cast<int>(other)));
+        CHECK(explorer.explore({Left::finished, other}, deaths, 0, reruns) == "");
       }
     }
   }

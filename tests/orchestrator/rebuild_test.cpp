@@ -50,6 +50,10 @@ std::vector<std::string> content(const std::filesystem::path& database) {
       "SELECT * FROM metrics",
       "SELECT * FROM results",
       "SELECT * FROM sweep_results",
+      "SELECT t.trial_id" + columns("renewals", ",trial,") +
+          " FROM renewals x JOIN trials t ON t.key = x.trial",
+      "SELECT t.trial_id" + columns("hidden_trials", ",trial,") +
+          " FROM hidden_trials x JOIN trials t ON t.key = x.trial",
   };
   std::vector<std::string> lines;
   for (const std::string& sql : statements) {
@@ -208,6 +212,11 @@ void live(RebuildFixture& f) {
   f.events(liar, {kStarted});
   f.events(liar, {kFinished}, 7);
   decide(f.store, f.runs, "t6", {protocol::Decision::What::cancel, 0, f.time += 1});
+  decide(f.store, f.runs, "t2", {protocol::Decision::What::discard, 2, f.time += 1, "é wrong"});
+  decide(f.store, f.runs, "t1", {protocol::Decision::What::rerun, 1, f.time += 1});
+  decide(f.store, f.runs, "t4", {protocol::Decision::What::hide, 0, f.time += 1, "far off"});
+  decide(f.store, f.runs, "t5", {protocol::Decision::What::hide, 0, f.time += 1, "x"});
+  decide(f.store, f.runs, "t5", {protocol::Decision::What::unhide, 0, f.time += 1});
   f.record("one", {"t2", "t3", "t5", "t6"});  // t1 and t4 were taken out of the sweep
 }
 

@@ -36,8 +36,10 @@ Lines names(const std::filesystem::path& file) {
 
 TEST_CASE("a database of each earlier schema becomes one of this, and its work goes on",
           "[results]") {
-  for (const std::string name : {"fewer_fields", "first", "decisions", "device_memory"}) {
+  for (const std::string name :
+       {"fewer_fields", "first", "decisions", "device_memory", "before_renewals"}) {
     INFO(name);
+    const bool has_memory = name == "device_memory" || name == "before_renewals";
     const TempDir folder;
     const auto file = old_database(folder, name);
     Store store(file);
@@ -63,9 +65,10 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     CHECK(facts[0].attempts[0].outcome == Outcome::stopped);
     CHECK(facts[0].attempts[1].begun.resume->checkpoint == "checkpoint/step-10");
     CHECK(facts[0].attempts[1].device_memory_mib ==
-          (name == "device_memory" ? std::optional(700.0) : std::nullopt));
+          (has_memory ? std::optional(700.0) : std::nullopt));
     CHECK(facts[1].attempts.at(0).reason == "no data");
-    CHECK(facts[1].retried_after == (name == "decisions" || name == "device_memory" ? 1 : 0));
+    CHECK(facts[1].retried_after == (name == "decisions" || has_memory ? 1 : 0));
+    CHECK(facts[0].renewed_after == 0);
     CHECK(facts[2].cancelled);
 
     // Work goes on: a retry, an attempt with all that it can report, a sweep recorded anew.
@@ -83,6 +86,35 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     CHECK(store.read().attempt_facts("t2", 2)->device_memory_mib == 800.0);
     CHECK(Reader(file).sweep("old")->members.size() == 2);
   }
+}
+
+TEST_CASE("a reader of a database that knows of no renewals sees what there is", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "before_renewals");
+  const Lines before = names(file);
+  const Reader reader(file);
+  const auto facts = reader.trial_facts(std::vector<std::string>{"t1"}).at(0);
+  CHECK(facts.result_attempt == 2);
+  CHECK(facts.renewed_after == 0);
+  CHECK(reader.care("t1").renewals.empty());
+  CHECK(reader.sweep("old")->overrides.empty());
+  CHECK(reader.outline("old").hidden == 0);
+  CHECK(reader.decided().size() == 2);
+  std::int64_t members = 0;
+  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
+  CHECK(members == 3);
+  CHECK(names(file) == before);
+  // The same reader, after another petlab has made it fit.
+  Store store(file);
+  Batch batch = store.begin();
+  batch.renew("t1", {2, true, "wrong", 7});
+  batch.set_hidden("t2", Hiding{"far off", 8});
+  batch.commit();
+  CHECK(reader.trial_facts(std::vector<std::string>{"t1"}).at(0).discarded_after == 2);
+  CHECK(reader.outline("old").discarded == 1);
+  members = 0;
+  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
+  CHECK(members == 2);
 }
 
 TEST_CASE("a reader of a database that knows of no allowed retries says that nobody said",

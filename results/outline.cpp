@@ -1,0 +1,81 @@
+#include "results/connection.h"
+#include "results/schema.h"
+#include "results/snapshot.h"
+#include "results/store.h"
+
+namespace petlab::results {
+
+using internal::Query;
+using internal::reading;
+
+SweepOutline Reader::outline(const std::string& sweep) const {
+  return reading(*connection_, [&] {
+    SweepOutline outline;
+    Query key(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
+    if (!key.with(sweep).step()) return outline;
+    const std::int64_t its = key.integer(0);
+    Query count(*connection_, "SELECT count(DISTINCT trial) FROM sweep_trials WHERE sweep = ?1");
+    count.with(its).step();
+    outline.trials = count.integer(0);
+    const auto add = [&](Query& groups) {
+      groups.with(its);
+      while (groups.step()) outline.alike.push_back({groups.text(0), groups.integer(1)});
+    };
+    Query untried(
+        *connection_,
+        "SELECT min(t.trial_id), count(*) FROM trials t WHERE t.key IN (SELECT trial FROM "
+        "sweep_trials WHERE sweep = ?1) AND NOT EXISTS (SELECT 1 FROM attempts a WHERE "
+        "a.trial = t.key) GROUP BY t.cancelled");
+    add(untried);
+    Query with_result(
+        *connection_,
+        "SELECT min(t.trial_id), count(*) FROM trials t CROSS JOIN attempts a ON a.key "
+        "= t.result_attempt WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep "
+        "= ?1) AND a.number > t.retried_after AND t.key NOT IN (SELECT trial FROM "
+        "attempts WHERE outcome = 'open') GROUP BY a.sweep, a.worker, a.numerics, "
+        "a.data_digests");
+    add(with_result);
+    Query others(*connection_,
+                 "SELECT t.trial_id FROM trials t LEFT JOIN attempts a ON a.key = t.result_attempt "
+                 "WHERE t.key IN (SELECT trial FROM sweep_trials WHERE sweep = ?1) AND (t.key IN "
+                 "(SELECT trial FROM attempts WHERE outcome = 'open') OR a.number <= "
+                 "t.retried_after OR (a.key IS NULL AND EXISTS (SELECT 1 FROM attempts b WHERE "
+                 "b.trial = t.key))) ORDER BY t.trial_id");
+    others.with(its);
+    while (others.step()) outline.others.push_back(others.text(0));
+    if (!internal::knows_care(*connection_)) return outline;
+    Query care(
+        *connection_,
+        "SELECT (SELECT count(*) FROM trials t WHERE result_attempt IS NULL AND key IN (SELECT "
+        "trial FROM renewals WHERE discarded) AND key IN (SELECT trial FROM sweep_trials WHERE "
+        "sweep = ?1)), (SELECT count(*) FROM hidden_trials WHERE trial IN (SELECT trial FROM "
+        "sweep_trials WHERE sweep = ?1))");
+    care.with(its).step();
+    outline.discarded = care.integer(0);
+    outline.hidden = care.integer(1);
+    return outline;
+  });
+}
+
+Care Reader::care(const std::string& trial_id) const {
+  return reading(*connection_, [&] {
+    Care care;
+    if (!internal::knows_care(*connection_)) return care;
+    Query renewals(
+        *connection_,
+        "SELECT after_attempt, discarded, why, decided_at FROM renewals JOIN trials t ON "
+        "t.key = trial WHERE trial_id = ?1 ORDER BY after_attempt, discarded");
+    renewals.with(trial_id);
+    while (renewals.step()) {
+      care.renewals.push_back(
+          {renewals.integer(0), renewals.integer(1) != 0, renewals.text(2), renewals.real(3)});
+    }
+    Query hidden(*connection_,
+                 "SELECT why, decided_at FROM hidden_trials JOIN trials t ON t.key = trial WHERE "
+                 "trial_id = ?1");
+    if (hidden.with(trial_id).step()) care.hidden = Hiding{hidden.text(0), hidden.real(1)};
+    return care;
+  });
+}
+
+}  // namespace petlab::results
