@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
 
+#include "base/build_info.h"
 #include "cli/database_option.h"
 #include "cli/duration_option.h"
 #include "cli/live_run.h"
@@ -95,7 +97,13 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   if (arguments.no_progress_limit > 0) {
     request.options.no_progress_limit = milliseconds(arguments.no_progress_limit);
   }
-  request.options.petlab_version = kVersion;
+  const base::BuildInfo& build = base::build_info();
+  request.options.petlab_version = base::commit_text(build);
+  nlohmann::ordered_json provenance = {{"version", kVersion}, {"commit", build.commit}};
+  provenance["clean"] = build.clean ? nlohmann::ordered_json(*build.clean) : nullptr;
+  provenance["compiler"] = build.compiler;
+  provenance["flags"] = build.flags;
+  request.options.provenance = provenance.dump();
   return request;
 }
 

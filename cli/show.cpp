@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -45,7 +46,8 @@ struct Shown {
   results::TrialRow trial;
   results::TrialFacts facts;
   results::Care care;
-  std::vector<std::string> members;  // "sweep", "sweep as variant"
+  std::map<std::int64_t, results::Provenance> provenance;  // by attempt
+  std::vector<std::string> members;                        // "sweep", "sweep as variant"
   std::vector<Curve> curves;
   std::optional<results::ArtifactPlace> artifact;
   std::filesystem::path artifact_file;  // empty: none
@@ -75,6 +77,9 @@ Shown read_trial(const ShowArguments& arguments) {
   shown.trial = reader.trial(shown.id).value();
   shown.facts = reader.trial_facts(std::vector<std::string>{shown.id}).front();
   shown.care = reader.care(shown.id);
+  for (const results::AttemptFacts& attempt : shown.facts.attempts) {
+    shown.provenance[attempt.attempt.number] = reader.provenance(attempt.attempt);
+  }
   for (const std::string& sweep : reader.sweep_names()) {
     for (const std::string& variant : reader.variants(sweep, shown.id)) {
       shown.members.push_back(sweep + " as " + variant);
@@ -106,7 +111,7 @@ const results::AttemptFacts* told_attempt(const results::TrialFacts& facts) {
   return facts.attempts.empty() ? nullptr : &facts.attempts.back();
 }
 
-ordered_json provenance(const results::AttemptFacts& attempt) {
+ordered_json provenance(const Shown& shown, const results::AttemptFacts& attempt) {
   ordered_json all = ordered_json::object();
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) all[name] = text;
@@ -122,6 +127,13 @@ ordered_json provenance(const results::AttemptFacts& attempt) {
   if (attempt.launch) add("job", attempt.launch->job);
   add("backbone_digest", attempt.backbone_digest);
   for (const auto& [task, digest] : attempt.data_digests) all["data_digests"][task] = digest;
+  const results::Provenance& said = shown.provenance.at(attempt.attempt.number);
+  for (const auto& [name, text] :
+       {std::pair("petlab_said", said.petlab), std::pair("worker_said", said.worker)}) {
+    if (const auto object = base::shallow_json_or_none(text); object.is_object()) {
+      all[name] = object;
+    }
+  }
   return all;
 }
 
@@ -150,7 +162,7 @@ ordered_json shown_json(const Shown& shown) {
                         {"ended_at", nullptr},
                         {"reason", attempt.reason}};
     if (attempt.ended_at) one["ended_at"] = *attempt.ended_at;
-    one["provenance"] = provenance(attempt);
+    one["provenance"] = provenance(shown, attempt);
     all["attempts"].push_back(std::move(one));
   }
   all["metrics"] = ordered_json::array();
@@ -275,9 +287,15 @@ void print_shown(const Shown& shown, std::ostream& out) {
 
   pairs.clear();
   if (const results::AttemptFacts* attempt = told_attempt(shown.facts)) {
-    const ordered_json all = provenance(*attempt);
+    const ordered_json all = provenance(shown, *attempt);
     for (const auto& [name, value] : all.items()) {
-      pairs.emplace_back(name, plain(value));
+      if (!name.ends_with("_said")) {
+        pairs.emplace_back(name, plain(value));
+        continue;
+      }
+      const std::string who = name.substr(0, name.find('_'));
+      for (const auto& [key, part] : value.items())
+        pairs.emplace_back(who + " " + key, plain(part));
     }
   }
   print_pairs(out, "provenance", pairs);

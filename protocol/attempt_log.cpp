@@ -20,6 +20,7 @@ RecordLine to_record(const AttemptBegun& begun) {
   put(line, "launcher", begun.launcher);
   put(line, "commit", begun.commit);
   if (begun.retries) line["retries"] = *begun.retries;
+  if (!begun.provenance.empty()) line["provenance"] = RecordLine::parse(begun.provenance);
   if (const auto& resume = begun.resume) {
     line["resume"] = {{"attempt", resume->attempt},
                       {"step", resume->step},
@@ -42,6 +43,10 @@ AttemptBegun begun_from(const RecordLine& line, const std::string& trial_id) {
   begun.launcher = line.value("launcher", "");
   begun.commit = line.value("commit", "");
   begun.retries = number_of<std::int64_t>(line, "retries");
+  if (const auto provenance = line.find("provenance");
+      provenance != line.end() && provenance->is_object()) {
+    begun.provenance = provenance->dump();
+  }
   if (const auto resume = line.find("resume"); resume != line.end()) {
     begun.resume =
         Resume{resume->at("attempt").get<std::int64_t>(), resume->at("step").get<std::int64_t>(),

@@ -31,6 +31,7 @@ enum Key {
   kVersion,
   kNumerics,
   kDigests,
+  kProvenance,
   kStep,
   kOf,
   kLoss,
@@ -58,6 +59,7 @@ constexpr std::array<std::string_view, kKeys> kNames = {"v",
                                                         "version",
                                                         "numerics",
                                                         "digests",
+                                                        "provenance",
                                                         "step",
                                                         "of",
                                                         "loss",
@@ -197,6 +199,7 @@ Started read_started(const Fields& fields) {
   started.worker = fields.text_or(kWorker, "");
   started.version = fields.text_or(kVersion, "");
   if (fields.has(kNumerics)) started.numerics = fields.object(kNumerics).dump();
+  if (fields.has(kProvenance)) started.provenance = fields.object(kProvenance).dump();
   if (!fields.has(kDigests)) return started;
   const nlohmann::ordered_json digests = fields.object(kDigests);
   constexpr std::string_view wanted = "{\"backbone\": text, \"data\": {TASK: text, …}}";
@@ -303,6 +306,11 @@ void write(Writer& out, const Started& started) {
       if (!started.backbone_digest.empty()) digests["backbone"] = started.backbone_digest;
       if (!started.data_digests.empty()) digests["data"] = started.data_digests;
       out.raw(kDigests, digests.dump());
+    }
+    if (!started.provenance.empty()) {
+      const auto provenance = nlohmann::ordered_json::parse(started.provenance);
+      if (!provenance.is_object()) throw std::invalid_argument("its provenance is no object");
+      out.raw(kProvenance, provenance.dump());
     }
   } catch (const std::exception& error) {
     throw std::invalid_argument(

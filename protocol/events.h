@@ -17,6 +17,8 @@ struct Started {
   std::string numerics;         // JSON object as text
   std::string backbone_digest;  // as the worker saw it; may be empty
   std::map<std::string, std::string> data_digests;
+  /// JSON object as text, may be empty: which build the worker is and what it computes on.
+  std::string provenance = {};
   bool operator==(const Started&) const = default;
 };
 struct Progress {

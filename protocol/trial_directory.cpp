@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -65,6 +66,13 @@ std::filesystem::path TrialDirectory::gold_file(const std::string& task, bool te
 
 std::filesystem::path TrialDirectory::predicted_file(const std::string& task, bool texts) const {
   return predictions() / (plain_name(task) + ".predicted" + (texts ? ".jsonl" : ".txt"));
+}
+
+std::filesystem::path sweep_text_file(const std::filesystem::path& runs,
+                                      const std::string& digest) {
+  std::string name = digest;
+  std::replace(name.begin(), name.end(), ':', '-');
+  return sweeps_folder(runs) / (name + ".yaml");
 }
 
 std::optional<std::int64_t> attempt_number(const std::string& folder_name) {

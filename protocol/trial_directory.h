@@ -58,6 +58,8 @@ std::filesystem::path sweeps_folder(const std::filesystem::path& runs);
 /// runs/sweeps/<name>.jsonl; in the name all but ASCII letters, digits, '.', '_' and '-' is written
 /// as %XX, and so is a dot at its beginning.
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name);
+/// runs/sweeps/<digest>.yaml, its colon as '-': the text of a sweep file that was run.
+std::filesystem::path sweep_text_file(const std::filesystem::path& runs, const std::string& digest);
 /// The number that a folder of a trial has as its name ("12"); std::nullopt for any other name.
 std::optional<std::int64_t> attempt_number(const std::string& folder_name);
 

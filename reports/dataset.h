@@ -50,6 +50,7 @@ struct Dataset {
   /// For some fields (task, name, split, state, module_kind) all words that they can hold, whether
   /// a trial or score here has them or not: selecting by them is no mistake, by any other is one.
   std::map<std::string, std::set<std::string>> known_words;
+  std::vector<std::string> builds;  // builds_of()
 };
 
 }  // namespace petlab::reports

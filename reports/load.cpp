@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "metrics/metric_table.h"
+#include "reports/builds.h"
 #include "reports/error.h"
 #include "reports/words.h"
 #include "results/attempt.h"
@@ -301,6 +302,7 @@ Dataset load_dataset(const std::filesystem::path& database, const std::vector<st
       results::query(database, "SELECT * FROM sweep_results LIMIT 0", {});
   data.other_fields.insert(none.columns.begin(), none.columns.end());
   load_known_words(database, data);
+  data.builds = builds_of(database, sweeps);
   return data;
 }
 

@@ -97,6 +97,10 @@ std::string to_html(const Report& report, const RenderOptions& options) {
   if (!report.notes.empty()) {
     html += "<ul class=\"legend\">\n" + list_items(report.notes) + "</ul>\n";
   }
+  if (!report.builds.empty()) {
+    html += "<details>\n<summary>Where these numbers come from</summary>\n<ul class=\"legend\">\n" +
+            list_items(report.builds) + "</ul>\n</details>\n";
+  }
   html += "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n";
   html += fmt::format("<script>\n{}</script>\n", builtin_file("page.js"));
   if (!vega.empty()) {

@@ -61,6 +61,7 @@ Report make_report(const Definition& definition, const Dataset& data, const Publ
   report.notes = definition.notes;
   report.notes.insert(report.notes.end(), maker.notes().begin(), maker.notes().end());
   report.notes.insert(report.notes.end(), names.notes.begin(), names.notes.end());
+  report.builds = data.builds;
   return report;
 }
 
@@ -70,6 +71,7 @@ Report joined_reports(const std::string& name, const std::string& about,
   all.name = name;
   all.about = about;
   std::set<std::string> sweeps;
+  std::set<std::string> builds;
   for (Report& report : reports) {
     for (SweepProgress& progress : report.progress) {
       if (sweeps.insert(progress.sweep).second) all.progress.push_back(std::move(progress));
@@ -84,6 +86,9 @@ Report joined_reports(const std::string& name, const std::string& about,
       all.sections.push_back(std::move(section));
     }
     for (const std::string& note : report.notes) all.notes.push_back(report.name + ": " + note);
+    for (std::string& build : report.builds) {
+      if (builds.insert(build).second) all.builds.push_back(std::move(build));
+    }
   }
   return all;
 }

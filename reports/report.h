@@ -31,6 +31,8 @@ struct Report {
   std::vector<SweepProgress> progress;
   std::vector<Section> sections;
   std::vector<std::string> notes;  // of the definition, then what a reader must know of the data
+  std::vector<std::string> builds =
+      {};  // where the numbers come from (builds_of()); on pages alone
 };
 
 /// Computes the report. Throws DefinitionError for the problems of check_names(), and where a cell

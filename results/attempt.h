@@ -68,6 +68,13 @@ struct AttemptFacts {
   std::string note;
 };
 
+/// Where an attempt's numbers come from: JSON objects as text, keys in docs/database.md. Host,
+/// device and digests are in AttemptFacts.
+struct Provenance {
+  std::string petlab;  ///< of who began it
+  std::string worker;  ///< as the worker said
+};
+
 /// A trial and its attempts, by number.
 struct TrialFacts {
   std::string trial_id;

@@ -79,6 +79,11 @@ CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
 CREATE TABLE IF NOT EXISTS retries (
   trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
   PRIMARY KEY (trial, after_attempt)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS provenance_texts (key INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS provenance (
+  attempt INTEGER PRIMARY KEY REFERENCES attempts, petlab INTEGER REFERENCES provenance_texts,
+  worker INTEGER REFERENCES provenance_texts);
+CREATE TABLE IF NOT EXISTS sweep_texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS renewals (
   trial INTEGER NOT NULL REFERENCES trials, after_attempt INTEGER NOT NULL,
   discarded INTEGER NOT NULL, why TEXT, decided_at REAL,
@@ -127,6 +132,30 @@ std::string quoted(const std::string& identifier) { return '"' + identifier + '"
 constexpr const char* kTrialFolder =
     "(SELECT value FROM settings WHERE name = 'runs') || '/' || t.trial_id || '/'";
 
+/// What is asked for most as columns; the rest is in the two objects.
+std::string provenance_view() {
+  std::string columns;
+  for (const char* column : {"commit", "clean", "compiler", "flags", "sweep_digest", "overrides"}) {
+    columns += fmt::format(", json_extract(p.text, '$.{}') AS {}", column, quoted(column));
+  }
+  for (const char* column : {"libtorch", "commit", "clean", "compiler", "flags"}) {
+    const bool own = std::string_view(column) == "libtorch";
+    columns +=
+        fmt::format(", json_extract(q.text, '$.{0}') AS {1}{0}", column, own ? "" : "worker_");
+  }
+  for (const char* column : {"processor", "kernel", "gpu", "gpu_driver"}) {
+    columns += fmt::format(
+        ", coalesce(json_extract(q.text, '$.{0}'), json_extract(p.text, '$.{0}')) AS {0}", column);
+  }
+  return fmt::format(
+      "CREATE VIEW attempt_provenance AS SELECT t.trial_id, a.number AS attempt, a.sweep, a.host, "
+      "a.device, a.launcher, a.worker, a.worker_version{}, a.backbone_digest, a.data_digests, "
+      "a.numerics, p.text AS petlab_said, q.text AS worker_said FROM trials t CROSS JOIN attempts "
+      "a ON a.trial = t.key LEFT JOIN provenance v ON v.attempt = a.key LEFT JOIN provenance_texts "
+      "p ON p.key = v.petlab LEFT JOIN provenance_texts q ON q.key = v.worker",
+      columns);
+}
+
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
 std::vector<std::string> views() {
   std::string columns;
@@ -158,12 +187,14 @@ std::vector<std::string> views() {
       "DROP VIEW IF EXISTS results",
       "DROP VIEW IF EXISTS sweep_results",
       "DROP VIEW IF EXISTS former_sweep_results",
+      "DROP VIEW IF EXISTS attempt_provenance",
       "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
       "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
       "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
       fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, joined),
       members_view("sweep_results", "sweep_trials"),
       members_view("former_sweep_results", "former_sweep_trials"),
+      provenance_view(),
   };
 }
 
@@ -373,7 +404,8 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
 static bool has_views(Connection& connection) {
   Query view(connection,
              "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials')");
-  return view.step() && has_table(connection, "former_sweep_results");
+  return view.step() && has_table(connection, "former_sweep_results") &&
+         has_table(connection, "attempt_provenance");
 }
 
 bool has_table(Connection& connection, std::string_view name) {

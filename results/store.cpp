@@ -9,6 +9,7 @@
 
 #include "results/connection.h"
 #include "results/host_lock.h"
+#include "results/provenance.h"
 #include "results/schema.h"
 #include "results/trial_rows.h"
 
@@ -63,7 +64,9 @@ AttemptRef insert_attempt(Connection& connection, std::int64_t trial,
       .run();
   Query key(connection, "SELECT key FROM attempts WHERE trial = ?1 AND number = ?2");
   key.with(trial).with(number).step();
-  return {key.integer(0), attempt.trial_id, number};
+  const AttemptRef made{key.integer(0), attempt.trial_id, number};
+  internal::record_provenance(connection, made.key, internal::Teller::petlab, attempt.provenance);
+  return made;
 }
 
 }  // namespace
@@ -153,6 +156,10 @@ void Batch::record_trial(const TrialRow& trial) {
   });
 }
 
+void Batch::record_sweep_text(const std::string& digest, std::string_view text) {
+  write("record a sweep", [&] { internal::record_sweep_text(*connection_, digest, text); });
+}
+
 void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time) {
   for (const TrialRow& trial : trials) record_trial(trial);
   write("record a sweep", [&] {
@@ -169,6 +176,9 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
         .with(time)
         .text_or_null(overrides)
         .run();
+    if (!sweep.text.empty()) {
+      internal::record_sweep_text(*connection_, sweep.digest, sweep.text);
+    }
     Query find(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
     find.with(sweep.name).step();
     const std::int64_t key = find.integer(0);
@@ -245,7 +255,8 @@ void Batch::forget_attempt(const AttemptRef& attempt) {
   write("take an attempt back", [&] {
     for (const char* sql :
          {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
-          "DELETE FROM artifacts WHERE attempt = ?1", "DELETE FROM attempts WHERE key = ?1"}) {
+          "DELETE FROM artifacts WHERE attempt = ?1", "DELETE FROM provenance WHERE attempt = ?1",
+          "DELETE FROM attempts WHERE key = ?1"}) {
       Query(*connection_, sql).with(attempt.key).run();
     }
   });
@@ -370,6 +381,8 @@ void Batch::record_started(const AttemptRef& attempt, const protocol::Started& s
         .text_or_null(started.backbone_digest)
         .with(nlohmann::json(started.data_digests).dump())
         .run();
+    internal::record_provenance(*connection_, attempt.key, internal::Teller::worker,
+                                started.provenance);
   });
 }
 

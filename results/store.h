@@ -42,8 +42,8 @@ struct SweepRow {
   std::vector<Member> members;  // a trial may have several variants: one member each
   /// `training.epochs=1`: what was set beside the file, for every trial.
   std::vector<std::string> overrides = {};
-};  // of the file; empty: not known. Kept by digest (Reader::sweep_text)
-bool operator==(const SweepRow&) const = default;
+  std::string text = {};  // of the file; empty: not known. Kept by digest (Reader::sweep_text)
+  bool operator==(const SweepRow&) const = default;
 };
 
 /// The trials of a sweep, those that are in the same state put together.
@@ -134,6 +134,10 @@ class Reader {
   std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
   /// Trials that are cancelled, were allowed a retry or are to be made again.
   std::vector<Decided> decided() const;
+  /// Where an attempt's numbers come from; empty texts where nobody said.
+  Provenance provenance(const AttemptRef& attempt) const;
+  /// The sweep file of that digest, as it was run; std::nullopt where it is not known.
+  std::optional<std::string> sweep_text(const std::string& digest) const;
   /// What the user said of a trial's results.
   Care care(const std::string& trial_id) const;
   /// The last progress of every open attempt.
@@ -223,6 +227,8 @@ class Batch {
   /// Members that it had before are former ones then, and so are `trials` that are no members.
   void record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time);
   void record_trial(const TrialRow& trial);
+  /// Keeps the text of a sweep file under its digest.
+  void record_sweep_text(const std::string& digest, std::string_view text);
   /// `runs` is absolute. Below the folder of the database it is remembered relative to that, so
   /// that both can be moved together.
   void record_runs_folder(const std::filesystem::path& runs);

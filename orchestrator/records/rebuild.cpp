@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/records/decide.h"
@@ -186,6 +187,9 @@ class RunsReader {
     if (!std::filesystem::is_directory(folder)) return;
     std::vector<SweepFile> files;
     for (const auto& entry : sorted_entries(folder)) {
+      if (entry.extension() == ".yaml" && entry.filename().string().front() != '.') {
+        leaving_out([&] { read_sweep_text(entry); });
+      }
       if (entry.extension() != ".jsonl" || entry.filename().string().front() == '.') continue;
       leaving_out([&] { files.push_back(read_sweep_file(entry)); });
     }
@@ -198,6 +202,17 @@ class RunsReader {
       flush();
       ++summary_.sweeps;
     }
+  }
+
+  void read_sweep_text(const std::filesystem::path& file) {
+    const std::string text = base::read_file(file, std::uintmax_t{64} << 20);
+    const std::string digest = base::sha256(text);
+    if (file.filename() != protocol::sweep_text_file(runs_, digest).filename()) {
+      throw Error(fmt::format("{}: its content has digest {}, must have that of its name",
+                              file.string(), digest));
+    }
+    to_store_.push_back(
+        [digest, text](results::Batch& batch) { batch.record_sweep_text(digest, text); });
   }
 
   void read_decisions_of(const std::string& trial_id) {

@@ -116,6 +116,10 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
   } else {
     base::write_file_atomically(file, text);
   }
+  if (!sweep.text.empty()) {
+    const std::filesystem::path kept = protocol::sweep_text_file(runs, sweep.digest);
+    if (!std::filesystem::exists(kept)) base::write_file_atomically(kept, sweep.text);
+  }
   results::Batch batch = store.begin();
   batch.record_sweep(sweep, trials, time);
   batch.commit();

@@ -7,7 +7,8 @@
 
 namespace petlab::orchestrator {
 
-/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed), then stores the sweep in a
+/// Writes runs/sweeps/<name>.jsonl (temporary name, synced, renamed) and, where the sweep's text is
+/// known, runs/sweeps/<digest>.yaml, then stores the sweep in a
 /// transaction of its own. The last sweep of a name counts; trials that it has no more stay known.
 /// A file that says the same already only gets the new time.
 void record_sweep(results::Store& store, const std::filesystem::path& runs,

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/machine.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/records/attempt_directory.h"
@@ -123,6 +125,15 @@ void Claims::claim(const Choice& chosen, const std::vector<std::int64_t>& at_lea
   }
 }
 
+// A run has few devices, and looking at one reads files of the kernel.
+const std::string& Claims::provenance_on(const std::string& gpu) {
+  const auto [known, is_new] = provenance_.try_emplace(gpu, context_.options.provenance);
+  if (!is_new || gpu.empty() || known->second.empty()) return known->second;
+  nlohmann::ordered_json all = nlohmann::ordered_json::parse(known->second);
+  if (const std::string model = base::gpu_model(gpu); !model.empty()) all["gpu"] = model;
+  return known->second = all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least,
                        results::Batch& batch) {
   const TrialPlan& plan = trials_.at(trial).plan;
@@ -143,6 +154,7 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   begun.device = slot.name;
   begun.launcher = context_.launcher.kind();
   begun.commit = context_.options.petlab_version;
+  begun.provenance = provenance_on(context_.launcher.device(slot.name).uuid);
   begun.retries = plan.retries;
   begun.time = context_.loop.wall_seconds();
   const results::Claim claim = batch.begin_attempt(begun);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "orchestrator/running/outcomes.h"
@@ -67,6 +69,7 @@ class Claims {
  private:
   std::int64_t slots_missing(EventLoop::Time now) const;
   void claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_least, results::Batch& batch);
+  const std::string& provenance_on(const std::string& gpu);
   void prepare(LiveAttempt& live);
   bool to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const;
   void take_back(const LiveAttempt& live, WorkerSlot& slot);
@@ -81,7 +84,8 @@ class Claims {
   std::optional<Shares>& shares_;
   Outcomes& outcomes_;
   EventLoop::Time looked_for_slots_;
-  std::optional<std::int64_t> fruitless_since_;  // TrialTable::additions() then
+  std::map<std::string, std::string> provenance_;  // by the slot's GPU, empty: none
+  std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() then
 };
 
 }  // namespace petlab::orchestrator

@@ -46,7 +46,10 @@ struct RunOptions {
   /// of theirs that another left in a queue stay there.
   std::unordered_set<std::string> left_out;
   std::string worker_numerics;  // --describe; empty: not known
-  std::string petlab_version;
+  std::string petlab_version;   // its commit, which attempts are recorded with
+  /// JSON object as text, may be empty: what of petlab and this machine each attempt is recorded
+  /// with (docs/database.md).
+  std::string provenance;
 };
 
 /// Whether a trial in that state is to be made again, or tried again, because the user asked for

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/machine.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/slots.h"
 #include "orchestrator/host/wall_clock.h"
@@ -33,6 +34,7 @@ void record(results::Store& store, const std::filesystem::path& runs, const swee
   row.file = sweep.file.string();
   row.digest = sweep.digest;
   row.overrides = sweep.overrides;
+  row.text = sweep.text;
   std::vector<results::TrialRow> trials;
   trials.reserve(sweep.trials.size());
   for (const sweeps::SweepTrial& trial : sweep.trials) {
@@ -140,6 +142,22 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
       request.database.string(), request.runs.string()));
 }
 
+// What `petlab run` says of itself, with what it was asked for and where it runs.
+std::string provenance_of(const std::string& petlab, const sweeps::Sweep& sweep, bool here) {
+  nlohmann::ordered_json all =
+      petlab.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json::parse(petlab);
+  all["sweep_digest"] = sweep.digest;
+  if (!sweep.overrides.empty()) all["overrides"] = sweep.overrides;
+  // Elsewhere the worker alone knows.
+  if (here) {
+    const base::Machine machine = base::this_machine();
+    all["processor"] = machine.processor;
+    all["kernel"] = machine.kernel;
+    if (!machine.gpu_driver.empty()) all["gpu_driver"] = machine.gpu_driver;
+  }
+  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& asked, RunOptions& options,
                RunObserver& observer) {
   for (const sweeps::SweepTrial& trial : sweep.trials) options.left_out.insert(trial.id.value);
@@ -202,6 +220,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   options.owner = to_string(new_owner());
   const WorkerDescription worker = describe_worker(request.worker, kDescribeTimeout);
   options.worker_numerics = worker.numerics;
+  options.provenance = provenance_of(options.provenance, sweep, !request.slurm);
   const DeviceChoice devices =
       request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
   options.slots = request.slots > 0 ? request.slots

@@ -31,7 +31,8 @@ struct RunRequest {
   std::optional<SlurmOptions> slurm;  // workers as jobs of Slurm
   /// A part of the sweep's trials, which alone is run; absent: all. The sweep is recorded whole.
   std::optional<sweeps::Sweep> part;
-  /// runs, owner, slots, left_out and worker_numerics are filled in.
+  /// runs, owner, slots, left_out and worker_numerics are filled in; to provenance is added what
+  /// sweep and machine are.
   RunOptions options;
 };
 

@@ -298,5 +298,63 @@ class Again(Steering):
         self.assertIn("--why is required", self.decide("hide", trial, code=2).err)
 
 
+class WhereNumbersComeFrom(Steering):
+    SAID = {"libtorch": "9.9", "commit": "abc", "clean": False, "gpu": "none\u00e9"}
+
+    def environment(self):
+        return super().environment() | {"SCRIPTED_PROVENANCE": json.dumps(self.SAID)}
+
+    def test_each_attempt_knows_builds_machine_and_sweep(self):
+        self.assertEqual(self.run_scripted("--only", "seed=1", "--set", "user.x=1").code, 0)
+        rows = self.query("SELECT * FROM attempt_provenance")
+        self.assertEqual(len(rows), 2)
+        row = rows[0]
+        told = json.loads(row["petlab_said"])
+        self.assertEqual(set(told) - {"gpu_driver"}, {
+            "version", "commit", "clean", "compiler", "flags", "sweep_digest", "overrides",
+            "processor", "kernel"})
+        self.assertEqual((row["commit"], row["compiler"], row["processor"]),
+                         (told["commit"], told["compiler"], told["processor"]))
+        self.assertEqual(row["commit"] == "unknown", row["clean"] is None)
+        commit = row["commit"] + ("+changes" if row["clean"] == 0 else "")
+        self.assertEqual(self.query('SELECT DISTINCT "commit" AS c FROM attempts'), [{"c": commit}])
+        self.assertEqual(json.loads(row["overrides"]), ["user.x=1"])
+        self.assertEqual((row["libtorch"], row["worker_commit"], row["worker_clean"], row["gpu"]),
+                         ("9.9", "abc", 0, "none\u00e9"))
+        self.assertEqual(self.query("SELECT digest, text FROM sweep_texts"),
+                         [{"digest": row["sweep_digest"], "text": SWEEP}])
+        shown = json.loads(self.petlab("show", row["trial_id"], "--db", "sweep.db", "--json").out)
+        self.assertEqual(shown["attempts"][0]["provenance"]["worker_said"], self.SAID)
+        self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], told)
+        text = self.petlab("show", row["trial_id"], "--db", "sweep.db").out
+        for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", told["processor"]):
+            self.assertIn(part, text)
+        page = self.petlab("report", "sweep", "--db", "sweep.db", "--format", "html")
+        self.assertEqual(page.code, 0, page)
+        self.assertIn("<summary>Where these numbers come from</summary>", page.out)
+        self.assertIn(f"petlab {row['commit']} ", page.out.replace("</li>", " "))
+        self.assertIn("scripted-worker abc (with changes), LibTorch 9.9, ", page.out)
+        self.assertIn(": 2 trials</li>", page.out)
+        # The runs folder tells it all again, also of sweeps as they were before.
+        self.write("sweep.yaml", SWEEP + "about: edited\n")
+        self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)
+        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweep.runs")
+        self.assertEqual(done.code, 0, done)
+        for sql in ("SELECT * FROM attempt_provenance ORDER BY trial_id, attempt",
+                    "SELECT * FROM sweep_texts ORDER BY 1"):
+            self.assertEqual(self.query(sql, "new.db"), self.query(sql))
+        self.assertEqual(len(self.query("SELECT * FROM sweep_texts")), 2)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM provenance_texts"), [{"n": 3}])
+
+    def test_a_text_that_is_not_of_its_name_is_left_out(self):
+        self.assertEqual(self.run_scripted("--only", "seed=1").code, 0)
+        file, = (self.root / "sweep.runs/sweeps").glob("*.yaml")
+        file.write_text("sweep: other\n")
+        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweep.runs")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("must have that of its name", done.out + done.err)
+        self.assertEqual(self.query("SELECT * FROM sweep_texts", "new.db"), [])
+
+
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/sha256.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
@@ -50,6 +51,8 @@ std::vector<std::string> content(const std::filesystem::path& database) {
       "SELECT * FROM metrics",
       "SELECT * FROM results",
       "SELECT * FROM sweep_results",
+      "SELECT * FROM attempt_provenance",
+      "SELECT digest, text FROM sweep_texts",
       "SELECT t.trial_id" + columns("renewals", ",trial,") +
           " FROM renewals x JOIN trials t ON t.key = x.trial",
       "SELECT t.trial_id" + columns("hidden_trials", ",trial,") +
@@ -112,7 +115,9 @@ struct RebuildFixture {
     return {id, sweeps::to_json(config(seed)).dump(), "sha256:b", 100.5, 101};
   }
   void record(const std::string& name, const std::vector<std::string>& ids) {
-    results::SweepRow sweep{name, "about é", name + ".yaml", "sha256:s", {}};
+    const std::string text = "sweep: " + name + "\nabout: é\n";
+    results::SweepRow sweep{name, "about é", name + ".yaml", base::sha256(text), {}};
+    sweep.text = text;
     sweep.overrides = {"training.epochs=1", "user.é=2"};
     std::vector<results::TrialRow> trials;
     for (const std::string& id : ids) {
@@ -135,6 +140,7 @@ struct RebuildFixture {
     wanted.launcher = "local";
     wanted.retries = tried % 2 == 0 ? std::optional<std::int64_t>(tried) : std::nullopt;
     ++tried;
+    wanted.provenance = tried % 3 == 0 ? "" : R"({"commit":"2d8f6bf","clean":true})";
     wanted.time = time += 0.125;
     results::Batch batch = store.begin();
     const auto attempt = std::get<AttemptRef>(batch.begin_attempt(wanted));
@@ -174,8 +180,13 @@ struct RebuildFixture {
   }
 };
 
-const protocol::Started kStarted{
-    7, "w", "1", R"({"version":"1","threads":1})", "sha256:b", {{"cola", "sha256:d"}}};
+const protocol::Started kStarted{7,
+                                 "w",
+                                 "1",
+                                 R"({"version":"1","threads":1})",
+                                 "sha256:b",
+                                 {{"cola", "sha256:d"}},
+                                 R"({"libtorch":"2.13.0","commit":"2d8f6bf","gpu":"é"})"};
 const protocol::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
 
 /// Every way in which an attempt can go, and every decision.

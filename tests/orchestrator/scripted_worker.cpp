@@ -244,7 +244,7 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   if (script.misbehaves("error")) throw std::runtime_error("the script says so");
 }
 
-// SCRIPTED_NUMERICS makes it another program.
+// SCRIPTED_NUMERICS makes it another program, SCRIPTED_PROVENANCE is what it says of itself.
 std::string numerics() {
   const char* value = std::getenv("SCRIPTED_NUMERICS");
   return value == nullptr ? "1" : value;
@@ -286,6 +286,7 @@ void train(const TrialDirectory& directory) {
   started.version = "1";
   started.numerics = nlohmann::json({{"version", numerics()}}).dump();
   started.data_digests = trial.data_digests;
+  if (const char* said = std::getenv("SCRIPTED_PROVENANCE")) started.provenance = said;
   events.write(started);
   misbehave(script, "loading", events);
   FakeGpu& gpu = FakeGpu::instance();

@@ -43,6 +43,7 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
                "sha256:aa",
                {{"rte", "sha256:bb"}}}},
       {1, 0.0, Started{1, "", "", "", "", {}}},
+      {1, 0.0, Started{1, "", "", "", "", {}, R"({"libtorch":"2.13.0","clean":null})"}},
       {2, 1e9 + 0.1, Progress{10, 400, 0.693147}},
       {3, 2, Progress{11, 400, std::nullopt}},
       {3, 2, Progress{11, 400, 0.5, 1234.5}},

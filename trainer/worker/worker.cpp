@@ -1,5 +1,6 @@
 #include "trainer/worker/worker.h"
 
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "base/build_info.h"
+#include "base/machine.h"
 #include "metrics/storage.h"
 #include "sweeps/identity.h"
 #include "trainer/artifact/module_artifact.h"
@@ -221,6 +224,24 @@ class TrialRun {
   std::int64_t loss_steps_ = 0;
 };
 
+// Which build this is, and what it computes on (docs/worker.md).
+std::string provenance_of(const protocol::TrialFile& trial) {
+  const base::BuildInfo& build = base::build_info();
+  const base::Machine machine = base::this_machine();
+  ordered_json all = {{"commit", build.commit},
+                      {"clean", build.clean ? ordered_json(*build.clean) : ordered_json()},
+                      {"compiler", build.compiler},
+                      {"flags", build.flags},
+                      {"libtorch", TORCH_VERSION},
+                      {"processor", machine.processor},
+                      {"kernel", machine.kernel}};
+  if (trial.device == "cuda") {
+    all["gpu_driver"] = machine.gpu_driver;
+    if (!trial.device_uuid.empty()) all["gpu"] = base::gpu_model(trial.device_uuid);
+  }
+  return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string describe_worker() {
@@ -271,6 +292,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     FileContents files = look_at_files(trial, backbones.digests());
     started.backbone_digest = files.backbone;
     started.data_digests = files.data;
+    started.provenance = provenance_of(trial);
     events.write(started);
     told = true;
     require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
