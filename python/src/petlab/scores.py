@@ -132,16 +132,15 @@ class Scores:
 
     def history(self, trial_id: str) -> list[dict[str, Any]]:
         """The values of a trial's result, else of its last attempt, by series and step."""
-        counts = "SELECT result_attempt IS NOT NULL FROM trials WHERE trial_id = ?"
-        view = "results r WHERE r.trial_id = ?1"
-        if not self._connection.execute(counts, [trial_id]).fetchone()[0]:
-            view = (
-                "metrics r WHERE r.trial_id = ?1 AND r.attempt = "
-                "(SELECT max(attempt) FROM metrics WHERE trial_id = ?1)"
-            )
+        # Of the attempts themselves: the view of results leaves out what is hidden from reports.
         sql = (
             "SELECT r.split, r.task, r.name AS metric, r.attempt, r.seq, r.step, r.value "
-            f"FROM {view} ORDER BY 1, 2, 3, r.step, r.attempt, r.seq"
+            "FROM trials t JOIN attempts a ON a.trial = t.key "
+            "JOIN metrics r ON r.trial_id = t.trial_id AND r.attempt = a.number "
+            "WHERE t.trial_id = ? AND CASE WHEN t.result_attempt IS NULL "
+            "THEN a.number = (SELECT max(number) FROM attempts WHERE trial = t.key) "
+            "ELSE a.counts_to IS NOT NULL AND r.seq <= a.counts_to END "
+            "ORDER BY 1, 2, 3, r.step, r.attempt, r.seq"
         )
         return [dict(row) for row in self._connection.execute(sql, [trial_id])]
 
