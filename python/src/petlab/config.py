@@ -80,6 +80,14 @@ class Config:
         return self.tasks[0]
 
 
+GROUPS: Mapping[str, type[Any]] = {
+    "module": ModuleConfig,
+    "training": TrainingConfig,
+    "data": DataConfig,
+}
+"""The groups of a sweep file's fields, in the order of the database's columns."""
+
+
 def _fits(value: object, wanted: object) -> bool:
     if isinstance(wanted, types.UnionType):
         return any(_fits(value, part) for part in typing.get_args(wanted))
@@ -102,10 +110,8 @@ def _name_of(wanted: object) -> str:
     return names[typing.cast(type, wanted)]
 
 
-_Group = typing.TypeVar("_Group", ModuleConfig, TrainingConfig, DataConfig)
-
-
-def _group(kind: type[_Group], name: str, found: object) -> _Group:
+def _group(name: str, found: object) -> Any:
+    kind = GROUPS[name]
     if not isinstance(found, Mapping):
         raise WorkerError(f"config.{name} is {found!r}, must be an object")
     hints = typing.get_type_hints(kind)
@@ -138,9 +144,7 @@ def config_from_json(found: object) -> Config:
         backbone=found["backbone"],
         tasks=tuple(tasks),
         seed=found["seed"],
-        module=_group(ModuleConfig, "module", found.get("module", {})),
-        training=_group(TrainingConfig, "training", found.get("training", {})),
-        data=_group(DataConfig, "data", found.get("data", {})),
         user=user,
         raw=found,
+        **{name: _group(name, found.get(name, {})) for name in GROUPS},
     )

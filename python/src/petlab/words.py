@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .config import Config, DataConfig, ModuleConfig, TrainingConfig
+from .config import GROUPS
 from .errors import QuestionError
 
 Kind = Literal["text", "integer", "number", "boolean"]
@@ -57,8 +57,7 @@ def _kind_of(hint: object) -> Kind:
 
 def _configuration_words() -> list[Word]:
     words = [Word("backbone"), Word("seed", "integer")]
-    groups = (("module", ModuleConfig), ("training", TrainingConfig), ("data", DataConfig))
-    for group, kind in groups:
+    for group, kind in GROUPS.items():
         hints = typing.get_type_hints(kind)
         words += [
             Word(f"{group}_{row.name}", _kind_of(hints[row.name]))
@@ -90,7 +89,6 @@ WORDS: tuple[Word, ...] = (
     *CONFIGURATION,
 )
 _BY_NAME = {word.name: word for word in WORDS}
-assert {row.name for row in dataclasses.fields(Config)} >= {"backbone", "seed", "user"}
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -109,9 +107,9 @@ def word_named(text: str) -> Word:
     if text.startswith("user.") and len(text) > 5:
         return Word(text, user_key=text[5:])
     name = "name" if text == "metric" else text
-    for group in ("module", "training", "data"):
-        if name.startswith(f"{group}."):
-            name = f"{group}_{name[len(group) + 1 :]}"
+    group, dot, field = name.partition(".")
+    if dot and group in GROUPS:
+        name = f"{group}_{field}"
     if name in _BY_NAME:
         return _BY_NAME[name]
     known = [*_BY_NAME, "metric", "user.NAME"]
