@@ -15,6 +15,7 @@
 
 #include "cli/database_option.h"
 #include "cli/only_trials.h"
+#include "cli/plan_overview.h"
 #include "cli/sweep_arguments.h"
 #include "orchestrator/planning/input_check.h"
 #include "orchestrator/running/run_sweep.h"
@@ -28,7 +29,8 @@ struct PlanArguments : SweepArguments {
   bool json = false;
   std::optional<std::int64_t> retries;
   std::vector<std::string> only;
-  std::size_t of = 0;  // the sweep's trials, chosen or not
+  std::size_t of = 0;             // the sweep's trials, chosen or not
+  std::vector<std::string> more;  // further sweep files
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -200,17 +202,32 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
 std::function<int()> make_plan(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<PlanArguments>();
   add_sweep_arguments(app, *arguments);
+  app.add_option("MORE", arguments->more,
+                 "further sweep files: how many trials each asks for, and all together, equal ones "
+                 "once");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
   add_only_option(app, arguments->only);
   return [arguments, streams] {
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
+    const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
+    if (!arguments->more.empty()) {
+      if (!arguments->only.empty()) {
+        throw std::invalid_argument("--only chooses trials of one sweep: found " +
+                                    std::to_string(arguments->more.size() + 1) + " sweep files");
+      }
+      std::vector<std::string> files{arguments->file};
+      files.insert(files.end(), arguments->more.begin(), arguments->more.end());
+      print_overview(streams.out,
+                     plan_overview(files, *arguments, locations, worker, arguments->retries),
+                     arguments->json);
+      return static_cast<int>(kDone);
+    }
     const sweeps::Sweep whole = arguments->load(locations);
     const auto chosen = only_trials(whole, arguments->only);
     sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
     arguments->of = whole.trials.size();
-    const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
     const std::vector<orchestrator::TrialPlan> plans =
         orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
                                  arguments->runs_path(), worker, arguments->retries);

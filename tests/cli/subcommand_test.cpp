@@ -24,8 +24,8 @@ TEST_CASE("A word that means nothing is named with the nearest that does", "[cli
   CHECK(refused({}).starts_with("petlab: found no subcommand, wanted one of init, plan, run, "));
   CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
         "petlab: run has no option --slot; did you mean --slots? (--help tells more)\n");
-  CHECK(refused({"run", "--set", "sweep.yaml"}) ==
-        "petlab: run has no option --set (--help tells more)\n");
+  CHECK(refused({"run", "--qq", "sweep.yaml"}) ==
+        "petlab: run has no option --qq (--help tells more)\n");
   CHECK(refused({"zzzz"}).starts_with(
       "petlab: unknown subcommand \"zzzz\"; known are init, plan, run"));
   CHECK(refused({"retry", "--declare-daed=1"}) ==
@@ -33,8 +33,8 @@ TEST_CASE("A word that means nothing is named with the nearest that does", "[cli
         "tells more)\n");
   CHECK(refused({"plan", "--zzzzzzzzzzzz", "sweep.yaml"}) ==
         "petlab: plan has no option --zzzzzzzzzzzz (--help tells more)\n");
-  CHECK(refused({"plan", "a.yaml", "b.yaml"}) ==
-        "petlab: plan: \"b.yaml\" is one word too many (--help tells more)\n");
+  CHECK(refused({"run", "a.yaml", "b.yaml"}) ==
+        "petlab: run: \"b.yaml\" is one word too many (--help tells more)\n");
   CHECK(refused({"plan"}) == "petlab: FILE is required (--help tells more)\n");
   CHECK(refused({"run", "sweep.yaml", "--slots", "0"}) ==
         "petlab: --slots: Value 0 not in range 1 to 4096 (--help tells more)\n");
