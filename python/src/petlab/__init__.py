@@ -6,7 +6,14 @@
 docs/python.md of the repository has examples of both.
 """
 
-from .config import Config, DataConfig, ModuleConfig, TrainingConfig
+from .config import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    EvaluationConfig,
+    ModuleConfig,
+    TrainingConfig,
+)
 from .database import AttemptRecord, Database, NoteWarning, TrialRecord, open
 from .errors import (
     DatabaseError,
@@ -27,7 +34,9 @@ __all__ = [
     "DataConfig",
     "Database",
     "DatabaseError",
+    "DecodingConfig",
     "Error",
+    "EvaluationConfig",
     "ModuleConfig",
     "NoteWarning",
     "ProgramError",

@@ -29,11 +29,14 @@ class ModuleConfig:
     alpha: float | None = None
     prefix_length: int | None = None
     prefix_hidden: int | None = None
+    combine: str = "or"
+    cross_attention: bool = False
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How it is optimised. `max_grad_norm` 0: no clipping; `dropout` -1: as the backbone says."""
+    """How it is optimised. `max_grad_norm` 0: no clipping; `dropout` -1: as the backbone says;
+    `steps`, `warmup_steps` and `evaluate_every` 0: as the epochs say."""
 
     epochs: int = 20
     batch_size: int = 128
@@ -45,6 +48,10 @@ class TrainingConfig:
     max_grad_norm: float = 1.0
     dropout: float = -1.0
     checkpoint_every: int = 0
+    steps: int = 0
+    warmup_steps: int = 0
+    label_smoothing: float = 0.0
+    evaluate_every: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,26 @@ class DataConfig:
     max_train_examples: int = 0
     max_validation_examples: int = 0
     max_test_examples: int = 0
+    max_target_tokens: int = 128
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How a T5 writes its answers. `max_tokens` 0: as the task's targets need."""
+
+    beams: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool = False
+    min_tokens: int = 0
+    max_tokens: int = 0
+    no_repeat_ngrams: int = 0
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is kept of an evaluation; it decides no number."""
+
+    keep_predictions: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +94,8 @@ class Config:
     module: ModuleConfig = field(default_factory=ModuleConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     data: DataConfig = field(default_factory=DataConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     user: Mapping[str, Any] = field(default_factory=dict)
     """The free group of the sweep file, for workers of your own."""
     raw: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +113,8 @@ GROUPS: Mapping[str, type[Any]] = {
     "module": ModuleConfig,
     "training": TrainingConfig,
     "data": DataConfig,
+    "decoding": DecodingConfig,
+    "evaluation": EvaluationConfig,
 }
 """The groups of a sweep file's fields, in the order of the database's columns."""
 
