@@ -104,8 +104,15 @@ class Predicting(TinyWorld):
                   if event["type"] == "progress"}
         self.assertEqual(len(losses), 3 * (80 // 12 + 1))
         refused = self.trainer("predict", "--artifact", artifact, "--input", "texts.txt", code=2)
-        self.assertEqual(refused.err, "petlab-trainer: --input needs an artifact of one task, "
-                                      "found 2\n")
+        self.assertEqual(refused.err, "petlab-trainer: --input needs one task, named with --task: "
+                                      "found films, grades\n")
+        # One of them can be asked for, by its name, for its data and for texts of the user's.
+        self.write("texts.txt", "the film is good\nthe plot is bad\n")
+        words = ["predict", "--artifact", artifact, "--task", "grades.yaml", "--task", "grades"]
+        row, = self.lines(*words, "--task", "films.yaml")
+        self.assertEqual(row["task"], "grades")
+        for line in self.lines(*words, "--input", "texts.txt"):
+            self.assertEqual(list(line), ["score"])
 
     def test_predictions_for_a_file_are_those_of_the_tasks_own_texts(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
