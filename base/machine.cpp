@@ -7,22 +7,19 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/trimmed.h"
+
 namespace petlab::base {
 namespace {
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
-}
 
 // The value behind `name:` in the first line that has it.
 std::string line_of(const std::filesystem::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos || trimmed(line.substr(0, colon)) != name) continue;
-    return trimmed(std::string_view(line).substr(colon + 1));
+    const std::string_view text = line;
+    if (colon == std::string::npos || trimmed(text.substr(0, colon)) != name) continue;
+    return std::string(trimmed(text.substr(colon + 1)));
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/trimmed.h"
 #include "cli/score_files.h"
 #include "metrics/error.h"
 #include "metrics/t5_labels.h"
@@ -17,13 +18,6 @@
 
 namespace petlab::cli {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
 
 // A line as a message shows it.
 std::string shown(std::string_view text) {
@@ -63,7 +57,7 @@ struct Labels {
   }
 
   Value any(std::string_view line, const metrics::LineReader& file) const {
-    const std::string_view text = trimmed(line);
+    const std::string_view text = base::trimmed(line);
     std::int64_t label = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
     if (text.empty() || end != text.data() + text.size() || error != std::errc() || label < 0 ||
@@ -115,7 +109,7 @@ struct Numbers {
   Value any(std::string_view line, const metrics::LineReader& file) const {
     if (const auto value = metrics::parse_score_text(line)) return *value;
     throw metrics::InputError(fmt::format("{}:{}: found {}, wanted a finite decimal number",
-                                          file.name(), file.lines(), shown(trimmed(line))));
+                                          file.name(), file.lines(), shown(base::trimmed(line))));
   }
 };
 

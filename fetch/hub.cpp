@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/shallow_json.h"
+#include "base/trimmed.h"
 #include "fetch/error.h"
 #include "sweeps/backbone_files.h"
 #include "sweeps/hub_cache.h"
@@ -33,15 +34,9 @@ bool is_true(std::string text) {
   return text == "1" || text == "ON" || text == "YES" || text == "TRUE";
 }
 
-std::string stripped(std::string text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 std::string token_of(const sweeps::Environment& environment, const std::filesystem::path& cache) {
-  if (const auto token = environment("HF_TOKEN"); token && !stripped(*token).empty()) {
-    return stripped(*token);
+  if (const auto token = environment("HF_TOKEN"); token && !base::trimmed(*token).empty()) {
+    return std::string(base::trimmed(*token));
   }
   std::filesystem::path file = environment("HF_TOKEN_PATH").value_or("");
   if (file.empty()) {
@@ -50,7 +45,7 @@ std::string token_of(const sweeps::Environment& environment, const std::filesyst
   }
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return "";
-  return stripped(base::read_file(file, 1 << 16));
+  return std::string(base::trimmed(base::read_file(file, 1 << 16)));
 }
 
 // git's id of a file's content: SHA-1 of a short header and the content.

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/trimmed.h"
 #include "fetch/error.h"
 
 namespace petlab::fetch {
@@ -38,13 +39,6 @@ void write_member(archive* from, const fs::path& zip, const fs::path& to) {
   }
   out.close();
   if (!out) throw Error(fmt::format("{}: cannot be written; is the disk full?", to.string()));
-}
-
-std::string_view without_spaces_around(std::string_view line) {
-  constexpr std::string_view kSpaces = " \t\r\n\v\f";
-  const auto begin = line.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(kSpaces) - begin + 1);
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -95,17 +89,17 @@ void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& f
   const std::string ids = base::read_file(dev_ids, kMostRows);
   std::set<std::string, std::less<>> development;
   for (const std::string_view line : lines_of(ids)) {
-    const std::string_view pair = without_spaces_around(line);
+    const std::string_view pair = base::trimmed(line);
     if (!pair.empty()) development.emplace(pair);
   }
   const std::string text = base::read_file(rows, kMostRows);
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.empty()) throw Error(fmt::format("{}: is empty, wanted MRPC's rows", rows.string()));
-  const std::string header = fmt::format("{}\n", without_spaces_around(lines.front()));
+  const std::string header = fmt::format("{}\n", base::trimmed(lines.front()));
   std::string train = header;
   std::string dev = header;
   for (std::size_t at = 1; at < lines.size(); ++at) {
-    const std::string_view row = without_spaces_around(lines[at]);
+    const std::string_view row = base::trimmed(lines[at]);
     // label, id, id, text, text
     const auto first = row.find('\t');
     const auto second = first == row.npos ? first : row.find('\t', first + 1);

@@ -8,15 +8,10 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "base/trimmed.h"
+
 namespace petlab::metrics {
 namespace {
-
-std::string_view stripped(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -66,7 +61,7 @@ bool underflows(std::string_view text) {
 }  // namespace
 
 std::optional<std::int64_t> parse_class_text(std::string_view text, std::int64_t num_labels) {
-  const std::string_view label = stripped(text);
+  const std::string_view label = base::trimmed(text);
   if (label.size() != 1 || !digit(label.front())) return std::nullopt;
   const std::int64_t value = label.front() - '0';
   if (value >= num_labels) return std::nullopt;
@@ -74,7 +69,7 @@ std::optional<std::int64_t> parse_class_text(std::string_view text, std::int64_t
 }
 
 std::optional<double> parse_score_text(std::string_view text) {
-  std::string_view number = stripped(text);
+  std::string_view number = base::trimmed(text);
   const bool negative = number.starts_with('-');
   if (negative || number.starts_with('+')) number.remove_prefix(1);
   if (!is_decimal(number)) return std::nullopt;

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "base/programs.h"
+#include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 
 namespace petlab::orchestrator {
@@ -28,17 +29,11 @@ constexpr const char* kProgram = "nvidia-smi";
 const std::vector<std::string> kArguments = {"--query-gpu=index,uuid,memory.total,memory.used",
                                              "--format=csv,noheader,nounits"};
 
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1));
-}
-
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(trimmed(text.substr(begin, end - begin)));
+    parts.emplace_back(base::trimmed(text.substr(begin, end - begin)));
     begin = end + 1;
   }
   return parts;
@@ -58,7 +53,7 @@ std::optional<std::filesystem::path> program(const sweeps::Environment& environm
 }
 
 std::string first_line(const std::string& text) {
-  const std::string line = trimmed(std::string_view(text).substr(0, text.find('\n')));
+  const std::string line(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
   return line.empty() ? "it printed nothing" : line;
 }
 
@@ -93,7 +88,7 @@ GpuList parse_gpus(const std::string& output) {
 GpuList only_visible(GpuList list, const std::string& visible_devices) {
   GpuList visible;
   visible.notes = list.notes;
-  const std::string wanted = trimmed(visible_devices);
+  const std::string wanted(base::trimmed(visible_devices));
   for (const std::string& name : split(wanted, ',')) {
     if (wanted.empty() || name == "-1") break;  // CUDA takes what stands before
     const auto is_it = [&](const Gpu& gpu) {

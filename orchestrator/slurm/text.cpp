@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 
 namespace petlab::orchestrator {
@@ -71,12 +72,6 @@ bool contains_any(std::string_view text, const auto& words) {
 // "CANCELLED by 0", "CANCELLED+" -> "CANCELLED"
 std::string_view bare(std::string_view state) { return state.substr(0, state.find_first_of(" +")); }
 
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 template <typename Number>
 bool parse_whole(std::string_view text, Number& number) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -91,7 +86,7 @@ template <typename Take>
 void each_line(std::string_view text, Take take) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = without_blanks(text.substr(0, end));
+    const std::string_view line = base::trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!line.empty()) take(line);
   }
@@ -216,8 +211,8 @@ SlurmLimits parse_config(std::string_view text) {
   each_line(text, [&](std::string_view line) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) return;
-    const std::string_view key = without_blanks(line.substr(0, equals));
-    const std::string_view value = without_blanks(line.substr(equals + 1));
+    const std::string_view key = base::trimmed(line.substr(0, equals));
+    const std::string_view value = base::trimmed(line.substr(equals + 1));
     const auto number = [&](std::int64_t& into) {
       if (!parse_whole(value, into)) {
         throw Error(fmt::format("scontrol show config: {} is '{}', must be a number", key, value));

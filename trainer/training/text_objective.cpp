@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/trimmed.h"
 #include "metrics/metric_table.h"
 #include "metrics/t5_labels.h"
 #include "sweeps/text_to_text.h"
@@ -64,18 +65,11 @@ PackedSequences shifted(const PackedSequences& targets, std::int64_t start) {
   return inputs;
 }
 
-std::string trimmed(const std::string& text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
-
 }  // namespace
 
 std::optional<std::int64_t> class_of_text(const sweeps::TaskDeclaration& task,
                                           const std::string& text) {
-  const std::string found = trimmed(text);
+  const std::string_view found = base::trimmed(text);
   for (std::size_t c = 0; c < task.classes.size(); ++c) {
     const auto number = static_cast<std::int64_t>(c);
     if (found == sweeps::target_text(task, number)) return number;
