@@ -176,20 +176,22 @@ int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
 }  // namespace
 
 int run_export(const ExportOptions& options) {
+  const bool is_backbone = options.format == kBackboneFormat;
+  const ModuleFormat* const format =
+      is_backbone ? nullptr : &module_format(options.format, kBackboneFormat);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));
   const std::string backbone = options.backbone.empty() ? config.backbone : options.backbone;
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const auto folder = folder_of(locations, backbone);
-  if (options.format == kBackboneFormat) {
+  if (is_backbone) {
     require_own_backbone(artifact, folder, locations.cache());
     return export_backbone(artifact, config, folder, options.out);
   }
-  const ModuleFormat& format = module_format(options.format);
   const LayeredModule module = layered_module(artifact, config, options.task);
   require_own_backbone(artifact, folder, locations.cache());
   const std::vector<ModuleFile> files =
-      module_files(format, module, read_encoder_config(folder), folder.string());
+      module_files(*format, module, read_encoder_config(folder), folder.string());
   for (const ModuleFile& file : files) {
     if (file.preferred.empty() || !std::filesystem::exists(options.out / file.preferred)) continue;
     throw Error((options.out / file.preferred).string() +
@@ -201,7 +203,7 @@ int run_export(const ExportOptions& options) {
   std::filesystem::create_directories(options.out, failed);
   if (failed) throw Error(options.out.string() + ": cannot be made: " + failed.message());
   for (const ModuleFile& file : files) write_module_file(options.out / file.name, file);
-  std::cout << options.out.string() << ": " << format.name << ", " << summary(module) << std::endl;
+  std::cout << options.out.string() << ": " << format->name << ", " << summary(module) << std::endl;
   return 0;
 }
 

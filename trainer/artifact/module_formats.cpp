@@ -33,12 +33,13 @@ ModuleBackbone open_module_backbone(const std::filesystem::path& folder) {
 
 std::span<const ModuleFormat> module_formats() { return kFormats; }
 
-const ModuleFormat& module_format(std::string_view name) {
+const ModuleFormat& module_format(std::string_view name, std::string_view also) {
   std::string known;
   for (const ModuleFormat& format : kFormats) {
     if (format.name == name) return format;
     known += (known.empty() ? "" : ", ") + std::string(format.name);
   }
+  if (!also.empty()) known += ", " + std::string(also);
   throw std::invalid_argument(fmt::format("--format is {}, must be one of {}", name, known));
 }
 

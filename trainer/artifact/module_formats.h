@@ -48,8 +48,9 @@ struct ModuleFormat {
 
 /// peft, adapterhub.
 std::span<const ModuleFormat> module_formats();
-/// Throws std::invalid_argument naming the formats that there are.
-const ModuleFormat& module_format(std::string_view name);
+/// Throws std::invalid_argument naming the formats that there are, and `also`, which the caller has
+/// besides.
+const ModuleFormat& module_format(std::string_view name, std::string_view also = {});
 
 /// The module's files, as `format` has them. Throws std::invalid_argument where the module is of
 /// another family, Error where it does not fit the backbone.

@@ -140,3 +140,11 @@ TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
   options.out = world.folder.path() / "none";
   CHECK_THROWS_AS(run_export(options), std::invalid_argument);
 }
+
+TEST_CASE("an unknown format of export is named with all that there are", "[trainer]") {
+  ExportOptions options;
+  options.artifact = "none.petl";  // it is not come to
+  options.format = "onnx";
+  CHECK_THROWS_WITH(run_export(options),
+                    "--format is onnx, must be one of peft, adapterhub, huggingface");
+}
