@@ -285,9 +285,10 @@ TEST_CASE("kept predictions are what the test metrics were computed of", "[train
     REQUIRE(predicted.size() == 8);
     double right = 0;
     for (std::size_t i = 0; i < gold.size(); ++i) right += gold[i] == predicted[i] ? 1 : 0;
-    for (const protocol::Metric& metric : test_metrics(run)) {
-      if (metric.name == "accuracy") CHECK(*metric.value == right / 8);
-    }
+    const std::vector<protocol::Metric> metrics = test_metrics(run);
+    REQUIRE(metrics.size() == 2);
+    REQUIRE(metrics.front().name == "accuracy");
+    CHECK(*metrics.front().value == right / 8);
   }
 }
 
