@@ -108,8 +108,8 @@ class Objective {
 
 /// The objective of a task as its trial configures it: on an encoder a head on the first token, for
 /// classes and for scores; on a T5 texts, whatever the task asks for. `number` is the task's in its
-/// trial. Throws std::invalid_argument for what the backbone cannot do: a text of an encoder, a
-/// head's several trials at once of a T5, settings of texts for a head.
+/// trial. Throws std::invalid_argument for what the backbone cannot do: texts or decoding with an
+/// encoder, several trials at once with a T5.
 std::unique_ptr<Objective> make_objective(const sweeps::TaskDeclaration& task, std::uint64_t number,
                                           const sweeps::TrialConfig& config,
                                           const Pretrained& pretrained,
