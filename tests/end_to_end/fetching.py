@@ -242,8 +242,10 @@ class Faults(FetchWorld):
         return size
 
     def downloaded(self):
-        """Bytes of the file that grows."""
-        return sum(path.stat().st_size for path in self.folder.glob("blobs/*.incomplete"))
+        """Bytes that have come of the weights. Of them alone: a smaller file's half is renamed
+        between its being listed and its being looked at."""
+        return sum(path.stat().st_size for path in
+                   self.folder.glob(f"blobs/{self.weights[5:]}.incomplete"))
 
     def until(self, condition):
         end = time.monotonic() + 60
