@@ -8,11 +8,22 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(CURL 7.85 REQUIRED)
 find_package(LibArchive REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)
+# Boost's own package: CMake has none any more.
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW)
+endif()
 find_package(Boost 1.81 REQUIRED COMPONENTS system filesystem)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+
+# Not by pkg-config: Debian 13's file asks for protobuf's headers, which nothing here needs.
+find_path(SENTENCEPIECE_HEADERS sentencepiece_trainer.h REQUIRED)
+find_library(SENTENCEPIECE_LIBRARY sentencepiece REQUIRED)
+find_library(SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train REQUIRED)
+add_library(sentencepiece INTERFACE)
+target_include_directories(sentencepiece SYSTEM INTERFACE ${SENTENCEPIECE_HEADERS})
+target_link_libraries(sentencepiece INTERFACE ${SENTENCEPIECE_TRAIN_LIBRARY} ${SENTENCEPIECE_LIBRARY})
 
 find_library(SQLITECPP_LIBRARY SQLiteCpp REQUIRED)
 add_library(sqlitecpp INTERFACE)
