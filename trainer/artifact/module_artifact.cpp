@@ -15,13 +15,13 @@ namespace {
 
 /// The tensor's own memory wherever it can be had.
 SharedFloats floats_of(const Tensor& tensor) {
-  auto kept = std::make_shared<const Tensor>(tensor.detach().to(at::kFloat).contiguous());
+  auto kept = std::make_shared<const Tensor>(tensor.detach().to(at::kCPU, at::kFloat).contiguous());
   const std::span values(kept->const_data_ptr<float>(), static_cast<std::size_t>(kept->numel()));
   return {values, std::move(kept)};
 }
 
 std::vector<std::uint8_t> bits_of(const Tensor& mask) {
-  const Tensor flat = mask.to(at::kByte).contiguous();
+  const Tensor flat = mask.to(at::kCPU, at::kByte).contiguous();
   const std::uint8_t* const data = flat.const_data_ptr<std::uint8_t>();
   return {data, data + flat.numel()};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/compute/kernels.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -247,20 +248,20 @@ class AttentionFunction : public Function<AttentionFunction> {
 /// infinity where a query does not see a key.
 Tensor placed_scores(const Tensor& scores, const AttentionShape& shape, std::int64_t queries,
                      std::int64_t keys) {
-  const auto device = scores.device();
-  const Tensor distance = at::arange(keys, at::kLong).unsqueeze(0) -
-                          at::arange(queries, at::kLong).unsqueeze(1);  // (queries, keys)
+  const auto counted = at::TensorOptions().dtype(at::kLong).device(scores.device());
+  const Tensor distance = at::arange(keys, counted).unsqueeze(0) -
+                          at::arange(queries, counted).unsqueeze(1);  // (queries, keys)
   const std::int64_t prefix = scores.size(3) - keys;
   Tensor placed = scores;
   if (shape.position_bias.defined()) {
     const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;
-    const Tensor columns = (distance + (longest - 1)).flatten().to(device);
+    const Tensor columns = (distance + (longest - 1)).flatten();
     const Tensor bias =
         shape.position_bias.index_select(1, columns).view({shape.num_heads, queries, keys});
     placed = placed + at::constant_pad_nd(bias, {prefix, 0});
   }
   if (shape.causal) {
-    const Tensor hidden = at::constant_pad_nd(distance > 0, {prefix, 0}, false).to(device);
+    const Tensor hidden = at::constant_pad_nd(distance > 0, {prefix, 0}, false);
     placed = placed.masked_fill(hidden, -std::numeric_limits<double>::infinity());
   }
   return placed;
@@ -312,10 +313,10 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
       }
       Tensor probabilities = at::softmax(scores, -1);
       if (dropout != nullptr && dropout->attention > 0) {
-        probabilities =
-            probabilities * probability_dropout(*dropout, shape, from, to,
-                                                static_cast<std::int64_t>(trial), queries_of(from),
-                                                k.size(2), query.scalar_type());
+        const Tensor multipliers =
+            probability_dropout(*dropout, shape, from, to, static_cast<std::int64_t>(trial),
+                                queries_of(from), k.size(2), query.scalar_type());
+        probabilities = probabilities * on_device(multipliers, query.device());
       }
       parts.push_back(at::matmul(probabilities, v).transpose(1, 2).reshape({-1, query.size(1)}));
       from = to;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "trainer/compute/operations.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 
@@ -23,9 +24,9 @@ Tensor activate(const Tensor& x, Activation activation) {
 Tensor Pass::drop(const Tensor& x, Purpose purpose, std::int64_t layer,
                   const PackedRows& rows) const {
   if (dropout == nullptr || dropout->hidden <= 0) return x;
-  return x * dropout_multipliers(*dropout, dropout->hidden, purpose, layer, rows.keys, x.size(1),
-                                 x.scalar_type())
-                 .to(x.device());
+  const Tensor multipliers = dropout_multipliers(*dropout, dropout->hidden, purpose, layer,
+                                                 rows.keys, x.size(1), x.scalar_type());
+  return x * on_device(multipliers, x.device());
 }
 
 Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,

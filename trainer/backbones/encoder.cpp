@@ -85,9 +85,9 @@ struct Encoder::Rows {
         tokens(token_rows(of)),
         firsts(first_token_rows(of)),
         first_offsets(of.offsets.size()),
-        first_tokens(
-            at::tensor(at::IntArrayRef(of.offsets).slice(0, of.offsets.size() - 1), at::kLong)
-                .to(device)) {
+        first_tokens(on_device(
+            at::tensor(at::IntArrayRef(of.offsets).slice(0, of.offsets.size() - 1), at::kLong),
+            device)) {
     std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
 };
@@ -98,7 +98,7 @@ Tensor Encoder::embed(const EncoderInput& input) const {
   const auto looked_up = [&](const char* table, const std::vector<std::int64_t>& ids,
                              std::int64_t padding) {
     const Tensor filled = at::constant_pad_nd(at::tensor(ids, at::kLong), {0, filling});
-    return at::embedding(weights_.at(table), filled.to(placement_.device), padding);
+    return at::embedding(weights_.at(table), on_device(filled, placement_.device), padding);
   };
   // A padding row gets no gradient: RoBERTa has one in both tables, BERT in that of the words.
   const std::int64_t pad = config_.pad_token_id;

@@ -122,9 +122,8 @@ Tensor T5::position_bias(const Stack& stack, const PackedSequences& sequences) c
     buckets.push_back(
         relative_bucket(distance, !stack.decoder, config_.num_buckets, config_.max_distance));
   }
-  return at::embedding(stack.position_table, at::tensor(buckets, at::kLong).to(placement_.device))
-      .t()
-      .contiguous();
+  const Tensor rows = on_device(at::tensor(buckets, at::kLong), placement_.device);
+  return at::embedding(stack.position_table, rows).t().contiguous();
 }
 
 Tensor T5::run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass& pass,
@@ -159,8 +158,9 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
   const Tensor ids =
       at::constant_pad_nd(at::tensor(sequences.ids, at::kLong), {0, rows.size() - tokens});
   // Streams that are a stack's alone are told apart by its first layer.
-  Tensor x = pass.drop(at::embedding(weights_.at("shared.weight"), ids.to(placement_.device)),
-                       Purpose::embedding_dropout, stack.first_layer, rows);
+  Tensor x =
+      pass.drop(at::embedding(weights_.at("shared.weight"), on_device(ids, placement_.device)),
+                Purpose::embedding_dropout, stack.first_layer, rows);
   if (hidden_states != nullptr) hidden_states->push_back(tokens_of(x));
   const Tensor bias = position_bias(stack, sequences);
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
@@ -189,7 +189,7 @@ Tensor T5::encode(const EncoderInput& input, const Hooks& hooks, LastLayer last,
   if (last == LastLayer::all_tokens) return states;
   const at::IntArrayRef offsets(input.sequences.offsets);
   const Tensor firsts = at::tensor(offsets.slice(0, offsets.size() - 1), at::kLong);
-  return states.index_select(0, firsts.to(placement_.device));
+  return states.index_select(0, on_device(firsts, placement_.device));
 }
 
 Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources,

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "trainer/compute/tensors.h"
+
 namespace petlab::trainer {
 
 T5Decoder::T5Decoder(const T5& model, PackedSequences sources, const Tensor& encoded,
@@ -36,7 +38,7 @@ Tensor T5Decoder::bias_of_last() const {
   for (std::int64_t distance = -2 * tokens_; distance <= 0; ++distance) {
     buckets.push_back(relative_bucket(distance, false, config.num_buckets, config.max_distance));
   }
-  const Tensor rows = at::tensor(buckets, at::kLong).to(model_.placement().device);
+  const Tensor rows = on_device(at::tensor(buckets, at::kLong), model_.placement().device);
   return at::embedding(model_.decoder_.position_table, rows).t().contiguous();
 }
 
@@ -97,7 +99,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
   rows.trial_rows = {0, n};
   const Pass pass{hooks_, nullptr};
   Tensor x = at::embedding(model_.weights().find("shared.weight")->second,
-                           at::tensor(ids, at::kLong).to(model_.placement().device));
+                           on_device(at::tensor(ids, at::kLong), model_.placement().device));
   const Tensor bias = bias_of_last();
   const T5::Stack& stack = model_.decoder_;
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
@@ -138,8 +140,8 @@ void T5Decoder::keep(const std::vector<std::vector<std::int64_t>>& rows) {
     sources.examples.push_back(sources_.examples[i]);
   }
   const auto device = model_.placement().device;
-  const Tensor from = at::tensor(kept_rows, at::kLong).to(device);
-  const Tensor tokens = at::tensor(kept_tokens, at::kLong).to(device);
+  const Tensor from = on_device(at::tensor(kept_rows, at::kLong), device);
+  const Tensor tokens = on_device(at::tensor(kept_tokens, at::kLong), device);
   for (Memory& memory : memory_) {
     memory.keys = memory.keys.index_select(0, from);
     memory.values = memory.values.index_select(0, from);

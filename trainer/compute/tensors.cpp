@@ -66,13 +66,17 @@ Tensor to_tensor(const TensorView& view) {
 }
 
 TensorView to_view(const Tensor& tensor) {
-  auto kept = std::make_shared<Tensor>(tensor.detach().contiguous());
+  auto kept = std::make_shared<Tensor>(tensor.detach().to(at::kCPU).contiguous());
   TensorView view;
   view.dtype = dtype_of(kept->scalar_type());
   view.shape = kept->sizes().vec();
   view.bytes = {static_cast<const std::byte*>(kept->const_data_ptr()), kept->nbytes()};
   view.owner = kept;
   return view;
+}
+
+Tensor on_device(const Tensor& of_host, at::Device device) {
+  return of_host.to(device, /*non_blocking=*/true);
 }
 
 }  // namespace petlab::trainer

@@ -8,7 +8,11 @@ namespace petlab::trainer {
 /// The tensor over the file's own memory (which it keeps alive), or a copy where the alignment asks
 /// for one.
 Tensor to_tensor(const TensorView& view);
-/// A view of a contiguous tensor on the CPU, which it keeps alive.
+/// A view of the tensor's values in their order, on the host, which it keeps alive.
 TensorView to_view(const Tensor& tensor);
+
+/// The same values where `device` computes. The copy is not waited for: a step that did would run
+/// at the pace of the host.
+Tensor on_device(const Tensor& of_host, at::Device device);
 
 }  // namespace petlab::trainer

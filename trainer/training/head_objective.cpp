@@ -7,6 +7,7 @@
 #include "metrics/metric_table.h"
 #include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/smoothed_loss.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -44,7 +45,7 @@ std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBa
   Tensor all = logits(model, batch.input);
   // Half the bits are too few for a sum of exponentials.
   if (all.element_size() < 4) all = all.to(at::kFloat);
-  const Tensor targets = targets_of(batch, all.scalar_type()).to(all.device());
+  const Tensor targets = on_device(targets_of(batch, all.scalar_type()), all.device());
   const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
   std::vector<Tensor> losses;
   for (std::size_t k = 0; k + 1 < trials.size(); ++k) {

@@ -10,6 +10,7 @@
 #include "metrics/t5_labels.h"
 #include "sweeps/text_to_text.h"
 #include "trainer/compute/smoothed_loss.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -106,7 +107,7 @@ std::vector<Tensor> TextObjective::losses(const ModelPass& model, const PackedBa
   const Tensor decoded = t5.decode(shifted(batch.targets, t5.config().decoder_start_token_id),
                                    sources, encoded, model.module, model.dropout);
   const Tensor wanted =
-      at::tensor(batch.targets.ids, at::kLong).to(model.frozen.placement().device);
+      on_device(at::tensor(batch.targets.ids, at::kLong), model.frozen.placement().device);
   return {t5.smoothed_losses(decoded, wanted, label_smoothing_).sum()};
 }
 
