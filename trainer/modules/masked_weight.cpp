@@ -1,5 +1,6 @@
 #include "trainer/modules/masked_weight.h"
 
+#include "metrics/storage.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/modules/mask_selection.h"
 
@@ -17,20 +18,34 @@ std::vector<std::int64_t> with_front(std::int64_t a, std::int64_t b,
 
 template <typename T>
 void select_each(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
-  // Masks are selected by a CPU, wherever they are used.
-  const Tensor own = scores.to(at::kCPU).contiguous();
-  Tensor made = masks.device().is_cpu() ? masks : at::empty_like(own);
+  const Tensor own = scores.contiguous();
   const std::int64_t rows = scores.size(0) * scores.size(1);
   const std::int64_t n = scores.numel() / rows;
   const T* const from = own.const_data_ptr<T>();
-  T* const to = made.mutable_data_ptr<T>();
+  T* const to = masks.mutable_data_ptr<T>();
   at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       select_mask(std::span<const T>(from + r * n, static_cast<std::size_t>(n)), sparsity_ratio,
                   std::span<T>(to + r * n, static_cast<std::size_t>(n)));
     }
   });
-  if (!masks.device().is_cpu()) masks.copy_(made);
+}
+
+/// What select_mask selects, by operations that a device runs without being waited for.
+void select_on_device(const Tensor& scores, double sparsity_ratio, Tensor& masks) {
+  // (K, L, n): numbers without their sign order like their bits, what is no number above all.
+  const at::ScalarType bits = scores.scalar_type() == at::kDouble ? at::kLong : at::kInt;
+  const Tensor magnitudes = scores.abs().view(bits).flatten(2);
+  const std::int64_t zeros = metrics::zeros_in_mask(sparsity_ratio, magnitudes.size(2));
+  if (zeros <= 0) {
+    masks.fill_(1);
+    return;
+  }
+  const Tensor limit = std::get<0>(magnitudes.kthvalue(zeros, 2, /*keepdim=*/true));
+  const Tensor equal = magnitudes == limit;
+  const Tensor ties = zeros - (magnitudes < limit).sum(2, /*keepdim=*/true);
+  const Tensor above = magnitudes > limit;
+  masks.copy_(above.logical_or(equal.logical_and(equal.cumsum(2) > ties)).view_as(masks));
 }
 
 }  // namespace
@@ -89,7 +104,9 @@ void MaskedWeight::draw_random_masks(std::int64_t k, std::uint64_t seed, std::ui
 }
 
 void MaskedWeight::derive(const Tensor& scores, Tensor& masks) const {
-  if (scores.scalar_type() == at::kDouble) {
+  if (!scores.device().is_cpu()) {
+    select_on_device(scores, plan_.sparsity_ratio, masks);
+  } else if (scores.scalar_type() == at::kDouble) {
     select_each<double>(scores, plan_.sparsity_ratio, masks);
   } else {
     select_each<float>(scores, plan_.sparsity_ratio, masks);
