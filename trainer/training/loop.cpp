@@ -1,5 +1,6 @@
 #include "trainer/training/loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -9,6 +10,9 @@
 
 namespace petlab::trainer {
 namespace {
+
+// A device that is not waited for is so many steps ahead of what is told of it.
+constexpr std::size_t kMostUnread = 16;
 
 AdamWOptions optimizer_options(const sweeps::TrainingConfig& training) {
   AdamWOptions options;
@@ -94,21 +98,46 @@ void TrainingLoop::validate(const std::atomic<bool>& stop) {
   }
 }
 
+bool TrainingLoop::is_checkpoint_due(const TrialProgress& trial) {
+  const std::int64_t every = trial.config().training.checkpoint_every;
+  return every > 0 && trial.state().step % every == 0 && !trial.is_to_be_validated() &&
+         trial.observer().on_checkpoint;
+}
+
 void TrainingLoop::train_step() {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();
-  const std::vector<double> losses = take_step(trials_, tasks_, model_, optimizer_);
+  unread_.push_back(take_step(trials_, tasks_, model_, optimizer_));
+  for (TrialProgress& trial : trials_) trial.finish_step();
+  const bool wanted = std::any_of(trials_.begin(), trials_.end(), [](const TrialProgress& trial) {
+    return trial.is_to_be_validated() || is_checkpoint_due(trial);
+  });
+  const bool read = wanted || unread_.back().device().is_cpu() || unread_.size() >= kMostUnread;
+  std::vector<std::vector<double>> losses;
+  if (read) losses = take_losses();
   const double seconds = std::chrono::duration<double>(clock::now() - began).count();
-  for (std::size_t k = 0; k < trials_.size(); ++k) {
-    trials_[k].finish_step(losses[k], seconds / static_cast<double>(trials_.size()));
+  for (TrialProgress& trial : trials_) {
+    trial.add_seconds(seconds / static_cast<double>(trials_.size()));
   }
+  tell(losses);
   for (const TrialProgress& trial : trials_) {
-    const std::int64_t every = trial.config().training.checkpoint_every;
-    const std::int64_t step = trial.state().step;
-    if (every > 0 && step % every == 0 && !trial.is_to_be_validated() &&
-        trial.observer().on_checkpoint) {
-      trial.observer().on_checkpoint();
-    }
+    if (is_checkpoint_due(trial)) trial.observer().on_checkpoint();
+  }
+}
+
+std::vector<std::vector<double>> TrainingLoop::take_losses() {
+  std::vector<std::vector<double>> all;
+  const std::vector<Tensor> unread = std::exchange(unread_, {});
+  std::int64_t step = trials_.front().state().step - static_cast<std::int64_t>(unread.size());
+  for (const Tensor& losses : unread) all.push_back(read_losses(trials_, losses, ++step));
+  return all;
+}
+
+void TrainingLoop::tell(const std::vector<std::vector<double>>& losses) {
+  std::int64_t step = trials_.front().state().step - static_cast<std::int64_t>(losses.size());
+  for (const std::vector<double>& of_step : losses) {
+    ++step;
+    for (std::size_t k = 0; k < trials_.size(); ++k) trials_[k].note_loss(step, of_step[k]);
   }
 }
 
@@ -122,7 +151,10 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
     }
   }
   while (!trials_.front().is_trained()) {
-    if (stop) throw Interrupted();
+    if (stop) {
+      tell(take_losses());
+      throw Interrupted();
+    }
     if (trials_.front().is_to_be_validated()) {
       validate(stop);
     } else {

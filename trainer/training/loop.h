@@ -55,12 +55,18 @@ class TrainingLoop {
                                             std::vector<std::vector<ScoredLines>>* lines = nullptr);
   void validate(const std::atomic<bool>& stop);
   void train_step();
+  /// The losses of the steps since they were last read, by step and trial: waits for the device.
+  std::vector<std::vector<double>> take_losses();
+  /// Notes the losses of the last steps in each trial.
+  void tell(const std::vector<std::vector<double>>& losses);
+  static bool is_checkpoint_due(const TrialProgress& trial);
   void test(const std::atomic<bool>& stop);
 
   std::vector<TaskRun> tasks_;
   std::vector<TrialProgress> trials_;
   TrialModel model_;
   AdamW optimizer_;
+  std::vector<Tensor> unread_;  // of the last steps: each its losses, (K), on the device
 };
 
 }  // namespace petlab::trainer

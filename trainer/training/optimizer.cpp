@@ -12,23 +12,29 @@ AdamW::AdamW(std::vector<Parameter> parameters, AdamWOptions options, std::int64
   }
 }
 
-std::vector<double> AdamW::clip(std::span<const double> max_norms) {
-  std::vector<double> norms;
+Tensor AdamW::clip(std::span<const double> max_norms) {
+  const at::NoGradGuard no_grad;
+  std::vector<Tensor> norms;
   for (std::int64_t k = 0; k < trials_; ++k) {
-    double sum = 0;
+    Tensor sum;
     for (const Parameter& parameter : parameters_) {
-      const double norm = at::linalg_vector_norm(part(parameter.gradient, k)).item<double>();
-      sum += norm * norm;
+      const Tensor norm = at::linalg_vector_norm(part(parameter.gradient, k)).to(at::kDouble);
+      const Tensor square = norm * norm;
+      sum = sum.defined() ? sum + square : square;
     }
-    const double norm = std::sqrt(sum);
+    norms.push_back(sum.sqrt());
     const double max_norm = max_norms[static_cast<std::size_t>(k)];
-    const double factor = max_norm / (norm + 1e-6);
-    if (max_norm > 0 && factor < 1) {
-      for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
+    if (max_norm <= 0) continue;
+    Tensor factor = max_norm / (norms.back() + 1e-6);
+    if (factor.device().is_cpu()) {
+      // To read it costs nothing there, and to multiply by 1 would.
+      if (!(factor.item<double>() < 1)) continue;
+    } else {
+      factor = factor.clamp_max(1);
     }
-    norms.push_back(norm);
+    for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
   }
-  return norms;
+  return at::stack(norms);
 }
 
 void AdamW::step(std::span<const Rates> rates) {

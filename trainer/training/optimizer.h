@@ -44,12 +44,13 @@ class AdamW {
 
   /// Scales each trial's gradients so that the norm of all of them together is at most its
   /// max_norms[k] (torch's factor max_norm / (norm + 1e-6); 0: not at all); returns the norms
-  /// before.
-  std::vector<double> clip(std::span<const double> max_norms);
+  /// before, (K) of kDouble where the parameters are. A device other than the CPU is not waited
+  /// for.
+  Tensor clip(std::span<const double> max_norms);
   /// One step, each trial with its rates.
   void step(std::span<const Rates> rates);
   /// The same of one trial.
-  double clip(double max_norm) { return clip(std::span(&max_norm, 1)).front(); }
+  double clip(double max_norm) { return clip(std::span(&max_norm, 1)).item<double>(); }
   void step(double learning_rate, double scores_learning_rate) {
     const Rates rates{learning_rate, scores_learning_rate};
     step(std::span(&rates, 1));

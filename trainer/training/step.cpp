@@ -19,21 +19,24 @@ Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbo
   return dropout;
 }
 
-void require_finite(std::span<const TrialProgress> trials, const std::vector<double>& losses) {
-  for (std::size_t k = 0; k < trials.size(); ++k) {
-    if (std::isfinite(losses[k])) continue;
-    const std::string whose =
-        trials.size() == 1 ? "" : " of seed " + std::to_string(trials[k].config().seed.value);
-    throw NotFinite("the loss" + whose + " is not finite at step " +
-                    std::to_string(trials[k].state().step + 1) +
-                    ": a smaller training.learning_rate or training.max_grad_norm may help");
-  }
-}
-
 }  // namespace
 
-std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector<TaskRun>& tasks,
-                              TrialModel& model, AdamW& optimizer) {
+std::vector<double> read_losses(std::span<const TrialProgress> trials, const Tensor& losses,
+                                std::int64_t step) {
+  const Tensor here = losses.to(at::kCPU);
+  const double* const values = here.const_data_ptr<double>();
+  for (std::size_t k = 0; k < trials.size(); ++k) {
+    if (std::isfinite(values[k])) continue;
+    const std::string whose =
+        trials.size() == 1 ? "" : " of seed " + std::to_string(trials[k].config().seed.value);
+    throw NotFinite("the loss" + whose + " is not finite at step " + std::to_string(step) +
+                    ": a smaller training.learning_rate or training.max_grad_norm may help");
+  }
+  return {values, values + trials.size()};
+}
+
+Tensor take_step(std::span<TrialProgress> trials, const std::vector<TaskRun>& tasks,
+                 TrialModel& model, AdamW& optimizer) {
   std::vector<StepExamples> drawn;
   for (TrialProgress& trial : trials) drawn.push_back(trial.order().at(trial.state().step));
   // Trials of several tasks are alone (why_not_in_one_gang), others have one.
@@ -49,7 +52,7 @@ std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector
   for (const StepExamples& all : drawn) {
     terms.push_back(model.objective(task).loss_terms(train, all.examples));
   }
-  std::vector<double> losses(trials.size());
+  std::vector<Tensor> means(trials.size());
   for (std::int64_t part = 0; part < parts; ++part) {
     std::vector<std::vector<std::int64_t>> examples;
     for (const StepExamples& all : drawn) {
@@ -62,12 +65,14 @@ std::vector<double> take_step(std::span<TrialProgress> trials, const std::vector
     const std::vector<Tensor> sums = model.objective(task).losses(model.pass(&dropout), packed);
     for (std::size_t k = 0; k < sums.size(); ++k) {
       const Tensor mean = sums[k] / terms[k];
-      losses[k] += mean.item<double>();
+      const Tensor added = mean.detach().to(at::kDouble);
+      means[k] = means[k].defined() ? means[k] + added : added;
       total = total.defined() ? total + mean : mean;
     }
     total.backward();
   }
-  require_finite(trials, losses);
+  const Tensor losses = at::stack(means);
+  if (losses.device().is_cpu()) read_losses(trials, losses, trials.front().state().step + 1);
   model.gather(task);
   std::vector<double> norms;
   std::vector<Rates> rates;

@@ -40,11 +40,9 @@ bool TrialProgress::is_trained() const {
   return state_.step >= order_.steps() && !is_to_be_validated();
 }
 
-void TrialProgress::finish_step(double loss, double seconds) {
-  ++state_.step;
+void TrialProgress::note_loss(std::int64_t step, double loss) {
   state_.loss_sum += loss;
-  state_.train_seconds += seconds;
-  if (observer_.on_step) observer_.on_step(state_.step, order_.steps(), loss);
+  if (observer_.on_step) observer_.on_step(step, order_.steps(), loss);
 }
 
 void TrialProgress::finish_evaluation(const std::vector<TaskRun>& tasks,

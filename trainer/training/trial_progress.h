@@ -46,8 +46,12 @@ class TrialProgress {
   /// Whether the next thing to do is to validate.
   bool is_to_be_validated() const;
   bool is_trained() const;
-  /// Notes a step with its mean loss, and tells of it. `seconds` is the trial's share of the time.
-  void finish_step(double loss, double seconds);
+  /// Counts a step.
+  void finish_step() { ++state_.step; }
+  /// Adds the trial's share of the time that steps took.
+  void add_seconds(double seconds) { state_.train_seconds += seconds; }
+  /// Notes the mean loss of a finished step, each once and in their order, and tells of it.
+  void note_loss(std::int64_t step, double loss);
   /// Notes a validation's scores, by task; keeps the values of `parameters` where it is the
   /// best so far. Tells of loss and metrics.
   void finish_evaluation(const std::vector<TaskRun>& tasks, const std::vector<Scores>& scores,
