@@ -1,0 +1,307 @@
+// Trials are trained, evaluated and decoded on a device that is not the CPU, with the CPU's
+// numbers.
+#include <map>
+
+#include "tests/trainer/core/golden_tensors.h"
+#include "tests/trainer/core/tiny_text_world.h"
+#include "tests/trainer/device/pretend_device.h"
+#include "trainer/artifact/module_artifact.h"
+#include "trainer/modules/mask_selection.h"
+#include "trainer/training/evaluation.h"
+#include "trainer/training/gang.h"
+#include "trainer/training/loop.h"
+#include "trainer/training/step.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using metrics::MaskKind;
+using petlab::testing::check_relative;
+using petlab::testing::counted;
+using petlab::testing::device_counts;
+using petlab::testing::DeviceCounts;
+using petlab::testing::pretend_device;
+using petlab::testing::TinyTextWorld;
+using petlab::testing::TinyWorld;
+
+namespace {
+
+Placement there(at::ScalarType type) { return {pretend_device(), type, type}; }
+
+/// What a trial's training gave.
+struct DeviceRun {
+  std::vector<double> losses;
+  std::vector<protocol::Metric> metrics;
+  NamedTensors tensors;  // on the host
+};
+
+std::vector<DeviceRun> train_on(const protocol::TrialFile& trial,
+                                const std::vector<sweeps::TrialConfig>& configs,
+                                const Placement& placement) {
+  BackboneStore backbones;
+  const auto backbone = backbones.get(trial.backbone_folder, placement);
+  std::vector<DeviceRun> runs(configs.size());
+  std::vector<GangTrial> trials;
+  for (std::size_t k = 0; k < configs.size(); ++k) {
+    LoopObserver observer;
+    observer.on_step = [&run = runs[k]](std::int64_t step, std::int64_t, double loss) {
+      run.losses.push_back(loss);
+      CHECK(step == static_cast<std::int64_t>(run.losses.size()));
+    };
+    observer.on_metric = [&run = runs[k]](const protocol::Metric& metric) {
+      run.metrics.push_back(metric);
+    };
+    trials.push_back({configs[k], observer});
+  }
+  TrainingLoop loop(std::move(trials),
+                    load_tasks(trial.tasks, configs.front().data, trial.data_folders, *backbone),
+                    backbone->pretrained());
+  loop.run(std::atomic<bool>{false});
+  for (std::size_t k = 0; k < configs.size(); ++k) {
+    for (const auto& [name, tensor] : loop.tensors(k)) {
+      CHECK(tensor.device() == placement.device);
+      runs[k].tensors.emplace(name, tensor.to(at::kCPU).clone());
+    }
+  }
+  return runs;
+}
+
+void check_alike(const DeviceRun& found, const DeviceRun& wanted, double tolerance) {
+  REQUIRE(found.losses.size() == wanted.losses.size());
+  for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
+    CHECK(found.losses[i] == Approx(wanted.losses[i]).epsilon(tolerance));
+  }
+  REQUIRE(found.metrics.size() == wanted.metrics.size());
+  for (std::size_t i = 0; i < wanted.metrics.size(); ++i) {
+    CHECK(found.metrics[i].name == wanted.metrics[i].name);
+    REQUIRE(found.metrics[i].value.has_value() == wanted.metrics[i].value.has_value());
+    if (wanted.metrics[i].value) {
+      CHECK(*found.metrics[i].value == Approx(*wanted.metrics[i].value).epsilon(tolerance));
+    }
+  }
+  REQUIRE(found.tensors.size() == wanted.tensors.size());
+  for (const auto& [name, tensor] : wanted.tensors) {
+    check_relative(name, found.tensors.at(name), tensor, tolerance);
+  }
+}
+
+/// The ways in which a kind of module shares and masks.
+std::vector<std::pair<bool, MaskKind>> forms_of(const std::string& kind) {
+  if (kind == "full_finetuning" || kind == "head_only") return {{false, MaskKind::none}};
+  return {{false, MaskKind::none},
+          {true, MaskKind::learned},
+          {false, MaskKind::learned},
+          {true, MaskKind::random}};
+}
+
+}  // namespace
+
+TEST_CASE("an encoder's trials have the CPU's numbers on a device", "[trainer][device]") {
+  const TinyWorld world;
+  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
+    for (const auto& [share, mask] : forms_of(kind)) {
+      INFO(kind << (share ? " shared " : " ") << static_cast<int>(mask));
+      protocol::TrialFile trial = world.trial(kind);
+      trial.config.module.share = share;
+      trial.config.module.mask = mask;
+      trial.config.training.epochs = 1;
+      trial.config.training.gradient_accumulation = 2;
+      const std::vector<sweeps::TrialConfig> configs{trial.config};
+      // The CPU has kernels of its own, whose sums have another order: what Adam's first steps
+      // make of a gradient's last bits would hide everything in 32 bits.
+      const DeviceRun wanted = train_on(trial, configs, Placement::all_in(at::kDouble)).front();
+      check_alike(train_on(trial, configs, there(at::kDouble)).front(), wanted, 1e-6);
+    }
+  }
+}
+
+TEST_CASE("a T5's trials have the CPU's numbers on a device", "[trainer][device]") {
+  const TinyTextWorld world;
+  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
+    for (const auto& [share, mask] : forms_of(kind)) {
+      INFO(kind << (share ? " shared " : " ") << static_cast<int>(mask));
+      protocol::TrialFile trial = world.trial(kind);
+      trial.config.module.share = share;
+      trial.config.module.mask = mask;
+      trial.config.training.epochs = 1;
+      trial.config.training.label_smoothing = 0.1;
+      trial.config.decoding.beams = 2;
+      const std::vector<sweeps::TrialConfig> configs{trial.config};
+      const DeviceRun wanted = train_on(trial, configs, Placement::all_in(at::kDouble)).front();
+      check_alike(train_on(trial, configs, there(at::kDouble)).front(), wanted, 1e-6);
+    }
+  }
+}
+
+TEST_CASE("trials that are trained at once on a device have the CPU's numbers",
+          "[trainer][device]") {
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.config.module.share = true;
+  trial.config.module.mask = MaskKind::learned;
+  trial.config.training.epochs = 1;
+  std::vector<sweeps::TrialConfig> configs(2, trial.config);
+  configs[1].seed = {7};
+  configs[1].training.max_grad_norm = 0.01;
+  const std::vector<DeviceRun> wanted = train_on(trial, configs, Placement::all_in(at::kDouble));
+  const std::vector<DeviceRun> found = train_on(trial, configs, there(at::kDouble));
+  for (std::size_t k = 0; k < configs.size(); ++k) check_alike(found[k], wanted[k], 1e-6);
+}
+
+TEST_CASE("losses in 32 bits are the CPU's to the sixth digit on a device", "[trainer][device]") {
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.config.training.epochs = 1;
+  const DeviceRun wanted = train_on(trial, {trial.config}, {}).front();
+  const DeviceRun found = train_on(trial, {trial.config}, there(at::kFloat)).front();
+  REQUIRE(found.losses.size() == wanted.losses.size());
+  // Before Adam has made steps of rounding.
+  CHECK(found.losses.front() == Approx(wanted.losses.front()).epsilon(1e-6));
+}
+
+TEST_CASE("a step on a device waits for nothing and copies little", "[trainer][device]") {
+  const TinyTextWorld texts;
+  const TinyWorld words;
+  for (const bool text : {false, true}) {
+    for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
+      for (const auto& [share, mask] : forms_of(kind)) {
+        INFO((text ? "T5, " : "encoder, ") << kind << " " << static_cast<int>(mask));
+        protocol::TrialFile trial = text ? texts.trial(kind) : words.trial(kind);
+        trial.config.module.share = share;
+        trial.config.module.mask = mask;
+        trial.config.training.dropout = 0;
+        BackboneStore backbones;
+        const auto backbone = backbones.get(trial.backbone_folder, there(at::kFloat));
+        const std::vector<TaskRun> tasks =
+            load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+        std::vector<TrialProgress> trials;
+        trials.emplace_back(0, trial.config, tasks, LoopObserver());
+        TrialModel model(trial.config, {tasks.front().declaration}, backbone->pretrained());
+        AdamW optimizer(model.parameters(), {});
+        take_step(trials, tasks, model, optimizer);
+        trials.front().finish_step();
+        const DeviceCounts before = device_counts();
+        const Tensor losses = take_step(trials, tasks, model, optimizer);
+        const DeviceCounts made = counted(before, device_counts());
+        CHECK(made.synchronisations == 0);
+        CHECK(made.copies_out == 0);
+        // Ids, positions, types and first tokens, or the ids of both sides and their distances;
+        // targets.
+        CHECK(made.copies_in <= 6);
+        CHECK(read_losses(trials, losses, 2).size() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
+          "[trainer][device]") {
+  const TinyTextWorld world;
+  for (const std::string kind : {"adapter", "prefix", "full_finetuning"}) {
+    INFO(kind);
+    protocol::TrialFile trial = world.trial(kind);
+    if (kind != "full_finetuning") {
+      trial.config.module.share = true;
+      trial.config.module.mask = MaskKind::learned;
+    }
+    trial.config.training.checkpoint_every = 3;
+    const DeviceRun whole = train_on(trial, {trial.config}, there(at::kFloat)).front();
+
+    BackboneStore backbones;
+    const auto backbone = backbones.get(trial.backbone_folder, there(at::kFloat));
+    const auto tasks = [&] {
+      return load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+    };
+    std::vector<double> losses;
+    std::atomic<bool> stop{false};
+    LoopObserver observer;
+    observer.on_step = [&](std::int64_t, std::int64_t, double loss) { losses.push_back(loss); };
+    observer.on_checkpoint = [&] { stop = true; };
+    TrainingLoop first(trial.config, tasks(), backbone->pretrained(), observer);
+    CHECK_THROWS_AS(first.run(stop), Interrupted);
+    CHECK(first.state().step == 3);
+    CHECK(losses.size() == 3);
+    const std::filesystem::path file = world.folder.path() / (kind + ".ckpt");
+    write_checkpoint(file, {trial.trial_id, first.state(), first.tensors()});
+
+    observer.on_checkpoint = nullptr;
+    TrainingLoop second(trial.config, tasks(), backbone->pretrained(), observer);
+    const TrialCheckpoint kept = read_checkpoint(file, trial.trial_id);
+    second.restore(kept.state, kept.tensors);
+    second.run(std::atomic<bool>{false});
+    CHECK((losses == whole.losses));
+    for (const auto& [name, tensor] : second.tensors()) {
+      INFO(name);
+      CHECK(tensor.to(at::kCPU).equal(whole.tensors.at(name)));
+    }
+
+    Artifact artifact;
+    artifact.trial_id = trial.trial_id;
+    artifact.config = sweeps::to_json(trial.config).dump();
+    artifact.backbone_digest = "sha256-of-the-backbone";
+    artifact.numerics = "0";
+    store_model(second.model(), trial.config, trial.tasks, artifact);
+    const std::filesystem::path stored = world.folder.path() / (kind + ".petl");
+    write_artifact(stored, artifact);
+    const auto on_cpu = backbones.get(trial.backbone_folder);
+    TrialModel model =
+        load_model(read_artifact(stored), trial.config, trial.tasks, on_cpu->pretrained());
+    model.merge(0);
+    const std::vector<TaskRun> runs = tasks();
+    const std::atomic<bool> never{false};
+    const Scores scores =
+        model.objective(0).score(runs[0].test, predict(model, 0, runs[0].test, never));
+    std::size_t compared = 0;
+    for (const protocol::Metric& metric : whole.metrics) {
+      if (metric.split != "test") continue;
+      for (const auto& [name, value] : scores.metrics) {
+        if (name != metric.name) continue;
+        ++compared;
+        CHECK((value == metric.value));
+      }
+    }
+    CHECK(compared == 2);
+  }
+}
+
+TEST_CASE("a loss that is no number is found on a device, with its step", "[trainer][device]") {
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.config.training.learning_rate = 1e30;
+  trial.config.training.warmup_ratio = 0;
+  std::string on_cpu, on_device;
+  for (const auto& [placement, text] :
+       {std::pair{Placement(), &on_cpu}, std::pair{there(at::kFloat), &on_device}}) {
+    try {
+      train_on(trial, {trial.config}, placement);
+    } catch (const NotFinite& error) {
+      *text = error.what();
+    }
+  }
+  CHECK_FALSE(on_device.empty());
+  CHECK(on_device == on_cpu);
+}
+
+TEST_CASE("masks that a device selects are select_mask's", "[trainer][device]") {
+  // With ties, zeros of both signs, infinities and what is no number.
+  const auto infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> scores{0.5f,  -0.5f, 0.5f, 0.0f,  -0.0f,     2.0f,
+                                  -3.0f, 0.5f,  1.0f, -1.0f, infinity,  std::nanf(""),
+                                  0.25f, -0.5f, 0.5f, 7.0f,  -infinity, 0.125f};
+  const auto n = static_cast<std::int64_t>(scores.size());
+  for (double ratio = 0; ratio <= 1.0; ratio += 0.0625) {
+    INFO("ratio " << ratio);
+    std::vector<float> wanted(scores.size());
+    select_mask(std::span<const float>(scores), ratio, std::span<float>(wanted));
+    WeightPlan plan;
+    plan.name = "weight";
+    plan.shape = {n};
+    plan.layers = 1;
+    plan.mask = MaskKind::learned;
+    plan.sparsity_ratio = ratio;
+    MaskedWeight weight(plan, there(at::kFloat));
+    weight.scores().copy_(at::tensor(scores).view({1, 1, n}));
+    weight.values().fill_(1);
+    weight.merge(0, false);
+    CHECK(weight.layer(0).to(at::kCPU).view({n}).equal(at::tensor(wanted)));
+  }
+}

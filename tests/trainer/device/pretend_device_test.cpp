@@ -1,0 +1,88 @@
+// The pretend device itself: it ends what a GPU would not do.
+#include "tests/trainer/device/pretend_device.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/support/catch.h"
+
+using namespace petlab::testing;
+using petlab::trainer::Tensor;
+
+namespace {
+
+Tensor ones_there() { return at::ones({3, 4}, at::TensorOptions().device(pretend_device())); }
+
+}  // namespace
+
+TEST_CASE("a host that reads the pretend device's memory faults", "[trainer][device]") {
+  const Tensor there = ones_there();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    // Found by no sanitiser, but by the processor.
+    const volatile float* const data = static_cast<const float*>(there.const_data_ptr());
+    ::_exit(data[0] == 1 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGSEGV);
+}
+
+TEST_CASE("tensors of the host and of the pretend device do not mix", "[trainer][device]") {
+  const Tensor there = ones_there();
+  const Tensor here = at::ones({3, 4});
+  CHECK_THROWS_AS(there + here, c10::Error);
+  CHECK_THROWS_AS(at::mm(there, here.t()), c10::Error);
+  CHECK_THROWS_AS(there.index_select(0, at::tensor({0, 1}, at::kLong)), c10::Error);
+  // A single number is an argument, as it is for a GPU.
+  CHECK((there + at::ones({})).to(at::kCPU).equal(here + 1));
+}
+
+TEST_CASE("the pretend device counts what the host waits for", "[trainer][device]") {
+  const Tensor there = ones_there();
+  DeviceCounts before = device_counts();
+  const Tensor sum = there.sum();
+  DeviceCounts made = counted(before, device_counts());
+  CHECK(made.kernels > 0);
+  CHECK(made.synchronisations == 0);
+  CHECK(made.copies_in + made.copies_out == 0);
+
+  before = device_counts();
+  CHECK(sum.item<float>() == 12);
+  CHECK(counted(before, device_counts()).synchronisations == 1);
+
+  before = device_counts();
+  CHECK(there.to(at::kCPU).sum().item<float>() == 12);
+  made = counted(before, device_counts());
+  CHECK(made.copies_out == 1);
+  CHECK(made.synchronisations == 1);
+
+  const Tensor here = at::ones({2});
+  before = device_counts();
+  const Tensor waited = here.to(pretend_device());
+  CHECK(counted(before, device_counts()).synchronisations == 1);
+  before = device_counts();
+  const Tensor not_waited = here.to(pretend_device(), /*non_blocking=*/true);
+  made = counted(before, device_counts());
+  CHECK(made.copies_in == 1);
+  CHECK(made.synchronisations == 0);
+}
+
+TEST_CASE("memory that nobody wrote holds no numbers on the pretend device", "[trainer][device]") {
+  const Tensor there = at::empty({100}, at::TensorOptions().device(pretend_device()));
+  CHECK(there.to(at::kCPU).isnan().all().item<bool>());
+}
+
+TEST_CASE("gradients are made on the pretend device", "[trainer][device]") {
+  const Tensor x = ones_there().requires_grad_(true);
+  (at::softmax(x * 2, 1) * x).sum().backward();
+  const Tensor wanted = at::ones({3, 4}).requires_grad_(true);
+  (at::softmax(wanted * 2, 1) * wanted).sum().backward();
+  CHECK(x.grad().device() == pretend_device());
+  CHECK(at::allclose(x.grad().to(at::kCPU), wanted.grad()));
+}
