@@ -4,24 +4,45 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 
-#include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace petlab::trainer {
 
-std::vector<std::string> devices() { return {"cpu"}; }
+namespace {
+
+/// Whether the parts of it are there, by looking alone: to open it takes seconds.
+bool may_have_cuda() {
+  Dl_info cpu;
+  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &cpu) == 0) return false;
+  const auto own = std::filesystem::path(cpu.dli_fname).parent_path();
+  std::error_code error;
+  if (!std::filesystem::exists(own / "libtorch_cuda.so", error)) return false;
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  dlclose(driver);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> devices() {
+  std::vector<std::string> all{"cpu"};
+  if (may_have_cuda()) all.emplace_back("cuda");
+  return all;
+}
 
 std::optional<std::string> why_not_on(const std::string& device) {
-  const std::vector<std::string> known = devices();
-  if (std::find(known.begin(), known.end(), device) != known.end()) return std::nullopt;
+  if (device == "cpu") return std::nullopt;
   if (device != "cuda") return "there is no such device; wanted cpu or cuda";
   static const std::optional<std::string> missing = internal::open_cuda("libtorch_cuda.so");
-  if (missing) return missing;
-  return "this petlab-trainer trains on the CPU alone (--device cpu)";
+  return missing;
 }
 
 Placement placement_on(const std::string& device) {
   Placement placement;
-  placement.device = at::Device(device);
+  // The orchestrator shows a worker one GPU.
+  if (device == "cuda") placement.device = at::Device(at::kCUDA, 0);
   return placement;
 }
 

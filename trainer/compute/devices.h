@@ -9,6 +9,8 @@
 namespace petlab::trainer {
 
 /// The devices that trials can be trained on, in the words of trial.json: what `--describe` lists.
+/// `cuda` where LibTorch's CUDA back end and the GPU's driver are there, which are not opened for
+/// it: why_not_on may find more to say.
 std::vector<std::string> devices();
 
 /// Why a trial cannot be trained on `device`, in one line that says what is missing and how to get

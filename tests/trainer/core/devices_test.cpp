@@ -8,6 +8,11 @@ TEST_CASE("each device that is listed can be trained on", "[trainer]") {
   for (const std::string& device : devices()) CHECK(why_not_on(device) == std::nullopt);
 }
 
+TEST_CASE("a trial is placed where its device is", "[trainer]") {
+  CHECK(placement_on("cpu") == Placement());
+  CHECK(placement_on("cuda").device == at::Device(at::kCUDA, 0));
+}
+
 TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
   const auto other = why_not_on("tpu");
   REQUIRE(other);
