@@ -1,9 +1,13 @@
 #include "metrics/text_corpus.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -65,16 +69,41 @@ std::string SegmentSource::name_of(std::int64_t segment) const {
   return fmt::format("segment {}", segment + 1);
 }
 
-// A file descriptor that is owned, or a stream that is not.
+// A file descriptor that is owned, compressed or not, or a stream that is not owned.
 struct LineReader::Input {
   int descriptor = -1;
   std::istream* stream = nullptr;
+  struct archive* compressed = nullptr;
 
   Input() = default;
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
   ~Input() {
+    if (compressed != nullptr) ::archive_read_free(compressed);
     if (descriptor >= 0) ::close(descriptor);
+  }
+
+  void open_compressed(const std::string& name) {
+    compressed = ::archive_read_new();
+    if (compressed == nullptr) throw std::bad_alloc();
+    ::archive_read_support_filter_gzip(compressed);
+    ::archive_read_support_filter_bzip2(compressed);
+    ::archive_read_support_filter_xz(compressed);
+    ::archive_read_support_filter_zstd(compressed);
+    ::archive_read_support_format_raw(compressed);
+    ::archive_read_support_format_empty(compressed);
+    struct archive_entry* entry = nullptr;
+    const bool opened = ::archive_read_open_fd(compressed, descriptor, kBlock) == ARCHIVE_OK;
+    const int found = opened ? ::archive_read_next_header(compressed, &entry) : ARCHIVE_FATAL;
+    if (found == ARCHIVE_EOF) return;  // empty
+    if (found != ARCHIVE_OK) refuse(name);
+    if (::archive_filter_code(compressed, 0) == ARCHIVE_FILTER_NONE) {
+      throw InputError(name + ": is not compressed, as its name says");
+    }
+  }
+  [[noreturn]] void refuse(const std::string& name) const {
+    const char* const why = ::archive_error_string(compressed);
+    throw InputError(fmt::format("{}: cannot be read: {}", name, why ? why : "damaged"));
   }
 
   // 0 is the end.
@@ -83,6 +112,11 @@ struct LineReader::Input {
       stream->read(to, static_cast<std::streamsize>(size));
       if (stream->bad()) throw InputError(name + ": cannot be read");
       return static_cast<std::size_t>(stream->gcount());
+    }
+    if (compressed != nullptr) {
+      const la_ssize_t got = ::archive_read_data(compressed, to, size);
+      if (got < 0) refuse(name);
+      return static_cast<std::size_t>(got);
     }
     while (true) {
       const ssize_t got = ::read(descriptor, to, size);
@@ -98,6 +132,11 @@ LineReader::LineReader(const std::string& path) : input_(std::make_unique<Input>
   input_->descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (input_->descriptor < 0) {
     throw InputError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  }
+  constexpr std::array<std::string_view, 4> kCompressed{".gz", ".bz2", ".xz", ".zst"};
+  if (std::any_of(kCompressed.begin(), kCompressed.end(),
+                  [&](std::string_view end) { return path.ends_with(end); })) {
+    input_->open_compressed(path);
   }
 }
 
@@ -247,10 +286,24 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) try {
         refuse_line_counts(hypotheses_, references_);
       }
       if (!line) continue;
-      const std::string_view reference = text_of(*line, file);
-      if (options_.empty_is_missing && reference.empty()) continue;
-      batch.add_reference(reference);
-      ++present;
+      std::string_view left = trim_right(*line);
+      for (std::int64_t r = 1; r <= options_.tabs; ++r) {
+        std::string_view part = left;
+        if (r < options_.tabs) {
+          const std::size_t tab = left.find('\t');
+          if (tab == std::string_view::npos) {
+            throw InputError(fmt::format("{}:{}: found {} reference{} parted by tabs, wanted {}",
+                                         file.name(), file.lines(), r, r == 1 ? "" : "s",
+                                         options_.tabs));
+          }
+          part = left.substr(0, tab);
+          left.remove_prefix(tab + 1);
+        }
+        const std::string_view reference = text_of(part, file);
+        if (options_.empty_is_missing && reference.empty()) continue;
+        batch.add_reference(reference);
+        ++present;
+      }
     }
     if (!hypothesis) {
       ended_ = true;

@@ -62,6 +62,7 @@ class LineReader {
  public:
   /// `path` is a file; `name` is what messages call it. Throws InputError where it cannot be
   /// opened.
+  /// A file whose name ends in .gz, .bz2, .xz or .zst is read as what it holds.
   explicit LineReader(const std::string& path);
   /// Reads from `stream`, which must outlive the reader.
   LineReader(std::istream& stream, std::string name);
@@ -111,6 +112,8 @@ class FileCorpus : public SegmentSource {
     bool empty_is_missing = false;
     // Every line is a JSON string, which can hold line breaks.
     bool json_lines = false;
+    // A line of references holds so many of them, parted by tabs; the last may have more tabs.
+    std::int64_t tabs = 1;
   };
 
   /// Throws std::invalid_argument where `references` is empty.
@@ -118,8 +121,9 @@ class FileCorpus : public SegmentSource {
   FileCorpus(LineReader hypotheses, std::vector<LineReader> references);
 
   /// Throws InputError for an empty corpus, for a segment without any reference, for a line that is
-  /// no JSON string though all must be, and for line counts that differ (then it reads all files to
-  /// their ends, to say which has how many lines). A batch ends early after a few MiB.
+  /// no JSON string though all must be or has too few references, and for line counts that differ
+  /// (then it reads all files to their ends, to say which has how many lines). A batch ends early
+  /// after a few MiB.
   void read(SegmentBatch& batch, std::size_t limit) override;
   /// The line of the hypotheses.
   std::string name_of(std::int64_t segment) const override;

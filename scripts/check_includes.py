@@ -55,7 +55,8 @@ INNER = {
 ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
-    r"(curl/|archive(_entry)?\.h)": ("fetch/", "tests/fetch/"),
+    r"curl/": ("fetch/", "tests/fetch/"),
+    r"archive(_entry)?\.h": ("fetch/", "metrics/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),
 }
 problems = []
