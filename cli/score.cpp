@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -42,6 +43,7 @@ const std::vector<Applicability>& applicability() {
       {"--tokenize", {"bleu"}},
       {"--spm-model", {"bleu"}},
       {"--lowercase", {"bleu", "chrf"}},
+      {"--chrf-lowercase", {"chrf"}},
       {"--smooth-method", {"bleu"}},
       {"--smooth-value", {"bleu"}},
       {"--max-ngram-order", {"bleu"}},
@@ -57,6 +59,7 @@ const std::vector<Applicability>& applicability() {
       {"--case-sensitive", {"ter"}},
       {"--stem", {"rouge1", "rouge2", "rougeL", "rougeLsum"}},
       {"--json-lines", {"text"}},
+      {"--num-refs", {"text"}},
       {"--num-labels", {"labels"}},
   };
   return table;
@@ -80,16 +83,24 @@ bool applies(const Applicability& row, const metrics::MetricRow& metric) {
   });
 }
 
-void require_applicable(const CLI::App& app, const metrics::MetricRow& metric) {
+// Each option must mean something for one of them.
+void require_applicable(const CLI::App& app, const std::vector<std::string>& names) {
   for (const Applicability& row : applicability()) {
-    if (app.get_option(row.option)->count() == 0 || applies(row, metric)) continue;
+    if (app.get_option(row.option)->count() == 0) continue;
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return applies(row, metrics::metric_named(name));
+        })) {
+      continue;
+    }
     throw std::invalid_argument(fmt::format("{} means nothing for {}: it belongs to {}", row.option,
-                                            metric.name, fmt::join(row.metrics, ", ")));
+                                            fmt::join(names, " and "),
+                                            fmt::join(row.metrics, ", ")));
   }
 }
 
 // Options that want another one, or exclude it.
-void require_consistent(const CLI::App& app, const ScoreOptions& options) {
+// `several`: a baseline is one of the systems.
+void require_consistent(const CLI::App& app, const ScoreOptions& options, bool several = false) {
   const auto given = [&app](const char* option) { return app.get_option(option)->count() > 0; };
   const auto wants = [&](const char* option, const char* other) {
     if (given(option) && !given(other)) {
@@ -105,8 +116,10 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options) {
   wants("--confidence-n", "--confidence");
   wants("--paired-bs-n", "--paired-bs");
   wants("--paired-ar-n", "--paired-ar");
-  wants("--paired-bs", "--baseline");
-  wants("--paired-ar", "--baseline");
+  if (!several) {
+    wants("--paired-bs", "--baseline");
+    wants("--paired-ar", "--baseline");
+  }
   excludes("--paired-bs", "--paired-ar");
   excludes("--sentence-level", "--confidence");
   excludes("--sentence-level", "--baseline");
@@ -114,7 +127,8 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options) {
   if (given("--baseline") && !given("--paired-bs") && !given("--paired-ar")) {
     throw std::invalid_argument("--baseline wants --paired-bs or --paired-ar");
   }
-  if (given("--seed") && !given("--confidence") && !given("--baseline")) {
+  const bool compares = given("--baseline") || given("--paired-bs") || given("--paired-ar");
+  if (given("--seed") && !given("--confidence") && !compares) {
     throw std::invalid_argument("--seed wants --confidence or --baseline");
   }
   std::vector<std::string> files = options.references;
@@ -161,38 +175,130 @@ void list(bool json, std::ostream& out) {
                      fmt::join(metrics::smoothing_names(), ", "));
 }
 
-int run_score(const CLI::App& app, const ScoreOptions& options, bool only_list, Streams streams) {
-  if (only_list) {
-    list(options.json, streams.out);
-    return kDone;
+/// What the command line is parsed into.
+struct ScoreCommand {
+  ScoreOptions options;
+  SacrebleuForm form;
+  std::vector<std::string> words;  // a metric, or files of references
+  std::optional<int> width;
+  bool only_list = false;
+
+  // sacrebleu's form has its own options, or references as words.
+  bool is_sacrebleus(const CLI::App& app) const {
+    for (const char* option : {"--input", "--metrics", "--score-only", "--format"}) {
+      if (app.get_option(option)->count() > 0) return true;
+    }
+    if (words.empty() || !options.hypotheses.empty() || !options.references.empty()) return false;
+    const auto table = metrics::metric_table();
+    return words.size() > 1 || std::none_of(table.begin(), table.end(), [&](const auto& row) {
+             return row.name == words.front();
+           });
   }
-  if (options.metric.empty()) {
-    throw std::invalid_argument("score wants a metric (petlab score --list shows them)");
-  }
-  const metrics::MetricRow& metric = metrics::metric_named(options.metric);
-  if (options.hypotheses.empty()) throw std::invalid_argument("score wants --hyp FILE");
-  if (options.references.empty()) throw std::invalid_argument("score wants --ref FILE");
-  require_applicable(app, metric);
-  require_consistent(app, options);
-  if (options.threads < 1) {
-    throw std::invalid_argument(fmt::format("--threads is {}, must be > 0", options.threads));
-  }
+};
+
+void require_numbers(const ScoreOptions& options) {
+  const auto require = [](const char* option, std::int64_t value) {
+    if (value < 1) throw std::invalid_argument(fmt::format("{} is {}, must be > 0", option, value));
+  };
+  require("--threads", options.threads);
+  require("--num-refs", options.tabs);
+  require("--confidence-n", options.confidence_n);
   if (options.width < 0 || options.width > 17) {
     throw std::invalid_argument(fmt::format("--width is {}, must be 0 to 17", options.width));
   }
+}
+
+// The metric and the one or two systems of petlab's own form.
+void run_own_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
+  ScoreOptions& options = command.options;
+  if (command.words.empty()) {
+    throw std::invalid_argument("score wants a metric (petlab score --list shows them)");
+  }
+  if (command.words.size() > 1) {
+    throw std::invalid_argument(
+        fmt::format("score: \"{}\" is one word too many", command.words[1]));
+  }
+  options.metric = command.words.front();
+  const metrics::MetricRow& metric = metrics::metric_named(options.metric);
+  if (options.hypotheses.empty()) throw std::invalid_argument("score wants --hyp FILE");
+  if (options.references.empty()) throw std::invalid_argument("score wants --ref FILE");
+  options.chrf_lowercase = options.chrf_lowercase || options.lowercase;
+  require_applicable(app, {options.metric});
+  require_consistent(app, options);
+  options.width = command.width.value_or(4);
+  require_numbers(options);
+  if (metric.input == metrics::MetricInput::text) {
+    score_text(metric, options, streams);
+  } else {
+    score_labels(metric, options, streams);
+  }
+}
+
+void run_sacrebleus_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
+  ScoreOptions& options = command.options;
+  SacrebleuForm& form = command.form;
+  for (const char* option : {"--hyp", "--ref", "--baseline", "--json"}) {
+    if (app.get_option(option)->count() == 0) continue;
+    throw std::invalid_argument(fmt::format(
+        "{} is not of this form: score REFERENCES… --input HYPOTHESES… --metrics METRIC…, or score "
+        "METRIC --hyp FILE --ref FILE",
+        option));
+  }
+  if (command.words.empty()) {
+    throw std::invalid_argument("score wants files of references before --input");
+  }
+  options.references = command.words;
+  if (form.metrics.empty()) form.metrics = {"bleu"};
+  for (const std::string& name : form.metrics) {
+    const metrics::MetricRow& metric = metrics::metric_named(name);
+    if (metric.input != metrics::MetricInput::text) {
+      throw std::invalid_argument(
+          fmt::format("--metrics names {}, which is of {}: petlab score {} --hyp FILE --ref FILE",
+                      name, group(metric.input), name));
+    }
+    if (std::count(form.metrics.begin(), form.metrics.end(), name) > 1) {
+      throw std::invalid_argument(fmt::format("--metrics names {} twice", name));
+    }
+  }
+  require_applicable(app, form.metrics);
+  require_consistent(app, options, true);
+  std::vector<std::string> files = options.references;
+  files.insert(files.end(), form.systems.begin(), form.systems.end());
+  if (form.systems.empty()) files.emplace_back("-");
+  const auto standard_input = std::count(files.begin(), files.end(), "-");
+  const bool again = form.metrics.size() > 1 || form.systems.size() > 1;
+  if (standard_input > 1 || (standard_input == 1 && again)) {
+    throw std::invalid_argument(
+        "standard input can be read once: files are wanted for several metrics or systems");
+  }
+  options.width = command.width.value_or(1);
+  require_numbers(options);
+  score_like_sacrebleu(form, options, streams);
+}
+
+int run_score(const CLI::App& app, ScoreCommand& command, Streams streams) {
+  const ScoreOptions& options = command.options;
+  if (command.only_list) {
+    list(options.json, streams.out);
+    return kDone;
+  }
   try {
-    if (metric.input == metrics::MetricInput::text) {
-      score_text(metric, options, streams);
+    if (command.is_sacrebleus(app)) {
+      run_sacrebleus_form(app, command, streams);
     } else {
-      score_labels(metric, options, streams);
+      run_own_form(app, command, streams);
     }
   } catch (const std::bad_alloc&) {
     // Where one line is too long, the message of its reader or scorer came first.
-    throw std::runtime_error(
-        fmt::format("{} and {}: there is not enough memory for what {} keeps of all their lines; "
-                    "score parts of them, or allow the process more memory",
-                    shown_name(options.hypotheses),
-                    fmt::join(shown_names(options.references), ", "), options.metric));
+    std::vector<std::string> files = command.form.systems;
+    if (files.empty()) files = {options.hypotheses.empty() ? "-" : options.hypotheses};
+    throw std::runtime_error(fmt::format(
+        "{} and {}: there is not enough memory for what {} keeps of all their lines; "
+        "score parts of them, or allow the process more memory",
+        fmt::join(shown_names(files), ", "), fmt::join(shown_names(options.references), ", "),
+        options.metric.empty()
+            ? std::string(fmt::format("{}", fmt::join(command.form.metrics, ", ")))
+            : options.metric));
   }
   return kDone;
 }
@@ -215,8 +321,10 @@ void add_text_options(CLI::App& app, ScoreOptions& options) {
 void add_metric_options(CLI::App& app, ScoreOptions& options) {
   app.add_option("--tokenize", options.tokenize, "bleu: tokenizer (default 13a)");
   app.add_option("--spm-model", options.spm_model, "bleu: SentencePiece model; tokenizes with it");
-  app.add_flag("--lowercase,--chrf-lowercase", options.lowercase, "bleu, chrf: ignore case");
-  app.add_option("--smooth-method", options.smooth_method, "bleu: exp, floor, add-k or none");
+  app.add_flag("--lowercase", options.lowercase,
+               "bleu, chrf: ignore case (in sacrebleu's form bleu alone)");
+  app.add_flag("--chrf-lowercase", options.chrf_lowercase, "chrf: ignore case");
+  app.add_option("-s,--smooth-method", options.smooth_method, "bleu: exp, floor, add-k or none");
   app.add_option("--smooth-value", options.smooth_value, "bleu: of floor (0.1) and add-k (1)");
   app.add_option("--max-ngram-order", options.max_ngram_order, "bleu: longest n-grams (4)");
   app.add_flag("--effective-order", options.effective_order,
@@ -243,20 +351,28 @@ void add_metric_options(CLI::App& app, ScoreOptions& options) {
 }  // namespace
 
 std::function<int()> make_score(CLI::App& app, Streams streams) {
-  const auto options = std::make_shared<ScoreOptions>();
-  const auto only_list = std::make_shared<bool>(false);
-  app.add_option("metric", options->metric, "bleu, rouge2, matthews, …: see --list");
-  app.add_option("--hyp", options->hypotheses, "file of hypotheses or predictions, - for stdin");
-  app.add_option("--ref", options->references, "file of references or gold labels; may be repeated")
+  const auto command = std::make_shared<ScoreCommand>();
+  ScoreOptions& options = command->options;
+  app.add_option("words", command->words,
+                 "a metric (bleu, rouge2, matthews, …: see --list), or, as sacrebleu has it, files "
+                 "of references");
+  app.add_option("--hyp", options.hypotheses, "file of hypotheses or predictions, - for stdin");
+  app.add_option("--ref", options.references, "file of references or gold labels; may be repeated")
       ->allow_extra_args(false);
-  app.add_flag("--json", options->json, "print JSON, scores with all their digits");
-  app.add_option("--threads", options->threads, "compute with at most this many threads (1)");
-  app.add_option("--width", options->width, "decimals of printed scores (4)");
-  app.add_flag("--list", *only_list, "show all metrics");
-  add_text_options(app, *options);
-  add_metric_options(app, *options);
-  return
-      [&app, options, only_list, streams] { return run_score(app, *options, *only_list, streams); };
+  app.add_option("-i,--input", command->form.systems,
+                 "as sacrebleu has it: files of hypotheses, a system each (default: stdin)");
+  app.add_option("-m,--metrics", command->form.metrics, "likewise: metrics of texts (bleu)");
+  app.add_option("-f,--format", command->form.format, "likewise: text, json (default) or latex");
+  app.add_flag("-b,--score-only", command->form.score_only, "likewise: print the score alone");
+  app.add_option("--num-refs", options.tabs, "a line of references has so many, parted by tabs");
+  app.add_flag("--json", options.json, "print JSON, scores with all their digits");
+  app.add_option("--threads", options.threads, "compute with at most this many threads (1)");
+  app.add_option("-w,--width", command->width,
+                 "decimals of printed scores (4; in sacrebleu's form 1)");
+  app.add_flag("--list", command->only_list, "show all metrics");
+  add_text_options(app, options);
+  add_metric_options(app, options);
+  return [&app, command, streams] { return run_score(app, *command, streams); };
 }
 
 }  // namespace petlab::cli

@@ -16,6 +16,7 @@ struct ScoreOptions {
   std::string metric;
   std::string hypotheses;               // a file, or "-"
   std::vector<std::string> references;  // files, one of them may be "-"
+  std::int64_t tabs = 1;                // a line of references holds so many, parted by tabs
   bool json = false;
   bool short_signature = false;
   int width = 4;
@@ -34,12 +35,13 @@ struct ScoreOptions {
   // BLEU
   std::optional<std::string> tokenize;
   std::optional<std::string> spm_model;
-  bool lowercase = false;  // and chrF
+  bool lowercase = false;
   std::string smooth_method = "exp";
   std::optional<double> smooth_value;
   int max_ngram_order = 4;
   bool effective_order = false;
   // chrF
+  bool chrf_lowercase = false;
   int char_order = 6;
   int word_order = 0;
   int beta = 2;
@@ -57,6 +59,19 @@ struct ScoreOptions {
   std::optional<std::int64_t> num_labels;
 };
 
+/// The command line as sacrebleu's users type it: references, then hypotheses of one system or
+/// several, metrics, and how to print.
+struct SacrebleuForm {
+  std::vector<std::string> systems;  // files; empty: standard input
+  std::vector<std::string> metrics;  // names, in the order of the command line
+  std::string format = "json";       // text, json, latex
+  bool score_only = false;
+};
+
+/// Words of `petlab score` as its parser knows them: sacrebleu's short options of several letters
+/// (-tok, -lc, …) in their long form.
+std::vector<std::string> score_words(std::vector<std::string> words);
+
 /// `petlab score`: a metric of two line files.
 std::function<int()> make_score(CLI::App& app, Streams streams);
 
@@ -64,5 +79,8 @@ std::function<int()> make_score(CLI::App& app, Streams streams);
 /// compute, print. They throw metrics::InputError for what is wrong with a file.
 void score_text(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
 void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
+
+/// Prints what sacrebleu's command prints, to the byte (docs/metrics.md lists the exceptions).
+void score_like_sacrebleu(const SacrebleuForm& form, const ScoreOptions& options, Streams streams);
 
 }  // namespace petlab::cli

@@ -21,6 +21,7 @@ std::unique_ptr<metrics::FileCorpus> open_corpus(const ScoreOptions& options,
   metrics::FileCorpus::Options corpus_options;
   corpus_options.empty_is_missing = options.empty_is_missing;
   corpus_options.json_lines = options.json_lines;
+  corpus_options.tabs = options.tabs;
   return std::make_unique<metrics::FileCorpus>(std::move(first), std::move(references),
                                                corpus_options);
 }

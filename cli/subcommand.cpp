@@ -138,7 +138,11 @@ int run(int argc, const char* const* argv, Streams streams) {
     sub->callback([&chosen, body = std::move(body)] { chosen = body; });
   }
   try {
-    app.parse(argc, argv);
+    // The parser takes the last word first.
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    if (!words.empty() && words.front() == "score") words = score_words(std::move(words));
+    std::reverse(words.begin(), words.end());
+    app.parse(std::move(words));
     return chosen();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, streams.out, streams.err);
