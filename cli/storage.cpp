@@ -30,7 +30,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view kHyperformer = "hyperformer++";
+/// Tasks of the paper's table 2, where a module without a configuration has no others.
+constexpr std::int64_t kGlueTasks = 8;
 
 struct StorageOptions {
   std::string file;
@@ -49,6 +50,9 @@ struct StorageOptions {
   std::optional<std::int64_t> bottleneck;
   std::optional<std::int64_t> rank;
   std::optional<std::int64_t> prefix_length;
+  std::optional<std::int64_t> hyper_embedding;
+  std::optional<std::int64_t> hyper_hidden;
+  std::optional<std::int64_t> hyper_projected;
 };
 
 // What a storage formula needs of a backbone.
@@ -152,12 +156,22 @@ std::string_view size_name(metrics::ModuleFamily family) {
 void describe_module(const metrics::ModuleStorage& module, Report& report) {
   const std::string_view kind = metrics::to_string(module.family);
   const std::string_view size = size_name(module.family);
-  report.module = fmt::format("{}, {} {}, share {}, mask {}", kind, size, module.size, module.share,
-                              metrics::to_string(module.mask));
+  report.module = fmt::format("{}, {} {}", kind, size, module.size);
   report.about["kind"] = kind;
   report.about[std::string(size)] = module.size;
-  report.about["share"] = module.share;
-  report.about["mask"] = metrics::to_string(module.mask);
+  if (module.family == metrics::ModuleFamily::hypernetwork) {
+    const auto& [embedding, hidden, projected] = module.hypernetwork;
+    report.module += fmt::format(", hyper_embedding {}, hyper_hidden {}, hyper_projected {}",
+                                 embedding, hidden, projected);
+    report.about["hyper_embedding"] = embedding;
+    report.about["hyper_hidden"] = hidden;
+    report.about["hyper_projected"] = projected;
+  } else {
+    report.module +=
+        fmt::format(", share {}, mask {}", module.share, metrics::to_string(module.mask));
+    report.about["share"] = module.share;
+    report.about["mask"] = metrics::to_string(module.mask);
+  }
   if (module.mask != metrics::MaskKind::none) {
     report.module += fmt::format(", sparsity_ratio {}", module.sparsity_ratio);
     report.about["sparsity_ratio"] = module.sparsity_ratio;
@@ -182,6 +196,11 @@ void describe_weights(std::string_view kind, std::int64_t weights, std::string_v
   report.trained_parameters = weights;
   report.bls = Bits{32.0 * static_cast<double>(weights), 0};
   report.stored = report.bls;
+}
+
+bool is_hypernetwork(std::string_view kind) {
+  const sweeps::ModuleRow* const row = sweeps::find_module(kind);
+  return row != nullptr && row->family == metrics::ModuleFamily::hypernetwork;
 }
 
 // A trial's configuration as the options or the file say it.
@@ -211,6 +230,9 @@ nlohmann::json module_json(const StorageOptions& options) {
   if (options.bottleneck) module["bottleneck"] = *options.bottleneck;
   if (options.rank) module["rank"] = *options.rank;
   if (options.prefix_length) module["prefix_length"] = *options.prefix_length;
+  if (options.hyper_embedding) module["hyper_embedding"] = *options.hyper_embedding;
+  if (options.hyper_hidden) module["hyper_hidden"] = *options.hyper_hidden;
+  if (options.hyper_projected) module["hyper_projected"] = *options.hyper_projected;
   return module;
 }
 
@@ -243,44 +265,19 @@ Configuration configuration_of(const StorageOptions& options) {
     }
     configuration.folder = std::filesystem::absolute(options.file).parent_path();
   }
-  const auto declared = static_cast<std::int64_t>(configuration.trial.tasks.size());
-  configuration.tasks = options.tasks.value_or(std::max<std::int64_t>(declared, 1));
+  auto declared = static_cast<std::int64_t>(configuration.trial.tasks.size());
+  if (declared == 0) {
+    const bool several = is_hypernetwork(configuration.trial.module.kind);
+    declared = several && options.file.empty() ? kGlueTasks : 1;
+  }
+  configuration.tasks = options.tasks.value_or(declared);
   if (configuration.tasks < 1) {
     throw std::invalid_argument(fmt::format("--tasks is {}, must be > 0", configuration.tasks));
   }
   return configuration;
 }
 
-Report report_of_hyperformer(const StorageOptions& options) {
-  Report report;
-  report.tasks = options.tasks.value_or(8);
-  report.backbone = required_backbone(backbone_of(options, "", std::filesystem::current_path()));
-  if (report.backbone->decoder_layers == 0) {
-    throw std::invalid_argument("hyperformer++ wants a backbone with an encoder and a decoder");
-  }
-  metrics::HyperformerSize size;
-  size.d_model = report.backbone->d_model;
-  size.encoder_layers = report.backbone->encoder_layers;
-  size.decoder_layers = report.backbone->decoder_layers;
-  size.bottleneck = options.bottleneck.value_or(size.bottleneck);
-  size.tasks = report.tasks;
-  if (size.bottleneck < 1 || size.tasks < 1) {
-    throw std::invalid_argument("--bottleneck and --tasks must be > 0");
-  }
-  const nlohmann::json given = module_json(options);
-  for (const auto& [key, value] : given.items()) {
-    if (key == "kind" || key == "bottleneck") continue;
-    throw std::invalid_argument(
-        fmt::format("--{} means nothing for kind {}", option_name(key), kHyperformer));
-  }
-  describe_weights(kHyperformer, metrics::hyperformer_parameters(size), "32·parameters", report);
-  report.module += fmt::format(", bottleneck {}", size.bottleneck);
-  report.about["bottleneck"] = size.bottleneck;
-  return report;
-}
-
 Report report_of_configuration(const StorageOptions& options) {
-  if (options.kind == kHyperformer) return report_of_hyperformer(options);
   const Configuration configuration = configuration_of(options);
   const std::string& kind = configuration.trial.module.kind;
   Report report;
@@ -294,6 +291,10 @@ Report report_of_configuration(const StorageOptions& options) {
   if (!sweeps::find_module(kind)->family) {
     describe_weights(kind, 0, "0 (the head is not counted)", report);
     return report;
+  }
+  if (is_hypernetwork(kind) && report.backbone->decoder_layers == 0) {
+    throw std::invalid_argument(
+        fmt::format("{} wants a backbone with an encoder and a decoder", kind));
   }
   sweeps::BackboneShape shape;
   shape.d_model = report.backbone->d_model;
@@ -452,10 +453,15 @@ std::function<int()> make_storage(CLI::App& app, Streams streams) {
   app.add_option("--bottleneck", options->bottleneck, "bottleneck of an adapter");
   app.add_option("--rank", options->rank, "rank of LoRA");
   app.add_option("--prefix-length", options->prefix_length, "positions of a prefix");
+  app.add_option("--hyper-embedding", options->hyper_embedding,
+                 "embeddings of a hypernetwork: of a task, a layer, a position");
+  app.add_option("--hyper-hidden", options->hyper_hidden, "hidden size of its MLP");
+  app.add_option("--hyper-projected", options->hyper_projected, "what its MLP makes");
   app.add_flag("--share,!--no-share", options->share, "one prototype for all layers");
   app.add_option("--mask", options->mask, "none, learned or random");
   app.add_option("--sparsity-ratio", options->sparsity_ratio, "fraction of ones in a mask");
-  app.add_option("--tasks", options->tasks, "number of tasks (default: the configuration's, or 1)");
+  app.add_option("--tasks", options->tasks,
+                 "number of tasks (default: the configuration's, or 1; hyperformer++ 8)");
   app.add_option("--backbone", options->backbone,
                  "its name, or the folder of its config.json, for sizes and percentages");
   app.add_option("--d-model", options->d_model, "hidden size of a backbone without a name");

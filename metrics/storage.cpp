@@ -17,6 +17,16 @@ void require_storage(const ModuleStorage& module) {
   require_positive("layers", module.layers);
   require_positive("the module's size", module.size);
   require_positive("tasks", module.tasks);
+  if (module.family == ModuleFamily::hypernetwork) {
+    require_positive("the hypernetwork's embedding", module.hypernetwork.embedding);
+    require_positive("the hypernetwork's hidden size", module.hypernetwork.hidden);
+    require_positive("the hypernetwork's projected size", module.hypernetwork.projected);
+    if (module.share || module.mask != MaskKind::none) {
+      throw std::invalid_argument(
+          fmt::format("a hypernetwork is neither shared nor masked: share is {}, mask is {}",
+                      module.share, to_string(module.mask)));
+    }
+  }
   if (module.mask == MaskKind::none) return;
   if (!(module.sparsity_ratio > 0 && module.sparsity_ratio <= 1)) {
     throw std::invalid_argument(
@@ -39,12 +49,24 @@ std::int64_t attention_width(const ModuleStorage& module) {
   return module.attention_width > 0 ? module.attention_width : module.d_model;
 }
 
-// Weight matrices of one layer's module that have a mask of their own, all of so many elements.
 struct Matrices {
   std::int64_t count = 0;
   std::int64_t elements = 0;
 };
 
+// Everything that two stacks' generators and the tasks' embeddings hold.
+std::int64_t hypernetwork_numbers(const ModuleStorage& module) {
+  const auto& [embedding, hidden, projected] = module.hypernetwork;
+  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
+  // Down and up with their biases, the norm's weight and bias, all made of the projection.
+  const std::int64_t made = 2 * module.size * module.d_model + module.size + 3 * module.d_model;
+  const std::int64_t generator = linear(3 * embedding, hidden) + linear(hidden, projected) +
+                                 2 * projected + linear(projected, made);
+  // A task, a layer, and two positions of each stack's have an embedding.
+  return (module.tasks + module.layers + 4) * embedding + 2 * generator;
+}
+
+// Weight matrices of one layer's module that have a mask of their own, all of so many elements.
 std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
   switch (module.family) {
     case ModuleFamily::adapter:
@@ -53,8 +75,16 @@ std::vector<Matrices> masked_matrices(const ModuleStorage& module) {
       return {{2, module.size * module.d_model}, {2, module.size * attention_width(module)}};
     case ModuleFamily::prefix:
       return {{1, 2 * module.size * attention_width(module)}};
+    case ModuleFamily::hypernetwork:
+      return {{1, hypernetwork_numbers(module)}};
   }
   return {};
+}
+
+// How many modules of module_size() there are.
+std::int64_t modules_of(const ModuleStorage& module) {
+  const bool one = module.share || module.family == ModuleFamily::hypernetwork;
+  return one ? 1 : module.layers;
 }
 
 struct FormulaWords {
@@ -74,6 +104,9 @@ FormulaWords formula_words(const ModuleStorage& module) {
     case ModuleFamily::prefix:
       if (wide) return {"2·l·w", "2·k·l·w", ""};
       return {"2·l·d", "2·k·l·d", ""};
+    case ModuleFamily::hypernetwork:
+      return {"(T + L + 4)·E + 2·((3·E + 1)·H + (H + 1)·P + 2·P + (P + 1)·(2·bn·d + bn + 3·d))", "",
+              ""};
   }
   return {};
 }
@@ -102,8 +135,18 @@ std::string_view to_string(ModuleFamily family) {
       return "lora";
     case ModuleFamily::prefix:
       return "prefix";
+    case ModuleFamily::hypernetwork:
+      return "hyperformer++";
   }
   return "";
+}
+
+std::optional<ModuleFamily> module_family_from(std::string_view text) {
+  for (const ModuleFamily family : {ModuleFamily::adapter, ModuleFamily::lora, ModuleFamily::prefix,
+                                    ModuleFamily::hypernetwork}) {
+    if (text == to_string(family)) return family;
+  }
+  return std::nullopt;
 }
 
 std::string_view to_string(MaskCombination combination) {
@@ -149,17 +192,17 @@ StorageBits bls_parts(const ModuleStorage& module) {
   const ModuleSize size = module_size(module);
   const auto weights = static_cast<double>(size.weights);
   const auto biases = static_cast<double>(size.biases);
-  const auto layers = static_cast<double>(module.layers);
+  const auto modules = static_cast<double>(modules_of(module));
   if (module.share) {
     const bool masked = module.mask != MaskKind::none;
     return {kValueBits * (weights + biases),
             masked ? weights * static_cast<double>(masks_of_prototype(module)) : 0};
   }
   // k multiplies a whole number last, so that it is rounded once.
-  const double weight_bits = kValueBits * weights * layers;
+  const double weight_bits = kValueBits * weights * modules;
   const double kept_bits =
       module.mask == MaskKind::none ? weight_bits : module.sparsity_ratio * weight_bits;
-  return {kept_bits + kValueBits * biases * layers, 0};
+  return {kept_bits + kValueBits * biases * modules, 0};
 }
 
 double bls_bits(const ModuleStorage& module) { return bls_parts(module).total(); }
@@ -169,6 +212,7 @@ std::string bls_formula(const ModuleStorage& module) {
   const auto [weights, kept_weights, biases] = formula_words(module);
   const bool masked = module.mask != MaskKind::none;
   const std::string_view values = masked && !module.share ? kept_weights : weights;
+  if (module.family == ModuleFamily::hypernetwork) return fmt::format("32·({})", weights);
   // A single product needs no brackets.
   std::string formula =
       biases.empty() ? fmt::format("32·{}", values) : fmt::format("32·({}{})", values, biases);
@@ -190,14 +234,14 @@ std::int64_t stored_bits(const ModuleStorage& module) {
       kept += some.count * (some.elements - zeros_in_mask(module.sparsity_ratio, some.elements));
     }
   }
-  return kValueBits * (kept + size.biases) * module.layers;
+  return kValueBits * (kept + size.biases) * modules_of(module);
 }
 
 std::int64_t trained_parameters(const ModuleStorage& module) {
   const ModuleSize size = module_size(module);
-  const std::int64_t modules = module.share ? 1 : module.layers;
   const bool scores = module.mask == MaskKind::learned;
-  return size.total() * modules + (scores ? size.weights * masks_of_prototype(module) : 0);
+  return size.total() * modules_of(module) +
+         (scores ? size.weights * masks_of_prototype(module) : 0);
 }
 
 double bls_percent(double bits, std::int64_t backbone_parameters, std::int64_t tasks) {
@@ -210,22 +254,6 @@ double bls_percent(double bits, std::int64_t backbone_parameters, std::int64_t t
 double parameters_percent(std::int64_t parameters, std::int64_t backbone_parameters,
                           std::int64_t tasks) {
   return bls_percent(static_cast<double>(kValueBits * parameters), backbone_parameters, tasks);
-}
-
-std::int64_t hyperformer_parameters(const HyperformerSize& size) {
-  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
-  const auto stack = [&](std::int64_t layers) {
-    const std::int64_t weights = size.bottleneck * size.d_model;
-    const std::int64_t embeddings = (layers + 2) * size.embedding;  // two positions in a block
-    const std::int64_t mlp = linear(3 * size.embedding, size.hidden) +
-                             linear(size.hidden, size.projected) + 2 * size.projected;
-    const std::int64_t down =
-        linear(size.projected, weights) + linear(size.projected, size.bottleneck);
-    const std::int64_t up = linear(size.projected, weights) + linear(size.projected, size.d_model);
-    const std::int64_t norm = 2 * linear(size.projected, size.d_model);
-    return embeddings + mlp + down + up + norm;
-  };
-  return size.tasks * size.embedding + stack(size.encoder_layers) + stack(size.decoder_layers);
 }
 
 }  // namespace petlab::metrics

@@ -19,10 +19,22 @@ std::string_view to_string(MaskCombination combination);
 /// "or", "and", "add"; anything else is std::nullopt.
 std::optional<MaskCombination> mask_combination_from(std::string_view text);
 
-/// The shapes of module whose storage has a formula.
-enum class ModuleFamily { adapter, lora, prefix };
-/// "adapter", "lora", "prefix"
+/// The shapes of module whose storage has a formula. A hypernetwork (Hyperformer++) has one for all
+/// layers, which makes adapters for each: it is neither shared nor masked.
+enum class ModuleFamily { adapter, lora, prefix, hypernetwork };
+/// "adapter", "lora", "prefix", "hyperformer++": the kind of module.
 std::string_view to_string(ModuleFamily family);
+/// The family of that name; anything else is std::nullopt.
+std::optional<ModuleFamily> module_family_from(std::string_view text);
+
+/// What a hypernetwork's size depends on beside the adapters that it makes (reference/method.md;
+/// the paper's table 2 has 64, 128 and 64).
+struct HypernetworkSize {
+  std::int64_t embedding = 0;  // E, of a task, of a layer, of a position in the layer
+  std::int64_t hidden = 0;     // H, inside the MLP over the three
+  std::int64_t projected = 0;  // P, what comes out of it, and all weights are made of
+  bool operator==(const HypernetworkSize&) const = default;
+};
 
 /// What the storage of a trained module depends on.
 struct ModuleStorage {
@@ -36,11 +48,14 @@ struct ModuleStorage {
   std::int64_t tasks = 1;       // T; more than 1: hybrid masks, one a layer and one a task
   /// Of queries, keys and values; 0: d_model, as in all but some T5 (T5-3B: 4,096 beside 1,024).
   std::int64_t attention_width = 0;
+  /// Of a hypernetwork, of which the encoder and the decoder have one each.
+  HypernetworkSize hypernetwork = {};
 };
 
 /// Weights and biases of one layer's module, by the paper's counts: adapter 2·bn·d and bn + d, LoRA
 /// 4·r·d (query and value, A and B each), prefix 2·l·d; with an attention of another width w, LoRA
-/// 2·r·(d + w) and prefix 2·l·w. Masks cover weights, never biases.
+/// 2·r·(d + w) and prefix 2·l·w. Masks cover weights, never biases. Of a hypernetwork, all numbers
+/// of both stacks' and the tasks' embeddings, as weights: 5,163,440 for table 2.
 struct ModuleSize {
   std::int64_t weights = 0;
   std::int64_t biases = 0;
@@ -56,8 +71,9 @@ struct StorageBits {
 };
 
 // All of these throw std::invalid_argument, naming the field, for a shape that has no storage: a
-// size that is not positive, k outside (0, 1] where there is a mask, and masks over modules of
-// their own (share false) for several tasks, which the paper gives no formula for.
+// size that is not positive, k outside (0, 1] where there is a mask, masks over modules of their
+// own (share false) for several tasks, which the paper gives no formula for, and a hypernetwork
+// that is shared or masked.
 
 /// Bit-level storage by the paper's formulas (reference/method.md, "Bit-level storage"), in parts.
 /// Positions of the weights that only_mask keeps are not counted, as in the paper.
@@ -88,21 +104,5 @@ double bls_percent(double bits, std::int64_t backbone_parameters, std::int64_t t
 /// 100 · parameters / backbone_parameters / tasks.
 double parameters_percent(std::int64_t parameters, std::int64_t backbone_parameters,
                           std::int64_t tasks = 1);
-
-/// Sizes of Hyperformer++ (reference/method.md; defaults are those of the paper's table 2).
-struct HyperformerSize {
-  std::int64_t d_model = 768;
-  std::int64_t encoder_layers = 12;
-  std::int64_t decoder_layers = 12;
-  std::int64_t bottleneck = 24;
-  std::int64_t tasks = 8;
-  std::int64_t embedding = 64;  // of a task, a layer id, a position
-  std::int64_t hidden = 128;    // of the generator's MLP
-  std::int64_t projected = 64;  // its output, from which all weights are generated
-};
-
-/// Weights of the two generators and the task embeddings; all are trained and stored in 32 bit.
-/// LayerNorms of the backbone are not counted. 5,163,440 with the defaults.
-std::int64_t hyperformer_parameters(const HyperformerSize& size);
 
 }  // namespace petlab::metrics

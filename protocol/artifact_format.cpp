@@ -271,23 +271,24 @@ nlohmann::ordered_json to_json(const metrics::ModuleStorage& module) {
   json["mask"] = metrics::to_string(module.mask);
   json["sparsity_ratio"] = module.sparsity_ratio;
   json["tasks"] = module.tasks;
+  if (module.family == metrics::ModuleFamily::hypernetwork) {
+    json["embedding"] = module.hypernetwork.embedding;
+    json["hidden"] = module.hypernetwork.hidden;
+    json["projected"] = module.hypernetwork.projected;
+  }
   return json;
 }
 
 metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
   if (!json.is_object()) throw base::Error("module is no object");
   metrics::ModuleStorage module;
-  const std::string family = text_field(json, "family");
-  if (family == "adapter") {
-    module.family = metrics::ModuleFamily::adapter;
-  } else if (family == "lora") {
-    module.family = metrics::ModuleFamily::lora;
-  } else if (family == "prefix") {
-    module.family = metrics::ModuleFamily::prefix;
-  } else {
+  const std::string name = text_field(json, "family");
+  const auto family = metrics::module_family_from(name);
+  if (!family) {
     throw base::Error(
-        fmt::format("module.family is '{}', must be adapter, lora or prefix", family));
+        fmt::format("module.family is '{}', must be adapter, lora, prefix or hyperformer++", name));
   }
+  module.family = *family;
   module.d_model = size_field(json, "d_model");
   if (json.contains("attention_width")) {
     module.attention_width = size_field(json, "attention_width");
@@ -311,6 +312,13 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
     throw base::Error("module.sparsity_ratio must be a number in (0, 1]");
   }
   module.sparsity_ratio = ratio->get<double>();
+  if (module.family == metrics::ModuleFamily::hypernetwork) {
+    module.hypernetwork = {size_field(json, "embedding"), size_field(json, "hidden"),
+                           size_field(json, "projected")};
+    if (module.share || module.mask != metrics::MaskKind::none) {
+      throw base::Error("module.share must be false and module.mask none in a hypernetwork");
+    }
+  }
   if (module.mask != metrics::MaskKind::none && !module.share && module.tasks > 1) {
     throw base::Error("module.tasks must be 1 where a mask has no shared prototype");
   }

@@ -142,6 +142,10 @@ metrics::ModuleStorage module_storage(const TrialConfig& config, const BackboneS
   storage.mask = config.module.mask;
   storage.sparsity_ratio = config.module.sparsity_ratio;
   storage.tasks = static_cast<std::int64_t>(config.tasks.size());
+  if (storage.family == metrics::ModuleFamily::hypernetwork) {
+    storage.hypernetwork = {config.module.hyper_embedding, config.module.hyper_hidden,
+                            config.module.hyper_projected};
+  }
   return storage;
 }
 

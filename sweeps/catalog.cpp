@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -9,6 +10,14 @@
 #include "sweeps/fields.h"
 
 namespace petlab::sweeps {
+
+bool ModuleRow::has_field(std::string_view name) const {
+  return std::find(fields.begin(), fields.end(), name) != fields.end();
+}
+
+nlohmann::json KindDefault::json() const {
+  return std::visit([](auto number) { return nlohmann::json(number); }, value);
+}
 
 std::span<const ModuleRow> modules() {
   static const std::vector<ModuleRow> rows = {
@@ -34,7 +43,22 @@ std::span<const ModuleRow> modules() {
        metrics::ModuleFamily::prefix,
        {{"training.mask_learning_rate", 1e-4}}},
       {"full_finetuning", "every weight of the backbone", {}, "", std::nullopt, {}},
-      {"head_only", "the classification head on the frozen backbone", {}, "", std::nullopt, {}},
+      {"head_only",
+       "the classification head on the frozen backbone",
+       {},
+       "",
+       std::nullopt,
+       {},
+       ModuleBackbones::encoder},
+      {"hyperformer++",
+       "adapters and their norms, made by a hypernetwork from embeddings of task, layer and "
+       "position",
+       {"module.bottleneck", "module.hyper_embedding", "module.hyper_hidden",
+        "module.hyper_projected"},
+       "module.bottleneck",
+       metrics::ModuleFamily::hypernetwork,
+       {{"module.bottleneck", std::int64_t{24}}},
+       ModuleBackbones::text_to_text},
   };
   return rows;
 }
@@ -62,7 +86,9 @@ TrialConfig default_config(std::string_view kind) {
   TrialConfig config;
   config.module.kind = kind;
   for (const KindDefault& preset : row->defaults) {
-    find_field(preset.field)->set(config, preset.value);
+    if (!find_field(preset.field)->set(config, preset.json())) {
+      throw std::logic_error(fmt::format("{}: a default of another type", preset.field));
+    }
   }
   return config;
 }

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "metrics/storage.h"
@@ -14,9 +17,14 @@ namespace petlab::sweeps {
 
 /// A field whose default depends on the module's kind.
 struct KindDefault {
-  std::string_view field;  // dotted name
-  double value;
+  std::string_view field;                    // dotted name
+  std::variant<double, std::int64_t> value;  // of the field's type
+  /// The value as the field takes it.
+  nlohmann::json json() const;
 };
+
+/// Which backbones a kind of module is for: encoders have heads, text-to-text ones a decoder.
+enum class ModuleBackbones { any, encoder, text_to_text };
 
 /// A row of the table of modules. trainer/modules/ has a table of the same kinds; a test holds the
 /// two equal.
@@ -32,9 +40,13 @@ struct ModuleRow {
   std::optional<metrics::ModuleFamily> family;
   /// Defaults that differ from TrialConfig's initialisers.
   std::vector<KindDefault> defaults;
+  ModuleBackbones backbones = ModuleBackbones::any;
+
+  /// Whether the field of that dotted name is one of `fields`.
+  bool has_field(std::string_view name) const;
 };
 
-/// adapter, lora, prefix, full_finetuning, head_only.
+/// adapter, lora, prefix, full_finetuning, head_only, hyperformer++.
 std::span<const ModuleRow> modules();
 /// The row of a kind, or nullptr.
 const ModuleRow* find_module(std::string_view kind);

@@ -97,7 +97,7 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
   }
   check_tasks(config, declared, problems);
   check_user(config, problems);
-  if (row != nullptr && !row->family) {
+  if (row != nullptr && !row->has_field("module.share")) {
     if (config.module.share) {
       problems.push_back(
           {"module.share", "true", fmt::format("false with module.kind {}", row->kind)});
@@ -107,7 +107,7 @@ std::vector<FieldProblem> field_problems(const TrialConfig& config,
                           fmt::format("none with module.kind {}", row->kind)});
     }
   }
-  if (row != nullptr && row->family && !config.module.share &&
+  if (row != nullptr && row->has_field("module.share") && !config.module.share &&
       config.module.mask != metrics::MaskKind::none && config.tasks.size() > 1) {
     problems.push_back({"module.share", "false", "true with a mask and several tasks"});
   }
@@ -144,13 +144,19 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
            fmt::format("0 with task {}, whose targets are scores, on {}", name, encoder)});
     }
   }
+  const ModuleRow* const row = find_module(config.module.kind);
+  const ModuleBackbones wanted = row == nullptr ? ModuleBackbones::any : row->backbones;
   if (!is_encoder) {
-    if (config.module.kind == "head_only") {
+    if (wanted == ModuleBackbones::encoder) {
       problems.push_back(
-          {"module.kind", "head_only",
+          {"module.kind", config.module.kind,
            fmt::format("another kind with {}, which has no head", shape.model_type)});
     }
     return problems;
+  }
+  if (wanted == ModuleBackbones::text_to_text) {
+    problems.push_back({"module.kind", config.module.kind,
+                        fmt::format("another kind with {}, which has no decoder", encoder)});
   }
   static const TrialConfig usual;
   if (config.decoding == usual.decoding && !config.module.cross_attention &&

@@ -18,6 +18,8 @@ using nlohmann::json;
 constexpr std::int64_t kMaxSize = 1 << 20;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
 constexpr std::int64_t kMaxBeams = 1024;
+// Weights that a hypernetwork makes are a product of three sizes.
+constexpr std::int64_t kMaxHyperSize = 1 << 16;
 
 bool between(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
@@ -42,6 +44,7 @@ bool set_number(double& target, const json& value) {
 
 constexpr std::string_view kPositiveNumber = "a number > 0";
 constexpr std::string_view kSize = "a whole number from 1 to 1048576";
+constexpr std::string_view kHyperSize = "a whole number from 1 to 65536";
 constexpr std::string_view kSizeOrNone = "a whole number from 0 to 1048576";
 constexpr std::string_view kCount = "a whole number from 1 to 1000000000";
 constexpr std::string_view kCountOrNone = "a whole number from 0 to 1000000000";
@@ -109,7 +112,8 @@ const std::array kFields = {
           },
           [](const TrialConfig&) { return true; }, true},
     Field{"module.kind", "module_kind", 3, FieldType::text, FieldUse::always,
-          "what is trained in the backbone", "adapter, lora, prefix, full_finetuning or head_only",
+          "what is trained in the backbone",
+          "adapter, lora, prefix, full_finetuning, head_only or hyperformer++",
           [](const TrialConfig& c) { return json(c.module.kind); },
           [](TrialConfig& c, const json& value) {
             if (!value.is_string()) return false;
@@ -161,6 +165,15 @@ const std::array kFields = {
     left_out_at_default(PETLAB_BOOLEAN("module.cross_attention", "module_cross_attention", 27,
                                        of_kind, module.cross_attention, true,
                                        "on a T5, also where the decoder attends to the encoder")),
+    PETLAB_INTEGER("module.hyper_embedding", "module_hyper_embedding", 40, of_kind,
+                   module.hyper_embedding, 1, kMaxHyperSize, kHyperSize, true,
+                   "size of the embeddings of a task, a layer and a position"),
+    PETLAB_INTEGER("module.hyper_hidden", "module_hyper_hidden", 41, of_kind, module.hyper_hidden,
+                   1, kMaxHyperSize, kHyperSize, true,
+                   "hidden size of the MLP over the embeddings"),
+    PETLAB_INTEGER("module.hyper_projected", "module_hyper_projected", 42, of_kind,
+                   module.hyper_projected, 1, kMaxHyperSize, kHyperSize, true,
+                   "size of what that MLP makes, of which all weights are generated"),
     PETLAB_INTEGER("training.epochs", "training_epochs", 7, no_steps, training.epochs, 1, kMaxCount,
                    kCount, true, "passes over the training data"),
     left_out_at_default(PETLAB_INTEGER("training.steps", "training_steps", 28, always,
@@ -303,10 +316,7 @@ bool is_active(const Field& field, const TrialConfig& config) {
       break;
   }
   const ModuleRow* const row = find_module(config.module.kind);
-  const auto has = [&](std::string_view name) {
-    return row != nullptr &&
-           std::find(row->fields.begin(), row->fields.end(), name) != row->fields.end();
-  };
+  const auto has = [&](std::string_view name) { return row != nullptr && row->has_field(name); };
   const bool masked = config.module.mask != metrics::MaskKind::none;
   if (field.use == FieldUse::learned_mask) {
     return has("module.mask") && config.module.mask == metrics::MaskKind::learned;
@@ -328,7 +338,7 @@ std::string use_text(const Field& field) {
   std::string kinds;
   const std::string_view listed = field.use == FieldUse::learned_mask ? "module.mask" : field.name;
   for (const ModuleRow& row : modules()) {
-    if (std::find(row.fields.begin(), row.fields.end(), listed) == row.fields.end()) continue;
+    if (!row.has_field(listed)) continue;
     kinds += (kinds.empty() ? "" : ", ") + std::string(row.kind);
   }
   switch (field.use) {

@@ -38,6 +38,7 @@ const std::vector<FrozenDefault>& frozen_defaults() {
   static const std::vector<FrozenDefault> defaults = {
       {"lora", "training.mask_learning_rate", 3e-2},
       {"prefix", "training.mask_learning_rate", 1e-4},
+      {"hyperformer++", "module.bottleneck", 24},
       {"", "seed", 42},
       {"", "module.kind", "adapter"},
       {"", "module.share", false},
@@ -63,6 +64,9 @@ const std::vector<FrozenDefault>& frozen_defaults() {
       {"", "data.max_test_examples", 0},
       {"", "module.combine", "or"},
       {"", "module.cross_attention", false},
+      {"", "module.hyper_embedding", 64},
+      {"", "module.hyper_hidden", 128},
+      {"", "module.hyper_projected", 64},
       {"", "training.steps", 0},
       {"", "training.warmup_steps", 0},
       {"", "training.label_smoothing", 0.0},

@@ -144,7 +144,7 @@ class Expander {
         if (state.lines.fields[index_of(field)] != 0) continue;
         const bool own = row.kind == state.config.module.kind;
         if (own || find_own_default(state.config.module.kind, preset.field) == nullptr) {
-          field->set(state.config, own ? json(preset.value) : field->get(TrialConfig()));
+          field->set(state.config, own ? preset.json() : field->get(TrialConfig()));
         }
       }
     }

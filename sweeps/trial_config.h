@@ -23,7 +23,8 @@ struct Seed {
 /// reference/method.md). Which of the sizes is active depends on `kind`; the catalog's row of the
 /// kind says so.
 struct ModuleConfig {
-  /// Row of the catalog's table of modules: adapter, lora, prefix, full_finetuning, head_only.
+  /// Row of the catalog's table of modules: adapter, lora, prefix, full_finetuning,
+  /// head_only, hyperformer++.
   std::string kind = "adapter";
   /// One prototype for all layers (true), or a module of its own for each layer.
   bool share = false;
@@ -31,7 +32,7 @@ struct ModuleConfig {
   metrics::MaskKind mask = metrics::MaskKind::none;
   /// The paper's k, the fraction of ones in a mask, in (0, 1]. Active where mask is not none.
   double sparsity_ratio = 0.5;
-  /// Adapter: bottleneck dimension, > 0.
+  /// Adapter, and those that a hypernetwork makes: bottleneck dimension, > 0.
   std::int64_t bottleneck = 64;
   /// LoRA: rank r, > 0.
   std::int64_t rank = 32;
@@ -45,6 +46,12 @@ struct ModuleConfig {
   metrics::MaskCombination combine = metrics::MaskCombination::or_;
   /// LoRA on T5: on a decoder's attention to the encoder, too.
   bool cross_attention = false;
+  /// Hyperformer++: size of the embeddings of a task, a layer and a position in the layer, > 0.
+  std::int64_t hyper_embedding = 64;
+  /// Hyperformer++: hidden size of the MLP over the three, > 0.
+  std::int64_t hyper_hidden = 128;
+  /// Hyperformer++: size of what the MLP makes, of which all weights are generated, > 0.
+  std::int64_t hyper_projected = 64;
   bool operator==(const ModuleConfig&) const = default;
 };
 

@@ -76,6 +76,22 @@ TEST_CASE("petlab storage knows what is no module as well", "[cli]") {
   const auto hyperformer = json_of(dir, "--kind hyperformer++ --backbone t5-base");
   CHECK(hyperformer.at("trained_parameters") == 5163440);
   CHECK(hyperformer.at("bls_percent_per_task").get<double>() == Approx(0.28956).epsilon(1e-4));
+  CHECK(hyperformer.at("stored_bits") == 32 * 5163440);
+  CHECK(hyperformer.at("module") == nlohmann::json({{"kind", "hyperformer++"},
+                                                    {"bottleneck", 24},
+                                                    {"hyper_embedding", 64},
+                                                    {"hyper_hidden", 128},
+                                                    {"hyper_projected", 64},
+                                                    {"d_model", 768},
+                                                    {"layers", 24},
+                                                    {"tasks", 8}}));
+  const auto smaller = json_of(dir,
+                               "--kind hyperformer++ --backbone t5-base --tasks 2 --bottleneck "
+                               "8 --hyper-embedding 16 --hyper-hidden 32 --hyper-projected 8");
+  CHECK(smaller.at("trained_parameters") ==
+        (2 + 28) * 16 + 2 * (49 * 32 + 33 * 8 + 16 + 9 * (2 * 8 * 768 + 8 + 3 * 768)));
+  dir.write("hyper.yaml", "backbone: t5-base\nmodule.kind: hyperformer++\ntasks: [cola, rte]\n");
+  CHECK(json_of(dir, "hyper.yaml").at("trained_parameters") == 5163440 - 6 * 64);
   CHECK(json_of(dir, "--kind head_only --backbone t5-base").at("bls_bits") == 0);
 }
 
@@ -181,8 +197,8 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
                         "storage of a configuration wants --backbone, or --d-model and --layers");
   check_storage_refuses(
       dir, "--kind adaptor --backbone t5-base", 2,
-      "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
-      "head_only");
+      "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning, head_only or "
+      "hyperformer++");
   check_storage_refuses(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
                         "module.bottleneck is 0, must be a whole number from 1 to 1048576");
   check_storage_refuses(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
@@ -190,7 +206,11 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   check_storage_refuses(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
                         "--sparsity-ratio means nothing for kind adapter with mask none");
   check_storage_refuses(dir, "--kind hyperformer++ --share --backbone t5-base", 2,
-                        "--share means nothing for kind hyperformer++");
+                        "module.share is true, must be false with module.kind hyperformer++");
+  check_storage_refuses(dir, "--kind adapter --hyper-hidden 4 --backbone t5-base", 2,
+                        "--hyper-hidden means nothing for kind adapter with mask none");
+  check_storage_refuses(dir, "--kind hyperformer++ --hyper-hidden 65537 --backbone t5-base", 2,
+                        "module.hyper_hidden is 65537, must be a whole number from 1 to 65536");
   check_storage_refuses(dir, "--kind hyperformer++ --backbone roberta-base", 2,
                         "hyperformer++ wants a backbone with an encoder and a decoder");
   check_storage_refuses(

@@ -141,12 +141,17 @@ struct Percentages {
 Percentages percentages_of(const std::string& row, const std::string& backbone,
                            std::int64_t tasks) {
   const std::int64_t parameters = parameters_of(backbone);
-  if (row == "full_finetuning" || row == "hyperformer++") {
-    const std::int64_t trained = row == "hyperformer++" ? hyperformer_parameters({}) : parameters;
-    return {bls_percent(32.0 * static_cast<double>(trained), parameters, tasks),
-            parameters_percent(trained, parameters, tasks)};
+  if (row == "full_finetuning") {
+    return {bls_percent(32.0 * static_cast<double>(parameters), parameters, tasks),
+            parameters_percent(parameters, parameters, tasks)};
   }
-  const ModuleStorage module = module_of(row, backbone, tasks);
+  // The paper prints no size of its hypernetwork.
+  const bool generated = row == "hyperformer++";
+  ModuleStorage module = module_of(generated ? "adapter bn=24" : row, backbone, tasks);
+  if (generated) {
+    module.family = ModuleFamily::hypernetwork;
+    module.hypernetwork = {64, 128, 64};
+  }
   return {bls_percent(bls_bits(module), parameters, tasks),
           parameters_percent(trained_parameters(module), parameters, tasks)};
 }

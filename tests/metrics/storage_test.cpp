@@ -168,22 +168,81 @@ TEST_CASE("storage that has no formula is refused", "[metrics]") {
   CHECK_THROWS_WITH(bls_percent(1, 0), "backbone_parameters is 0, must be > 0");
 }
 
+namespace {
+
+/// Table 2's, on T5-base.
+ModuleStorage hyperformer() {
+  ModuleStorage module{ModuleFamily::hypernetwork, 768, 24, 24};
+  module.tasks = 8;
+  module.hypernetwork = {64, 128, 64};
+  return module;
+}
+
+}  // namespace
+
 TEST_CASE("Hyperformer++ has its published number of parameters", "[metrics]") {
-  CHECK(hyperformer_parameters({}) == 5'163'440);
-  const double percent = parameters_percent(hyperformer_parameters({}), 222'903'552, 8);
+  CHECK(trained_parameters(hyperformer()) == 5'163'440);
+  CHECK(bls_bits(hyperformer()) == 32 * 5'163'440.0);
+  CHECK(stored_bits(hyperformer()) == 32 * 5'163'440);
+  CHECK(bls_parts(hyperformer()).masks == 0);
+  const double percent = parameters_percent(trained_parameters(hyperformer()), 222'903'552, 8);
   CHECK(std::lround(percent * 100) == 29);
+  CHECK(bls_percent(bls_bits(hyperformer()), 222'903'552, 8) == percent);
+}
+
+TEST_CASE("a hypernetwork's storage, worked by hand", "[metrics]") {
+  // One layer in each stack, d 5, bn 2, T 3, E 4, H 6, P 7.
+  ModuleStorage module{ModuleFamily::hypernetwork, 5, 2, 2};
+  module.tasks = 3;
+  module.hypernetwork = {4, 6, 7};
+  const std::int64_t embeddings = 3 * 4 + 2 * (1 * 4 + 2 * 4);
+  const std::int64_t mlp = (12 * 6 + 6) + (6 * 7 + 7) + 2 * 7;
+  const std::int64_t down = (7 * 10 + 10) + (7 * 2 + 2);
+  const std::int64_t up = (7 * 10 + 10) + (7 * 5 + 5);
+  const std::int64_t norm = 2 * (7 * 5 + 5);
+  CHECK(trained_parameters(module) == embeddings + 2 * (mlp + down + up + norm));
+  CHECK(bls_formula(module) ==
+        "32·((T + L + 4)·E + 2·((3·E + 1)·H + (H + 1)·P + 2·P + (P + 1)·(2·bn·d + bn + 3·d)))");
+  // Another layer has an embedding more; another task, too.
+  ModuleStorage more = module;
+  more.layers = 3;
+  CHECK(trained_parameters(more) == trained_parameters(module) + 4);
+  more.tasks = 5;
+  CHECK(trained_parameters(more) == trained_parameters(module) + 3 * 4);
+
+  module.share = true;
+  CHECK_THROWS_WITH(bls_bits(module),
+                    "a hypernetwork is neither shared nor masked: share is true, mask is none");
+  module.share = false;
+  module.mask = MaskKind::random;
+  CHECK_THROWS_WITH(bls_bits(module),
+                    "a hypernetwork is neither shared nor masked: share is false, mask is random");
+  module.mask = MaskKind::none;
+  module.hypernetwork.hidden = 0;
+  CHECK_THROWS_WITH(stored_bits(module), "the hypernetwork's hidden size is 0, must be > 0");
 }
 
 TEST_CASE("Hyperformer++ has its authors' number of parameters", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("petl");
   if (!folder) return;
   const auto file = read_json(*folder / "hyperformer_t5" / "case.json");
-  CHECK(hyperformer_parameters({}) == file.at("real_size").at("parameters").get<std::int64_t>());
+  CHECK(trained_parameters(hyperformer()) ==
+        file.at("real_size").at("parameters").get<std::int64_t>());
   const auto& method = file.at("method");
   const auto backbone = read_json(*folder / "settings.json").at("backbone");
-  const HyperformerSize tiny{backbone.at("hidden"),   backbone.at("layers"),
-                             backbone.at("layers"),   method.at("bn"),
-                             method.at("tasks"),      method.at("task_embedding"),
-                             method.at("mlp_hidden"), method.at("projected")};
-  CHECK(32 * hyperformer_parameters(tiny) == file.at("bls").at("bits").get<std::int64_t>());
+  ModuleStorage tiny{ModuleFamily::hypernetwork, backbone.at("hidden"),
+                     2 * backbone.at("layers").get<std::int64_t>(), method.at("bn")};
+  tiny.tasks = method.at("tasks");
+  tiny.hypernetwork = {method.at("task_embedding"), method.at("mlp_hidden"),
+                       method.at("projected")};
+  CHECK(stored_bits(tiny) == file.at("bls").at("bits").get<std::int64_t>());
+}
+
+TEST_CASE("a family of modules is called as its kind", "[metrics]") {
+  for (const ModuleFamily family : {ModuleFamily::adapter, ModuleFamily::lora, ModuleFamily::prefix,
+                                    ModuleFamily::hypernetwork}) {
+    CHECK(module_family_from(to_string(family)) == family);
+  }
+  CHECK(to_string(ModuleFamily::hypernetwork) == "hyperformer++");
+  CHECK(!module_family_from("hyperformer"));
 }

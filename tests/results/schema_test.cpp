@@ -55,7 +55,10 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
       "decoding_min_tokens decoding.min_tokens INTEGER",
       "decoding_max_tokens decoding.max_tokens INTEGER",
       "decoding_no_repeat_ngrams decoding.no_repeat_ngrams INTEGER",
-      "evaluation_keep_predictions evaluation.keep_predictions INTEGER"};
+      "evaluation_keep_predictions evaluation.keep_predictions INTEGER",
+      "module_hyper_embedding module.hyper_embedding INTEGER",
+      "module_hyper_hidden module.hyper_hidden INTEGER",
+      "module_hyper_projected module.hyper_projected INTEGER"};
   REQUIRE(columns.size() >= known.size());
   columns.resize(known.size());
   CHECK(columns == known);

@@ -53,8 +53,8 @@ TEST_CASE("The table of modules names fields that exist, each size a field", "[s
     CHECK(trial_config_from_json(nlohmann::json(to_json(config))) == config);
   }
   CHECK_THROWS_WITH(default_config("adaptor"),
-                    "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning or "
-                    "head_only");
+                    "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning, "
+                    "head_only or hyperformer++");
 }
 
 TEST_CASE("Every built-in task is complete, and its metrics exist", "[sweeps]") {

@@ -72,6 +72,35 @@ TEST_CASE("A T5 has no head", "[sweeps]") {
               "has no head"});
 }
 
+TEST_CASE("Generated adapters want an encoder and a decoder, and are neither shared nor masked",
+          "[sweeps]") {
+  const Home home;
+  home.t5_backbone("t5-small", 512, 6);
+  const std::string kind = "module.kind: hyperformer++";
+  CHECK(home.problems("sweep: t\nbase: {backbone: minilm, task: cola, " + kind + "}\n") ==
+        Strings{"sweep.yaml:2: module.kind: found hyperformer++, wanted another kind with an "
+                "encoder (bert), which has no decoder"});
+  CHECK(home.problems("sweep: t\nbase:\n  backbone: t5-small\n  tasks: [cola, rte]\n  " + kind +
+                      "\n  module.share: true\n  module.mask: learned\n"
+                      "  module.hyper_embedding: 0\n") ==
+        Strings{"sweep.yaml:6: module.share: found true, wanted false with module.kind "
+                "hyperformer++",
+                "sweep.yaml:7: module.mask: found learned, wanted none with module.kind "
+                "hyperformer++",
+                "sweep.yaml:8: module.hyper_embedding: found 0, wanted a whole number from 1 to "
+                "65536"});
+  // Of one task too: layers and positions have embeddings all the same.
+  const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  " + kind +
+                                "\nvariants:\n  one: {task: cola}\n  two: {tasks: [cola, rte]}\n"
+                                "  same: {task: cola, module.kind: adapter, module.bottleneck: "
+                                "{match_storage_of: one}}\n");
+  REQUIRE(sweep.trials.size() == 3);
+  CHECK(sweep.notes.empty());
+  CHECK(sweep.trials[0].config.module.bottleneck == 24);
+  CHECK(*sweep.trials[1].bls_bits == *sweep.trials[0].bls_bits + 32 * 64);
+  CHECK(*sweep.trials[2].bls_bits == Approx(*sweep.trials[0].bls_bits).epsilon(0.01));
+}
+
 TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too", "[sweeps]") {
   const Home home;
   const std::string base = "sweep: t\nbase:\n  backbone: minilm\n  task: cola\n";

@@ -43,11 +43,14 @@ TEST_CASE("What a row says in words is what it does", "[sweeps]") {
   CHECK(use_text(*find_field("decoding.length_penalty")) ==
         "with a T5, where `decoding.beams` is above 1");
   CHECK(use_text(*find_field("module.rank")) == "lora");
+  CHECK(use_text(*find_field("module.bottleneck")) == "adapter, hyperformer++");
+  CHECK(use_text(*find_field("module.hyper_hidden")) == "hyperformer++");
   CHECK(use_text(*find_field("module.sparsity_ratio")) == "adapter, lora, prefix with a mask");
   CHECK(use_text(*find_field("training.mask_learning_rate")) ==
         "adapter, lora, prefix with a learned mask");
   CHECK(default_text(*find_field("backbone")).empty());
   CHECK(default_text(*find_field("module.share")) == "false");
+  CHECK(default_text(*find_field("module.bottleneck")) == "64; hyperformer++ 24");
   CHECK(default_text(*find_field("module.kind")) == "adapter");
   CHECK(default_text(*find_field("training.learning_rate")) == "0.0001");
   CHECK(default_text(*find_field("training.mask_learning_rate")) ==

@@ -73,10 +73,22 @@ TEST_CASE("Ten ids are frozen", "[sweeps]") {
   for (const auto& [id, frozen_config] : frozen) CHECK(id_of(frozen_config) == id);
 }
 
+TEST_CASE("The ids of generated adapters are frozen", "[sweeps]") {
+  TrialConfig config = config_of("hyperformer++", "cola");
+  config.tasks = {"cola", "rte"};
+  CHECK(id_of(config) == "d761f6b0a478c577");
+  config.module.bottleneck = 64;  // no default of this kind
+  CHECK(id_of(config) == "fdfe73fea178aef8");
+  config.module.bottleneck = 24;
+  config.module.hyper_hidden = 32;
+  CHECK(id_of(config) == "27969f9608467579");
+}
+
 TEST_CASE("Every field that decides numbers changes the id, the others do not", "[sweeps]") {
-  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
+  for (const ModuleRow& row : modules()) {
+    const std::string kind(row.kind);
     TrialConfig config = config_of(kind, "cola");
-    const bool maskable = find_module(kind)->family.has_value();
+    const bool maskable = row.has_field("module.mask");
     if (maskable) config.module.mask = metrics::MaskKind::learned;
     const std::string before = id_of(config);
     for (const Field& field : fields()) {

@@ -341,7 +341,7 @@ exclude:
            "sweep.yaml:4: task: found 'movie-polarty', wanted the name of a task, or of a .yaml "
            "file that declares one (nearest: movie-polarity)",
            "sweep.yaml:5: module.kind: found 'adaptor', wanted adapter, lora, prefix, "
-           "full_finetuning or head_only (nearest: adapter)",
+           "full_finetuning, head_only or hyperformer++ (nearest: adapter)",
            "sweep.yaml:6: base: found 'training.lerning_rate', wanted a field of a trial (nearest: "
            "training.learning_rate)",
            "sweep.yaml:6: training.epochs: found 'three', wanted a whole number from 1 to "

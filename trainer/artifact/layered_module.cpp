@@ -146,6 +146,8 @@ std::vector<LayerWeight> layer_weights(ModuleFamily family, std::int64_t d, std:
               {"value.lora_B", {d, size}}};
     case ModuleFamily::prefix:
       return {{"P", {size, 2 * d}}};
+    case ModuleFamily::hypernetwork:
+      break;  // of no layer
   }
   throw std::logic_error("a family without weights");
 }
@@ -157,6 +159,12 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
                             config.module.kind));
   }
   require_one_story(*artifact.module, config);
+  if (artifact.module->family == ModuleFamily::hypernetwork) {
+    throw Error(
+        fmt::format("module.kind is {}, whose hypernetwork makes the layers' weights: "
+                    "other libraries keep weights of the layers themselves",
+                    config.module.kind));
+  }
   const std::size_t number = number_of_task(config, task);
   LayeredModule module;
   module.family = artifact.module->family;
@@ -202,6 +210,8 @@ Artifact unshared_artifact(const LayeredModule& module, const std::string& backb
     case ModuleFamily::prefix:
       config.module.prefix_length = module.size;
       break;
+    case ModuleFamily::hypernetwork:
+      throw std::logic_error("a hypernetwork has no layers of its own");
   }
   config.data.max_tokens = max_tokens;
   Artifact artifact;

@@ -53,8 +53,8 @@ std::vector<LayerWeight> layer_weights(metrics::ModuleFamily family, std::int64_
 /// to the layer's by OR), and that task's head. `config` is the artifact's configuration; an empty
 /// `task` means its only one. Throws std::invalid_argument for a task that it does not have or no
 /// task where it has several, Error for a module without layers of its own (full fine-tuning, head
-/// only), naming the field in which artifact.module and `config` differ, and naming the tensor that
-/// is missing or misshapen.
+/// only, hypernetwork), naming the field in which artifact.module and `config` differ, and naming
+/// the tensor that is missing or misshapen.
 LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig& config,
                              const std::string& task);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kKinds{
     ModuleKind{"adapter", make_adapter},     ModuleKind{"lora", make_lora},
     ModuleKind{"prefix", make_prefix},       ModuleKind{"full_finetuning", make_full_finetuning},
-    ModuleKind{"head_only", make_head_only},
+    ModuleKind{"head_only", make_head_only}, ModuleKind{"hyperformer++", make_hyperformer},
 };
 
 // Streams of a parameter: its values, its layers' scores, its tasks' scores.

@@ -92,6 +92,10 @@ enum class Init : std::uint64_t {
   prefix_p = 12,
   prefix_hidden_bias = 13,
   prefix_output_bias = 14,
+  hyper_task_embedding = 15,
+  // A stack's hypernetwork has those of its tensors that are random in their order: 10 of them.
+  hyper_encoder = 16,
+  hyper_decoder = 32,
 };
 
 /// Fills values[k] (whole, all layers) of each trial with N(0, std) or U(-bound, bound).
@@ -107,5 +111,6 @@ std::unique_ptr<Module> make_prefix(const ModuleRequest& request, const Backbone
 std::unique_ptr<Module> make_full_finetuning(const ModuleRequest& request,
                                              const Backbone& backbone);
 std::unique_ptr<Module> make_head_only(const ModuleRequest& request, const Backbone& backbone);
+std::unique_ptr<Module> make_hyperformer(const ModuleRequest& request, const Backbone& backbone);
 
 }  // namespace petlab::trainer

@@ -31,6 +31,9 @@ class ModuleConfig:
     prefix_hidden: int | None = None
     combine: str = "or"
     cross_attention: bool = False
+    hyper_embedding: int | None = None
+    hyper_hidden: int | None = None
+    hyper_projected: int | None = None
 
 
 @dataclass(frozen=True)

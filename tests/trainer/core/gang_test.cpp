@@ -5,13 +5,16 @@
 
 #include "sweeps/catalog.h"
 #include "tests/trainer/core/golden_tensors.h"
-#include "tests/trainer/core/tiny_world.h"
+#include "tests/trainer/core/tiny_text_world.h"
+#include "trainer/backbones/t5.h"
+#include "trainer/compute/smoothed_loss.h"
 #include "trainer/training/loop.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
 using metrics::MaskKind;
 using petlab::testing::check_relative;
+using petlab::testing::TinyTextWorld;
 using petlab::testing::TinyWorld;
 
 namespace {
@@ -94,13 +97,110 @@ void check_gang(const TinyWorld& world, const sweeps::TrialConfig& config,
   }
 }
 
+/// What a few steps of modules in a T5 gave.
+struct ModuleRun {
+  std::vector<std::vector<double>> losses;             // (steps, trials)
+  std::vector<std::map<std::string, Tensor>> trained;  // (trials): parameters at the end
+};
+
+/// Takes steps with the modules of as many trials as seeds, on the T5's pass for all of them. Each
+/// has its own examples and dropout.
+ModuleRun train_in_t5(const LoadedBackbone& backbone, const TokenisedSplit& split,
+                      const sweeps::ModuleConfig& config, const std::vector<std::uint64_t>& seeds) {
+  const auto& t5 = dynamic_cast<const T5&>(*backbone.model);
+  ModuleRequest request;
+  request.config = config;
+  request.tasks = 2;
+  request.seeds = seeds;
+  request.placement = t5.placement();
+  const auto module = make_module(request, t5);
+  const auto trials = static_cast<std::int64_t>(seeds.size());
+  AdamW optimizer(module->parameters(), {}, trials);
+  ModuleRun run;
+  for (std::int64_t step = 0; step < 4; ++step) {
+    std::vector<std::vector<std::int64_t>> examples;
+    for (const std::uint64_t seed : seeds) {
+      examples.emplace_back();
+      for (std::int64_t i = 0; i < 5; ++i) {
+        examples.back().push_back((static_cast<std::int64_t>(seed) + 7 * step + 3 * i) %
+                                  split.size());
+      }
+    }
+    const PackedBatch batch = pack_trials(split, examples);
+    const Dropout dropout{0.1, 0.1, static_cast<std::uint64_t>(step), seeds};
+    optimizer.zero_gradients();
+    module->merge(step % 2);
+    const Tensor encoded = t5.encode_sources(batch.input.sequences, *module, &dropout);
+    const Tensor logits =
+        t5.logits(t5.decode(batch.targets, batch.input.sequences, encoded, *module, &dropout));
+    const Tensor each =
+        smoothed_losses(logits, at::tensor(batch.targets.ids, at::kLong).roll(1), 0.1);
+    std::vector<Tensor> sums;
+    for (std::size_t k = 0; k < seeds.size(); ++k) {
+      const auto row = [&](std::size_t trial) {
+        return batch.targets
+            .offsets[static_cast<std::size_t>(batch.targets.trial_sequences[trial])];
+      };
+      sums.push_back(each.narrow(0, row(k), row(k + 1) - row(k)).sum());
+    }
+    at::stack(sums).sum().backward();
+    module->gather();
+    run.losses.emplace_back();
+    for (const Tensor& sum : sums) run.losses.back().push_back(sum.item<double>());
+    optimizer.clip(std::vector<double>(seeds.size(), 1.0));
+    optimizer.step(std::vector<Rates>(seeds.size(), {1e-2, 1e-2}));
+  }
+  for (std::int64_t k = 0; k < trials; ++k) {
+    run.trained.emplace_back();
+    for (const Parameter& parameter : optimizer.parameters()) {
+      run.trained.back().emplace(parameter.name, parameter.of_trial(parameter.value, k).clone());
+    }
+  }
+  return run;
+}
+
+/// The same of a module that a T5 alone can have. Its trials are trained one by one, as their
+/// objective writes texts; the module takes several all the same.
+void check_gang_in_t5(const TinyTextWorld& world, const std::string& kind,
+                      const Placement& placement, double loss_tolerance, double tensor_tolerance) {
+  BackboneStore backbones;
+  const auto backbone = backbones.get(world.folder.path() / "tiny-t5", placement);
+  const protocol::TrialFile trial = world.trial(kind);
+  const std::vector<TaskRun> tasks =
+      load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+  const std::vector<std::uint64_t> seeds{42, 43, 7};
+  const ModuleRun together = train_in_t5(*backbone, tasks[0].train, trial.config.module, seeds);
+  for (std::size_t k = 0; k < seeds.size(); ++k) {
+    INFO("trial " << k);
+    const ModuleRun alone = train_in_t5(*backbone, tasks[0].train, trial.config.module, {seeds[k]});
+    for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+      INFO("step " << step + 1);
+      CHECK(together.losses[step][k] == Approx(alone.losses[step][0]).epsilon(loss_tolerance));
+    }
+    if (tensor_tolerance == 0) continue;
+    REQUIRE(together.trained[k].size() == alone.trained[0].size());
+    for (const auto& [name, tensor] : alone.trained[0]) {
+      check_relative(name, together.trained[k].at(name), tensor, tensor_tolerance);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("trials that are trained at once equal each of them alone, for every module",
           "[trainer]") {
-  const TinyWorld world;
+  const TinyTextWorld text_world;
+  const TinyWorld& world = text_world;
   std::map<std::string, int> kinds;
   for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    if (row.backbones == sweeps::ModuleBackbones::text_to_text) {
+      const std::string kind(row.kind);
+      INFO(kind);
+      ++kinds[kind];
+      check_gang_in_t5(text_world, kind, Placement::all_in(at::kDouble), 1e-9, 1e-7);
+      check_gang_in_t5(text_world, kind, {}, 1e-3, 0);
+      continue;
+    }
     for (const bool share : {false, true}) {
       for (const MaskKind mask : {MaskKind::none, MaskKind::learned, MaskKind::random}) {
         sweeps::TrialConfig config = world.trial(std::string(row.kind)).config;
@@ -119,10 +219,12 @@ TEST_CASE("trials that are trained at once equal each of them alone, for every m
       }
     }
   }
-  CHECK(
-      (kinds ==
-       std::map<std::string, int>{
-           {"adapter", 6}, {"full_finetuning", 1}, {"head_only", 1}, {"lora", 6}, {"prefix", 6}}));
+  CHECK((kinds == std::map<std::string, int>{{"adapter", 6},
+                                             {"full_finetuning", 1},
+                                             {"head_only", 1},
+                                             {"hyperformer++", 1},
+                                             {"lora", 6},
+                                             {"prefix", 6}}));
 }
 
 TEST_CASE("trials in parts of a batch are trained at once too", "[trainer]") {

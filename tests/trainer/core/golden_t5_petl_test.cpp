@@ -8,6 +8,7 @@
 #include "tests/trainer/core/golden_tensors.h"
 #include "trainer/backbones/t5.h"
 #include "trainer/compute/smoothed_loss.h"
+#include "trainer/modules/hyperformer.h"
 #include "trainer/training/optimizer.h"
 
 using namespace petlab;
@@ -245,6 +246,71 @@ void check_t5_library(const std::filesystem::path& folder, const nlohmann::json&
   CHECK(compared == static_cast<int>(library_names.size()));
 }
 
+/// Adapters that a hypernetwork makes: what it makes, and the model with them.
+void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json& told,
+                       const Tensors& tensors, const Tensors& batches, at::ScalarType dtype) {
+  const auto& tolerance = told.at("tolerance");
+  const auto tolerance_of = [&](const char* what) {
+    return dtype == at::kDouble ? tolerance.at("float64").get<double>()
+                                : tolerance.at("float32").at(what).get<double>();
+  };
+  const double outputs = tolerance_of("outputs and loss");
+  const T5 backbone = T5::load(folder.parent_path() / told.at("backbone").get<std::string>(),
+                               Placement::all_in(dtype));
+  const auto& method = told.at("method");
+  ModuleRequest request;
+  request.config.kind = "hyperformer++";
+  request.config.bottleneck = method.at("bn");
+  request.config.hyper_embedding = method.at("task_embedding");
+  request.config.hyper_hidden = method.at("mlp_hidden");
+  request.config.hyper_projected = method.at("projected");
+  request.tasks = method.at("tasks");
+  request.seeds = {0};
+  request.placement = backbone.placement();
+  T5Model model(backbone, request);
+  for (const Parameter& parameter : model.optimizer.parameters()) {
+    INFO(parameter.name);
+    Tensor(parameter.value[0]).copy_(tensors.at("module." + parameter.name));
+  }
+  std::size_t own = 0;
+  for (const auto& [name, tensor] : tensors) own += name.starts_with("module.") ? 1 : 0;
+  CHECK(own == model.optimizer.parameters().size());
+  model.module->merge(method.at("task_of_the_batch").get<std::int64_t>());
+
+  const auto& hyper = dynamic_cast<const Hyperformer&>(*model.module);
+  int generated = 0;
+  for (std::int64_t l = 0; l < backbone.shape().layers(); ++l) {
+    for (const auto& [position, place] :
+         {std::pair(Hyperformer::Position::attention, "attention"),
+          std::pair(Hyperformer::Position::feed_forward, "feed_forward")}) {
+      for (std::size_t i = 0; i < hyper.tensor_names().size(); ++i) {
+        const std::string name = "out.generated.layer." + std::to_string(l) + "." + place + "." +
+                                 hyper.tensor_names()[i];
+        if (!tensors.contains(name)) continue;
+        check_relative(name, hyper.adapter(l, position)[i][0], tensors.at(name), outputs);
+        ++generated;
+      }
+    }
+  }
+  CHECK(generated > 0);
+  const TextBatch batch = batch_of_step(batches, 0);
+  const Tensor logits = model.logits(batch);
+  compare_states("out.encoder_hidden", model.encoder_states, tensors, batch.mask, outputs);
+  compare_states("out.decoder_hidden", model.decoder_states, tensors, batch.kept, outputs);
+  check_relative("out.logits", logits, tensors.at("out.logits").index({batch.kept}), outputs);
+  const Tensor loss = smoothed_losses(logits, batch.labels, 0.1).mean();
+  check_relative("out.loss", loss, tensors.at("out.loss"), outputs);
+  model.backward(loss);
+  std::size_t gradients = 0;
+  for (const Parameter& parameter : model.optimizer.parameters()) {
+    const auto wanted = tensors.find("grad." + parameter.name);
+    if (wanted == tensors.end()) continue;  // left out of the case
+    check_relative(wanted->first, parameter.gradient[0], wanted->second, tolerance_of("gradients"));
+    ++gradients;
+  }
+  CHECK(gradients > own / 2);
+}
+
 }  // namespace
 
 TEST_CASE("every T5 case of the golden modules has its outputs, gradients and steps",
@@ -258,11 +324,13 @@ TEST_CASE("every T5 case of the golden modules has its outputs, gradients and st
     if (!std::filesystem::exists(entry.path() / "case.json")) continue;
     const nlohmann::json told = read_json(entry.path() / "case.json");
     if (told.value("backbone", "") != "backbone_t5") continue;
-    // Generated adapters are a module of their own.
-    if (entry.path().filename().string().starts_with("hyperformer")) continue;
     const Tensors tensors = read_tensors(entry.path() / "tensors.safetensors");
     INFO(entry.path().filename().string());
-    if (told.contains("method")) {
+    if (told.contains("method") && told.at("method").contains("mlp_hidden")) {
+      check_hyperformer(entry.path(), told, tensors, batches, at::kDouble);
+      check_hyperformer(entry.path(), told, tensors, batches, at::kFloat);
+      ++formula;
+    } else if (told.contains("method")) {
       check_t5_formula(entry.path(), told, tensors, batches, at::kDouble);
       check_t5_formula(entry.path(), told, tensors, batches, at::kFloat);
       ++formula;

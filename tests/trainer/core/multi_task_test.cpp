@@ -9,7 +9,7 @@
 #include "metrics/storage.h"
 #include "protocol/artifact_format.h"
 #include "sweeps/backbone.h"
-#include "tests/trainer/core/tiny_world.h"
+#include "tests/trainer/core/tiny_text_world.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/training/optimizer.h"
 
@@ -18,13 +18,15 @@ using namespace petlab::trainer;
 using metrics::MaskKind;
 using petlab::testing::events_of;
 using petlab::testing::read_events;
-using petlab::testing::TinyWorld;
+using petlab::testing::TinyTextWorld;
 
 namespace {
 
 /// `count` tasks with the same 40 sentences.
-protocol::TrialFile many_tasks_trial(const TinyWorld& world, const std::string& kind, int count) {
-  protocol::TrialFile trial = world.trial(kind);
+protocol::TrialFile many_tasks_trial(const TinyTextWorld& world, const std::string& kind,
+                                     int count) {
+  const bool writes = sweeps::find_module(kind)->backbones == sweeps::ModuleBackbones::text_to_text;
+  protocol::TrialFile trial = writes ? world.trial(kind) : world.TinyWorld::trial(kind);
   if (count == 1) return trial;
   trial.tasks.clear();
   trial.config.tasks.clear();
@@ -37,12 +39,16 @@ protocol::TrialFile many_tasks_trial(const TinyWorld& world, const std::string& 
 }
 
 struct World {
-  TinyWorld tiny;
+  TinyTextWorld tiny;
   BackboneStore backbones;
   std::shared_ptr<const LoadedBackbone> backbone = backbones.get(tiny.folder.path() / "tiny");
+  std::shared_ptr<const LoadedBackbone> t5 = backbones.get(tiny.folder.path() / "tiny-t5");
 
+  const LoadedBackbone& backbone_of(const protocol::TrialFile& trial) const {
+    return trial.config.backbone == "./tiny-t5" ? *t5 : *backbone;
+  }
   std::vector<TaskRun> tasks(const protocol::TrialFile& trial) const {
-    return load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+    return load_tasks(trial.tasks, trial.config.data, trial.data_folders, backbone_of(trial));
   }
 };
 
@@ -99,6 +105,8 @@ TEST_CASE(
             sweeps::BackboneShape shape;
             shape.d_model = 16;
             shape.encoder_layers = 2;
+            const bool writes = row.backbones == sweeps::ModuleBackbones::text_to_text;
+            shape.decoder_layers = writes ? 2 : 0;
             const metrics::ModuleStorage formula = sweeps::module_storage(trial.config, shape);
             CHECK(finished.stored_bits == metrics::stored_bits(formula));
             CHECK(finished.bls_bits == metrics::bls_bits(formula));
@@ -115,8 +123,8 @@ TEST_CASE(
                     ones);
             }
           }
-          TrialModel model =
-              load_model(artifact, trial.config, trial.tasks, *world.backbone->model);
+          TrialModel model = load_model(artifact, trial.config, trial.tasks,
+                                        world.backbone_of(trial).pretrained());
           const std::vector<TaskRun> runs = world.tasks(trial);
           std::vector<std::optional<double>> recorded, predicted;
           for (const protocol::Metric& metric : events_of<protocol::Metric>(events)) {
@@ -137,6 +145,7 @@ TEST_CASE(
   CHECK((trained == std::map<std::string, int>{{"adapter", 10},
                                                {"full_finetuning", 2},
                                                {"head_only", 2},
+                                               {"hyperformer++", 2},
                                                {"lora", 10},
                                                {"prefix", 10}}));
 }

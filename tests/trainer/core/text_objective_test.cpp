@@ -36,10 +36,10 @@ protocol::TrialFile text_trial(const TinyTextWorld& world, const TextVariant& va
 }
 
 const std::vector<TextVariant> kTextVariants{
-    {"adapter", true, MaskKind::learned},      {"adapter", false, MaskKind::none},
-    {"adapter", false, MaskKind::learned},     {"adapter", true, MaskKind::random},
-    {"lora", true, MaskKind::learned},         {"prefix", true, MaskKind::learned},
-    {"full_finetuning", false, MaskKind::none}};
+    {"adapter", true, MaskKind::learned},     {"adapter", false, MaskKind::none},
+    {"adapter", false, MaskKind::learned},    {"adapter", true, MaskKind::random},
+    {"lora", true, MaskKind::learned},        {"prefix", true, MaskKind::learned},
+    {"hyperformer++", false, MaskKind::none}, {"full_finetuning", false, MaskKind::none}};
 
 std::vector<protocol::Metric> test_metrics(const Run& run) {
   std::vector<protocol::Metric> all;
@@ -167,18 +167,20 @@ TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cu
   CHECK(std::abs(found.front().item<double>() - sum) < 1e-10);
 }
 
-TEST_CASE("several tasks of a T5 with hybrid masks go on after an interrupt", "[trainer]") {
+TEST_CASE("several tasks of a T5, with hybrid masks or one hypernetwork, go on after an interrupt",
+          "[trainer]") {
   const TinyTextWorld world;
-  for (const metrics::MaskCombination combine :
-       {metrics::MaskCombination::or_, metrics::MaskCombination::and_,
-        metrics::MaskCombination::add}) {
+  for (const std::string name : {"or", "and", "add", "hyperformer++"}) {
     protocol::TrialFile trial = text_trial(world, kTextVariants.front());
-    trial.config.module.combine = combine;
+    if (const auto combine = metrics::mask_combination_from(name)) {
+      trial.config.module.combine = *combine;
+    } else {
+      trial = text_trial(world, {"hyperformer++", false, MaskKind::none});
+    }
     trial.tasks.push_back(trial.tasks.front());
     trial.tasks.back().name = "tiny-other";
     trial.tasks.back().text_to_text.source = "not {text1}";
     trial.config.tasks = {"tiny-task", "tiny-other"};
-    const std::string name(metrics::to_string(combine));
     INFO(name);
     const Run whole = train(world.attempt("several-" + name, trial));
     INFO(whole.log);

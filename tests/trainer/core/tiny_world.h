@@ -92,6 +92,9 @@ struct TinyWorld {
     trial.config.module.rank = 2;
     trial.config.module.prefix_length = 3;
     trial.config.module.prefix_hidden = 8;
+    trial.config.module.hyper_embedding = 5;
+    trial.config.module.hyper_hidden = 6;
+    trial.config.module.hyper_projected = 4;
     trial.config.training.epochs = 3;
     trial.config.training.batch_size = 12;
     trial.config.training.learning_rate = 5e-3;

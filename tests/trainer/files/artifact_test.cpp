@@ -282,13 +282,42 @@ TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]"
     }
     return "no error";
   };
-  CHECK(refused("family", "x") == "module.family is 'x', must be adapter, lora or prefix");
+  CHECK(refused("family", "x") ==
+        "module.family is 'x', must be adapter, lora, prefix or hyperformer++");
   CHECK(refused("d_model", 0) == "module.d_model is 0, must be a whole number in 1..100000");
   CHECK(refused("layers", 1e9) ==
         "module.layers is 1000000000.0, must be a whole number in 1..100000");
   CHECK(refused("mask", "y") == "module.mask is 'y', must be none, learned or random");
   CHECK(refused("sparsity_ratio", 0) == "module.sparsity_ratio must be a number in (0, 1]");
   CHECK(refused("share", 3) == "module.share must be true or false");
+}
+
+TEST_CASE("a hypernetwork's shape in a header has its sizes, and neither sharing nor masks",
+          "[trainer][files]") {
+  ModuleStorage module{ModuleFamily::hypernetwork, 384, 6, 8};
+  module.tasks = 3;
+  module.hypernetwork = {4, 5, 6};
+  const nlohmann::json json = nlohmann::json::parse(protocol::to_json(module).dump());
+  const ModuleStorage read = protocol::module_storage_from_json(json);
+  CHECK(read.hypernetwork == module.hypernetwork);
+  CHECK(metrics::stored_bits(read) == metrics::stored_bits(module));
+  const auto refused = [&](const char* field, const nlohmann::json& value) -> std::string {
+    nlohmann::json changed = json;
+    changed[field] = value;
+    try {
+      protocol::module_storage_from_json(changed);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK(refused("embedding", nullptr) ==
+        "module.embedding is null, must be a whole number in 1..100000");
+  CHECK(refused("projected", 0) == "module.projected is 0, must be a whole number in 1..100000");
+  CHECK(refused("share", true) ==
+        "module.share must be false and module.mask none in a hypernetwork");
+  CHECK(refused("mask", "learned") ==
+        "module.share must be false and module.mask none in a hypernetwork");
 }
 
 }  // namespace

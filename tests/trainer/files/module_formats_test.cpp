@@ -103,6 +103,19 @@ TEST_CASE("An artifact whose module is not its configuration's is refused", "[tr
                     "has it");
 }
 
+TEST_CASE("Generated adapters have no weights of layers that other libraries could keep",
+          "[trainer]") {
+  petlab::sweeps::TrialConfig config = petlab::sweeps::default_config("hyperformer++");
+  config.tasks = {"films", "plots"};
+  Artifact artifact;
+  artifact.module = ModuleStorage{ModuleFamily::hypernetwork, 2, 2, 24};
+  artifact.module->tasks = 2;
+  artifact.module->hypernetwork = {64, 128, 64};
+  CHECK_THROWS_WITH(layered_module(artifact, config, "films"),
+                    "module.kind is hyperformer++, whose hypernetwork makes the layers' weights: "
+                    "other libraries keep weights of the layers themselves");
+}
+
 TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]") {
   const LayeredModule module = layered_module(hybrid_artifact(), hybrid_config(), "films");
   EncoderConfig encoder;

@@ -1,0 +1,236 @@
+#include "trainer/modules/hyperformer.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/backbones/blocks.h"
+#include "trainer/files/tensor_view.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::int64_t kPositions = 2;
+/// Of the norm over what the MLP makes, and of the norms after the adapters.
+constexpr double kProjectionEps = 1e-6;
+constexpr double kAdapterEps = 1e-5;
+/// Of the initial weights of all linear layers, as the method's authors have it; biases start at 0
+/// and embeddings as N(0, 1).
+constexpr double kGeneratorDeviation = 0.01;
+
+/// Each trial's x (rows, d_model), normalised with its own weight and bias (K, d_model).
+Tensor trial_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  std::span<const std::int64_t> trial_rows) {
+  const std::int64_t width = x.size(1);
+  if (weight.size(0) == 1) {
+    return at::layer_norm(x, {width}, weight.squeeze(0), bias.squeeze(0), kAdapterEps);
+  }
+  std::vector<Tensor> parts;
+  for (std::int64_t k = 0; k < weight.size(0); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    parts.push_back(at::layer_norm(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
+                                   {width}, weight.select(0, k), bias.select(0, k), kAdapterEps));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+Hyperformer::Hyperformer(const ModuleRequest& request, const sweeps::BackboneShape& shape)
+    : config_(request.config),
+      layers_{shape.encoder_layers, shape.decoder_layers},
+      placement_(request.placement),
+      seeds_(request.seeds),
+      task_embeddings_(seeds_.size()),
+      generators_(seeds_.size()) {
+  const auto make = [&](const char* name, std::vector<std::int64_t> its_shape) {
+    const std::int64_t size = elements(its_shape);
+    made_.push_back({name, std::move(its_shape), size});
+  };
+  make("down.weight", {config_.bottleneck, shape.d_model});
+  make("down.bias", {config_.bottleneck});
+  make("up.weight", {shape.d_model, config_.bottleneck});
+  make("up.bias", {shape.d_model});
+  make("post_norm.weight", {shape.d_model});
+  make("post_norm.bias", {shape.d_model});
+  stream_ = static_cast<std::uint64_t>(Init::hyper_task_embedding);
+  add("task_embedding", {request.tasks, config_.hyper_embedding}, Start::embedding,
+      [&](std::size_t k) -> Tensor& { return task_embeddings_[k]; });
+  // A task's embedding has no gradient before the first batch of that task.
+  trained_.back().by_task = true;
+  stream_ = static_cast<std::uint64_t>(Init::hyper_encoder);
+  add_generator(0, "encoder.");
+  stream_ = static_cast<std::uint64_t>(Init::hyper_decoder);
+  add_generator(1, "decoder.");
+  place_adapters();
+}
+
+/// Adds a trained tensor, whose leaf for trial k goes to place(k).
+template <typename Place>
+void Hyperformer::add(const std::string& name, std::vector<std::int64_t> shape, Start start,
+                      Place place) {
+  const bool is_random = start == Start::linear || start == Start::embedding;
+  shape.insert(shape.begin(), static_cast<std::int64_t>(seeds_.size()));
+  Parameter added{name, at::zeros(shape, placement_.trained()),
+                  at::zeros(shape, placement_.trained()), Rate::module, /*decayed=*/is_random};
+  if (start == Start::ones) added.value.fill_(1);
+  if (is_random) {
+    const double deviation = start == Start::linear ? kGeneratorDeviation : 1;
+    init_normal(added.value, seeds_, Init{stream_++}, deviation);
+  }
+  for (std::size_t k = 0; k < seeds_.size(); ++k) {
+    const auto trial = static_cast<std::int64_t>(k);
+    Tensor leaf = added.value.select(0, trial).detach().requires_grad_(true);
+    leaf.mutable_grad() = added.gradient.select(0, trial);
+    place(k) = std::move(leaf);
+  }
+  trained_.push_back(std::move(added));
+}
+
+void Hyperformer::add_generator(std::size_t side, const std::string& name) {
+  const std::int64_t embedding = config_.hyper_embedding;
+  const std::int64_t hidden = config_.hyper_hidden;
+  const std::int64_t projected = config_.hyper_projected;
+  const auto at = [&](Tensor WeightGenerator::*member) {
+    return [this, side, member](std::size_t k) -> Tensor& { return generators_[k][side].*member; };
+  };
+  using Own = WeightGenerator;
+  add(name + "layer_id", {layers_[side], embedding}, Start::embedding, at(&Own::layer_id));
+  add(name + "position", {kPositions, embedding}, Start::embedding, at(&Own::position));
+  add(name + "mlp.0.weight", {hidden, 3 * embedding}, Start::linear, at(&Own::hidden));
+  add(name + "mlp.0.bias", {hidden}, Start::zeros, at(&Own::hidden_bias));
+  add(name + "mlp.2.weight", {projected, hidden}, Start::linear, at(&Own::output));
+  add(name + "mlp.2.bias", {projected}, Start::zeros, at(&Own::output_bias));
+  add(name + "norm.weight", {projected}, Start::ones, at(&Own::norm));
+  add(name + "norm.bias", {projected}, Start::zeros, at(&Own::norm_bias));
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    const auto made = [&](std::vector<Tensor> WeightGenerator::*member) {
+      return [this, side, i, member](std::size_t k) -> Tensor& {
+        std::vector<Tensor>& all = generators_[k][side].*member;
+        all.resize(made_.size());
+        return all[i];
+      };
+    };
+    const std::string own = name + made_[i].name;
+    add(own + ".weight", {made_[i].size, projected}, Start::linear, made(&Own::made));
+    add(own + ".bias", {made_[i].size}, Start::zeros, made(&Own::made_biases));
+  }
+}
+
+/// Lays out the adapters of all layers as one row of numbers, in the order in which merge() makes
+/// them, and each of their tensors as a leaf in it.
+void Hyperformer::place_adapters() {
+  const auto trials = static_cast<std::int64_t>(seeds_.size());
+  const std::int64_t adapters = kPositions * (layers_[0] + layers_[1]);
+  std::int64_t numbers = 0;
+  for (const Made& made : made_) numbers += made.size;
+  adapters_ = at::zeros({numbers * adapters * trials}, placement_.computing());
+  adapters_gradient_ = at::zeros_like(adapters_);
+  leaves_.resize(static_cast<std::size_t>(adapters), std::vector<Tensor>(made_.size()));
+  std::int64_t from = 0;
+  std::size_t first = 0;  // of the stack's adapters
+  for (const std::int64_t layers : layers_) {
+    const auto rows = static_cast<std::size_t>(layers * kPositions);
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      std::vector<std::int64_t> shape = made_[i].shape;
+      shape.insert(shape.begin(), trials);
+      const auto part = [&](const Tensor& all) {
+        return all.narrow(0, from, trials * made_[i].size).view(shape);
+      };
+      for (std::size_t row = 0; row < rows; ++row) {
+        Tensor leaf = part(adapters_).detach().requires_grad_(true);
+        leaf.mutable_grad() = part(adapters_gradient_);
+        leaves_[first + row][i] = std::move(leaf);
+        from += trials * made_[i].size;
+      }
+    }
+    first += rows;
+  }
+}
+
+std::vector<StoredTensor> Hyperformer::stored(std::int64_t trial) {
+  std::vector<StoredTensor> all;
+  for (const Parameter& parameter : trained_) {
+    all.push_back({parameter.name, parameter.value.select(0, trial)});
+  }
+  return all;
+}
+
+/// What a stack's generator makes: of each Made that of all layers and positions, (layers · 2,
+/// size).
+std::vector<Tensor> Hyperformer::make_all(const WeightGenerator& own, const Tensor& task_embedding,
+                                          std::int64_t layers) const {
+  const auto at_each_place = [&](const Tensor& embedding) {
+    return embedding.expand({layers, kPositions, -1}).flatten(0, 1);
+  };
+  const Tensor all =
+      at::cat({at_each_place(task_embedding), at_each_place(own.layer_id.unsqueeze(1)),
+               at_each_place(own.position)},
+              1);
+  const Tensor inner = at::relu(at::linear(all, own.hidden, own.hidden_bias));
+  const Tensor projected =
+      at::layer_norm(at::linear(inner, own.output, own.output_bias), {config_.hyper_projected},
+                     own.norm, own.norm_bias, kProjectionEps);
+  std::vector<Tensor> made;
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    made.push_back(at::linear(projected, own.made[i], own.made_biases[i]));
+  }
+  return made;
+}
+
+void Hyperformer::merge(std::int64_t task, bool frozen) {
+  const at::AutoGradMode with_graph(!frozen && at::GradMode::is_enabled());
+  std::vector<Tensor> parts;
+  for (std::size_t side = 0; side < layers_.size(); ++side) {
+    std::vector<std::vector<Tensor>> by_made(made_.size());  // of each the trials'
+    for (std::size_t k = 0; k < seeds_.size(); ++k) {
+      std::vector<Tensor> made =
+          make_all(generators_[k][side], task_embeddings_[k].select(0, task), layers_[side]);
+      for (std::size_t i = 0; i < made.size(); ++i) by_made[i].push_back(std::move(made[i]));
+    }
+    for (const std::vector<Tensor>& trials : by_made)
+      parts.push_back(at::stack(trials, 1).flatten());
+  }
+  generated_ = at::cat(parts);
+  const at::NoGradGuard no_grad;
+  adapters_.copy_(generated_);
+  adapters_gradient_.zero_();
+}
+
+void Hyperformer::gather() {
+  generated_.backward(adapters_gradient_.to(generated_.scalar_type()));
+  generated_.reset();
+  adapters_gradient_.zero_();
+}
+
+const std::vector<Tensor>& Hyperformer::adapter(std::int64_t layer, Position position) const {
+  return leaves_[static_cast<std::size_t>(layer * kPositions +
+                                          static_cast<std::int64_t>(position))];
+}
+
+std::vector<std::string> Hyperformer::tensor_names() const {
+  std::vector<std::string> names;
+  for (const Made& made : made_) names.push_back(made.name);
+  return names;
+}
+
+Tensor Hyperformer::before_dropout(const SubLayerOutput& at) const {
+  const bool attends = at.place.site == Site::attention_output;
+  const std::vector<Tensor>& own =
+      adapter(at.place.layer, attends ? Position::attention : Position::feed_forward);
+  const auto rows = at.place.trial_rows;
+  const Tensor inner =
+      activate(trial_linear(at.output, own[0], own[1], rows), Activation::gelu_tanh);
+  return trial_norm(trial_linear(inner, own[2], own[3], rows), own[4], own[5], rows) + at.output;
+}
+
+std::unique_ptr<Module> make_hyperformer(const ModuleRequest& request, const Backbone& backbone) {
+  const sweeps::BackboneShape shape = backbone.shape();
+  if (shape.decoder_layers == 0) {
+    throw std::invalid_argument("module.kind is '" + request.config.kind +
+                                "', which needs an encoder and a decoder: the backbone (" +
+                                shape.model_type + ") has no decoder");
+  }
+  return std::make_unique<Hyperformer>(request, shape);
+}
+
+}  // namespace petlab::trainer
