@@ -20,13 +20,17 @@ std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   using metrics::ModuleFamily;
   for (const auto& [family, field] : {std::pair(ModuleFamily::adapter, "module_bottleneck"),
                                       std::pair(ModuleFamily::lora, "module_rank"),
-                                      std::pair(ModuleFamily::prefix, "module_prefix_length")}) {
+                                      std::pair(ModuleFamily::prefix, "module_prefix_length"),
+                                      std::pair(ModuleFamily::hypernetwork, "module_bottleneck")}) {
     if (kind != metrics::to_string(family)) continue;
     made.family = family;
     size = field;
   }
   if (size == nullptr) return std::nullopt;
-  const auto mask = metrics::mask_kind_from(to_text(field_of(trial, "module_mask")));
+  const bool is_hypernetwork = made.family == ModuleFamily::hypernetwork;
+  const auto mask = is_hypernetwork
+                        ? metrics::MaskKind::none  // has no such field
+                        : metrics::mask_kind_from(to_text(field_of(trial, "module_mask")));
   const auto number = number_in(field_of(trial, size));
   if (!mask || !number) return std::nullopt;
   made.d_model = backbone->d_model;
@@ -36,6 +40,13 @@ std::optional<metrics::ModuleStorage> storage_of(const Trial& trial) {
   made.mask = *mask;
   made.sparsity_ratio = number_in(field_of(trial, "module_sparsity_ratio")).value_or(1);
   made.tasks = static_cast<std::int64_t>(trial.tasks.size());
+  if (is_hypernetwork) {
+    const auto size_of = [&](const char* field) {
+      return static_cast<std::int64_t>(number_in(field_of(trial, field)).value_or(0));
+    };
+    made.hypernetwork = {size_of("module_hyper_embedding"), size_of("module_hyper_hidden"),
+                         size_of("module_hyper_projected")};
+  }
   return made;
 }
 

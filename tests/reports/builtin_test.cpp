@@ -133,6 +133,36 @@ TEST_CASE("The paper's definitions find each of their trials once", "[reports]")
   }
 }
 
+TEST_CASE("Table 2 has a hypernetwork's parameters and storage as the paper prints them",
+          "[reports]") {
+  testing::DataMaker make;
+  const std::size_t trial = make.trial("hyperformer", 42, "cola",
+                                       {{"backbone", "t5-base"},
+                                        {"module_kind", "hyperformer++"},
+                                        {"module_bottleneck", std::int64_t{24}},
+                                        {"module_hyper_embedding", std::int64_t{64}},
+                                        {"module_hyper_hidden", std::int64_t{128}},
+                                        {"module_hyper_projected", std::int64_t{64}},
+                                        {"bls_bits", 32 * 5163440.0}});
+  make.data.trials[trial].tasks = {"cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte"};
+  make.score(trial, "matthews", 0.5);
+  const testing::MadeTable table =
+      testing::table_of(builtin_report("table2"), make.data, published_numbers());
+  int found = 0;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (table.rows[row].key != "multi-task hypernetwork hyperformer++") continue;
+    for (std::size_t column = 0; column < 2; ++column) {
+      const Cell& cell = table.cells[row][column];
+      INFO(table.columns[column].key);
+      REQUIRE(cell.mean);
+      CHECK(*cell.mean == Approx(100 * 5163440.0 / 222903552 / 8));
+      CHECK(cell.published == 0.29);
+      ++found;
+    }
+  }
+  CHECK(found == 2);
+}
+
 TEST_CASE("Table 12 prints the sizes of the trials beside the published ones", "[reports]") {
   const testing::MadeTable table =
       testing::table_of(builtin_report("table12"), ablation(), published_numbers());
