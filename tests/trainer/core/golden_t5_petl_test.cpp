@@ -314,7 +314,7 @@ void check_hyperformer(const std::filesystem::path& folder, const nlohmann::json
 }  // namespace
 
 TEST_CASE("every T5 case of the golden modules has its outputs, gradients and steps",
-          "[trainer][golden][wide]") {
+          "[trainer][golden]") {
   const auto petl = testing::golden("petl");
   if (!petl) return;
   const Tensors batches = read_tensors(*petl / "batches.safetensors");
