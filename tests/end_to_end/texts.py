@@ -3,8 +3,11 @@
 
 usage: texts.py FOLDER_OF_PROGRAMS
 """
+import contextlib
 import json
+import os
 import random
+import signal
 import time
 
 import tiny_world
@@ -41,6 +44,20 @@ base:
 grid:
   module.combine: [or, and, add]
 """
+GENERATED = """sweep: generated
+base:
+  backbone: ./own
+  tasks: [digits.yaml, films.yaml]
+  module: {kind: hyperformer++, bottleneck: 4, hyper_embedding: 8, hyper_hidden: 12,
+           hyper_projected: 6}
+  training: {steps: 120, evaluate_every: 40, checkpoint_every: 7, batch_size: 8,
+             learning_rate: 2e-2, warmup_steps: 5, dropout: 0.1}
+  decoding.max_tokens: 8
+  evaluation.keep_predictions: true
+"""
+# Those of both stacks' generators and of the tasks' embeddings, by hand.
+GENERATED_NUMBERS = 2 * 8 + 2 * ((1 + 2) * 8 + (24 * 12 + 12) + (12 * 6 + 6) + 2 * 6 +
+                                 (6 + 1) * (2 * 4 * 32 + 4 + 3 * 32))
 
 
 class Texts(TinyWorld):
@@ -129,6 +146,94 @@ class Texts(TinyWorld):
         done = self.run_sweep()
         self.assertEqual(done.code, 0, done)
         self.assertEqual({trial: self.recorded(trial) for trial in new}, undisturbed)
+
+    def losses(self):
+        """(trial, step) -> loss over all attempts; a step that was done again has the same."""
+        found = {}
+        for folder in self.attempt_folders():
+            for event in self.events(folder):
+                if event["type"] == "progress":
+                    key = folder.parent.name, event["step"]
+                    self.assertEqual(found.setdefault(key, event["loss"]), event["loss"], key)
+        return found
+
+    def kill_at_a_checkpoint(self, known):
+        """Runs the sweep until an attempt that is not known has written a checkpoint, and kills
+        its worker and the run; False where the run was over first."""
+        run = self.start("run", "sweep.yaml", "--slots", 2, "--retry-delay", "10ms")
+        limit = time.monotonic() + 60
+        while run.poll() is None and time.monotonic() < limit:
+            for folder in set(self.attempt_folders()) - known:
+                events = self.events(folder)
+                types = {event["type"] for event in events}
+                if "checkpoint" not in types or types & {"finished", "failed"}:
+                    continue
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(events[0]["pid"], signal.SIGKILL)
+                run.kill()
+                run.wait()
+                return True
+            time.sleep(0.005)
+        self.assertEqual(self.end(run).code, 0)
+        return False
+
+    def test_generated_adapters_of_two_tasks_go_on_after_kills_and_predict(self):
+        self.write("sweep.yaml", GENERATED)
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        folder, = self.attempt_folders()
+        trial = folder.parent.name
+        recorded = self.recorded(trial)
+        self.assertEqual(len(recorded), 5, recorded)
+        self.assertEqual({task for task, _ in recorded}, {"digits", "films"})
+        row, = self.query("SELECT DISTINCT bls_bits, stored_bits, module_hyper_hidden FROM results")
+        self.assertEqual(row, {"bls_bits": 32 * GENERATED_NUMBERS,
+                               "stored_bits": 32 * GENERATED_NUMBERS, "module_hyper_hidden": 12})
+        stored = self.petlab("storage", str(folder / "artifact.petl"), "--json")
+        self.assertEqual(json.loads(stored.out)["stored_bits"], 32 * GENERATED_NUMBERS, stored)
+
+        # One artifact answers for each of its tasks, with the recorded numbers.
+        for task in ("digits", "films"):
+            predicted = json.loads(self.trainer(
+                "predict", "--artifact", str(folder / "artifact.petl"), "--task", "digits.yaml",
+                "--task", "films.yaml", "--task", task, "--backbone", "./own").out)
+            self.assertEqual(predicted["metrics"], {metric: value for (of, metric), value
+                                                    in recorded.items() if of == task})
+        # Other libraries keep weights of layers, of which there are none.
+        refused = self.petlab("export", "--artifact", str(folder / "artifact.petl"), "--format",
+                              "adapterhub", "--backbone", "./own", "--out", "exported",
+                              program=TRAINER)
+        self.assertEqual(refused.code, 1, refused)
+        self.assertIn("whose hypernetwork makes the layers' weights", refused.err)
+
+        # The same, killed at checkpoints and gone on with.
+        losses = self.losses()
+        self.assertEqual(len(losses), 120)
+        whole = (folder / "artifact.petl").read_bytes()
+        (self.root / "sweep.db").rename(self.root / "whole.db")
+        for file in self.root.glob("sweep.db-*"):
+            file.unlink()
+        (self.root / "sweep.runs").rename(self.root / "whole.runs")
+        kills = 0
+        while kills < 3 and self.kill_at_a_checkpoint(set(self.attempt_folders())):
+            kills += 1
+        self.assertGreaterEqual(kills, 1)
+        done = self.run_sweep()
+        self.assertEqual(done.code, 0, done)
+        self.assertGreaterEqual(len(self.query(
+            "SELECT 1 AS one FROM attempts WHERE resume_step > 0")), 1)
+        self.assertEqual(self.recorded(trial), recorded)
+        self.assertEqual(self.losses(), losses)
+        again = [folder / "artifact.petl" for folder in self.attempt_folders()]
+        self.assertEqual([file.read_bytes() for file in again if file.exists()], [whole])
+
+    def test_generated_adapters_are_refused_in_an_encoder_before_anything_runs(self):
+        self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, tasks: [films.yaml], "
+                                 "module.kind: hyperformer++}\n")
+        done = self.run_sweep()
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("sweep.yaml:2: module.kind: found hyperformer++, wanted another kind with an "
+                      "encoder (bert), which has no decoder", done.err)
 
     def test_an_encoder_is_refused_for_texts_before_anything_runs(self):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, task: digits.yaml}\n")
