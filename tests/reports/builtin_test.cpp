@@ -205,10 +205,12 @@ TEST_CASE("Table 4 has the Ro-En adapter's BLEU and its storage from a sweep of 
 TEST_CASE("Table 10 prints the settings of the trials beside the published ones", "[reports]") {
   testing::DataMaker make;
   const auto add = [&](const std::string& sweep, const std::string& task, std::int64_t batch,
-                       std::int64_t steps, double rate, double decay) {
+                       std::int64_t steps, double rate, double decay, double hours) {
     const std::size_t trial = make.trial("any", 42, task,
                                          {{"backbone", "t5-base"},
+                                          {"module_kind", "adapter"},
                                           {"module_mask", "learned"},
+                                          {"train_seconds", 3600 * hours},
                                           {"training_batch_size", batch},
                                           {"training_steps", steps},
                                           {"training_learning_rate", rate},
@@ -219,13 +221,13 @@ TEST_CASE("Table 10 prints the settings of the trials beside the published ones"
     make.data.trials[trial].fields["sweep"] = sweep;
     make.score(trial, "bleu", 1);
   };
-  add("table14", "xsum", 64, 100000, 1e-4, 0.01);
-  add("table15", "wmt16-ro-en", 64, 60000, 3e-4, 0.01);
-  add("table16", "cola", 128, 20000, 3e-4, 0.0);
+  add("table14", "xsum", 64, 100000, 1e-4, 0.01, 24);
+  add("table15", "wmt16-ro-en", 64, 60000, 3e-4, 0.01, 6);
+  add("table16", "cola", 128, 20000, 3e-4, 0.0, 2);
   const auto table = testing::table_of(builtin_report("table10"), make.data, published_numbers());
-  REQUIRE(table.rows.size() == 6);
+  REQUIRE(table.rows.size() == 9);
   REQUIRE(table.columns.size() == 3);
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+  for (std::size_t row = 0; row < 6; ++row) {
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       const Cell& cell = table.cells[row][column];
       INFO(table.rows[row].key << ", " << table.columns[column].key);
@@ -233,6 +235,17 @@ TEST_CASE("Table 10 prints the settings of the trials beside the published ones"
       REQUIRE(cell.published);
       CHECK(*cell.mean == Approx(*cell.published));
     }
+  }
+  for (const Cell& cell : table.cells[6]) CHECK(cell.text == cell.published_text);  // the schedule
+  CHECK(table.cells[7][0].kind == Cell::Kind::missing);  // of one task nothing is drawn
+  CHECK(table.cells[7][2].text == "10");
+  CHECK(table.cells[7][2].published == 10);
+  const std::pair<double, const char*> hours[] = {{24, "1 day"}, {6, "6 hours"}, {2, "2 hours"}};
+  for (std::size_t column = 0; column < 3; ++column) {
+    const Cell& cell = table.cells[8][column];
+    REQUIRE(cell.mean);
+    CHECK(*cell.mean == Approx(hours[column].first));
+    CHECK(cell.published_text == hours[column].second);
   }
 }
 

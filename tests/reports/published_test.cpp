@@ -125,6 +125,13 @@ TEST_CASE("A published value is found by table, row and column", "[reports]") {
   }
   CHECK(numbers.find("table3", "propetl_adapter bn=64", "ft_params_percent")->erratum ==
         "the formula gives 0.0328 % a task");
+  // Both columns print the same; and equal trials have one average.
+  for (const std::string column : {"ft_params_percent", "bls_percent"}) {
+    CHECK(numbers.find("table2", "single-task adapter bn=64", column)->erratum ==
+          "the formula gives 1.067 %");
+  }
+  CHECK(numbers.find("table16", "propetl_adapter bn=6", "score")->erratum ==
+        "these are table 2's trials, whose printed columns have the mean 85.33");
   CHECK(numbers.find("table1", "propetl_adapter bn=64", "nothing") == nullptr);
   CHECK(numbers.find("table1", "nothing", "average") == nullptr);
   CHECK(numbers.find("table17", "a", "b") == nullptr);
