@@ -281,6 +281,11 @@ if $dev; then
   else
     say "The Python package's tests: what they need cannot be installed ($log); they are skipped"
   fi
+  if statistics=$(scripts/statistics_venv.sh 2>>"$log"); then
+    say "What the paper's rehearsal compares with: ${statistics%/bin/python3}"
+  else
+    say "What the paper's rehearsal compares with: cannot be installed ($log); a part is skipped"
+  fi
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
