@@ -86,7 +86,9 @@ void check_alike(const DeviceRun& found, const DeviceRun& wanted, double toleran
 
 /// The ways in which a kind of module shares and masks.
 std::vector<std::pair<bool, MaskKind>> forms_of(const std::string& kind) {
-  if (kind == "full_finetuning" || kind == "head_only") return {{false, MaskKind::none}};
+  if (kind == "full_finetuning" || kind == "head_only" || kind == "hyperformer++") {
+    return {{false, MaskKind::none}};
+  }
   return {{false, MaskKind::none},
           {true, MaskKind::learned},
           {false, MaskKind::learned},
@@ -116,10 +118,15 @@ TEST_CASE("an encoder's trials have the CPU's numbers on a device", "[trainer][d
 
 TEST_CASE("a T5's trials have the CPU's numbers on a device", "[trainer][device]") {
   const TinyTextWorld world;
-  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
+  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "hyperformer++"}) {
     for (const auto& [share, mask] : forms_of(kind)) {
       INFO(kind << (share ? " shared " : " ") << static_cast<int>(mask));
       protocol::TrialFile trial = world.trial(kind);
+      if (kind == "hyperformer++") {
+        trial.tasks.push_back(trial.tasks.front());
+        trial.tasks.back().name = "other";
+        trial.config.tasks.push_back("other");
+      }
       trial.config.module.share = share;
       trial.config.module.mask = mask;
       trial.config.training.epochs = 1;
