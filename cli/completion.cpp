@@ -80,6 +80,8 @@ std::vector<std::string> values_behind(const std::string& option,
     names.insert(all.begin(), all.end());
   } else if (option == "--rerun") {
     names = {"stale", "failed", "all"};
+  } else if (option == "--artifacts") {
+    names = {"result", "all", "none"};
   } else if (option == "--format") {
     names = {"table", "markdown", "csv", "json", "jsonl"};
   }
@@ -98,6 +100,17 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
   const auto is_it = [&](const Subcommand& row) { return row.name == command; };
   if (std::none_of(subcommands().begin(), subcommands().end(), is_it)) return all;
   const CLI::App* sub = root.get_subcommand(command);
+  // `petlab export archive`: its own words first, then those of the one that was typed.
+  if (const auto inner = sub->get_subcommands([](const CLI::App*) { return true; });
+      !inner.empty()) {
+    if (typed.size() == 2 && !last.starts_with("-")) {
+      for (const CLI::App* each : inner) all.push_back(each->get_name());
+      return all;
+    }
+    for (const CLI::App* each : inner) {
+      if (each->get_name() == typed[1]) sub = each;
+    }
+  }
   std::filesystem::path database;
   for (std::size_t i = 1; i + 2 < typed.size(); ++i) {
     if (typed[i] == "--db") database = typed[i + 1];

@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/counted.h"
 #include "cli/database_option.h"
 #include "orchestrator/records/rebuild.h"
 #include "results/store.h"
@@ -19,10 +20,6 @@ struct IngestOptions {
   std::filesystem::path runs;
   bool rebuild = false;
 };
-
-std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 int ingest(const IngestOptions& options, Streams streams) {
   std::filesystem::path database = options.database;

@@ -15,19 +15,23 @@
 #include "base/nearest_word.h"
 #include "cli/best.h"
 #include "cli/cancel.h"
+#include "cli/check.h"
 #include "cli/compare.h"
 #include "cli/completion.h"
 #include "cli/diff.h"
 #include "cli/discard.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
+#include "cli/export.h"
 #include "cli/fetch.h"
 #include "cli/help.h"
 #include "cli/hide.h"
 #include "cli/history.h"
+#include "cli/import.h"
 #include "cli/ingest.h"
 #include "cli/init.h"
 #include "cli/logs.h"
+#include "cli/merge.h"
 #include "cli/plan.h"
 #include "cli/query.h"
 #include "cli/report.h"
@@ -67,6 +71,10 @@ std::span<const Subcommand> subcommands() {
       {"report", "make a table from the database", make_report},
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
+      {"check", "hold the database against runs folder and artifacts", make_check},
+      {"export", "write one portable file of sweeps and their results", make_export},
+      {"merge", "take over what another machine's database has of its own", make_merge},
+      {"import", "take over a runs folder of another machine, or an archive", make_import},
       {"score", "score predictions against references", make_score},
       {"storage", "bits that a trained module takes", make_storage},
       {"fetch", "download backbones and data", make_fetch},

@@ -36,6 +36,7 @@ INNER = {
         "slurm": {"host", "launching"},
         "records": {"host"},
         "recovery": {"host", "records"},
+        "exchange": {"host", "records", "recovery"},
         "planning": {"host", "launching", "recovery"},
         "running": {"host", "launching", "local", "slurm", "records", "recovery", "planning"},
     },
@@ -56,7 +57,7 @@ ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
     r"curl/": ("fetch/", "tests/fetch/"),
-    r"archive(_entry)?\.h": ("fetch/", "metrics/", "tests/fetch/"),
+    r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),
 }
 problems = []

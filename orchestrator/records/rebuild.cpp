@@ -133,7 +133,11 @@ class RunsReader {
     const std::vector<Found> found = std::exchange(found_, {});
     std::vector<results::AttemptRef> attempts;
     to_store_.push_back([&](results::Batch& batch) {
-      for (const Found& one : found) attempts.push_back(store_attempt(batch, one));
+      for (const Found& one : found) {
+        // What the store knows came from a sweep, or from an earlier attempt.
+        if (!store_.read().trial(one.trial.trial_id)) batch.record_trial(one.trial);
+        attempts.push_back(store_attempt(batch, one.directory, one.log));
+      }
     });
     flush();
     for (const results::AttemptRef& attempt : attempts) {
@@ -145,18 +149,6 @@ class RunsReader {
     flush();
     for (const results::AttemptRef& attempt : attempts) ingest_.forget(attempt);
     if (progress_) progress_(summary_);
-  }
-
-  results::AttemptRef store_attempt(results::Batch& batch, const Found& found) {
-    // What the store knows came from a sweep, or from an earlier attempt.
-    if (!store_.read().trial(found.trial.trial_id)) batch.record_trial(found.trial);
-    protocol::AttemptBegun begun;
-    begun.trial_id = found.directory.trial_id();
-    const results::AttemptRef attempt =
-        batch.record_attempt(found.log.begun.value_or(begun), found.directory.attempt());
-    if (found.log.launch) batch.record_launch(attempt, *found.log.launch);
-    if (found.log.ending) batch.record_ending(attempt, *found.log.ending);
-    return attempt;
   }
 
   void read_events(const results::AttemptRef& attempt) {
@@ -250,6 +242,17 @@ class RunsReader {
 };
 
 }  // namespace
+
+results::AttemptRef store_attempt(results::Batch& batch, const protocol::TrialDirectory& directory,
+                                  const protocol::AttemptLog& log) {
+  protocol::AttemptBegun begun;
+  begun.trial_id = directory.trial_id();
+  const results::AttemptRef attempt =
+      batch.record_attempt(log.begun.value_or(begun), directory.attempt());
+  if (log.launch) batch.record_launch(attempt, *log.launch);
+  if (log.ending) batch.record_ending(attempt, *log.ending);
+  return attempt;
+}
 
 RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
                         const std::function<void(const RunsSummary&)>& progress) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/attempt_log.h"
 #include "results/store.h"
 
 namespace petlab::orchestrator {
@@ -26,6 +27,11 @@ struct RunsSummary {
 /// read.
 RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
                         const std::function<void(const RunsSummary&)>& progress = {});
+
+/// Stores what the files of an attempt say but its events; its trial is recorded. The same row
+/// where it is there.
+results::AttemptRef store_attempt(results::Batch& batch, const protocol::TrialDirectory& directory,
+                                  const protocol::AttemptLog& log);
 
 /// Makes `database` anew from a runs folder: under a temporary name first, so that it exists
 /// complete or not at all. It equals the one that the runs were recorded in but for times of sweeps

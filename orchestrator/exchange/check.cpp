@@ -1,0 +1,273 @@
+#include "orchestrator/exchange/check.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "orchestrator/exchange/attempt_copy.h"
+#include "orchestrator/exchange/check_files.h"
+#include "orchestrator/records/rebuild.h"
+#include "orchestrator/recovery/evidence.h"
+#include "results/contents.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using results::AttemptFacts;
+using results::Outcome;
+using results::TrialFacts;
+
+constexpr std::size_t kCheckedAtOnce = 256;
+
+/// A folder of its own for temporary files, removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "petlab-check-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(fmt::format("{}: cannot be made: {}; TMPDIR names another folder", name,
+                              std::strerror(errno)));
+    }
+    folder_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+results::OpenOptions for_a_moment() {
+  results::OpenOptions options;
+  options.synced = false;
+  return options;
+}
+
+class Check {
+ public:
+  explicit Check(const CheckedPlaces& places)
+      : places_(places),
+        said_(places.database),
+        contents_(places.database),
+        folder_(scratch_.folder() / "runs.db", for_a_moment()) {}
+
+  CheckReport run() {
+    for (const std::string& text : contents_.damage()) {
+      find({"damaged_database", "", 0, places_.database, text, anew()});
+    }
+    std::error_code error;
+    if (!fs::is_directory(places_.runs, error)) {
+      find({"no_runs_folder", "", 0, places_.runs,
+            "the runs folder is not there: artifacts, logs and checkpoints were in it",
+            fmt::format("put it back, or name where it is: petlab ingest {} --runs FOLDER",
+                        places_.database_word)});
+      return std::move(report_);
+    }
+    for (const std::string& text : ingest_runs(folder_, places_.runs).left_out) {
+      find({"unreadable_file",
+            "",
+            0,
+            {},
+            text,
+            "put the file back from a copy of the runs folder (petlab import takes what another "
+            "machine has)"});
+    }
+    check_sweeps();
+    check_trials();
+    FileCheck files(places_, report_);
+    files.check_artifacts(contents_.artifacts());
+    files.check_notes();
+    files.look_for_leftovers();
+    return std::move(report_);
+  }
+
+ private:
+  void find(Finding finding) { report_.findings.push_back(std::move(finding)); }
+  std::string ingest() const {
+    return fmt::format("petlab ingest {} {}", places_.database_word, places_.runs_word);
+  }
+  std::string anew() const {
+    return fmt::format("move {} away, then petlab ingest --rebuild {} {}",
+                       places_.database.string(), places_.database_word, places_.runs_word);
+  }
+
+  void check_sweeps() {
+    const results::Reader& written = folder_.read();
+    std::set<std::string> names;
+    for (const results::Reader* one : {&said_, &written}) {
+      for (const std::string& name : one->sweep_names()) names.insert(name);
+    }
+    for (const std::string& name : names) {
+      const auto said = said_.sweep(name);
+      const auto there = written.sweep(name);
+      if (said && !there) {
+        find({"sweep_without_file", "", 0, protocol::sweep_file(places_.runs, name),
+              fmt::format("sweep {} is in the database and has no file", name),
+              "petlab run with its sweep file writes it again"});
+      } else if (!said || said->members != there->members) {
+        find({"sweep_not_in_database", "", 0, protocol::sweep_file(places_.runs, name),
+              said ? fmt::format("sweep {} has {} members in the database, {} in its file", name,
+                                 said->members.size(), there->members.size())
+                   : fmt::format("sweep {} is not in the database", name),
+              ingest()});
+      }
+    }
+  }
+
+  void check_trials() {
+    const results::ContentsReader written(folder_.file());
+    values_said_ = contents_.attempts();
+    values_there_ = written.attempts();
+    for (const auto& [attempt, values] : values_said_) report_.values += values.values;
+    std::set<std::string> all;
+    for (const results::ContentsReader* one : {&contents_, &written}) {
+      for (std::string& id : one->trial_ids()) all.insert(std::move(id));
+    }
+    const std::vector<std::string> ids(all.begin(), all.end());
+    report_.trials = std::ssize(ids);
+    for (std::size_t at = 0; at < ids.size(); at += kCheckedAtOnce) {
+      const auto part = std::span(ids).subspan(at, std::min(kCheckedAtOnce, ids.size() - at));
+      const std::vector<TrialFacts> said = said_.trial_facts(part);
+      const std::vector<TrialFacts> there = folder_.read().trial_facts(part);
+      for (std::size_t i = 0; i < part.size(); ++i) check_trial(said[i], there[i]);
+    }
+  }
+
+  void check_trial(const TrialFacts& said, const TrialFacts& there) {
+    const std::size_t before = report_.findings.size();
+    std::map<std::int64_t, std::pair<const AttemptFacts*, const AttemptFacts*>> attempts;
+    for (const AttemptFacts& one : said.attempts) attempts[one.attempt.number].first = &one;
+    for (const AttemptFacts& one : there.attempts) attempts[one.attempt.number].second = &one;
+    bool incomplete = false;  // it runs, or was not understood, which was named
+    for (const auto& [number, both] : attempts) {
+      ++report_.attempts;
+      incomplete = incomplete || both.second == nullptr ||
+                   (both.first != nullptr && both.first->outcome == Outcome::open);
+      check_attempt(there.trial_id, number, both.first, both.second);
+    }
+    if (report_.findings.size() > before || incomplete) return;
+    const std::string text = difference_of_decisions(said, there);
+    if (text.empty()) return;
+    find({"decisions", said.trial_id, 0, protocol::decisions_file(places_.runs, said.trial_id),
+          text, ingest() + "; where that does not help: " + anew()});
+  }
+
+  std::string difference_of_decisions(const TrialFacts& said, const TrialFacts& there) const {
+    const auto number = [](const std::optional<std::int64_t>& attempt) {
+      return attempt ? fmt::format("attempt {}", *attempt) : std::string("none");
+    };
+    std::vector<std::string> found;
+    if (said.result_attempt != there.result_attempt) {
+      found.push_back(fmt::format("the result is of {} in the database, of {} by the files",
+                                  number(said.result_attempt), number(there.result_attempt)));
+    }
+    const auto compare = [&](const char* what, std::int64_t a, std::int64_t b) {
+      if (a != b) {
+        found.push_back(fmt::format("{} is {} in the database, {} by the file", what, a, b));
+      }
+    };
+    compare("cancelled", said.cancelled, there.cancelled);
+    compare("the last attempt before a retry", said.retried_after, there.retried_after);
+    compare("the last attempt that is to be made again", said.renewed_after, there.renewed_after);
+    compare("the last attempt that was discarded", said.discarded_after, there.discarded_after);
+    compare("hidden", said_.care(said.trial_id).hidden.has_value(),
+            folder_.read().care(said.trial_id).hidden.has_value());
+    return fmt::format("{}", fmt::join(found, "; "));
+  }
+
+  void check_attempt(const std::string& id, std::int64_t number, const AttemptFacts* said,
+                     const AttemptFacts* there) {
+    const fs::path folder = protocol::TrialDirectory(places_.runs, id, number).folder();
+    if (said == nullptr) {
+      find({"not_in_database", id, number, folder, "the database does not know it", ingest()});
+    } else if (said->outcome == Outcome::open) {
+      check_open(id, *said, there, folder);
+    } else if (there == nullptr) {
+      std::error_code error;
+      // What is there and not understood was named already.
+      if (fs::is_directory(folder, error)) return;
+      find({"no_folder", id, number, folder,
+            fmt::format("it is {} in the database, and its folder is not there",
+                        to_string(said->outcome)),
+            fmt::format("put it back, or take it over from a copy: petlab import COPY {}",
+                        places_.database_word)});
+    } else {
+      check_closed(id, *said, *there, folder);
+    }
+  }
+
+  void check_open(const std::string& id, const AttemptFacts& said, const AttemptFacts* there,
+                  const fs::path& folder) {
+    if (there != nullptr && there->outcome != Outcome::open) {
+      find({"behind", id, said.attempt.number, folder,
+            fmt::format("it is {} by its files, and the database has not read that yet",
+                        to_string(there->outcome)),
+            ingest()});
+      return;
+    }
+    const auto alive = liveness(said.begun, locks_folder(places_.runs), this_host());
+    if (alive != Liveness::dead) return;
+    find({"dead_attempt", id, said.attempt.number, folder,
+          "it is open, and the petlab run that began it is dead",
+          "petlab run of its sweep ends it and tries again"});
+  }
+
+  void check_closed(const std::string& id, const AttemptFacts& said, const AttemptFacts& there,
+                    const fs::path& folder) {
+    const auto values_of = [&](const auto& all) {
+      const auto found = all.find({id, said.attempt.number});
+      return found == all.end() ? results::ValuesDigest() : found->second;
+    };
+    const results::ValuesDigest a = values_of(values_said_);
+    const results::ValuesDigest b = values_of(values_there_);
+    std::string text;
+    if (said.outcome != there.outcome) {
+      text = fmt::format("it is {} in the database, {} by its files", to_string(said.outcome),
+                         to_string(there.outcome));
+    } else if (a.values != b.values) {
+      text = fmt::format("it has {} values in the database, {} in its events.jsonl", a.values,
+                         b.values);
+    } else if (a != b) {
+      text = "its values in the database are not those of its events.jsonl";
+    } else if (said.numerics != there.numerics || said.backbone_digest != there.backbone_digest ||
+               said.data_digests != there.data_digests || said.begun != there.begun) {
+      text = "digests, numerics or who began it differ between the database and its files";
+    }
+    if (text.empty()) return;
+    find({"other_content", id, said.attempt.number, folder, text,
+          fmt::format("where the files are right: {}; where the database is: put the files back "
+                      "from a copy",
+                      anew())});
+  }
+
+  const CheckedPlaces& places_;
+  ScratchFolder scratch_;
+  const results::Reader said_;
+  const results::ContentsReader contents_;
+  results::Store folder_;  // what the runs folder says
+  results::ContentsReader::ByAttempt values_said_;
+  results::ContentsReader::ByAttempt values_there_;
+  CheckReport report_;
+};
+
+}  // namespace
+
+CheckReport check(const CheckedPlaces& places) { return Check(places).run(); }
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,153 @@
+#include "orchestrator/exchange/check_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "orchestrator/exchange/attempt_copy.h"
+#include "orchestrator/host/lock_file.h"
+#include "orchestrator/recovery/evidence.h"
+#include "protocol/artifact_format.h"
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using Artifact = results::ContentsReader::Artifact;
+
+// What every artifact of petlab-trainer begins with; another worker's may be anything.
+bool begins_as_petlabs(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string begin(5, '\0');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return in && begin == "\x89PETL";
+}
+
+}  // namespace
+
+void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
+  for (const Artifact& artifact : artifacts) {
+    if (artifact.path.empty()) continue;
+    const protocol::TrialDirectory directory(places_.runs, artifact.trial_id, artifact.attempt);
+    const fs::path file = directory.folder() / artifact.path;
+    std::error_code error;
+    if (!fs::is_directory(directory.folder(), error)) continue;  // named already
+    if (fs::is_regular_file(file, error)) {
+      check_artifact(artifact, file);
+      continue;
+    }
+    if (!artifact.counts) continue;
+    std::optional<TakenOverNote> note;
+    try {
+      note = read_taken_over_note(directory.folder());
+    } catch (const std::runtime_error&) {
+      // check_notes names it.
+    }
+    if (note && std::find(note->left_out.begin(), note->left_out.end(), artifact.path) !=
+                    note->left_out.end()) {
+      report_.notes.push_back(fmt::format(
+          "{}: left out of what it was taken over from, {}; petlab import of what has it brings it",
+          file.string(), note->from));
+      continue;
+    }
+    report_.findings.push_back(
+        {"no_artifact", artifact.trial_id, artifact.attempt, file, "the artifact is not there",
+         fmt::format("put it back, take it over from a copy (petlab import COPY {}), or make it "
+                     "again: petlab run SWEEP --rerun {}",
+                     places_.database_word, artifact.trial_id)});
+  }
+}
+
+void FileCheck::check_artifact(const Artifact& artifact, const fs::path& file) {
+  ++report_.artifacts;
+  std::error_code error;
+  report_.bytes += fs::file_size(file, error);
+  const auto find = [&](const std::string& text) {
+    report_.findings.push_back(
+        {"damaged_artifact", artifact.trial_id, artifact.attempt, file, text,
+         fmt::format(
+             "move it away and take it over from a copy (petlab import COPY {}), or make it "
+             "again: petlab run SWEEP --rerun {}",
+             places_.database_word, artifact.trial_id)});
+  };
+  if (!begins_as_petlabs(file)) {
+    if (fs::file_size(file, error) == 0) find("it is empty");
+    if (file.filename() == "artifact.petl" && fs::file_size(file, error) > 0) {
+      report_.notes.push_back(fmt::format(
+          "{}: no artifact of petlab-trainer, its content is not looked at", file.string()));
+    }
+    return;
+  }
+  try {
+    const protocol::ArtifactStorage storage = protocol::read_artifact_storage(file);
+    if (storage.trial_id != artifact.trial_id) {
+      find(fmt::format("it is the artifact of trial {}", storage.trial_id));
+    } else if (artifact.stored_bits &&
+               static_cast<std::uint64_t>(*artifact.stored_bits) != storage.stored_bits()) {
+      find(fmt::format("it holds {} bits, the database says {}", storage.stored_bits(),
+                       *artifact.stored_bits));
+    }
+  } catch (const std::runtime_error& why) {
+    find(why.what());
+  }
+}
+
+void FileCheck::check_notes() {
+  for (const fs::path& trial : base::entries_of(places_.runs)) {
+    if (trial.filename().string().starts_with(".")) continue;
+    for (const fs::path& folder : base::entries_of(trial)) {
+      const auto number = protocol::attempt_number(folder.filename().string());
+      if (!number) continue;
+      const auto find = [&](const fs::path& file, const std::string& text,
+                            const std::string& from) {
+        report_.findings.push_back(
+            {"other_file", trial.filename().string(), *number, file, text,
+             fmt::format("put it back from where it came ({}), or from a copy of that", from)});
+      };
+      try {
+        const auto note = read_taken_over_note(folder);
+        if (!note) continue;
+        for (const auto& [name, wanted] : note->files) {
+          std::error_code error;
+          if (!fs::exists(folder / name, error)) {
+            // Artifacts have a finding of their own.
+            if (name == "trial.json" || name == "events.jsonl") {
+              find(folder / name, "it is not there", note->from);
+            }
+            continue;
+          }
+          const FileDigest there = digest_of_file(folder / name);
+          report_.bytes += there.size;
+          if (there != wanted) {
+            find(folder / name,
+                 fmt::format("its content has digest {}, it came with {}", there.digest,
+                             wanted.digest),
+                 note->from);
+          }
+        }
+      } catch (const std::runtime_error& why) {
+        find(taken_over_file(folder), why.what(), "its copy");
+      }
+    }
+  }
+}
+
+void FileCheck::look_for_leftovers() {
+  const fs::path incoming = places_.runs / ".incoming";
+  std::error_code error;
+  if (!fs::exists(incoming, error) ||
+      LockFile::is_held(locks_folder(places_.runs) / "incoming.lock")) {
+    return;
+  }
+  report_.findings.push_back(
+      {"left_behind", "", 0, incoming, "a merge or an import ended before its end",
+       "repeat the petlab merge or petlab import: it takes over the rest and clears up"});
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,43 @@
+#include "orchestrator/exchange/incoming.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "orchestrator/host/error.h"
+#include "orchestrator/recovery/evidence.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+LockFile lock_incoming(const std::filesystem::path& runs) {
+  const std::filesystem::path locks = locks_folder(runs);
+  std::error_code error;
+  std::filesystem::create_directories(locks, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", locks.string(), error.message()));
+  auto lock = LockFile::try_lock(locks / "incoming.lock");
+  if (!lock) {
+    throw Error(fmt::format("{}: another petlab merge or import goes on there; wait for its end",
+                            runs.string()));
+  }
+  return std::move(*lock);
+}
+
+}  // namespace
+
+Incoming::Incoming(const std::filesystem::path& runs)
+    : runs_(std::filesystem::absolute(runs).lexically_normal()),
+      folder_(runs_ / ".incoming"),
+      lock_(lock_incoming(runs_)) {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+  if (!error) std::filesystem::create_directory(folder_, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder_.string(), error.message()));
+}
+
+Incoming::~Incoming() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,490 @@
+#include "orchestrator/exchange/take_over.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "orchestrator/exchange/attempt_copy.h"
+#include "orchestrator/exchange/differences.h"
+#include "orchestrator/exchange/foreign_decisions.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/records/decide.h"
+#include "orchestrator/records/ingest.h"
+#include "orchestrator/records/rebuild.h"
+#include "orchestrator/records/sweep_record.h"
+#include "orchestrator/recovery/evidence.h"
+#include "protocol/attempt_log.h"
+#include "results/contents.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::Decision;
+using protocol::TrialDirectory;
+using results::AttemptFacts;
+using results::TrialFacts;
+
+/// Trials whose folders get their names in one transaction, and that are read at once.
+constexpr std::size_t kTrialsAtOnce = 32;
+constexpr std::uintmax_t kMostSweepText = std::uintmax_t{64} << 20;
+
+results::OpenOptions unsynced() {
+  results::OpenOptions options;
+  options.synced = false;  // it is made anew after a power cut
+  return options;
+}
+
+const AttemptFacts* open_one(const TrialFacts& facts) {
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.outcome == results::Outcome::open) return &attempt;
+  }
+  return nullptr;
+}
+
+const AttemptFacts* attempt_of(const TrialFacts& facts, std::int64_t number) {
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.attempt.number == number) return &attempt;
+  }
+  return nullptr;
+}
+
+/// Attempts of one trial, ready to get their names.
+struct StagedTrial {
+  struct Attempt {
+    AttemptCopy copy;
+    fs::path folder;
+  };
+  std::string trial_id;
+  std::int64_t changes = 0;  // of the trial here, as it was planned
+  results::TrialRow row;
+  std::vector<Attempt> attempts;
+  std::vector<Decision> decisions;
+  std::uintmax_t bytes = 0;
+};
+
+class TakeOver {
+ public:
+  TakeOver(results::Store& store, const Incoming& incoming, const fs::path& other_runs,
+           const TakeOverOptions& options)
+      : store_(store),
+        runs_(incoming.runs()),
+        staging_(incoming.folder()),
+        other_runs_(other_runs),
+        options_(options),
+        ingest_(store, runs_),
+        other_(staging_ / "other.db", unsynced()) {}
+
+  TakenOver run() {
+    // What an earlier one that was killed gave its name, and whatever else the database lacks.
+    ingest_runs(store_, runs_);
+    const RunsSummary summary = ingest_runs(other_, other_runs_);
+    if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
+      throw Error(fmt::format("{}: holds no sweep and no attempt, wanted a runs folder{}",
+                              options_.source,
+                              summary.left_out.empty() ? "" : ": " + summary.left_out.front()));
+    }
+    for (const std::string& text : summary.left_out) taken_.left.push_back({"", text});
+    take_sweep_texts();
+    for (const std::string& name : other_.read().sweep_names()) take_sweep(name);
+    const results::ContentsReader ours(store_.file());
+    const results::ContentsReader theirs(other_.file());
+    for (const auto& artifact : ours.artifacts()) {
+      if (artifact.counts) artifact_names_[artifact.trial_id] = artifact.path;
+    }
+    ours_ = &ours;
+    theirs_ = &theirs;
+    const std::vector<std::string> ids = theirs.trial_ids();
+    for (std::size_t at = 0; at < ids.size(); at += kTrialsAtOnce) {
+      const std::span<const std::string> part =
+          std::span(ids).subspan(at, std::min(kTrialsAtOnce, ids.size() - at));
+      const std::vector<TrialFacts> here = store_.read().trial_facts(part);
+      const std::vector<TrialFacts> there = other_.read().trial_facts(part);
+      for (std::size_t i = 0; i < part.size(); ++i) look_at(here[i], there[i]);
+      place();
+    }
+    look_for_what_the_folder_lacks();
+    return std::move(taken_);
+  }
+
+ private:
+  void leave(const std::string& trial_id, std::string text) {
+    taken_.left.push_back({trial_id, std::move(text)});
+  }
+  void conflict(const std::string& trial_id, std::string text) {
+    taken_.conflicts.push_back({trial_id, std::move(text)});
+  }
+
+  void take_sweep_texts() {
+    for (const fs::path& file : base::entries_of(protocol::sweeps_folder(other_runs_))) {
+      const fs::path here = protocol::sweeps_folder(runs_) / file.filename();
+      std::error_code error;
+      if (file.extension() != ".yaml" || fs::exists(here, error)) continue;
+      const std::string text = base::read_file(file, kMostSweepText);
+      const std::string digest = base::sha256(text);
+      // Else it was named when that folder was read.
+      if (protocol::sweep_text_file(runs_, digest) != here) continue;
+      fs::create_directories(here.parent_path(), error);
+      base::write_file_atomically(here, text);
+      results::Batch batch = store_.begin();
+      batch.record_sweep_text(digest, text);
+      batch.commit();
+    }
+  }
+
+  void take_sweep(const std::string& name) {
+    SweepFile there = read_sweep_file(protocol::sweep_file(other_runs_, name));
+    if (const auto here = store_.read().sweep(name)) {
+      const auto key = [](const auto& member) {
+        return std::pair(member.trial_id, member.variant);
+      };
+      std::set<std::pair<std::string, std::string>> members;
+      for (const auto& member : here->members) members.insert(key(member));
+      std::set<std::string> missing;
+      for (const auto& member : there.sweep.members) {
+        if (!members.contains(key(member))) missing.insert(member.trial_id);
+      }
+      if (missing.empty()) return;
+      conflict("", fmt::format(
+                       "sweep {}: {} of its trials there {} not in it here ({} for one); the sweep "
+                       "stays what it is here, their results are taken over beside it; petlab run "
+                       "or petlab plan with the other's sweep file makes it that",
+                       name, missing.size(), missing.size() == 1 ? "is" : "are", *missing.begin()));
+      return;
+    }
+    record_sweep(store_, runs_, there.sweep, there.trials, there.time);
+    ++taken_.sweeps;
+  }
+
+  /// Numbers of the attempts whose folders are here, by which they are.
+  std::map<std::string, std::int64_t> identities_here(const std::string& trial_id) const {
+    std::map<std::string, std::int64_t> found;
+    for (const fs::path& entry : base::entries_of(protocol::trial_folder(runs_, trial_id))) {
+      const auto number = protocol::attempt_number(entry.filename().string());
+      if (!number) continue;
+      const std::string identity = attempt_identity(TrialDirectory(runs_, trial_id, *number));
+      if (!identity.empty()) found.emplace(identity, *number);
+    }
+    return found;
+  }
+
+  /// What is to be done about one trial, and its files where they are to come.
+  void look_at(const TrialFacts& here, const TrialFacts& there) {
+    const std::string& id = there.trial_id;
+    if (const AttemptFacts* open = open_one(there)) {
+      leave(id,
+            fmt::format("attempt {} runs there {}, as far as its files say: merge again when it "
+                        "is over (petlab run there ends what has died)",
+                        open->attempt.number, where_it_runs(*open)));
+      return;
+    }
+    std::map<std::string, std::int64_t> known = identities_here(id);
+    std::set<std::int64_t> lost;  // the database knows them, and their folders are not there
+    for (const AttemptFacts& attempt : here.attempts) {
+      const std::string identity = attempt_identity(attempt.begun);
+      const std::int64_t number = attempt.attempt.number;
+      std::error_code error;
+      if (identity.empty() || fs::exists(TrialDirectory(runs_, id, number).folder(), error))
+        continue;
+      if (known.emplace(identity, number).second) lost.insert(number);
+    }
+    std::map<std::int64_t, std::int64_t> numbers;
+    std::set<std::int64_t> shared;
+    std::vector<std::int64_t> fresh;
+    std::int64_t highest =
+        std::max(highest_attempt_directory(runs_, id), ours_->highest_attempt(id));
+    for (const AttemptFacts& attempt : there.attempts) {
+      const std::int64_t number = attempt.attempt.number;
+      const std::string identity = attempt_identity(TrialDirectory(other_runs_, id, number));
+      if (identity.empty()) {
+        leave(id,
+              fmt::format("attempt {} does not say who began it (its attempt.jsonl): nobody can "
+                          "tell whether it is here already",
+                          number));
+        return;
+      }
+      if (const auto found = known.find(identity); found != known.end()) {
+        numbers[number] = found->second;
+        shared.insert(found->second);
+      } else {
+        fresh.push_back(number);
+        numbers[number] = highest = std::max(highest + 1, number);
+      }
+    }
+    const bool own_attempts = std::any_of(
+        here.attempts.begin(), here.attempts.end(),
+        [&](const AttemptFacts& attempt) { return !shared.contains(attempt.attempt.number); });
+    if (!same_where_shared(here, there, numbers, fresh, lost)) return;
+    if (here.result_attempt && there.result_attempt) {
+      compare_results(here, there, numbers, fresh);
+    }
+    const bool wanted = !here.result_attempt && (there.result_attempt || !own_attempts);
+    if (!wanted) fresh.clear();
+    for (const auto& [number, number_here] : numbers) {
+      if (lost.contains(number_here)) fresh.push_back(number);
+    }
+    std::sort(fresh.begin(), fresh.end());
+    std::vector<Decision> decisions = decisions_to_take(
+        {protocol::read_decisions(other_runs_, id), numbers, !fresh.empty(), own_attempts},
+        protocol::read_decisions(runs_, id));
+    if (fresh.empty() && decisions.empty()) return;
+    if (const AttemptFacts* open = open_one(here)) {
+      leave(id, fmt::format("attempt {} runs here {}: merge again when it is over",
+                            open->attempt.number, where_it_runs(*open)));
+      return;
+    }
+    stage(here, there, numbers, fresh, std::move(decisions));
+  }
+
+  AttemptCopy copy_of(const std::string& trial_id, std::int64_t number,
+                      const std::map<std::int64_t, std::int64_t>& numbers, bool everything) const {
+    return {TrialDirectory(other_runs_, trial_id, number),
+            options_.source,
+            numbers.at(number),
+            numbers,
+            everything,
+            ""};
+  }
+
+  /// Attempts that are on both sides: whether they are still the same. Brings the files that they
+  /// lack here.
+  bool same_where_shared(const TrialFacts& here, const TrialFacts& there,
+                         const std::map<std::int64_t, std::int64_t>& numbers,
+                         const std::vector<std::int64_t>& fresh,
+                         const std::set<std::int64_t>& lost) {
+    const std::string& id = there.trial_id;
+    if (fresh.size() == there.attempts.size()) return true;
+    const auto values_here = ours_->attempts(id);
+    const auto values_there = theirs_->attempts(id);
+    const auto values_of = [&](const auto& all, std::int64_t number) {
+      const auto found = all.find({id, number});
+      return found == all.end() ? results::ValuesDigest() : found->second;
+    };
+    for (const AttemptFacts& attempt : there.attempts) {
+      const std::int64_t number = attempt.attempt.number;
+      const std::int64_t number_here = numbers.at(number);
+      const AttemptFacts* ours = attempt_of(here, number_here);
+      if (ours == nullptr) continue;  // it is to come
+      if (ours->outcome != attempt.outcome ||
+          values_of(values_here, number_here) != values_of(values_there, number)) {
+        conflict(
+            id,
+            fmt::format("attempt {} there is attempt {} here, {} and with other values than "
+                        "there ({}): what is here stays; one of both runs folders was "
+                        "changed (petlab check)",
+                        number, number_here, to_string(ours->outcome), to_string(attempt.outcome)));
+        return false;
+      }
+      if (lost.contains(number_here)) continue;  // its folder is to come
+      if (!bring_files(here, attempt, copy_of(id, number, numbers, false))) return false;
+    }
+    return true;
+  }
+
+  bool bring_files(const TrialFacts& here, const AttemptFacts& there, AttemptCopy copy) {
+    const std::string& id = here.trial_id;
+    const TrialDirectory target(runs_, id, copy.number);
+    if (here.result_attempt == copy.number) {
+      const auto artifact = artifact_names_.find(id);
+      if (artifact != artifact_names_.end()) copy.artifact = artifact->second;
+    }
+    try {
+      const fs::path from = copy.from.folder() / copy.artifact;
+      std::error_code error;
+      if (!copy.artifact.empty() && fs::is_regular_file(from, error) &&
+          fs::is_regular_file(target.folder() / copy.artifact, error)) {
+        const std::string ours = digest_of_file(target.folder() / copy.artifact).digest;
+        const std::string theirs = digest_of_file(from).digest;
+        if (ours != theirs) {
+          conflict(id,
+                   fmt::format("{} of attempt {} is {} here, {} there (attempt {}): what is here "
+                               "stays; petlab check says which is damaged",
+                               copy.artifact, copy.number, ours, theirs, there.attempt.number));
+          return false;
+        }
+      }
+      taken_.files += std::ssize(complete_attempt(copy, target.folder(), staging_));
+    } catch (const SourceError& error) {
+      leave(id, error.what());
+      return false;
+    }
+    return true;
+  }
+
+  void compare_results(const TrialFacts& here, const TrialFacts& there,
+                       const std::map<std::int64_t, std::int64_t>& numbers,
+                       const std::vector<std::int64_t>& fresh) {
+    const std::string& id = there.trial_id;
+    const std::int64_t number = *there.result_attempt;
+    if (std::find(fresh.begin(), fresh.end(), number) == fresh.end()) {
+      if (numbers.at(number) == *here.result_attempt) ++taken_.same;
+      return;
+    }
+    const AttemptFacts* made_here = attempt_of(here, *here.result_attempt);
+    const AttemptFacts* made_there = attempt_of(there, number);
+    std::vector<std::string> differences;
+    if (std::string text = difference_of_values(ours_->counted(id), theirs_->counted(id));
+        !text.empty()) {
+      differences.push_back(std::move(text));
+    }
+    for (std::string& text :
+         differences_of_making(*made_here, store_.read().provenance(made_here->attempt),
+                               *made_there, other_.read().provenance(made_there->attempt))) {
+      differences.push_back(std::move(text));
+    }
+    if (differences.empty()) {
+      ++taken_.same;
+      return;
+    }
+    conflict(id,
+             fmt::format("has a result here (attempt {}) and there (attempt {}): {}; the one here "
+                         "stays (to have the other: petlab discard {} --why …, then merge again)",
+                         *here.result_attempt, number, fmt::join(differences, "; "), id));
+  }
+
+  void stage(const TrialFacts& here, const TrialFacts& there,
+             const std::map<std::int64_t, std::int64_t>& numbers,
+             const std::vector<std::int64_t>& fresh, std::vector<Decision> decisions) {
+    StagedTrial trial;
+    trial.trial_id = there.trial_id;
+    trial.changes = here.changes;
+    trial.row = other_.read().trial(there.trial_id).value();
+    trial.decisions = std::move(decisions);
+    try {
+      for (const std::int64_t number : fresh) {
+        AttemptCopy copy = copy_of(there.trial_id, number, numbers, !there.result_attempt);
+        const fs::path folder =
+            TrialDirectory(staging_ / "trials", there.trial_id, copy.number).folder();
+        trial.bytes += copy_attempt(copy, folder);
+        trial.attempts.push_back({std::move(copy), folder});
+      }
+    } catch (const SourceError& error) {
+      leave(there.trial_id, error.what());
+      return;
+    }
+    staged_.push_back(std::move(trial));
+  }
+
+  /// Gives what is staged its names, and stores it. Whoever plans or claims a trial sees all of it
+  /// or nothing.
+  void place() {
+    const std::vector<StagedTrial> staged = std::exchange(staged_, {});
+    if (staged.empty()) return;
+    TakenOver done;
+    results::Batch batch = store_.begin();
+    for (const StagedTrial& trial : staged) {
+      const TrialFacts now =
+          store_.read().trial_facts(std::vector<std::string>{trial.trial_id}).front();
+      if (now.changes != trial.changes) {
+        leave(trial.trial_id, "something happened to it here meanwhile: merge again");
+        continue;
+      }
+      place_trial(batch, trial);
+      done.trials += trial.attempts.empty() ? 0 : 1;
+      done.attempts += std::ssize(trial.attempts);
+      done.decisions += std::ssize(trial.decisions);
+      done.bytes += trial.bytes;
+    }
+    batch.commit();
+    taken_.trials += done.trials;
+    taken_.attempts += done.attempts;
+    taken_.decisions += done.decisions;
+    taken_.bytes += done.bytes;
+  }
+
+  void place_trial(results::Batch& batch, const StagedTrial& trial) {
+    const fs::path folder = protocol::trial_folder(runs_, trial.trial_id);
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    if (!store_.read().trial(trial.trial_id)) batch.record_trial(trial.row);
+    // First what is said of them, so that none of them counts that is not to.
+    for (const Decision& decision : trial.decisions) {
+      protocol::append_decision(runs_, trial.trial_id, decision);
+    }
+    for (const StagedTrial::Attempt& attempt : trial.attempts) {
+      const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
+      // It replaces only an empty folder, and no attempt's is empty.
+      if (std::rename(attempt.folder.c_str(), directory.folder().c_str()) != 0) {
+        throw Error(fmt::format("{}: cannot be made: {}", directory.folder().string(),
+                                std::strerror(errno)));
+      }
+    }
+    sync_folder(folder);
+    sync_folder(runs_);
+    for (const StagedTrial::Attempt& attempt : trial.attempts) {
+      const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
+      const results::AttemptRef made =
+          store_attempt(batch, directory, protocol::read_attempt_log(directory));
+      ingest_.expect(batch, made);
+      for (bool more = true; more;) {
+        const NewEvents events = ingest_.look(made);
+        more = events.update().more;
+        ingest_.store(batch, events);
+      }
+      ingest_.forget(made);
+    }
+    for (const Decision& decision : trial.decisions) {
+      store_decision(batch, trial.trial_id, decision);
+    }
+  }
+
+  void look_for_what_the_folder_lacks() {
+    if (options_.other_database.empty()) return;
+    const results::Reader reader(options_.other_database);
+    const results::ContentsReader contents(options_.other_database);
+    const std::vector<std::string> ids = contents.trial_ids();
+    for (std::size_t at = 0; at < ids.size(); at += kTrialsAtOnce) {
+      const auto part = std::span(ids).subspan(at, std::min(kTrialsAtOnce, ids.size() - at));
+      const std::vector<TrialFacts> said = reader.trial_facts(part);
+      const std::vector<TrialFacts> there = other_.read().trial_facts(part);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if (!said[i].result_attempt || attempt_of(there[i], *said[i].result_attempt) != nullptr) {
+          continue;
+        }
+        leave(part[i], fmt::format("its result is in the other database, and attempt {} is not in "
+                                   "the runs folder: only what has its files is taken over",
+                                   *said[i].result_attempt));
+      }
+    }
+  }
+
+  results::Store& store_;
+  const fs::path& runs_;
+  const fs::path& staging_;
+  const fs::path& other_runs_;
+  const TakeOverOptions& options_;
+  Ingest ingest_;
+  results::Store other_;  // what the other runs folder says
+  const results::ContentsReader* ours_ = nullptr;
+  const results::ContentsReader* theirs_ = nullptr;
+  std::vector<StagedTrial> staged_;
+  std::map<std::string, std::string> artifact_names_;  // of the results here, by trial
+  TakenOver taken_;
+};
+
+}  // namespace
+
+TakenOver take_over(results::Store& store, const Incoming& incoming, const fs::path& other_runs,
+                    const TakeOverOptions& options) {
+  std::error_code error;
+  if (fs::equivalent(incoming.runs(), other_runs, error)) {
+    throw Error(fmt::format("{}: it is the runs folder of {} itself; petlab ingest reads it",
+                            other_runs.string(), store.file().string()));
+  }
+  return TakeOver(store, incoming, other_runs, options).run();
+}
+
+}  // namespace petlab::orchestrator

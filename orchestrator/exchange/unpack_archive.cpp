@@ -1,0 +1,212 @@
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <system_error>
+
+#include "base/file_descriptor.h"
+#include "base/sha256.h"
+#include "orchestrator/exchange/archive.h"
+#include "orchestrator/exchange/archive_format.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kReadBlock = std::size_t{1} << 18;
+
+/// Takes an archive apart, one entry after the other; believes nothing of it.
+class Unpacking {
+ public:
+  Unpacking(const fs::path& file, const fs::path& folder)
+      : file_(file), folder_(folder), archive_(archive_read_new(), &archive_read_free) {
+    if (!archive_) throw Error("libarchive cannot be started");
+    archive_read_support_format_tar(archive_.get());
+    archive_read_support_filter_gzip(archive_.get());
+    if (archive_read_open_filename(archive_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK) {
+      refuse("cannot be read as an archive of petlab" + library_says());
+    }
+  }
+
+  void unpack() {
+    if (!next() || name_ != kArchiveList) {
+      refuse(fmt::format("is no archive of petlab: its first entry must be {}", kArchiveList));
+    }
+    list_ = parse_archive_list(read_list(), file_);
+    check_room();
+    while (next()) write_entry();
+    for (const auto& [name, wanted] : list_.files) {
+      if (!written_.contains(name)) refuse_entry(name, "it is not there: the archive is cut");
+    }
+    for (const auto& [folder, names] : list_.left_out) {
+      const fs::path attempt = folder_ / folder;
+      std::error_code error;
+      if (!fs::is_directory(attempt, error)) continue;
+      write_taken_over_note(
+          attempt, {file_.string(), protocol::TrialDirectory(attempt).attempt(), {}, names});
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(fmt::format("{}: {}; nothing was taken over", file_.string(), what));
+  }
+  [[noreturn]] void refuse_entry(const std::string& name, const std::string& what) const {
+    refuse(fmt::format("entry {}: {}", shown_name(name), what));
+  }
+  std::string library_says() const {
+    const char* const why = archive_error_string(archive_.get());
+    return why == nullptr ? std::string() : fmt::format(" ({})", why);
+  }
+
+  /// The next entry, a regular file; false at the end.
+  bool next() {
+    const std::string before = name_;
+    archive_entry* entry = nullptr;
+    const int found = archive_read_next_header(archive_.get(), &entry);
+    if (found == ARCHIVE_EOF) return false;
+    if (found != ARCHIVE_OK && found != ARCHIVE_WARN) {
+      refuse(before.empty() ? "cannot be read as an archive of petlab" + library_says()
+                            : fmt::format("what follows entry {} is cut or damaged{}",
+                                          shown_name(before), library_says()));
+    }
+    const char* const path = archive_entry_pathname(entry);
+    if (path == nullptr)
+      refuse(fmt::format("the entry after {} has no name that can be read", shown_name(before)));
+    name_ = path;
+    if (archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr ||
+        archive_entry_filetype(entry) == AE_IFLNK) {
+      refuse_entry(name_, "it is a link, wanted a file");
+    }
+    if (name_ != kArchiveList) {
+      if (const std::string why = why_no_archive_name(name_); !why.empty()) {
+        refuse_entry(name_, why);
+      }
+    }
+    if (archive_entry_filetype(entry) != AE_IFREG) {
+      refuse_entry(name_, "it is a folder or a device, wanted a file");
+    }
+    if (archive_entry_size_is_set(entry) == 0 || archive_entry_size(entry) < 0) {
+      refuse_entry(name_, "it does not say how large it is");
+    }
+    size_ = static_cast<std::uintmax_t>(archive_entry_size(entry));
+    return true;
+  }
+
+  /// Calls `take` with the entry's bytes, never more than `most`.
+  template <typename Take>
+  void read_entry(std::uintmax_t most, const Take& take) {
+    std::uintmax_t left = most;
+    while (true) {
+      const la_ssize_t got = archive_read_data(archive_.get(), block_.data(), block_.size());
+      if (got == 0) return;
+      if (got < 0) refuse_entry(name_, "it is cut or damaged" + library_says());
+      if (static_cast<std::uintmax_t>(got) > left) {
+        refuse_entry(name_, fmt::format("it has more than the {} bytes that it says", most));
+      }
+      left -= static_cast<std::uintmax_t>(got);
+      take(block_.data(), static_cast<std::size_t>(got));
+    }
+  }
+
+  std::string read_list() {
+    if (size_ > kLargestArchiveList) {
+      refuse_entry(name_,
+                   fmt::format("it has {} bytes, wanted at most {}", size_, kLargestArchiveList));
+    }
+    std::string text;
+    read_entry(size_, [&](const char* data, std::size_t size) { text.append(data, size); });
+    return text;
+  }
+
+  void check_room() const {
+    std::error_code error;
+    const fs::space_info space = fs::space(folder_, error);
+    if (error) return;
+    // They lie there twice until they have their names.
+    const std::uintmax_t room = space.available / 2;
+    std::uintmax_t sum = 0;
+    std::pair<std::uintmax_t, std::string> largest;
+    for (const auto& [name, file] : list_.files) {
+      largest = std::max(largest, {file.size, name});
+      sum = file.size > UINTMAX_MAX - sum ? UINTMAX_MAX : sum + file.size;
+    }
+    if (sum <= room) return;
+    refuse_entry(largest.second,
+                 fmt::format("it has {} bytes, all have {}, and the disk has room for {}",
+                             largest.first, sum, room));
+  }
+
+  void write_entry() {
+    const auto wanted = list_.files.find(name_);
+    if (wanted == list_.files.end()) refuse_entry(name_, "the archive's list has no such file");
+    if (!written_.insert(name_).second) refuse_entry(name_, "it is there twice");
+    if (size_ != wanted->second.size) {
+      refuse_entry(name_, fmt::format("it has {} bytes, the archive's list says {}", size_,
+                                      wanted->second.size));
+    }
+    const fs::path to = folder_ / name_;
+    std::error_code error;
+    fs::create_directories(to.parent_path(), error);
+    if (error) refuse_to_write(to, error.value());
+    const base::FileDescriptor out(
+        ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!out) refuse_to_write(to, errno);
+    base::Sha256 hash;
+    std::uintmax_t got = 0;
+    read_entry(size_, [&](const char* data, std::size_t size) {
+      hash.add(data, size);
+      got += size;
+      while (size > 0) {
+        const ssize_t wrote = ::write(out.get(), data, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) refuse_to_write(to, errno);
+        data += wrote;
+        size -= static_cast<std::size_t>(wrote);
+      }
+    });
+    if (got != size_) {
+      refuse_entry(name_, fmt::format("it has {} bytes of {}: the archive is cut", got, size_));
+    }
+    if (const std::string digest = hash.finish(); digest != wanted->second.digest) {
+      refuse_entry(name_, fmt::format("its content has digest {}, the archive's list says {}",
+                                      digest, wanted->second.digest));
+    }
+  }
+
+  [[noreturn]] static void refuse_to_write(const fs::path& file, int error) {
+    throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(error)));
+  }
+
+  const fs::path& file_;
+  const fs::path& folder_;
+  std::unique_ptr<archive, decltype(&archive_read_free)> archive_;
+  ArchiveList list_;
+  std::set<std::string> written_;
+  std::string name_;  // of the entry
+  std::uintmax_t size_ = 0;
+  std::vector<char> block_ = std::vector<char>(kReadBlock);
+};
+
+}  // namespace
+
+fs::path unpack_archive(const fs::path& file, const Incoming& incoming) {
+  const fs::path folder = incoming.folder() / "unpacked";
+  std::error_code error;
+  fs::create_directory(folder, error);
+  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  Unpacking(file, folder).unpack();
+  const fs::path runs = folder / "runs";
+  fs::create_directory(runs, error);
+  return runs;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+"""What was run on several machines comes together: `petlab merge`, `import`, `export archive`, `check`.
+
+usage: exchange.py FOLDER_OF_PROGRAMS
+"""
+import gzip
+import hashlib
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import tarfile
+
+import tiny_world
+from exchange_world import CHANGING, VALUES, ExchangeWorld
+
+
+# Which calls of a merge and an import kill it: every fourth; EVERY=1 tries all, in some minutes.
+EVERY = int(os.environ.get("EVERY", 4))
+
+
+class Merge(ExchangeWorld):
+    def test_two_machines_come_to_what_one_would_have_made(self):
+        self.machine("one")
+        self.machine("a", "--only", "seed=1..3")
+        self.machine("b", "--only", "seed=3..4")
+        before = self.files("b")
+        merged = self.as_json("a", "merge", "b.db")
+        self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "left")},
+                         {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "left": []})
+        self.assertEqual(self.files("b"), before)
+        self.assertEqual(self.tables("a"), self.tables("one"))
+        self.assertEqual(self.artifacts("a"), self.artifacts("one"))
+        self.on("a", "check")
+        # Nothing is left to do, by the one name and by the other.
+        state = self.files("a")
+        for words in (["merge", "b.db"], ["import", "b.runs"]):
+            again = self.as_json("a", *words)
+            self.assertEqual((again["trials"], again["files"], again["same"]), (0, 0, 4), again)
+            self.assertEqual(self.files("a"), state)
+        plan = json.loads(self.petlab("plan", "sweep.yaml", "--db", "a.db", "--worker", "./worker.py",
+                                      "--json").out)
+        self.assertEqual({trial["state"] for trial in plan["trials"]}, {"done"})
+        # The runs folder holds all of it.
+        self.assertEqual(self.petlab("ingest", "--rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
+        self.assertEqual(self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "r.db"),
+                         self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "a.db"))
+        # And back: both are the same then.
+        self.on("b", "merge", "a.db")
+        self.assertEqual(self.tables("b"), self.tables("one"))
+
+    def test_a_new_database_gets_all_of_it(self):
+        self.machine("a")
+        self.on("new", "import", "a.runs")
+        self.assertEqual(self.tables("new"), self.tables("a"))
+        self.on("new", "check")
+
+    def test_other_numbers_digests_and_builds_are_conflicts_and_what_is_here_stays(self):
+        self.machine("a", "--only", "seed=1")
+        for extra, text in (({"shift": 0.25}, r"accuracy of films on test at step 3 is [\d.]+ here, [\d.]+ there"),
+                            ({"data": "sha256:2"}, r"the digest of films's data is sha256:\w+ here, sha256:2 there"),
+                            ({"build": "def"}, "the worker's commit is abc here, def there")):
+            with self.subTest(text):
+                for file in self.root.glob("b.*"):
+                    shutil.rmtree(file) if file.is_dir() else file.unlink()
+                self.machine("b", "--only", "seed=1..2", **extra)
+                self.copy_machine("a", "c")
+                tables = self.tables("c")[0]
+                merged = self.as_json("c", "merge", "b.db", code=1)
+                self.assertEqual((merged["trials"], merged["same"], len(merged["conflicts"])), (2, 0, 2))
+                for conflict in merged["conflicts"]:
+                    self.assertRegex(conflict["text"], text)
+                    self.assertIn("the one here stays", conflict["text"])
+                rows = [row for row in self.tables("c")[0]
+                        if row["trial_id"] in [conflict["trial"] for conflict in merged["conflicts"]]]
+                self.assertEqual(rows, tables)
+                # Who wants the other says that this one counts no more.
+                trial = merged["conflicts"][0]["trial"]
+                self.on("c", "discard", trial, "--why", "the other is right")
+                merged = self.as_json("c", "merge", "b.db", code=1)
+                self.assertEqual((merged["attempts"], len(merged["conflicts"])), (1, 1))
+                theirs = f"SELECT seq, value FROM results WHERE trial_id = '{trial}' ORDER BY 1"
+                self.assertEqual(self.query(theirs, "c.db"), self.query(theirs, "b.db"))
+                attempt = json.loads((self.root / f"c.runs/{trial}/2/trial.json").read_text())["attempt"]
+                self.assertEqual(attempt, 2)
+                self.on("c", "check")
+                self.assertEqual(self.as_json("c", "merge", "b.db", code=1)["attempts"], 0)
+
+    def test_what_failed_here_is_finished_there(self):
+        self.machine("a", "--only", "seed=1", fail=1, code=1)
+        self.machine("b", "--only", "seed=1")
+        merged = self.as_json("a", "merge", "b.db")
+        self.assertEqual((merged["trials"], merged["attempts"]), (2, 2))
+        self.assertEqual(self.query("SELECT number, outcome, count(*) AS n FROM attempts GROUP BY 1, 2", "a.db"),
+                         [{"number": 1, "outcome": "failed", "n": 2}, {"number": 2, "outcome": "finished", "n": 2}])
+        self.on("a", "check")
+        # The other way round nothing is wanted.
+        self.assertEqual(self.as_json("b", "merge", "a.db")["attempts"], 0)
+
+    def test_a_trial_that_runs_there_is_left_until_it_is_over(self):
+        self.machine("a", "--only", "seed=1")
+        self.extra = {"GATE": str(self.root / "gate")}
+        process = self.start("run", "sweep.yaml", "--slots", 2, "--worker", "./worker.py", "--db", "b.db",
+                             "--runs", "b.runs", "--only", "seed=2")
+        self.extra = {}
+        self.until(lambda: (self.root / "b.db").exists() and len(self.query(
+            "SELECT 1 FROM progress WHERE step = 3", "b.db")) == 2)
+        for words in (["merge", "b.db"], ["import", "b.runs"]):
+            merged = self.as_json("a", *words, code=1)
+            self.assertEqual((merged["trials"], len(merged["left"])), (0, 2))
+            self.assertIn("attempt 1 runs there", merged["left"][0]["text"])
+        # Here, too.
+        merged = self.as_json("b", "merge", "a.db")
+        self.assertEqual((merged["trials"], merged["left"]), (2, []))
+        self.write("gate", "")
+        self.assertEqual(self.end(process).code, 0)
+        self.assertEqual(self.as_json("a", "merge", "b.db")["trials"], 2)
+
+    def test_decisions_come_with_what_they_speak_of(self):
+        self.machine("b", "--only", "seed=1")
+        first, second = self.trials("b", "seed = 1")
+        self.on("b", "hide", first, "--why", "an outlier")
+        self.on("b", "discard", second, "--why", "wrong data")
+        self.machine("b", "--only", "seed=1")
+        self.machine("a", "--only", "seed=2")
+        merged = self.as_json("a", "merge", "b.db")
+        self.assertEqual((merged["attempts"], merged["decisions"]), (3, 2))
+        self.assertEqual(self.query("SELECT DISTINCT trial_id, attempt FROM results WHERE seed = 1", "a.db"),
+                         [{"trial_id": second, "attempt": 2}])
+        self.assertIn("an outlier", self.on("a", "show", first).out)
+        self.on("a", "check")
+        self.assertEqual(self.as_json("a", "merge", "b.db")["decisions"], 0)
+        # Seen again here: the other side's word does not come a second time.
+        self.on("a", "unhide", first)
+        self.assertEqual(self.as_json("a", "merge", "b.db")["decisions"], 0)
+
+    def test_what_cannot_be_merged_is_said(self):
+        self.machine("a", "--only", "seed=1")
+        self.machine("b", "--only", "seed=2")
+        (self.root / "b.runs").rename(self.root / "away")
+        done = self.on("a", "merge", "b.db", code=2)
+        self.assertIn("the runs folder of b.db is not there", done.err)
+        self.assertEqual(self.petlab("merge", "b.db", "--other-runs", "away", "--db", "a.db").code, 0)
+        self.assertIn("it is the same database", self.on("a", "merge", "a.db", code=2).err)
+        self.assertIn("itself", self.on("a", "import", "a.runs", code=1).err)
+        self.assertIn("there is no such database", self.on("a", "merge", "none.db", code=2).err)
+        (self.root / "empty").mkdir()
+        self.assertIn("holds no sweep and no attempt", self.on("a", "import", "empty", code=1).err)
+        # An attempt whose folder is gone is named; one that holds a link is left.
+        trial = self.trials("b", "seed = 2")[0]
+        self.machine("c", "--only", "seed=3")
+        one, two = self.trials("c", "seed = 3")
+        shutil.rmtree(self.root / f"c.runs/{one}")
+        os.symlink("/etc/passwd", self.root / f"c.runs/{two}/1/secret")
+        merged = self.as_json("a", "merge", "c.db", code=1)
+        texts = {left["trial"]: left["text"] for left in merged["left"]}
+        self.assertIn("not in the runs folder", texts[one])
+        self.assertIn("found a link, wanted a regular file", texts[two])
+        self.assertNotIn(trial, texts)
+
+    def test_a_sweep_that_is_another_there_stays_what_it_is_here(self):
+        self.machine("a", "--only", "seed=1")
+        self.write_exchange_sweep(6)
+        self.machine("b", "--only", "seed=6")
+        merged = self.as_json("a", "merge", "b.db", code=1)
+        self.assertEqual(merged["trials"], 2)
+        self.assertIn("sweep shared: 4 of its trials there are not in it here", merged["conflicts"][0]["text"])
+        self.assertEqual(self.petlab("run", "sweep.yaml", "--only", "seed=6", "--db", "a.db", "--worker",
+                                     "./worker.py").code, 0)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM attempts", "a.db"), [{"n": 4}])
+        self.assertEqual(self.as_json("a", "merge", "b.db")["conflicts"], [])
+
+
+class Killed(ExchangeWorld):
+    """Killed at calls that change something, and repeated."""
+
+    def survives(self, *words):
+        """The calls of an undisturbed run, by a trace; then each of them kills one."""
+        self.copy_machine("a", "k")
+        trace = self.root / "trace"
+        self.faults = f"trace program=petlab file={trace}"
+        self.on("k", *words)
+        self.faults = ""
+        wanted = self.query(VALUES, "k.db"), self.artifacts("k")
+        calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
+        count = sum(call in CHANGING.split(",") for call in calls)
+        self.assertGreater(count, 50)
+        calls_to_kill = range(1, count + 1, EVERY)
+        killed = 0
+        for at in calls_to_kill:
+            with self.subTest(at=at):
+                self.copy_machine("a", "k")
+                self.faults = f"kill program=petlab calls={CHANGING} path=* at={at} torn"
+                done = self.petlab(*words, "--db", "k.db", "--runs", "k.runs")
+                self.faults = ""
+                killed += done.code == -9
+                done = self.petlab(*words, "--db", "k.db", "--runs", "k.runs")
+                self.assertEqual(done.code, 0, done)
+                self.assertEqual((self.query(VALUES, "k.db"), self.artifacts("k")), wanted)
+                self.assertEqual(self.on("k", "check").code, 0)
+                self.assertFalse((self.root / "k.runs/.incoming").exists())
+        self.assertGreater(killed, len(calls_to_kill) * 9 // 10)
+
+    def test_merge(self):
+        self.write_exchange_sweep(2)
+        self.machine("a", "--only", "seed=1,variant=small")
+        self.machine("b", "--only", "seed=2,variant=small")
+        self.on("b", "hide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0], "--why", "x")
+        self.on("b", "unhide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0])
+        self.survives("merge", "b.db")
+
+    def test_import_of_an_archive(self):
+        self.write_exchange_sweep(2)
+        self.machine("a", "--only", "seed=1,variant=small")
+        self.machine("b", "--only", "seed=2,variant=small")
+        self.on("b", "export", "archive", "b.tar.gz")
+        self.survives("import", "b.tar.gz")
+
+    def test_export(self):
+        self.write_exchange_sweep(1)
+        self.machine("a")
+        self.on("a", "export", "archive", "wanted.tar.gz")
+        wanted = (self.root / "wanted.tar.gz").read_bytes()
+        for at in range(1, 200):
+            self.faults = f"kill program=petlab calls={CHANGING} path=*k.tar.gz* at={at} torn"
+            done = self.petlab("export", "archive", "k.tar.gz", "--db", "a.db")
+            self.faults = ""
+            if done.code == 0:
+                break
+            if (self.root / "k.tar.gz").exists():  # killed behind the rename
+                self.assertEqual((self.root / "k.tar.gz").read_bytes(), wanted)
+                (self.root / "k.tar.gz").unlink()
+        self.assertGreater(at, 3)
+        self.assertEqual((self.root / "k.tar.gz").read_bytes(), wanted)
+        self.assertEqual([path.name for path in self.root.glob("k.tar.gz*")], ["k.tar.gz"])
+
+
+class Archive(ExchangeWorld):
+    def test_an_archive_gives_the_same_tables_on_a_clean_machine(self):
+        self.machine("a")
+        trial = self.trials("a")[0]
+        self.on("a", "discard", trial, "--why", "again")
+        self.machine("a")
+        self.on("a", "hide", self.trials("a")[1], "--why", "an outlier")
+        done = self.as_json("a", "export", "archive", "a.tar.gz")
+        archive = (self.root / "a.tar.gz").read_bytes()
+        self.assertEqual((done["trials"], done["attempts"], done["digest"]),
+                         (8, 9, "sha256:" + hashlib.sha256(archive).hexdigest()))
+        self.on("clean", "import", "a.tar.gz")
+        self.assertEqual(self.tables("clean"), self.tables("a"))
+        self.on("clean", "check")
+        self.assertEqual(self.as_json("clean", "import", "a.tar.gz")["trials"], 0)
+        # The same contents are the same bytes, also from there.
+        self.on("clean", "export", "archive", "b.tar.gz")
+        self.assertEqual((self.root / "b.tar.gz").read_bytes(), archive)
+        done = self.on("a", "export", "archive", "a.tar.gz", code=2)
+        self.assertEqual(done.err, "petlab: a.tar.gz: it exists; move it away, or name another file\n")
+
+    def test_artifacts_by_choice(self):
+        self.machine("a", "--only", "seed=1")
+        first = self.trials("a", "seed = 1")[0]
+        self.on("a", "discard", first, "--why", "again")
+        self.machine("a", "--only", "seed=1")
+        count = {}
+        for choice in ("none", "result", "all"):
+            self.on("a", "export", "archive", f"{choice}.tar.gz", "--artifacts", choice)
+            with tarfile.open(self.root / f"{choice}.tar.gz") as archive:
+                count[choice] = sum(name.endswith("artifact.petl") for name in archive.getnames())
+        self.assertEqual(count, {"none": 0, "result": 2, "all": 3})
+        self.on("c", "import", "none.tar.gz")
+        self.assertEqual(self.tables("c"), self.tables("a"))
+        checked = self.as_json("c", "check")
+        self.assertEqual((checked["artifacts"], len(checked["notes"])), (0, 2))
+        # What has them brings them.
+        self.assertEqual(self.as_json("c", "import", "all.tar.gz")["files"], 3)
+        self.assertEqual(self.as_json("c", "check")["artifacts"], 3)
+
+    def test_only_some_sweeps(self):
+        self.machine("a", "--only", "seed=1")
+        text = (self.root / "sweep.yaml").read_text()
+        self.write("other.yaml", text.replace("sweep: shared", "sweep: other").replace("[1, 2, 3, 4]", "[9]"))
+        self.assertEqual(self.petlab("run", "other.yaml", "--db", "a.db", "--worker", "./worker.py").code, 0)
+        done = self.as_json("a", "export", "archive", "a.tar.gz", "--sweep", "other")
+        self.assertEqual((done["sweeps"], done["trials"]), (1, 2))
+        self.on("c", "import", "a.tar.gz")
+        self.assertEqual(self.query("SELECT name FROM sweeps", "c.db"), [{"name": "other"}])
+        done = self.on("a", "export", "archive", "b.tar.gz", "--sweep", "othr", code=2)
+        self.assertIn("there is no sweep othr", done.err)
+
+    def entries(self):
+        with tarfile.open(self.root / "a.tar.gz") as archive:
+            return [(member, archive.extractfile(member).read()) for member in archive.getmembers()]
+
+    def rewritten(self, change, listed=None):
+        """An archive of the same entries as `change` gives them; the list as `listed` changes it."""
+        entries = self.entries()
+        entries = change(entries) or entries
+        if listed:
+            member, text = entries[0]
+            document = json.loads(text)
+            listed(document)
+            entries[0] = (member, json.dumps(document).encode())
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+            for member, data in entries:
+                member.pax_headers = {}
+                if member.isreg():
+                    member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        self.write("bad.tar.gz", out.getvalue())
+
+    def refused(self, text):
+        done = self.on("bad", "import", "bad.tar.gz", code=1)
+        self.assertIn(text, done.err)
+        self.assertTrue(done.err.startswith("petlab: bad.tar.gz: "), done.err)
+        self.assertEqual(done.err.count("\n"), 1)
+        self.assertFalse((self.root / "bad.db").exists())
+        self.assertEqual([path for path in (self.root / "bad.runs").rglob("*")
+                          if ".locks" not in path.parts], [])
+
+    def test_archives_that_lie_are_refused_by_the_entry(self):
+        self.machine("a", "--only", "seed=1,variant=small")
+        self.on("a", "export", "archive", "a.tar.gz")
+        events = next(member.name for member, _ in self.entries() if member.name.endswith("events.jsonl"))
+
+        def added(name, **fields):
+            member = tarfile.TarInfo(name)
+            for key, value in fields.items():
+                setattr(member, key, value)
+            return lambda entries: entries.append((member, b""))
+
+        def other(document, **fields):
+            for entry in document["files"]:
+                if entry["name"] == events:
+                    entry.update(fields)
+
+        for change, listed, text in (
+                (added("runs/../../evil"), None, "entry 'runs/../../evil': its name leads out of the archive"),
+                (added("/etc/evil"), None, "entry '/etc/evil': its name leads out of the archive: it is absolute"),
+                (added("runs/sweeps/link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), None,
+                 "entry 'runs/sweeps/link': it is a link, wanted a file"),
+                (added("runs/sweeps/link", type=tarfile.LNKTYPE, linkname=events), None,
+                 "entry 'runs/sweeps/link': it is a link, wanted a file"),
+                (added("runs/sweeps/pipe", type=tarfile.FIFOTYPE), None,
+                 "entry 'runs/sweeps/pipe': it is a folder or a device, wanted a file"),
+                (added("runs/sweeps/more.yaml"), None, "entry 'runs/sweeps/more.yaml': the archive's list has no such"),
+                (added("runs/\x1b[31mred"), None, r"entry 'runs/\x1b[31mred': its name has a character"),
+                (added("petlab.db"), None, "entry 'petlab.db': it is no file of a runs folder"),
+                (lambda all: all.append(all[1]), None, "it is there twice"),
+                (lambda all: all[:-1], None, "it is not there: the archive is cut"),
+                (lambda all: all[1:], None, "its first entry must be petlab-archive.json"),
+                (lambda all: [(m, d.replace(b"test", b"tset")) for m, d in all[:1]] +
+                             [(m, d.replace(b'"test"', b'"tset"')) for m, d in all[1:]], None,
+                 f"entry '{events}': its content has digest sha256:"),
+                (lambda all: None, lambda d: other(d, size=5), f"entry '{events}': it has "),
+                (lambda all: None, lambda d: other(d, digest="sha256:" + "0" * 64),
+                 f"entry '{events}': its content has digest"),
+                (lambda all: None, lambda d: other(d, size=2**62), f"entry '{events}': it has {2**62} bytes, all have"),
+                (lambda all: None, lambda d: other(d, size=-1), f"'{events}': size or digest is none"),
+                (lambda all: None, lambda d: other(d, name="runs/../x"), "'runs/../x': its name leads out"),
+                (lambda all: None, lambda d: d.update(v=2), "v is 2, must be 1: made by a newer petlab"),
+                (lambda all: None, lambda d: d.pop("files"), "petlab-archive.json: cannot be understood")):
+            with self.subTest(text):
+                self.rewritten(change, listed)
+                self.refused(text)
+        whole = (self.root / "a.tar.gz").read_bytes()
+        for size in (0, 5, 100, len(whole) // 2, len(whole) * 3 // 4):
+            with self.subTest(size=size):
+                self.write("bad.tar.gz", whole[:size])
+                self.refused("")
+        self.write("bad.tar.gz", gzip.compress(gzip.decompress(whole)[:9000]))
+        self.refused("cut")
+        self.write("bad.tar.gz", gzip.compress(b"\0" * 1_000_000))
+        self.refused("")
+        # As it was.
+        self.rewritten(lambda all: None)
+        self.on("bad", "import", "bad.tar.gz")
+        self.assertEqual(self.tables("bad"), self.tables("a"))
+
+
+class Check(ExchangeWorld):
+    def found(self, name="c", code=1):
+        return {(one["kind"], one.get("trial")) for one in self.as_json(name, "check", code=code)["findings"]}
+
+    def changed(self, sql):
+        with sqlite3.connect(self.root / "c.db") as database:
+            database.execute(sql)
+        database.close()
+
+    def test_each_fault_is_named_and_the_command_mends_it(self):
+        self.machine("a", "--only", "seed=1..2")
+        first = self.trials("a", "seed = 1")[0]
+        attempt = pathlib.Path(f"c.runs/{first}/1")
+        self.assertEqual(self.found("a", code=0), set())
+        mend_by_ingest = lambda: self.on("c", "ingest")
+
+        def anew():
+            for file in self.root.glob("c.db*"):
+                file.unlink()
+            self.on("c", "ingest", "--rebuild")
+
+        def from_a_copy():
+            self.on("c", "import", "a.runs")
+
+        def put(name):
+            return lambda: shutil.copy(self.root / f"a.runs/{first}/1/{name}", self.root / attempt / name)
+
+        def edited(name, old, new):
+            file = self.root / attempt / name
+            file.write_bytes(file.read_bytes().replace(old, new))
+
+        for break_it, kind, mend in (
+                (lambda: shutil.rmtree(self.root / attempt.parent), "no_folder", from_a_copy),
+                (lambda: (self.root / attempt / "artifact.petl").unlink(), "no_artifact", from_a_copy),
+                (lambda: edited("artifact.petl", b"PETL", b"PETL"[::1]) or
+                 (self.root / attempt / "artifact.petl").write_bytes(
+                     (self.root / attempt / "artifact.petl").read_bytes()[:-1] + b"\x01"),
+                 "damaged_artifact", put("artifact.petl")),
+                (lambda: edited("events.jsonl", b'"value": 0.1', b'"value": 0.2') or
+                 edited("events.jsonl", b'"test"', b'"tset"'), "other_content", put("events.jsonl")),
+                (lambda: self.changed("UPDATE metric_values SET value = value + 1"), "other_content", anew),
+                (lambda: self.changed("DELETE FROM metric_values"), "other_content", anew),
+                (lambda: self.changed("UPDATE trials SET cancelled = 1"), "decisions", anew),
+                (lambda: self.write(attempt / "trial.json", "{"), "unreadable_file", put("trial.json")),
+                (lambda: (self.root / "c.runs/sweeps/shared.jsonl").unlink(), "sweep_without_file",
+                 lambda: self.petlab("run", "sweep.yaml", "--only", "seed=1", "--db", "c.db", "--runs",
+                                     "c.runs", "--worker", "./worker.py")),
+                (lambda: self.write("c.runs/.incoming/x", ""), "left_behind", from_a_copy)):
+            with self.subTest(kind):
+                self.copy_machine("a", "c")
+                break_it()
+                found = self.found()
+                self.assertIn(kind, {one for one, _ in found})
+                if kind in ("no_folder", "no_artifact", "damaged_artifact", "unreadable_file"):
+                    self.assertEqual({trial for _, trial in found} - {None}, {first} if kind != "unreadable_file"
+                                     else set())
+                mend()
+                self.assertEqual(self.found(code=0), set())
+        # What the database has not read yet.
+        self.copy_machine("a", "c")
+        shutil.copytree(self.root / f"a.runs/{first}/1", self.root / f"c.runs/{first}/2")
+        self.assertEqual(self.found(), {("not_in_database", first)})
+        mend_by_ingest()
+        self.assertEqual(self.found(code=0), set())
+        shutil.rmtree(self.root / "c.runs")
+        done = self.on("c", "check", code=1)
+        self.assertIn("no_runs_folder: the runs folder is not there", done.out)
+        self.assertIn("mend: put it back", done.out)
+
+    def test_files_that_came_from_elsewhere_are_held_against_their_digests(self):
+        self.machine("a", "--only", "seed=1,variant=small")
+        self.on("c", "import", "a.runs")
+        trial = self.trials("c", "seed = 1 AND module_bottleneck = 4")[0]
+        file = self.root / f"c.runs/{trial}/1/predictions/films.predicted.txt"
+        file.write_text("other\n")
+        self.assertEqual(self.found(), {("other_file", trial)})
+        done = self.on("c", "check", code=1)
+        self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, it came with ")
+        self.assertTrue(re.search(r"^  mend: put it back from where it came \(a\.runs\)", done.out, re.M), done.out)
+
+    def test_a_database_that_is_none(self):
+        self.assertIn("there is no such database", self.on("none", "check", code=2).err)
+        self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
+        done = self.petlab("check", "--db", "text.db", "--runs", "x")
+        self.assertEqual((done.code, done.err.count("\n")), (1, 1))
+
+
+if __name__ == "__main__":
+    tiny_world.main()

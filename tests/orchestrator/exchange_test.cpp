@@ -1,0 +1,131 @@
+// What decides in an exchange between machines, without files; tests/end_to_end/exchange.py has the
+// rest.
+#include <cmath>
+
+#include "orchestrator/exchange/archive_format.h"
+#include "orchestrator/exchange/differences.h"
+#include "orchestrator/exchange/foreign_decisions.h"
+#include "tests/support/catch.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using protocol::Decision;
+using results::CountedValue;
+
+TEST_CASE("values of two results are compared to the bit, a test score is named first") {
+  const std::vector<CountedValue> here = {{"test", "cola", "accuracy", 3, 0.5},
+                                          {"validation", "cola", "accuracy", 1, 0.1},
+                                          {"validation", "cola", "accuracy", 2, std::nullopt}};
+  CHECK(difference_of_values(here, here).empty());
+  std::vector<CountedValue> there = here;
+  there[1].value = std::nextafter(0.1, 1.0);
+  CHECK(difference_of_values(here, there) ==
+        "accuracy of cola on validation at step 1 is 0.1 here, 0.10000000000000002 there");
+  there[0].value = 0.25;
+  CHECK(difference_of_values(here, there) ==
+        "accuracy of cola on test at step 3 is 0.5 here, 0.25 there; 2 values differ in all");
+  there = here;
+  there[2].value = 0.0;
+  CHECK(difference_of_values(here, there) ==
+        "accuracy of cola on validation at step 2 is undefined here, 0 there");
+  there.pop_back();
+  CHECK(difference_of_values(here, there) ==
+        "accuracy of cola on validation at step 2 is undefined here and was not reported there");
+  CHECK(difference_of_values(there, here) ==
+        "accuracy of cola on validation at step 2 is undefined there and was not reported here");
+}
+
+TEST_CASE("a negative zero is another number") {
+  CHECK_FALSE(
+      difference_of_values({{"test", "a", "b", 1, 0.0}}, {{"test", "a", "b", 1, -0.0}}).empty());
+}
+
+TEST_CASE("decisions come with the attempts that they speak of, by the numbers of here") {
+  ForeignDecisions there;
+  there.all = {{Decision::What::discard, 2, 10.0, "wrong"},
+               {Decision::What::cancel, 0, 11.0},
+               {Decision::What::hide, 0, 12.0, "odd"}};
+  there.numbers = {{1, 2}, {2, 3}, {3, 4}};
+  there.attempts_come = true;
+  there.own_attempts = true;
+  const std::vector<Decision> discard = {{Decision::What::discard, 3, 10.0, "wrong"}};
+  // Tried here too: what is seen here is decided here.
+  CHECK(decisions_to_take(there, {}) == discard);
+  // Once.
+  CHECK(decisions_to_take(there, discard).empty());
+  there.own_attempts = false;
+  CHECK(decisions_to_take(there, discard) ==
+        std::vector<Decision>{{Decision::What::hide, 0, 12.0, "odd"}});
+  // Somebody here decided otherwise.
+  CHECK(decisions_to_take(
+            there,
+            {discard[0], {Decision::What::hide, 0, 12.0, "odd"}, {Decision::What::unhide, 0, 13.0}})
+            .empty());
+  there.attempts_come = false;
+  there.own_attempts = true;
+  CHECK(decisions_to_take(there, {}).empty());
+  there.numbers.clear();
+  there.own_attempts = false;
+  CHECK(decisions_to_take(there, {}).empty());
+}
+
+TEST_CASE("an archive has names of a runs folder and no other") {
+  for (const char* name :
+       {"runs/sweeps/ablation.jsonl", "runs/0123456789abcdef/decisions.jsonl",
+        "runs/0123456789abcdef/1/events.jsonl", "runs/0123456789abcdef/12/predictions/a.txt",
+        "runs/0123456789abcdef/1/caf\u00e9"}) {
+    INFO(name);
+    CHECK(why_no_archive_name(name).empty());
+  }
+  for (const char* name : {"",
+                           "/",
+                           "runs",
+                           "runs/",
+                           "runs//x",
+                           "/etc/passwd",
+                           "../x",
+                           "runs/../x",
+                           "runs/./x/y",
+                           "runs/sweeps/..",
+                           "runs/sweeps/.hidden",
+                           "runs/sweeps/a/b",
+                           "runs/0123456789abcdef",
+                           "runs/0123456789abcdef/0/x",
+                           "runs/0123456789abcdef/01/x",
+                           "runs/0123456789abcdef/x/y",
+                           "runs/0123456789abcde/1/x",
+                           "runs/0123456789ABCDEF/1/x",
+                           "runs/.locks/1/x",
+                           "runs/0123456789abcdef/1/../../x",
+                           "runs/0123456789abcdef/1/a\nb",
+                           "runs/sweeps/a\\b",
+                           "runs/sweeps/\xff",
+                           "petlab.db"}) {
+    INFO(name);
+    CHECK_FALSE(why_no_archive_name(name).empty());
+  }
+  CHECK_FALSE(why_no_archive_name("runs/sweeps/" + std::string(256, 'a')).empty());
+  CHECK(shown_name("a\x1b[1m\xff") == "'a\\x1b[1m\\xff'");
+}
+
+TEST_CASE("the list of an archive reads back and refuses what is no list") {
+  ArchiveList list;
+  list.petlab = "0.1.0";
+  list.files["runs/sweeps/a.jsonl"] = {12, "sha256:" + std::string(64, '0')};
+  list.left_out["runs/0123456789abcdef/1"] = {"artifact.petl"};
+  const ArchiveList read = parse_archive_list(archive_list_text(list), "x.tar.gz");
+  CHECK(read.files == list.files);
+  CHECK(read.left_out == list.left_out);
+  for (const char* text : {"", "{", "[]", "{}", R"({"kind":"petlab archive"})",
+                           R"({"kind":"petlab archive","v":1,"left_out":{},"files":{"a":1}})",
+                           R"({"kind":"petlab archive","v":1,"left_out":[],"files":[]})",
+                           R"({"kind":"petlab archive","v":1,"left_out":{"..":["x"]},"files":[]})",
+                           R"({"kind":1,"v":1,"left_out":{},"files":[]})"}) {
+    INFO(text);
+    CHECK_THROWS_AS(parse_archive_list(text, "x.tar.gz"), Error);
+  }
+}
+
+}  // namespace
+}  // namespace petlab::orchestrator
