@@ -42,8 +42,8 @@ struct TakenOver {
 };
 
 /// Takes over what `other_runs` has of sweeps, attempts and decisions into the runs folder of
-/// `incoming` and into `store`, each
-/// exactly once: an attempt is the same wherever its folder lies, so repeating it changes nothing.
+/// `incoming` and into `store`, each exactly once: an attempt is the same wherever its folder lies,
+/// so repeating it changes nothing.
 /// - A trial without a result here gets all attempts that are over there; where numbers are taken,
 ///   under the next. What was tried here stays.
 /// - A trial with a result on both sides keeps the one here. Where their values, digests or builds
