@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary_folder.h"
 #include "reports/builtin.h"
 #include "reports/error.h"
 #include "reports/text.h"
@@ -20,29 +20,6 @@ namespace petlab::reports {
 namespace {
 
 constexpr std::uintmax_t kLargestPicture = std::uintmax_t{256} << 20;
-
-// A folder of its own, removed with what is in it.
-class Workshop {
- public:
-  Workshop() {
-    std::error_code error;
-    std::string name =
-        (std::filesystem::temp_directory_path(error) / "petlab-draw-XXXXXX").string();
-    if (error || ::mkdtemp(name.data()) == nullptr) {
-      throw Error(fmt::format("cannot make a folder {} to draw figures in: {}", name,
-                              error ? error.message() : std::strerror(errno)));
-    }
-    folder = name;
-  }
-  ~Workshop() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-  Workshop(const Workshop&) = delete;
-  Workshop& operator=(const Workshop&) = delete;
-
-  std::filesystem::path folder;
-};
 
 // Runs the program, its outputs in `log`, and waits; its exit code, 128 + signal, or -1 and errno.
 int run_and_wait(const std::vector<std::string>& command, const std::filesystem::path& log) {
@@ -95,19 +72,19 @@ std::vector<std::string> draw(const std::vector<Drawing>& drawings,
         "(a specification, which other tools draw, comes with --format vega)",
         python.string()));
   }
-  const Workshop workshop;
-  const std::filesystem::path script = workshop.folder / "draw.py";
+  const base::TemporaryFolder workshop("petlab-draw");
+  const std::filesystem::path script = workshop.path() / "draw.py";
   base::write_file_atomically(script, builtin_file("draw.py"));
   // -I: neither the user's environment nor the current folder decides what is imported.
   std::vector<std::string> command = {python.string(), "-I", script.string()};
   for (std::size_t i = 0; i < drawings.size(); ++i) {
-    const std::filesystem::path file = workshop.folder / fmt::format("{}.vl.json", i);
+    const std::filesystem::path file = workshop.path() / fmt::format("{}.vl.json", i);
     base::write_file_atomically(file, drawings[i].specification);
     command.push_back(drawings[i].kind);
     command.push_back(file.string());
-    command.push_back((workshop.folder / fmt::format("{}.{}", i, drawings[i].kind)).string());
+    command.push_back((workshop.path() / fmt::format("{}.{}", i, drawings[i].kind)).string());
   }
-  const std::filesystem::path log = workshop.folder / "log.txt";
+  const std::filesystem::path log = workshop.path() / "log.txt";
   const int code = run_and_wait(command, log);
   if (code != 0) {
     throw NotDrawn(fmt::format(
@@ -116,7 +93,7 @@ std::vector<std::string> draw(const std::vector<Drawing>& drawings,
         last_line(log)));
   }
   for (std::size_t i = 0; i < drawings.size(); ++i) {
-    pictures.push_back(base::read_file(workshop.folder / fmt::format("{}.{}", i, drawings[i].kind),
+    pictures.push_back(base::read_file(workshop.path() / fmt::format("{}.{}", i, drawings[i].kind),
                                        kLargestPicture));
   }
   return pictures;

@@ -1,11 +1,8 @@
 #include "orchestrator/exchange/check.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary_folder.h"
 #include "orchestrator/exchange/attempt_copy.h"
 #include "orchestrator/exchange/check_files.h"
 #include "orchestrator/records/rebuild.h"
@@ -30,29 +28,6 @@ using results::TrialFacts;
 
 constexpr std::size_t kCheckedAtOnce = 256;
 
-/// A folder of its own for temporary files, removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "petlab-check-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(fmt::format("{}: cannot be made: {}; TMPDIR names another folder", name,
-                              std::strerror(errno)));
-    }
-    folder_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& folder() const { return folder_; }
-
- private:
-  fs::path folder_;
-};
-
 results::OpenOptions for_a_moment() {
   results::OpenOptions options;
   options.synced = false;
@@ -65,7 +40,7 @@ class Check {
       : places_(places),
         said_(places.database),
         contents_(places.database),
-        folder_(scratch_.folder() / "runs.db", for_a_moment()) {}
+        folder_(scratch_.path() / "runs.db", for_a_moment()) {}
 
   CheckReport run() {
     for (const std::string& text : contents_.damage()) {
@@ -257,7 +232,7 @@ class Check {
   }
 
   const CheckedPlaces& places_;
-  ScratchFolder scratch_;
+  const base::TemporaryFolder scratch_{"petlab-check"};
   const results::Reader said_;
   const results::ContentsReader contents_;
   results::Store folder_;  // what the runs folder says
