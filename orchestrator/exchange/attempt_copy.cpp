@@ -63,10 +63,6 @@ bool is_settled(const std::string& name) {
          name != "log.txt";
 }
 
-void write_synced(const fs::path& file, const std::string& text) {
-  base::write_file_atomically(file, text);
-}
-
 std::int64_t number_here(const AttemptCopy& copy, std::int64_t there) {
   const auto found = copy.numbers.find(there);
   return found == copy.numbers.end() ? there : found->second;
@@ -229,8 +225,9 @@ void write_taken_over_note(const fs::path& attempt_folder, const TakenOverNote& 
     json["files"][name] = {{"size", file.size}, {"digest", file.digest}};
   }
   json["left_out"] = note.left_out;
-  write_synced(taken_over_file(attempt_folder),
-               json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  base::write_file_atomically(
+      taken_over_file(attempt_folder),
+      json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 std::optional<TakenOverNote> read_taken_over_note(const fs::path& attempt_folder) {
@@ -271,7 +268,7 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
     if (!copy.everything && !outlives_the_trial(name)) continue;
     if (const auto text = rewritten(copy, name)) {
       make_parent(folder / name);
-      write_synced(folder / name, *text);
+      base::write_file_atomically(folder / name, *text);
     } else {
       copy_checked(copy.from.folder() / name, folder / name);
     }
