@@ -20,7 +20,7 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
   if (descriptor_ < 0) {
     throw Error(fmt::format("{}: cannot be made: {}", file.string(), std::strerror(errno)));
   }
-  bool told = false;
+  bool waiting_was_told = false;
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
@@ -33,8 +33,9 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
       if (ended) throw Interrupted();
       throw Error(fmt::format("{}: cannot be locked: {}", file.string(), std::strerror(error)));
     }
-    if (!told) watcher.tell(fmt::format("{}: another process downloads it; waiting", what));
-    told = true;
+    if (!waiting_was_told)
+      watcher.tell(fmt::format("{}: another process downloads it; waiting", what));
+    waiting_was_told = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }

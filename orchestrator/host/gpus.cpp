@@ -1,19 +1,11 @@
 #include "orchestrator/host/gpus.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/readable_pipe.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/process/v2/process.hpp>
-#include <boost/process/v2/stdio.hpp>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 #include "base/programs.h"
 #include "base/trimmed.h"
@@ -21,9 +13,6 @@
 
 namespace petlab::orchestrator {
 namespace {
-
-namespace asio = boost::asio;
-namespace process = boost::process::v2;
 
 constexpr const char* kProgram = "nvidia-smi";
 const std::vector<std::string> kArguments = {"--query-gpu=index,uuid,memory.total,memory.used",
@@ -113,141 +102,75 @@ GpuList only_visible(GpuList list, const std::string& visible_devices) {
 
 namespace {
 
-// Killed, and not gone yet: one that the driver holds (state D) ends when that lets it go.
-std::vector<pid_t>& lingering() {
-  static std::vector<pid_t> pids;
-  return pids;
+base::ChildCommand question(const std::filesystem::path& program,
+                            std::chrono::milliseconds timeout) {
+  base::ChildCommand command;
+  command.program = program.string();
+  command.arguments = kArguments;
+  command.time_limit = timeout;
+  return command;
 }
 
-// False where it is gone already.
-bool end_child(pid_t pid) {
-  return pid > 0 && ::waitpid(pid, nullptr, WNOHANG) == 0 && ::kill(pid, SIGKILL) == 0;
-}
-
-void reap_lingering() {
-  std::erase_if(lingering(), [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+GpuList read_answer(const std::filesystem::path& program, const base::ChildAnswer& answer) {
+  using Ending = base::ChildAnswer::Ending;
+  GpuList list;
+  switch (answer.ending) {
+    case Ending::exited:
+      if (answer.exit_code == 0) {
+        try {
+          return parse_gpus(answer.output);
+        } catch (const Error& error) {
+          list.why_none = error.what();
+          break;
+        }
+      }
+      list.why_none =
+          fmt::format("{} failed: {}", kProgram,
+                      first_line(answer.output.empty() ? answer.errors : answer.output));
+      break;
+    case Ending::timed_out:
+      list.why_none = fmt::format("{} does not answer", kProgram);
+      break;
+    case Ending::not_started:
+      list.why_none = fmt::format("{}: {}", program.string(), answer.problem);
+      break;
+    case Ending::signalled:
+    case Ending::too_much:
+    case Ending::unknown:
+      list.why_none = fmt::format("{} {}", kProgram, answer.problem);
+      break;
+  }
+  list.failed = true;
+  list.notes.push_back(list.why_none);
+  return list;
 }
 
 }  // namespace
 
-struct GpuQuery::Impl {
-  // One question. Its handlers own it, so that it outlives what they read into.
-  struct Asked {
-    explicit Asked(asio::io_context& loop) : output(loop), child(loop.get_executor()) {}
-    // The child's own destructor would wait for its end.
-    ~Asked() {
-      const pid_t pid = child.id();
-      child.detach();
-      if (end_child(pid)) lingering().push_back(pid);
-    }
-    Asked(const Asked&) = delete;
-    Asked& operator=(const Asked&) = delete;
-    asio::readable_pipe output;
-    process::process child;
-    std::string text;
-    int code = -1;
-    int open = 2;  // of output and child
-  };
-
-  Impl(asio::io_context& its_loop, std::filesystem::path its_program)
-      : loop(its_loop), program(std::move(its_program)), timer(its_loop) {}
-
-  void answer(GpuList list) {
-    timer.cancel();
-    boost::system::error_code ignored;
-    asked->output.close(ignored);
-    asked.reset();
-    std::exchange(done, nullptr)(std::move(list));
-  }
-
-  void fail(const std::string& problem) {
-    GpuList list;
-    list.failed = true;
-    list.why_none = problem;
-    list.notes.push_back(problem);
-    answer(std::move(list));
-  }
-
-  void part_over(const std::shared_ptr<Asked>& which) {
-    if (--which->open > 0 || which != asked) return;
-    if (which->code != 0) {
-      fail(fmt::format("{} failed: {}", kProgram, first_line(which->text)));
-      return;
-    }
-    try {
-      answer(parse_gpus(which->text));
-    } catch (const Error& error) {
-      fail(error.what());
-    }
-  }
-
-  asio::io_context& loop;
-  std::filesystem::path program;
-  asio::steady_timer timer;
-  std::shared_ptr<Asked> asked;
-  std::function<void(GpuList)> done;
-};
-
-GpuQuery::GpuQuery(asio::io_context& loop, const sweeps::Environment& environment) {
+GpuQuery::GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment)
+    : children_(loop) {
   const std::optional<std::filesystem::path> found = program(environment);
   if (!found) throw Error(fmt::format("{} is not on PATH", kProgram));
-  impl_ = std::make_shared<Impl>(loop, *found);
+  program_ = *found;
 }
-GpuQuery::~GpuQuery() {
-  if (!impl_->asked) return;
-  boost::system::error_code ignored;
-  end_child(impl_->asked->child.id());
-  impl_->asked->output.close(ignored);
-}
-
-bool GpuQuery::under_way() const { return impl_->asked != nullptr; }
 
 void GpuQuery::ask(std::chrono::milliseconds timeout, std::function<void(GpuList)> done) {
-  reap_lingering();
-  Impl& impl = *impl_;
-  impl.done = std::move(done);
-  const auto asked = impl.asked = std::make_shared<Impl::Asked>(impl.loop);
-  const std::weak_ptr<Impl> alive = impl_;
-  try {
-    asked->child =
-        process::process(impl.loop.get_executor(), process::filesystem::path(impl.program.string()),
-                         kArguments, process::process_stdio{nullptr, asked->output, nullptr});
-  } catch (const std::exception& error) {
-    asio::post(impl.loop, [alive, asked, what = std::string(error.what())] {
-      const auto owner = alive.lock();
-      if (owner && owner->asked == asked) {
-        owner->fail(fmt::format("{}: cannot be started: {}", owner->program.string(), what));
-      }
-    });
-    return;
-  }
-  asio::async_read(asked->output, asio::dynamic_buffer(asked->text, std::size_t{1} << 20),
-                   [alive, asked](const boost::system::error_code&, std::size_t) {
-                     if (const auto owner = alive.lock()) owner->part_over(asked);
-                   });
-  asked->child.async_wait([alive, asked](const boost::system::error_code& error, int code) {
-    asked->code = error ? -1 : code;
-    if (const auto owner = alive.lock()) owner->part_over(asked);
-  });
-  impl.timer.expires_after(timeout);
-  impl.timer.async_wait([alive, asked](const boost::system::error_code& error) {
-    const auto owner = alive.lock();
-    if (error || !owner || owner->asked != asked) return;
-    end_child(asked->child.id());
-    owner->fail(fmt::format("{} does not answer", kProgram));
-  });
+  under_way_ = true;
+  children_.run(question(program_, timeout),
+                [this, done = std::move(done)](const base::ChildAnswer& answer) {
+                  under_way_ = false;
+                  done(read_answer(program_, answer));
+                });
 }
 
 GpuList find_gpus(const sweeps::Environment& environment, std::chrono::milliseconds timeout) {
-  GpuList list;
-  if (!program(environment)) {
+  const std::optional<std::filesystem::path> found = program(environment);
+  if (!found) {
+    GpuList list;
     list.why_none = fmt::format("{} is not on PATH", kProgram);
     return list;
   }
-  asio::io_context loop;
-  GpuQuery query(loop, environment);
-  query.ask(timeout, [&](GpuList found) { list = std::move(found); });
-  while (query.under_way()) loop.run_one();
+  GpuList list = read_answer(*found, base::run_child(question(*found, timeout)));
   const std::optional<std::string> visible = environment("CUDA_VISIBLE_DEVICES");
   return visible && !list.gpus.empty() ? only_visible(std::move(list), *visible) : list;
 }

@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/child.h"
 #include "sweeps/locations.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace petlab::orchestrator {
 
@@ -53,23 +49,24 @@ inline constexpr std::chrono::seconds kGpuTimeout{30};
 /// answer is killed, and not waited for.
 GpuList find_gpus(const sweeps::Environment& environment, std::chrono::milliseconds timeout);
 
-/// Asks nvidia-smi again while a loop goes on; it may take seconds.
+/// Asks nvidia-smi again while a loop goes on; it may take seconds. What it asks when it goes is
+/// answered to nobody.
 class GpuQuery {
  public:
   /// Throws Error where there is no nvidia-smi on PATH.
   GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment);
-  ~GpuQuery();
   GpuQuery(const GpuQuery&) = delete;
   GpuQuery& operator=(const GpuQuery&) = delete;
 
-  bool under_way() const;
+  bool under_way() const { return under_way_; }
   /// Calls `done` from the loop; a list without GPUs and `failed` where it failed or took longer
   /// than `timeout`. Not while another is under way.
   void ask(std::chrono::milliseconds timeout, std::function<void(GpuList)> done);
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::filesystem::path program_;
+  base::Children children_;
+  bool under_way_ = false;
 };
 
 }  // namespace petlab::orchestrator

@@ -94,12 +94,6 @@ std::vector<std::string> WorkerCommand::arguments_and(const std::string& last) c
   return all;
 }
 
-std::vector<std::string> WorkerCommand::command_line(const std::string& last) const {
-  std::vector<std::string> all = arguments_and(last);
-  all.insert(all.begin(), program.string());
-  return all;
-}
-
 std::string WorkerCommand::text() const {
   // A program alone is a path, which is found as it stands.
   if (arguments.empty()) return program.string();

@@ -17,8 +17,6 @@ struct WorkerCommand {
   bool empty() const { return program.empty(); }
   /// The command line that ends with these words, the program left out.
   std::vector<std::string> arguments_and(const std::string& last) const;
-  /// The same with the program before it.
-  std::vector<std::string> command_line(const std::string& last) const;
   /// As the user would type it, for messages.
   std::string text() const;
   /// The program that may look at files before the first trial (docs/worker.md); empty where the

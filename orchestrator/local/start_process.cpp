@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
+
+#include "base/signals.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -18,21 +19,6 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;
-}
-
-// A handler of ours that ran in the child would write to our memory and pipes. SIGPIPE is ignored
-// by us, and by the rules of exec would be in the worker and all that it starts.
-void forget_handlers() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
-        (action.sa_handler == SIG_IGN && signal != SIGPIPE)) {
-      continue;
-    }
-    action = {};
-    action.sa_handler = SIG_DFL;
-    ::sigaction(signal, &action, nullptr);
-  }
 }
 
 // In the child, which shares our memory until it executes the program: only async-signal-safe
@@ -47,10 +33,7 @@ void forget_handlers() {
   if (::dup2(input, 0) == 0 && ::dup2(output, 1) == 1 && ::dup2(output, 2) == 2) {
     ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
     for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
-    forget_handlers();
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    base::reset_signals();
     ::execve(start.program.c_str(), arguments, environment);
   }
   error = errno;
@@ -64,15 +47,14 @@ pid_t start_process(const ProcessStart& start, const Guardian& guardian) {
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
   const std::vector<char*> arguments = pointers_to(words);
   const std::vector<char*> environment = pointers_to(start.environment);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &before);
   volatile int error = 0;  // the child writes it
-  const pid_t pid = ::vfork();
-  if (pid == 0) become(start, guardian.pipe_fd(), arguments.data(), environment.data(), error);
-  if (pid < 0) error = errno;
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  pid_t pid = -1;
+  {
+    const base::SignalsHeldBack held_back;
+    pid = ::vfork();
+    if (pid == 0) become(start, guardian.pipe_fd(), arguments.data(), environment.data(), error);
+    if (pid < 0) error = errno;
+  }
   if (error == 0) return pid;
   if (pid > 0) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

@@ -2,25 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/readable_pipe.hpp>
-#include <boost/asio/writable_pipe.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/process/v2/process.hpp>
-#include <boost/process/v2/stdio.hpp>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <utility>
 
+#include "base/child.h"
 #include "base/shallow_json.h"
 
 namespace petlab::orchestrator {
 namespace {
-
-namespace asio = boost::asio;
-namespace process = boost::process::v2;
 
 // Some GiB of data are read meanwhile.
 constexpr auto kTimeout = std::chrono::minutes(10);
@@ -68,32 +60,18 @@ InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t>
             : fmt::format("weights and data are not looked at: there is no {}", program.string());
     return found;
   }
-  const std::string request = request_of(sweep, trials, locations).dump();
-  asio::io_context loop;
-  asio::writable_pipe input(loop);
-  asio::readable_pipe output(loop);
-  process::process child(loop.get_executor(), process::filesystem::path(program.string()),
-                         std::vector<std::string>{},
-                         process::process_stdio{input, output, nullptr});
-  asio::async_write(input, asio::buffer(request),
-                    [&](const boost::system::error_code&, std::size_t) { input.close(); });
-  std::string text;
-  asio::async_read(output, asio::dynamic_buffer(text, kMostAnswer),
-                   [](const boost::system::error_code&, std::size_t) {});
-  int code = -1;
-  bool ended = false;
-  child.async_wait([&](const boost::system::error_code& failed, int exit_code) {
-    ended = !failed;
-    code = exit_code;
-  });
-  loop.run_for(kTimeout);
-  if (!ended || code != 0) {
-    found.not_looked = fmt::format("weights and data are not looked at: {} {}", program.string(),
-                                   ended ? fmt::format("ended with exit code {}", code)
-                                         : std::string("gave no answer in 10 minutes"));
+  base::ChildCommand command;
+  command.program = program.string();
+  command.input = request_of(sweep, trials, locations).dump();
+  command.time_limit = kTimeout;
+  command.output_limit = kMostAnswer;
+  const base::ChildAnswer answer = base::run_child(std::move(command));
+  if (!answer.problem.empty()) {
+    found.not_looked =
+        fmt::format("weights and data are not looked at: {} {}", program.string(), answer.problem);
     return found;
   }
-  std::istringstream lines(text);
+  std::istringstream lines(answer.output);
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json object = base::shallow_json_or_none(line);
     if (object.is_object() && object.contains("problem") && object["problem"].is_string()) {

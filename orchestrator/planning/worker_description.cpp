@@ -3,43 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/readable_pipe.hpp>
-#include <boost/process/v2/process.hpp>
-#include <boost/process/v2/stdio.hpp>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/child.h"
 #include "base/shallow_json.h"
+#include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 
 namespace petlab::orchestrator {
 
-namespace asio = boost::asio;
-namespace process = boost::process::v2;
-
 WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout) {
   WorkerDescription description;
   description.name = worker.text();
-  asio::io_context loop;
-  asio::readable_pipe output(loop);
-  const std::vector<std::string> arguments = worker.arguments_and("--describe");
-  process::process child(loop.get_executor(), process::filesystem::path(worker.program.string()),
-                         arguments, process::process_stdio{nullptr, output, nullptr});
-  std::string text;
-  int code = -1;
-  bool ended = false;
-  asio::async_read(output, asio::dynamic_buffer(text, 65536),
-                   [](const boost::system::error_code&, std::size_t) {});
-  child.async_wait([&](const boost::system::error_code& error, int exit_code) {
-    ended = !error;
-    code = exit_code;
-  });
-  loop.run_for(timeout);
-  if (!ended || code != 0) return description;
-  const nlohmann::json object = base::shallow_json_or_none(text);
-  if (!object.is_object()) return description;
+  base::ChildCommand command;
+  command.program = worker.program.string();
+  command.arguments = worker.arguments_and("--describe");
+  command.time_limit = timeout;
+  const base::ChildAnswer answer = base::run_child(std::move(command));
+  if (answer.ending == base::ChildAnswer::Ending::not_started) {
+    throw Error(fmt::format("{}: the worker {}", worker.text(), answer.problem));
+  }
+  if (answer.exit_code != 0) {
+    description.undescribed = answer.problem;
+    const std::string_view said =
+        base::trimmed(answer.errors.empty() ? answer.output : answer.errors);
+    if (!said.empty()) {
+      description.undescribed += fmt::format(": {}", said.substr(0, said.find('\n')));
+    }
+    return description;
+  }
+  const nlohmann::json object = base::shallow_json_or_none(answer.output);
+  if (!object.is_object()) {
+    description.undescribed = "printed no JSON object";
+    return description;
+  }
   const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {
     throw Error(
         fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", worker.text(), key,

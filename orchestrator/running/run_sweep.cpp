@@ -102,12 +102,13 @@ class OwnLock {
     }
     if (!lock_) throw Error(fmt::format("{}: the lock of a new name is held", owner));
     const HostIdentity here = this_host();
-    const nlohmann::ordered_json about = {{"pid", ::getpid()},
-                                          {"host", here.host},
-                                          {"boot_id", here.boot_id},
-                                          {"pid_namespace", here.pid_namespace},
-                                          {"database", database.string()},
-                                          {"sweep", sweep}};
+    const nlohmann::ordered_json about = {
+        {"pid", ::getpid()},
+        {"host", here.host},
+        {"boot_id", here.boot_id},
+        {"pid_namespace", here.pid_namespace},
+        {"database", std::filesystem::absolute(database).lexically_normal().string()},
+        {"sweep", sweep}};
     lock_->write(about.dump() + "\n");
   }
   ~OwnLock() {

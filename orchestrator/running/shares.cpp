@@ -135,10 +135,10 @@ void Shares::memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   const bool finished = update.over && std::holds_alternative<protocol::Finished>(*update.over);
   if (reported.device_memory_mib == 0) return;
   const auto peak = static_cast<std::int64_t>(std::ceil(reported.device_memory_mib));
-  const bool still =
+  const bool no_longer_grows =
       update.progress && update.progress->step - reported.grew_at >=
                              std::max<std::int64_t>(1, update.progress->of / kSettledParts);
-  const bool settles = !reported.settled && (still || update.checkpoint || finished);
+  const bool settles = !reported.settled && (no_longer_grows || update.checkpoint || finished);
   reported.settled = reported.settled || settles;
   if (reported.settled && (settles || grew)) trials_.shapes().needed(live.trial, peak);
   if (slot.share.whole || !(settles || grew)) return;

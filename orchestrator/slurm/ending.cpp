@@ -59,14 +59,15 @@ void SlurmEnding::scancel(const std::vector<std::string>& options,
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), numbers.begin() + static_cast<std::ptrdiff_t>(first),
                  numbers.begin() + static_cast<std::ptrdiff_t>(last));
-    context_.commands.run(std::move(words), kSlurmAnswerLimit, [this, keys](SlurmAnswer answer) {
-      if (answer.exit_code == 0) return;
-      // What did not arrive is said again with the next look.
-      if (!answer.timed_out && refusal_from(answer.errors) != Refusal::silence) return;
-      for (const SlurmJobs::Key& key : keys) {
-        if (SlurmJob* job = jobs_.find(key)) job->request_sent = false;
-      }
-    });
+    context_.commands.run(
+        slurm_command(std::move(words), kSlurmAnswerLimit), [this, keys](base::ChildAnswer answer) {
+          if (answer.exit_code == 0) return;
+          // What did not arrive is said again with the next look.
+          if (!answer.timed_out() && refusal_from(answer.errors) != Refusal::silence) return;
+          for (const SlurmJobs::Key& key : keys) {
+            if (SlurmJob* job = jobs_.find(key)) job->request_sent = false;
+          }
+        });
   }
 }
 

@@ -56,8 +56,8 @@ std::string SlurmHandingIn::number_in(const std::string& array, const SlurmJob& 
 
 void SlurmHandingIn::ask_limits() {
   busy_ = true;
-  context_.commands.run({"scontrol", "show", "config"}, kSlurmAnswerLimit,
-                        [this](SlurmAnswer answer) {
+  context_.commands.run(slurm_command({"scontrol", "show", "config"}, kSlurmAnswerLimit),
+                        [this](base::ChildAnswer answer) {
                           busy_ = false;
                           if (answer.exit_code == 0) {
                             limits_ = parse_config(answer.output);
@@ -123,11 +123,11 @@ void SlurmHandingIn::submit() {
   fault_point("submission_written");
   busy_ = true;
   const std::string id = submission.id;
-  context_.commands.run(sbatch_words(submission), kSubmitLimit,
-                        [this, id](SlurmAnswer answer) { submitted(id, std::move(answer)); });
+  context_.commands.run(slurm_command(sbatch_words(submission), kSubmitLimit),
+                        [this, id](base::ChildAnswer answer) { submitted(id, std::move(answer)); });
 }
 
-void SlurmHandingIn::submitted(const std::string& id, SlurmAnswer answer) {
+void SlurmHandingIn::submitted(const std::string& id, base::ChildAnswer answer) {
   fault_point("submitted");
   busy_ = false;
   const std::vector<SlurmJob*> jobs = std::exchange(in_sbatch_, {});
@@ -140,8 +140,8 @@ void SlurmHandingIn::submitted(const std::string& id, SlurmAnswer answer) {
     }
   }
   if (!number.empty()) return accepted(jobs, number);
-  const bool unclear =
-      answer.timed_out || answer.exit_code <= 0 || refusal_from(answer.errors) == Refusal::silence;
+  const bool unclear = answer.timed_out() || answer.exit_code <= 0 ||
+                       refusal_from(answer.errors) == Refusal::silence;
   if (!unclear) return refused(jobs, answer.errors);
   // It may have made the jobs: they are looked for by their name.
   context_.silent(answer);

@@ -38,7 +38,7 @@ class SlurmHandingIn {
   std::int64_t most_tasks() const;
   std::vector<std::string> sbatch_words(const Submission& submission) const;
   void submit();
-  void submitted(const std::string& id, SlurmAnswer answer);
+  void submitted(const std::string& id, base::ChildAnswer answer);
   void accepted(const std::vector<SlurmJob*>& jobs, const std::string& number);
   void refused(const std::vector<SlurmJob*>& jobs, const std::string& errors);
   void try_again_in(SlurmClock::duration pause);

@@ -50,10 +50,10 @@ SlurmContext::SlurmContext(boost::asio::io_context& io, SlurmOptions its_options
   has_sacct = !base::find_program("sacct", path ? path : "").empty();
 }
 
-void SlurmContext::silent(const SlurmAnswer& answer) {
+void SlurmContext::silent(const base::ChildAnswer& answer) {
   if (std::exchange(silent_, true)) return;
-  std::string why = answer.timed_out ? "no answer in time" : in_one_line(answer.errors);
-  if (why.empty()) why = fmt::format("exit code {}", answer.exit_code);
+  std::string why = answer.timed_out() ? "no answer in time" : in_one_line(answer.errors);
+  if (why.empty()) why = answer.problem;
   note(fmt::format("Slurm does not answer ({}): jobs go on, this waits", why));
 }
 
@@ -147,8 +147,8 @@ void SlurmJobs::becomes_job(SlurmJob& job, const std::string& number) {
   job.become(SlurmJob::At::job);
   job.launched.job = number;
   job.launched.host.clear();
-  job.since = SlurmClock::now();
-  job.missing = job.unsettled = 0;
+  job.watched.since = SlurmClock::now();
+  job.watched.missing = job.watched.unsettled = 0;
   if (job.is_to_end()) request_changed(job);
   if (launch_changed) launch_changed(job.slot);
 }

@@ -30,13 +30,13 @@ class SlurmContext {
     if (options.note) options.note(line);
   }
   /// A command got no answer; the user is told once.
-  void silent(const SlurmAnswer& answer);
+  void silent(const base::ChildAnswer& answer);
   /// One got an answer again.
   void heard();
 
   boost::asio::io_context& loop;
   const SlurmOptions options;
-  SlurmCommands commands;
+  base::Children commands;
   bool has_sacct = false;
 
  private:
@@ -99,10 +99,14 @@ class SlurmJob final : public Worker {
   bool ran = false;           // was seen running
   bool may_have_run = false;  // adopted: job.jsonl tells
   bool requeued = false;
-  bool asked = false;            // scontrol or sacct runs for it
-  int missing = 0;               // looks without it
-  int unsettled = 0;             // looks at which it was over without its last line
-  SlurmClock::time_point since;  // looks that began before say nothing of it
+  /// What looks at Slurm's queue found.
+  struct Watched {
+    bool asked = false;            // scontrol or sacct runs for it
+    int missing = 0;               // looks without it
+    int unsettled = 0;             // looks at which it was over without its last line
+    SlurmClock::time_point since;  // looks that began before say nothing of it
+  };
+  Watched watched;
   std::optional<SlurmClock::time_point> run_began;  // without suspensions before it was seen
   std::string submission;
   std::int64_t task = 0;

@@ -112,7 +112,7 @@ std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot,
   if (facts.launch) job->launched = *facts.launch;
   const std::optional<JobLog> log = read_job_log(job->directory);
   if (log && !log->job.empty()) job->launched.job = log->job;
-  job->since = SlurmClock::now();
+  job->watched.since = SlurmClock::now();
   const auto& known = submitted_by(facts.begun.owner);
   const auto submitted = known.find(folder);
   if (submitted != known.end()) {

@@ -55,9 +55,10 @@ void SlurmWatching::look() {
   if (!to_be_looked_at()) return;
   looking_ = true;
   const SlurmClock::time_point began = SlurmClock::now();
-  context_.commands.run({"squeue", "--noheader", "--array", "--states=all",
-                         fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
-                        kSlurmAnswerLimit, [this, began](SlurmAnswer answer) {
+  context_.commands.run(slurm_command({"squeue", "--noheader", "--array", "--states=all",
+                                       fmt::format("--user={}", ::geteuid()), "-o", kSqueueFormat},
+                                      kSlurmAnswerLimit),
+                        [this, began](base::ChildAnswer answer) {
                           looking_ = false;
                           if (answer.exit_code == 0) {
                             looked(answer, began);
@@ -70,7 +71,7 @@ void SlurmWatching::look() {
                         });
 }
 
-void SlurmWatching::looked(SlurmAnswer& answer, SlurmClock::time_point began) {
+void SlurmWatching::looked(base::ChildAnswer& answer, SlurmClock::time_point began) {
   std::vector<JobRow> rows;
   try {
     rows = parse_squeue(answer.output);
@@ -102,7 +103,7 @@ void SlurmWatching::looked(SlurmAnswer& answer, SlurmClock::time_point began) {
     }
     if (found != by_number.end()) {
       seen(*job, *found->second);
-    } else if (began > job->since) {
+    } else if (began > job->watched.since) {
       not_seen(*job);
     }
   }
@@ -138,7 +139,7 @@ void SlurmWatching::find_lost(const std::map<std::string_view, std::string_view>
 }
 
 void SlurmWatching::seen(SlurmJob& job, const JobRow& row) {
-  job.missing = 0;
+  job.watched.missing = 0;
   job.paused = job_phase(row.state) == JobPhase::paused;
   switch (job_phase(row.state)) {
     case JobPhase::waiting:
@@ -180,8 +181,8 @@ void SlurmWatching::not_seen(SlurmJob& job) {
     ended(job, {"CANCELLED", 0, 0}, false);
     return;
   }
-  if (job.has_written()) job.missing = 0;
-  if (++job.missing >= kLooks) ask(job);
+  if (job.has_written()) job.watched.missing = 0;
+  if (++job.watched.missing >= kLooks) ask(job);
 }
 
 void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
@@ -199,14 +200,14 @@ void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
   const bool began = log && log->job == job.launched.job;
   if (std::holds_alternative<TakenAway>(end.how) && began && !log->exit_code) {
     // A node that is lost to Slurm may still train, and write checkpoints over those before.
-    if (job.has_written()) job.unsettled = 0;
-    if (++job.unsettled <= kLooks) return;
+    if (job.has_written()) job.watched.unsettled = 0;
+    if (++job.watched.unsettled <= kLooks) return;
   }
   if (std::holds_alternative<Exited>(end.how)) {
     if (log && log->exit_code) {
       end.how = how_of(*log->exit_code);
     } else if (!whole) {
-      if (++job.unsettled > kLooks) ask(job);
+      if (++job.watched.unsettled > kLooks) ask(job);
       return;
     }
   }
@@ -214,30 +215,30 @@ void SlurmWatching::ended(SlurmJob& job, const JobRecord& record, bool whole) {
 }
 
 void SlurmWatching::run_for(SlurmJob& job, std::vector<std::string> words,
-                            std::function<void(SlurmJob&, const SlurmAnswer&)> done) {
-  job.asked = true;
+                            std::function<void(SlurmJob&, const base::ChildAnswer&)> done) {
+  job.watched.asked = true;
   ++asks_;
-  context_.commands.run(
-      std::move(words), kSlurmAnswerLimit,
-      [this, key = SlurmJobs::key_of(job), done = std::move(done)](const SlurmAnswer& answer) {
-        --asks_;
-        SlurmJob* its = jobs_.find(key);
-        if (its == nullptr) return;
-        its->asked = false;
-        done(*its, answer);
-      });
+  context_.commands.run(slurm_command(std::move(words), kSlurmAnswerLimit),
+                        [this, key = SlurmJobs::key_of(job),
+                         done = std::move(done)](const base::ChildAnswer& answer) {
+                          --asks_;
+                          SlurmJob* its = jobs_.find(key);
+                          if (its == nullptr) return;
+                          its->watched.asked = false;
+                          done(*its, answer);
+                        });
 }
 
 void SlurmWatching::ask(SlurmJob& job) {
-  if (job.asked || asks_ >= kAsksAtOnce) return;
+  if (job.watched.asked || asks_ >= kAsksAtOnce) return;
   run_for(job, {"scontrol", "-o", "show", "job", job.launched.job},
-          [this](SlurmJob& its, const SlurmAnswer& answer) {
+          [this](SlurmJob& its, const base::ChildAnswer& answer) {
             const std::optional<JobRecord> record =
                 answer.exit_code == 0 ? parse_show_job(answer.output) : std::nullopt;
             if (record && job_phase(record->state) == JobPhase::ended) {
               ended(its, *record, true);
             } else if (record) {
-              its.missing = its.unsettled = 0;
+              its.watched.missing = its.watched.unsettled = 0;
             } else if (is_unknown_job(answer.output + answer.errors)) {
               context_.has_sacct ? ask_accounting(its) : forgotten(its);
             }
@@ -246,7 +247,7 @@ void SlurmWatching::ask(SlurmJob& job) {
 
 void SlurmWatching::ask_accounting(SlurmJob& job) {
   run_for(job, {"sacct", "-n", "-P", "-X", "-j", job.launched.job, "-o", "JobID,State,ExitCode"},
-          [this](SlurmJob& its, const SlurmAnswer& answer) {
+          [this](SlurmJob& its, const base::ChildAnswer& answer) {
             const std::optional<JobRecord> record =
                 answer.exit_code == 0 ? parse_sacct(answer.output, its.launched.job) : std::nullopt;
             if (record && job_phase(record->state) == JobPhase::ended) {
@@ -300,7 +301,7 @@ void SlurmWatching::end_unknown(const std::vector<JobRow>& rows, SlurmClock::tim
     }
     const bool new_one = std::any_of(jobs_.all().begin(), jobs_.all().end(), [&](const auto* job) {
       return job->submission == row.name &&
-             (job->at() == SlurmJob::At::submitting || job->since >= began);
+             (job->at() == SlurmJob::At::submitting || job->watched.since >= began);
     });
     if (!new_one) jobs.push_back(row.job);
   }

@@ -41,7 +41,7 @@ class SlurmWatching {
   };
   bool to_be_looked_at() const;
   void look();
-  void looked(SlurmAnswer& answer, SlurmClock::time_point began);
+  void looked(base::ChildAnswer& answer, SlurmClock::time_point began);
   void find_lost(const std::map<std::string_view, std::string_view>& by_name,
                  SlurmClock::time_point began);
   void seen(SlurmJob& job, const JobRow& row);
@@ -53,7 +53,7 @@ class SlurmWatching {
   void ask(SlurmJob& job);
   void ask_accounting(SlurmJob& job);
   void run_for(SlurmJob& job, std::vector<std::string> words,
-               std::function<void(SlurmJob&, const SlurmAnswer&)> done);
+               std::function<void(SlurmJob&, const base::ChildAnswer&)> done);
   /// slurmctld knows no such job any more, so it is over; the files say how.
   void forgotten(SlurmJob& job);
   /// While Slurm is silent a script's last line is proof enough.

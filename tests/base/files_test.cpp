@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/end_of_file.h"
 #include "base/error.h"
+#include "base/script_digest.h"
 #include "sweeps/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -69,4 +71,25 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
   base::write_file_atomically(link, "new");
   CHECK(std::filesystem::is_symlink(link));
   CHECK(petlab::testing::read_file(file) == "new");
+}
+
+TEST_CASE("The end of a file begins with a whole line", "[base]") {
+  const TempDir folder;
+  CHECK(base::end_of_file(folder.path() / "none", 100).empty());
+  CHECK(base::end_of_file(folder.path(), 100).empty());
+  const auto file = folder.write("file", "one\ntwo\nthree\n");
+  CHECK(base::end_of_file(file, 100) == "one\ntwo\nthree\n");
+  CHECK(base::end_of_file(file, 14) == "one\ntwo\nthree\n");
+  CHECK(base::end_of_file(file, 10) == "three\n");
+  // A line that is longer than all that is read is cut.
+  CHECK(base::end_of_file(file, 3) == "ee\n");
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(base::end_of_file(pipe, 100).empty());
+}
+
+TEST_CASE("A script's digest is what a page's policy calls it", "[base]") {
+  // openssl dgst -sha256 -binary | base64
+  CHECK(base::script_digest("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+  CHECK(base::script_digest("alert(1)") == "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=");
 }

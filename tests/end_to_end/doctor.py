@@ -116,7 +116,7 @@ class Doctor(TinyWorld):
         self.assertEqual(self.uses["worker"], None)
         self.script("bin/petlab-trainer", "echo \"$0: error while loading shared libraries: "
                     "libtorch_cpu.so: cannot open shared object file\" >&2; exit 127\n")
-        self.problem("program", r"petlab-trainer --describe: exit code 127: .*error while loading "
+        self.problem("program", r"petlab-trainer --describe ended with exit code 127: .*error while loading "
                      r"shared libraries: libtorch_cpu\.so", mend, worker=None, program=alone)
         self.script("bin/petlab-trainer", "echo '{\"name\": \"petlab-trainer\", \"protocol\": 2}'\n")
         self.problem("program", "the worker speaks protocol 2, this petlab speaks 1",
@@ -209,8 +209,8 @@ class Doctor(TinyWorld):
         self.script("bin/scontrol", "echo 'slurm_ping: connection refused' >&2; exit 1\n")
         check = self.checks()["slurm"]
         self.assertEqual((check["state"], check["found"]),
-                         ("note", "it does not answer (scontrol ping: exit code 1: slurm_ping: "
-                                  "connection refused)"))
+                         ("note", "it does not answer (scontrol ping ended with exit code 1: "
+                                  "slurm_ping: connection refused)"))
         self.script("bin/scontrol", "echo 'Slurmctld(primary) at head is UP'\n")
         check = self.checks()["slurm"]
         self.assertEqual((check["state"], check["found"]),

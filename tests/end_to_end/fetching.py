@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`petlab fetch` against a local server that speaks the hub's paths.
+"""`petlab fetch` against a local server that speaks the hub's paths. One file: all cases are of the
+one server and what it was told to do wrong.
 
 usage: fetching.py FOLDER_OF_PROGRAMS
 """

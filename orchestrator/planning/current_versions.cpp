@@ -1,4 +1,4 @@
-#include "orchestrator/planning/today.h"
+#include "orchestrator/planning/current_versions.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,10 +8,11 @@
 
 namespace petlab::orchestrator {
 
-Today::Today(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache)
+CurrentVersions::CurrentVersions(std::filesystem::path runs, WorkerCommand worker,
+                                 std::filesystem::path cache)
     : runs_(std::move(runs)), worker_(std::move(worker)), cache_(std::move(cache)) {}
 
-void Today::put_into(PlanContext& context, const results::TrialFacts& facts) {
+void CurrentVersions::put_into(PlanContext& context, const results::TrialFacts& facts) {
   context.numerics.clear();
   context.data_digests.clear();
   const auto result = std::find_if(

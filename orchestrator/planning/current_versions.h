@@ -11,14 +11,14 @@
 
 namespace petlab::orchestrator {
 
-/// What results depend on, as it is today, for commands that know a database and its runs folder
-/// but no sweep file: the data of tasks is looked for where the trial.json of a result says, and
-/// the numerics version counts for results of a worker of that name.
-class Today {
+/// The versions of what results depend on, as they are now, for commands that know a database and
+/// its runs folder but no sweep file: the data of tasks is looked for where the trial.json of a
+/// result says, and the numerics version counts for results of a worker of that name.
+class CurrentVersions {
  public:
   /// `worker`: empty where none is known, and numerics are not compared. It is asked only
   /// when there is a result. `cache` as for known_data_digests.
-  Today(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache);
+  CurrentVersions(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache);
 
   /// Sets `numerics` and `data_digests` of the context for this trial.
   void put_into(PlanContext& context, const results::TrialFacts& facts);
