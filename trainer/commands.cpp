@@ -19,6 +19,7 @@
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/training/text_objective.h"
+#include "trainer/worker/product_choice.h"
 #include "trainer/worker/stop.h"
 #include "trainer/worker/worker.h"
 
@@ -44,14 +45,20 @@ std::filesystem::path folder_of(const std::string& backbone) {
                                  std::filesystem::current_path());
 }
 
-/// Where digests of files are remembered. A trial names its folders in full, so that a worker needs
-/// no home: without one it remembers in memory alone.
+/// Where digests of files and fast products are remembered. A trial names its folders in full, so
+/// that a worker needs no home: without one it remembers in memory alone.
 std::filesystem::path digest_cache() {
   try {
     return sweeps::find_locations(sweeps::process_environment()).cache();
   } catch (const std::invalid_argument&) {
     return {};
   }
+}
+
+/// Which libraries multiply from now on. Throws as choose_product_libraries.
+void choose_products(std::ostream& log) {
+  use_product_libraries(
+      choose_product_libraries(sweeps::process_environment(), digest_cache(), log));
 }
 
 /// The directories of a line of standard input: one, or a gang separated by tabs.
@@ -207,6 +214,7 @@ int run_describe() {
 
 int run_worker(const std::vector<std::string>& folders) {
   listen_for_signals();
+  choose_products(std::cout);
   const std::atomic<bool>& stop = stop_requested();
   BackboneStore backbones(digest_cache());
   bool interrupted = false;
@@ -222,7 +230,7 @@ int run_worker(const std::vector<std::string>& folders) {
   if (folders != std::vector<std::string>{"-"}) {
     train(folders);
   } else {
-    LineReader lines;
+    InputLines lines;
     while (!interrupted) {
       const std::optional<std::string> line = lines.next();
       if (!line) break;
@@ -233,6 +241,7 @@ int run_worker(const std::vector<std::string>& folders) {
 }
 
 int run_predict(const PredictOptions& options) {
+  choose_products(std::cerr);
   at::set_num_threads(options.threads);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));

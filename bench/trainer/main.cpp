@@ -1,19 +1,21 @@
 // Times the trainer: training steps on given lengths (for train_step_peers.py --also), evaluation
-// of examples of given lengths, getting ready to train (for startup_peers.py --also), and the
-// memory of each. bench/trainer.sh runs it beside Python.
+// of examples of given lengths, getting ready to train (for startup_peers.py --also), a T5's
+// training steps and generation (for seq2seq_peers.py --also), and the memory of each.
+// bench/trainer.sh runs it beside Python.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
+#include "bench/trainer/meters.h"
+#include "bench/trainer/text.h"
 #include "sweeps/catalog.h"
 #include "trainer/backbones/encoder.h"
+#include "trainer/compute/products.h"
 #include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
 #include "trainer/training/evaluation.h"
@@ -21,15 +23,10 @@
 
 using namespace petlab;
 using namespace petlab::trainer;
-using clock_type = std::chrono::steady_clock;
+using bench::process_kib;
+using bench::Stopwatch;
 
 namespace {
-
-double seconds_since(clock_type::time_point began) {
-  return std::chrono::duration<double>(clock_type::now() - began).count();
-}
-
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// RoBERTa-base's shape with random weights.
 Encoder random_encoder() {
@@ -85,15 +82,6 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths) {
   return batch;
 }
 
-/// A field of /proc/self/FILE, in KiB; 0 where the system has none.
-std::int64_t process_kib(const char* file, const std::string& field) {
-  std::ifstream stream(std::string("/proc/self/") + file);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.starts_with(field)) return std::stoll(line.substr(field.size()));
-  }
-  return 0;
-}
-
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
 int time_steps(const std::string& file, int threads, int warm, const std::string& kind) {
@@ -122,8 +110,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
   std::int64_t tokens = 0;
   double loss_value = 0;
   const auto run = [&](const std::vector<std::int64_t>& lengths, bool counted) {
-    const auto began = clock_type::now();
-    const double began_processor = processor_seconds();
+    const Stopwatch watch;
     const PackedBatch batch = batch_of(lengths);
     ++dropout.step;
     optimizer.zero_gradients();
@@ -140,8 +127,8 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     optimizer.step(1e-4, 3e-3);
     loss_value = loss.item<double>();
     if (!counted) return;
-    seconds.push_back(seconds_since(began));
-    processor += processor_seconds() - began_processor;
+    seconds.push_back(watch.seconds());
+    processor += watch.processor_seconds();
     examples += batch.size();
     tokens += batch.input.sequences.tokens();
   };
@@ -156,6 +143,7 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
                                 {"tokens_per_cpu_second", static_cast<double>(tokens) / processor},
                                 {"steps", seconds.size()},
                                 {"threads", threads},
+                                {"products", to_string(product_libraries())},
                                 {"module", kind},
                                 {"added_mib_peak",
                                  (process_kib("status", "VmHWM:") - before_kib) / 1024},
@@ -196,12 +184,11 @@ int time_evaluation(const std::string& file, int threads) {
   first.classes.resize(first.offsets.size() - 1);
   model.merge(0);
   predict(model, 0, first, stop);
-  const auto began = clock_type::now();
-  const double began_processor = processor_seconds();
+  const Stopwatch watch;
   model.merge(0);
   predict(model, 0, split, stop);
-  const double seconds = seconds_since(began);
-  const double processor = processor_seconds() - began_processor;
+  const double seconds = watch.seconds();
+  const double processor = watch.processor_seconds();
   const auto examples = static_cast<double>(split.size());
   std::cout << nlohmann::ordered_json{{"examples", split.size()},
                                       {"seconds", seconds},
@@ -214,25 +201,25 @@ int time_evaluation(const std::string& file, int threads) {
 
 /// All that comes before a trial's first step but reading its data.
 int time_ready(const std::string& folder) {
-  const auto began = clock_type::now();
+  const Stopwatch watch;
   const Encoder encoder = Encoder::load(folder);
   TrialModel model = trial_model(encoder);
   AdamW optimizer(model.parameters(), {});
   optimizer.zero_gradients();
   model.merge(0);
-  std::cout << nlohmann::ordered_json{{"ready_ms", seconds_since(began) * 1e3}} << std::endl;
+  std::cout << nlohmann::ordered_json{{"ready_ms", watch.seconds() * 1e3}} << std::endl;
   return 0;
 }
 
 int time_load(const std::string& folder) {
   const std::int64_t before = anonymous_kib();
-  const auto began = clock_type::now();
+  const Stopwatch watch;
   const Encoder encoder = Encoder::load(folder);
-  const double ready = seconds_since(began);
+  const double ready = watch.seconds();
   double sum = 0;
   for (const auto& [name, weight] : encoder.weights()) sum += weight.sum().item<double>();
   std::cout << nlohmann::ordered_json{{"ready_ms", ready * 1e3},
-                                      {"read_ms", seconds_since(began) * 1e3},
+                                      {"read_ms", watch.seconds() * 1e3},
                                       {"anonymous_mib_before", before / 1024},
                                       {"anonymous_mib_after", anonymous_kib() / 1024},
                                       {"sum", sum}}
@@ -245,6 +232,9 @@ int time_load(const std::string& folder) {
 int main(int argc, char** argv) {
   CLI::App app{"Times the trainer."};
   app.require_subcommand(1);
+  std::string products;
+  app.add_option("--products", products,
+                 "Libraries of products, as PETLAB_PRODUCTS (default: timed at the start)");
   std::string lengths, folder, ready_folder, module = "adapter";
   int threads = 1;
   int warm = 2;
@@ -260,12 +250,34 @@ int main(int argc, char** argv) {
   ready->add_option("FOLDER", ready_folder, "With config.json and model.safetensors")->required();
   CLI::App* const load = app.add_subcommand("load", "Get a checkpoint ready and read it once");
   load->add_option("FOLDER", folder, "With config.json and model.safetensors")->required();
+  bench::TextSteps text_steps;
+  CLI::App* const text_step = app.add_subcommand("text-step", "Training steps of a T5");
+  text_step->add_option("--checkpoint", text_steps.checkpoint, "A T5's folder")->required();
+  text_step->add_option("--pairs", text_steps.pairs, "A batch a line, source:target an example")
+      ->required();
+  text_step->add_option("--threads", text_steps.threads, "Threads");
+  text_step->add_option("--warm", text_steps.warm, "Steps before the clock starts");
+  bench::TextGeneration texts;
+  CLI::App* const generate = app.add_subcommand("generate", "Texts of a T5");
+  generate->add_option("--checkpoint", texts.checkpoint, "A T5's folder")->required();
+  generate->add_option("--inputs", texts.inputs, "A JSON list of ids a line")->required();
+  generate->add_option("--ids", texts.ids, "Where the texts' ids go")->required();
+  generate->add_option("--threads", texts.threads, "Threads");
+  generate->add_option("--batch", texts.batch, "Inputs at once");
+  generate->add_option("--beams", texts.beams, "Beams");
+  generate->add_option("--new-tokens", texts.new_tokens, "Tokens that a text has at most");
   CLI11_PARSE(app, argc, argv);
   try {
+    const auto named = parse_product_libraries(products);
+    if (!named && !products.empty()) throw std::runtime_error("--products: no such libraries");
+    use_product_libraries(named ? *named : measure_product_libraries());
     if (*step) return time_steps(lengths, threads, warm, module);
     if (*evaluate) return time_evaluation(lengths, threads);
     if (*ready) return time_ready(ready_folder);
-    return time_load(folder);
+    if (*load) return time_load(folder);
+    if (*text_step) bench::time_text_steps(text_steps);
+    if (*generate) bench::time_generation(texts);
+    return 0;
   } catch (const std::exception& e) {
     std::cerr << "trainer_bench: " << e.what() << "\n";
     return 1;

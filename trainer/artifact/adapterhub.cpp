@@ -120,8 +120,7 @@ std::string adapter_prefix(const ForeignTensors& tensors, const std::string& enc
 ForeignTensors open_either(const std::filesystem::path& folder, const char* safe,
                            const char* pickled) {
   const auto file = folder / safe;
-  return ForeignTensors(
-      open_checkpoint_file(std::filesystem::exists(file) ? file : folder / pickled));
+  return ForeignTensors(open_weights_file(std::filesystem::exists(file) ? file : folder / pickled));
 }
 
 /// Refuses what petlab's adapter does not do; returns the scale of its output.

@@ -143,22 +143,22 @@ std::vector<std::string> labels_of_label2id(const json& config) {
   return labels_in_order(std::move(numbered));
 }
 
-ForeignTensors::ForeignTensors(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
+ForeignTensors::ForeignTensors(StoredWeights weights) : weights_(std::move(weights)) {}
 
 std::vector<std::string> ForeignTensors::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : checkpoint_.tensors) names.push_back(name);
+  for (const auto& [name, entry] : weights_.tensors) names.push_back(name);
   return names;
 }
 
 bool ForeignTensors::contains(std::string_view name) const {
-  return checkpoint_.tensors.find(name) != checkpoint_.tensors.end();
+  return weights_.tensors.find(name) != weights_.tensors.end();
 }
 
 const TensorView& ForeignTensors::find(const std::string& name) const {
-  const auto found = checkpoint_.tensors.find(name);
-  if (found == checkpoint_.tensors.end()) {
-    throw Error(fmt::format("{}: has no tensor {}", checkpoint_.source, name));
+  const auto found = weights_.tensors.find(name);
+  if (found == weights_.tensors.end()) {
+    throw Error(fmt::format("{}: has no tensor {}", weights_.source, name));
   }
   return found->second.tensor;
 }
@@ -171,28 +171,28 @@ std::vector<float> ForeignTensors::take(const std::string& name,
                                         const std::vector<std::int64_t>& shape) {
   const TensorView& tensor = find(name);
   if (tensor.shape != shape) {
-    throw Error(fmt::format("{}: tensor {} has the shape {}, must be {}", checkpoint_.source, name,
+    throw Error(fmt::format("{}: tensor {} has the shape {}, must be {}", weights_.source, name,
                             shape_text(tensor.shape), shape_text(shape)));
   }
   taken_.insert(name);
   try {
     return to_floats(tensor);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: tensor {}: {}", checkpoint_.source, name, error.what()));
+    throw Error(fmt::format("{}: tensor {}: {}", weights_.source, name, error.what()));
   }
 }
 
 void ForeignTensors::refuse_others(const std::string& why) const {
-  for (const auto& [name, entry] : checkpoint_.tensors) {
+  for (const auto& [name, entry] : weights_.tensors) {
     if (taken_.count(name) == 0) {
-      throw Error(fmt::format("{}: has a tensor {}, which cannot be imported: {}",
-                              checkpoint_.source, name, why));
+      throw Error(fmt::format("{}: has a tensor {}, which cannot be imported: {}", weights_.source,
+                              name, why));
     }
   }
 }
 
 LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleBackbone& backbone) {
-  ForeignTensors frozen(backbone.checkpoint);
+  ForeignTensors frozen(backbone.weights);
   const std::int64_t d = backbone.config.d_model;
   struct Place {
     ForeignTensors* tensors;

@@ -12,7 +12,7 @@
 #include "trainer/artifact/artifact.h"
 #include "trainer/artifact/layered_module.h"
 #include "trainer/artifact/module_formats.h"
-#include "trainer/backbones/checkpoint.h"
+#include "trainer/backbones/stored_weights.h"
 
 namespace petlab::trainer {
 
@@ -63,8 +63,8 @@ std::vector<std::string> labels_of_label2id(const nlohmann::json& config);
 /// Takes the tensors of another library's module one by one, and knows which are left.
 class ForeignTensors {
  public:
-  explicit ForeignTensors(Checkpoint checkpoint);
-  const std::string& source() const { return checkpoint_.source; }
+  explicit ForeignTensors(StoredWeights weights);
+  const std::string& source() const { return weights_.source; }
   /// Names, in alphabetical order.
   std::vector<std::string> names() const;
   bool contains(std::string_view name) const;
@@ -77,7 +77,7 @@ class ForeignTensors {
 
  private:
   const TensorView& find(const std::string& name) const;
-  Checkpoint checkpoint_;
+  StoredWeights weights_;
   std::set<std::string, std::less<>> taken_;
 };
 
@@ -85,14 +85,14 @@ class ForeignTensors {
 /// counts, those of the module before those of the backbone.
 struct HeadNames {
   std::vector<std::string> dense, out;                    // in the module's own file
-  std::vector<std::string> backbone_dense, backbone_out;  // in the backbone's checkpoint
+  std::vector<std::string> backbone_dense, backbone_out;  // among the backbone's weights
 };
 
 /// Reads a head; `own` may be nullptr. Labels are the backbone's where it has as many, else the
 /// outputs' numbers. Throws Error naming what was looked for where a part is nowhere.
 LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleBackbone& backbone);
 
-/// "classifier.dense" and so on of the backbone's own checkpoint. `pooled`: the head stands on the
+/// "classifier.dense" and so on of the backbone's own weights. `pooled`: the head stands on the
 /// backbone's pooler, as BERT's does.
 HeadNames backbone_head_names(const EncoderConfig& config, bool pooled);
 

@@ -25,7 +25,7 @@ ModuleBackbone open_module_backbone(const std::filesystem::path& folder) {
   ModuleBackbone backbone;
   backbone.folder = folder;
   backbone.config = read_encoder_config(folder);
-  backbone.checkpoint = open_checkpoint(folder);
+  backbone.weights = open_weights(folder);
   const ForeignConfig config = ForeignConfig::read(folder / "config.json");
   backbone.labels = labels_of_id2label(config.all());
   return backbone;

@@ -8,8 +8,8 @@
 
 #include "metrics/storage.h"
 #include "trainer/artifact/layered_module.h"
-#include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/stored_weights.h"
 
 namespace petlab::trainer {
 
@@ -17,10 +17,10 @@ namespace petlab::trainer {
 struct ModuleBackbone {
   std::filesystem::path folder;
   EncoderConfig config;
-  Checkpoint checkpoint;            // its pooler and classifier may be the module's head
+  StoredWeights weights;            // its pooler and classifier may be the module's head
   std::vector<std::string> labels;  // id2label of its config.json; empty where it has none
 };
-/// Reads config.json and maps the weights. Throws Error as read_encoder_config and open_checkpoint.
+/// Reads config.json and maps the weights. Throws Error as read_encoder_config and open_weights.
 ModuleBackbone open_module_backbone(const std::filesystem::path& folder);
 
 /// A file of a module in another library's format.

@@ -132,7 +132,7 @@ LayeredModule read_peft(const std::filesystem::path& folder, const ModuleBackbon
   config.refuse_others(kNoLora);
 
   const auto safetensors = folder / kPeftWeights;
-  ForeignTensors tensors(open_checkpoint_file(
+  ForeignTensors tensors(open_weights_file(
       std::filesystem::exists(safetensors) ? safetensors : folder / kPeftOldWeights));
   // A model without a head has no "roberta." before its encoder.
   std::string prefix = kModel + encoder_prefix(backbone.config);

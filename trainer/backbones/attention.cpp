@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ using torch::autograd::variable_list;
 struct Plan {
   std::vector<std::int64_t> query_offsets;
   std::vector<std::int64_t> key_offsets;
+  std::span<const std::int64_t> key_rows;   // only there in forward
   std::vector<std::int64_t> trials;         // (sequences)
   std::vector<std::int64_t> probabilities;  // (sequences + 1): where each one's begin
   std::int64_t heads = 1;
@@ -50,6 +52,7 @@ struct Plan {
   Plan(const AttentionShape& shape, std::int64_t prefix)
       : query_offsets(shape.query_offsets.begin(), shape.query_offsets.end()),
         key_offsets(shape.keys.offsets.begin(), shape.keys.offsets.end()),
+        key_rows(shape.key_rows),
         heads(shape.num_heads),
         prefix_length(prefix),
         scaled(shape.scaled),
@@ -96,8 +99,10 @@ struct Plan {
       of.longest = (bias.size(1) + 1) / 2;
     }
     of.query = query.const_data_ptr<T>() + query_offsets[s] * d_model;
-    of.key = key.const_data_ptr<T>() + key_offsets[s] * d_model;
-    of.value = value.const_data_ptr<T>() + key_offsets[s] * d_model;
+    const std::int64_t key_at = key_rows.empty() ? key_offsets[s] * d_model : 0;
+    of.key = key.const_data_ptr<T>() + key_at;
+    of.value = value.const_data_ptr<T>() + key_at;
+    if (!key_rows.empty()) of.key_rows = key_rows.data() + key_offsets[s];
     if (prefix_length > 0) {
       const std::int64_t at = trials[s] * prefix_length * d_model;
       of.prefix_key = prefix_key.const_data_ptr<T>() + at;
@@ -169,7 +174,7 @@ class AttentionFunction : public Function<AttentionFunction> {
     const Tensor pk = prefix_key.defined() ? prefix_key.contiguous() : prefix_key;
     const Tensor pv = prefix_value.defined() ? prefix_value.contiguous() : prefix_value;
     const Tensor b = bias.defined() ? bias.contiguous() : bias;
-    const Plan plan(shape, pk.defined() ? pk.size(1) : 0);
+    Plan plan(shape, pk.defined() ? pk.size(1) : 0);
     const bool dropped = dropout != nullptr && dropout->attention > 0;
     Tensor output = at::zeros_like(q);
     Tensor probabilities = at::empty({plan.probabilities.back()}, q.options());
@@ -182,6 +187,7 @@ class AttentionFunction : public Function<AttentionFunction> {
       attention_forward(of, dropped ? multipliers.data() : nullptr,
                         out + plan.query_offsets[s] * q.size(1), kept + plan.probabilities[s]);
     });
+    plan.key_rows = {};
     context->save_for_backward({q, k, v, pk, pv, probabilities, b});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
     // Backward multiplies by the very number that forward did.
@@ -272,6 +278,14 @@ Tensor placed_scores(const Tensor& scores, const AttentionShape& shape, std::int
 Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout) {
+  if (!shape.key_rows.empty()) {
+    const std::vector<std::int64_t> numbers(shape.key_rows.begin(), shape.key_rows.end());
+    const Tensor rows = on_device(at::tensor(numbers, at::kLong), key.device());
+    AttentionShape in_order = shape;
+    in_order.key_rows = {};
+    return attention_of_operations(query, key.index_select(0, rows), value.index_select(0, rows),
+                                   prefix, in_order, dropout);
+  }
   const std::int64_t heads = shape.num_heads;
   const std::int64_t d_head = query.size(1) / heads;
   const double scale = shape.scaled ? 1.0 / std::sqrt(static_cast<double>(d_head)) : 1.0;
@@ -331,6 +345,9 @@ Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Ten
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,
                  const Dropout* dropout) {
+  if (!shape.key_rows.empty() && at::GradMode::is_enabled()) {
+    throw std::logic_error("attention to rows by number has no gradient");
+  }
   const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
   if (!query.device().is_cpu() || !known) {
     return attention_of_operations(query, key, value, prefix, shape, dropout);

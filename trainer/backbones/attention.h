@@ -25,12 +25,15 @@ struct AttentionShape {
   /// longest - 1 where they are the same. Undefined: nothing is added.
   Tensor position_bias = {};
   Purpose dropout = Purpose::attention_dropout;
+  /// (key tokens): the row of key and value in which each lies, so that texts that began alike
+  /// share what they began with; empty: in order. Not differentiable.
+  std::span<const std::int64_t> key_rows = {};
 };
 
 /// softmax(query·keyᵀ / sqrt(d_head) + bias)·value for each sequence and head, in which every query
 /// sees the keys of its sequence (as `shape` says) and, before them, its trial's prefix. query
-/// (queries, width), key and value (tokens, width); returns (queries, width), where width is
-/// heads · d_head. Dropout, where given, acts on the
+/// (queries, width), key and value (tokens, width; any rows where key_rows names them); returns
+/// (queries, width), where width is heads · d_head. Dropout, where given, acts on the
 /// probabilities. Differentiable.
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,

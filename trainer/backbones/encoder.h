@@ -17,7 +17,7 @@ namespace petlab::trainer {
 class Encoder final : public Backbone {
  public:
   /// Reads a Hugging Face folder (on a CPU that computes in float32, tensors of that type are views
-  /// into the memory-mapped checkpoint, nothing is copied). Throws Error as open_checkpoint and
+  /// into the memory-mapped checkpoint, nothing is copied). Throws Error as open_weights and
   /// pick_weights.
   static Encoder load(const std::filesystem::path& folder, const Placement& placement = {});
   /// `weights` by the names of encoder_tensors, where and as `placement` says.

@@ -132,7 +132,7 @@ BackboneWeights load_encoder_weights(const std::filesystem::path& folder,
                                                             "qa_outputs.",
                                                             "embeddings.position_ids",
                                                             "embeddings.token_type_ids"};
-  return pick_weights(open_checkpoint(folder), encoder_tensors(config), kPrefixes, kIgnored);
+  return pick_weights(open_weights(folder), encoder_tensors(config), kPrefixes, kIgnored);
 }
 
 }  // namespace petlab::trainer

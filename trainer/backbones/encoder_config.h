@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/backbones/checkpoint.h"
+#include "trainer/backbones/stored_weights.h"
 
 namespace petlab::trainer {
 
@@ -50,7 +50,7 @@ EncoderConfig parse_encoder_config(std::string_view text, const std::string& nam
 /// `embeddings.word_embeddings.weight` (vocab_size, d_model) … `encoder.layer.0.output.dense.bias`.
 std::vector<WantedTensor> encoder_tensors(const EncoderConfig& config);
 
-/// open_checkpoint and pick_weights with encoder_tensors: prefixes `roberta.` and `bert.` stripped;
+/// open_weights and pick_weights with encoder_tensors: prefixes `roberta.` and `bert.` stripped;
 /// `pooler.`, `cls.`, `lm_head.`, `classifier.`, `qa_outputs.` and the embeddings' index buffers
 /// ignored.
 BackboneWeights load_encoder_weights(const std::filesystem::path& folder,

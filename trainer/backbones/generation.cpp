@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/backbones/t5_decoder.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -20,17 +21,16 @@ struct RunningInput {
   std::vector<GeneratedText> beams;  // the score is the log probability so far
 };
 
-/// Bans what the options forbid behind each text (ids without the start token, which counts as the
-/// first token of an n-gram).
-void ban(const GenerationOptions& options, const T5Config& config,
-         const std::vector<const GeneratedText*>& texts, Tensor& log_probabilities) {
-  float* const data = log_probabilities.mutable_data_ptr<float>();
-  const std::int64_t words = log_probabilities.size(1);
+/// The tokens that the options forbid behind each text (ids without the start token, which counts
+/// as the first token of an n-gram), as places in the texts' logits (texts, words).
+std::vector<std::int64_t> banned(const GenerationOptions& options, const T5Config& config,
+                                 const std::vector<const GeneratedText*>& texts) {
+  std::vector<std::int64_t> places;
   const auto n = static_cast<std::size_t>(options.no_repeat_ngrams);
   for (std::size_t r = 0; r < texts.size(); ++r) {
-    float* const row = data + static_cast<std::int64_t>(r) * words;
+    const std::int64_t row = static_cast<std::int64_t>(r) * config.vocab_size;
     if (static_cast<std::int64_t>(texts[r]->ids.size()) < options.min_tokens) {
-      row[config.eos_token_id] = kNever;
+      places.push_back(row + config.eos_token_id);
     }
     if (n == 0) continue;
     std::vector<std::int64_t> all{config.decoder_start_token_id};
@@ -40,10 +40,11 @@ void ban(const GenerationOptions& options, const T5Config& config,
       if (std::equal(all.begin() + static_cast<std::ptrdiff_t>(begin),
                      all.begin() + static_cast<std::ptrdiff_t>(begin + n - 1),
                      all.end() - static_cast<std::ptrdiff_t>(n - 1))) {
-        row[all[begin + n - 1]] = kNever;
+        places.push_back(row + all[begin + n - 1]);
       }
     }
   }
+  return places;
 }
 
 /// Takes the text among the best that ended, of which at most `beams` stay.
@@ -54,6 +55,39 @@ void add_finished(std::vector<GeneratedText>& finished, GeneratedText text, std:
   if (static_cast<std::int64_t>(finished.size()) > beams) finished.pop_back();
 }
 
+/// How a beam might go on.
+struct Candidate {
+  std::int64_t beam = 0;
+  std::int64_t token = 0;
+  float score = 0;
+};
+
+/// Whether the one comes before the other: by score, what is no number first (it is to be found),
+/// then by beam and token.
+bool comes_before(const Candidate& a, const Candidate& b) {
+  if (std::isnan(a.score) != std::isnan(b.score)) return std::isnan(a.score);
+  if (a.score > b.score || b.score > a.score) return a.score > b.score;
+  return std::pair(a.beam, a.token) < std::pair(b.beam, b.token);
+}
+
+/// The best continuations of each text alone, on the host.
+struct Continuations {
+  Tensor log_probabilities;  // (texts, candidates), the best first
+  Tensor tokens;             // (texts, candidates)
+};
+
+/// Of logits (texts, vocab_size), in whose memory it works; `bans` as banned() has them.
+Continuations best_continuations(Tensor logits, const std::vector<std::int64_t>& bans,
+                                 std::int64_t candidates) {
+  // Forbidden tokens keep their share of the probability.
+  const Tensor normaliser = logits.logsumexp(1, true);
+  if (!bans.empty()) {
+    logits.view(-1).index_fill_(0, on_device(at::tensor(bans, at::kLong), logits.device()), kNever);
+  }
+  const auto [values, tokens] = logits.topk(candidates, 1);
+  return {(values - normaliser).to(at::kCPU).contiguous(), tokens.to(at::kCPU).contiguous()};
+}
+
 /// One step of an input's search, with the candidates that are best of all its beams'
 /// continuations, the best first. Returns which of its beams each of the new ones goes on from;
 /// none: it is done.
@@ -61,12 +95,6 @@ class Search {
  public:
   Search(const GenerationOptions& options, const T5Config& config)
       : options_(options), config_(config) {}
-
-  struct Candidate {
-    std::int64_t beam = 0;
-    std::int64_t token = 0;
-    double score = 0;
-  };
 
   std::vector<std::int64_t> advance(RunningInput& input, const std::vector<Candidate>& candidates,
                                     std::vector<GeneratedText>& finished) const {
@@ -143,30 +171,27 @@ std::vector<std::vector<GeneratedText>> generate(const T5& model, const PackedSe
         texts.push_back(&beam);
       }
     }
-    Tensor log_probabilities =
-        at::log_softmax(decoder.step(ids).to(at::kFloat), 1).to(at::kCPU).contiguous();
-    ban(options, config, texts, log_probabilities);
-    Tensor sums = at::empty({static_cast<std::int64_t>(texts.size()), 1}, at::kFloat);
-    for (std::size_t r = 0; r < texts.size(); ++r) {
-      sums.mutable_data_ptr<float>()[r] = static_cast<float>(texts[r]->score);
-    }
-    const std::int64_t words = config.vocab_size;
-    const auto each = static_cast<std::int64_t>(inputs.front().beams.size());
-    const Tensor continued =
-        (log_probabilities + sums).view({static_cast<std::int64_t>(inputs.size()), each * words});
     // As many as there may be ends among the best and still `beams` that go on.
-    const std::int64_t wanted = std::min(2 * options.beams, each * words);
-    const auto [scores, places] = continued.topk(wanted, 1);
+    const std::int64_t most = std::min(2 * options.beams, config.vocab_size);
+    const Continuations best = best_continuations(decoder.step(ids).to(at::kFloat).contiguous(),
+                                                  banned(options, config, texts), most);
+    const float* const scores = best.log_probabilities.const_data_ptr<float>();
+    const std::int64_t* const tokens = best.tokens.const_data_ptr<std::int64_t>();
+    const auto each = static_cast<std::int64_t>(inputs.front().beams.size());
     std::vector<std::vector<std::int64_t>> rows;
     std::vector<RunningInput> left;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      std::vector<Search::Candidate> candidates;
-      for (std::int64_t c = 0; c < wanted; ++c) {
-        const auto at = static_cast<std::int64_t>(i) * wanted + c;
-        const std::int64_t place = places.const_data_ptr<std::int64_t>()[at];
-        candidates.push_back({place / words, place % words,
-                              static_cast<double>(scores.const_data_ptr<float>()[at])});
+      std::vector<Candidate> candidates;
+      for (std::int64_t beam = 0; beam < each; ++beam) {
+        const std::int64_t row = static_cast<std::int64_t>(i) * each + beam;
+        const auto so_far =
+            static_cast<float>(inputs[i].beams[static_cast<std::size_t>(beam)].score);
+        for (std::int64_t at = row * most; at < (row + 1) * most; ++at) {
+          candidates.push_back({beam, tokens[at], scores[at] + so_far});
+        }
       }
+      std::sort(candidates.begin(), candidates.end(), comes_before);
+      candidates.resize(static_cast<std::size_t>(most));
       std::vector<std::int64_t> from =
           search.advance(inputs[i], candidates, finished[inputs[i].number]);
       for (std::int64_t& row : from) row += static_cast<std::int64_t>(i) * each;

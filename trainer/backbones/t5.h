@@ -19,7 +19,7 @@ namespace petlab::trainer {
 class T5 final : public Backbone {
  public:
   /// Reads a Hugging Face folder (weights as Encoder::load). Throws Error as read_t5_config,
-  /// open_checkpoint and pick_weights.
+  /// open_weights and pick_weights.
   static T5 load(const std::filesystem::path& folder, const Placement& placement = {});
   /// `weights` by the names of t5_tensors, where and as `placement` says.
   T5(T5Config config, Weights weights, const Placement& placement = {});

@@ -17,7 +17,7 @@ namespace {
 
 void read_feed_forward(const ConfigFields& fields, T5Config& config) {
   std::string name = fields.text("feed_forward_proj", "relu");
-  const std::string told = name;
+  const std::string found = name;
   constexpr std::string_view kGated = "gated-";
   config.gated = name.starts_with(kGated);
   if (config.gated) name.erase(0, kGated.size());
@@ -32,7 +32,7 @@ void read_feed_forward(const ConfigFields& fields, T5Config& config) {
     fields.refuse("feed_forward_proj",
                   fmt::format("is \"{}\", must be relu, gelu, gelu_new, gated-relu, gated-gelu or "
                               "gated-gelu_new",
-                              told));
+                              found));
   }
 }
 
@@ -130,7 +130,7 @@ BackboneWeights load_t5_weights(const std::filesystem::path& folder, const T5Con
       "encoder.embed_tokens.", "decoder.embed_tokens.",
       "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.", "lm_head."};
   const std::span<const std::string_view> ignored(kIgnored);
-  return pick_weights(open_checkpoint(folder), t5_tensors(config), {},
+  return pick_weights(open_weights(folder), t5_tensors(config), {},
                       config.tied ? ignored : ignored.first(3));
 }
 

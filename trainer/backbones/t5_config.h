@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/stored_weights.h"
 
 namespace petlab::trainer {
 
@@ -47,7 +47,7 @@ T5Config parse_t5_config(std::string_view text, const std::string& name);
 /// d_model) … `lm_head.weight` where it is not tied.
 std::vector<WantedTensor> t5_tensors(const T5Config& config);
 
-/// open_checkpoint and pick_weights with t5_tensors; copies of the embedding that older files hold,
+/// open_weights and pick_weights with t5_tensors; copies of the embedding that older files hold,
 /// and a table of positions for cross-attention that nothing reads, are ignored.
 BackboneWeights load_t5_weights(const std::filesystem::path& folder, const T5Config& config);
 

@@ -1,11 +1,18 @@
 #include "trainer/backbones/t5_decoder.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
+namespace {
+
+/// Tokens of each row that the first memory has room for.
+constexpr std::int64_t kFirstTokens = 16;
+
+}  // namespace
 
 T5Decoder::T5Decoder(const T5& model, PackedSequences sources, const Tensor& encoded,
                      const Hooks& hooks)
@@ -23,8 +30,7 @@ T5Decoder::T5Decoder(const T5& model, PackedSequences sources, const Tensor& enc
     memory.source_keys = cross.key(states);
     memory.source_values = pass.changed_projection(Site::cross_value, static_cast<std::int64_t>(l),
                                                    states, cross.value(states), rows);
-    const Tensor none =
-        at::empty({sources_.sequences(), 0, model_.config().inner()}, encoded.options());
+    const Tensor none = at::empty({0, model_.config().inner()}, encoded.options());
     memory.keys = none;
     memory.values = none;
     memory_.push_back(std::move(memory));
@@ -42,8 +48,52 @@ Tensor T5Decoder::bias_of_last() const {
   return at::embedding(model_.decoder_.position_table, rows).t().contiguous();
 }
 
+void T5Decoder::make_room(std::int64_t places) {
+  if (places_used_ + places <= memory_.front().keys.size(0)) return;
+  std::vector<std::int64_t> kept = places_;
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  for (std::int64_t& place : places_) {
+    place = std::lower_bound(kept.begin(), kept.end(), place) - kept.begin();
+  }
+  places_used_ = static_cast<std::int64_t>(kept.size());
+  const Tensor from = on_device(at::tensor(kept, at::kLong), model_.placement().device);
+  const auto moved = [&](const Tensor& old) {
+    // Twice what is there, so that places are moved seldom.
+    Tensor made = at::empty({2 * places_used_ + kFirstTokens * places, old.size(1)}, old.options());
+    Tensor begin = made.narrow(0, 0, places_used_);
+    at::index_select_out(begin, old, 0, from);
+    return made;
+  };
+  for (Memory& memory : memory_) {
+    memory.keys = moved(memory.keys);
+    memory.values = moved(memory.values);
+  }
+}
+
+T5Decoder::OwnTokens T5Decoder::add_tokens(std::int64_t rows) {
+  make_room(rows);
+  std::vector<std::int64_t> places;
+  places.reserve(static_cast<std::size_t>(rows * (tokens_ + 1)));
+  OwnTokens own;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto begin = places_.begin() + r * tokens_;
+    places.insert(places.end(), begin, begin + tokens_);
+    places.push_back(places_used_ + r);
+    own.sequences.offsets.push_back((r + 1) * (tokens_ + 1));
+    own.sequences.examples.push_back(r);
+  }
+  places_ = std::move(places);
+  places_used_ += rows;
+  own.query_offsets.resize(own.sequences.offsets.size());
+  std::iota(own.query_offsets.begin(), own.query_offsets.end(), 0);
+  own.sequences.trial_sequences = {0, rows};
+  own.bias = bias_of_last();
+  return own;
+}
+
 Tensor T5Decoder::attend_own(std::size_t layer, const Tensor& asked, const PackedRows& rows,
-                             const Tensor& bias) {
+                             const OwnTokens& own) {
   const AttentionBlock& block = model_.decoder_.layers[layer].attention;
   const std::int64_t number = model_.decoder_.first_layer + static_cast<std::int64_t>(layer);
   const Pass pass{hooks_, nullptr};
@@ -52,27 +102,18 @@ Tensor T5Decoder::attend_own(std::size_t layer, const Tensor& asked, const Packe
   const Tensor value =
       pass.changed_projection(Site::value, number, asked, block.value(asked), rows);
   Memory& memory = memory_[layer];
-  memory.keys = at::cat({memory.keys, block.key(asked).unsqueeze(1)}, 1);
-  memory.values = at::cat({memory.values, value.unsqueeze(1)}, 1);
-  PackedSequences own;
-  std::vector<std::int64_t> queries;
-  for (std::int64_t r = 0; r < rows.size(); ++r) {
-    own.offsets.push_back((r + 1) * (tokens_ + 1));
-    own.examples.push_back(r);
-  }
-  queries.resize(own.offsets.size());
-  std::iota(queries.begin(), queries.end(), 0);
-  own.trial_sequences = {0, rows.size()};
-  AttentionShape shape{own, queries, model_.config().num_heads, number};
+  const std::int64_t newest = places_used_ - rows.size();
+  memory.keys.narrow(0, newest, rows.size()).copy_(block.key(asked));
+  memory.values.narrow(0, newest, rows.size()).copy_(value);
+  AttentionShape shape{own.sequences, own.query_offsets, model_.config().num_heads, number};
   shape.scaled = false;
-  shape.position_bias = bias;
+  shape.position_bias = own.bias;
+  shape.key_rows = places_;
   std::optional<Prefix> prefix;
   if (hooks_.acts_on(Site::keys_and_values)) {
     prefix = hooks_.prefix({Site::keys_and_values, number, rows.trial_rows});
   }
-  const std::int64_t inner = model_.config().inner();
-  return block.output(attention(query, memory.keys.view({-1, inner}),
-                                memory.values.view({-1, inner}), prefix, shape, nullptr));
+  return block.output(attention(query, memory.keys, memory.values, prefix, shape, nullptr));
 }
 
 Tensor T5Decoder::attend_sources(std::size_t layer, const Tensor& asked,
@@ -100,7 +141,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
   const Pass pass{hooks_, nullptr};
   Tensor x = at::embedding(model_.weights().find("shared.weight")->second,
                            on_device(at::tensor(ids, at::kLong), model_.placement().device));
-  const Tensor bias = bias_of_last();
+  const OwnTokens own = add_tokens(n);
   const T5::Stack& stack = model_.decoder_;
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
     const T5::Layer& layer = stack.layers[l];
@@ -108,7 +149,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
     const std::int64_t number = stack.first_layer + cross;
     x = close_sub_layer(
         pass, {Site::attention_output, number, Purpose::attention_output_dropout, nullptr},
-        attend_own(l, layer.attention_norm(x), rows, bias), x, rows);
+        attend_own(l, layer.attention_norm(x), rows, own), x, rows);
     x = close_sub_layer(
         pass,
         {Site::cross_attention_output, cross, Purpose::cross_attention_output_dropout, nullptr},
@@ -122,7 +163,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
 }
 
 void T5Decoder::keep(const std::vector<std::vector<std::int64_t>>& rows) {
-  std::vector<std::int64_t> kept_rows, kept_tokens;
+  std::vector<std::int64_t> kept_places, kept_tokens;
   PackedSequences sources;
   row_offsets_ = {0};
   bool all_stay = true;
@@ -131,25 +172,24 @@ void T5Decoder::keep(const std::vector<std::vector<std::int64_t>>& rows) {
       all_stay = false;
       continue;
     }
-    kept_rows.insert(kept_rows.end(), rows[i].begin(), rows[i].end());
-    row_offsets_.push_back(static_cast<std::int64_t>(kept_rows.size()));
+    for (const std::int64_t row : rows[i]) {
+      const auto begin = places_.begin() + row * tokens_;
+      kept_places.insert(kept_places.end(), begin, begin + tokens_);
+    }
+    row_offsets_.push_back(row_offsets_.back() + static_cast<std::int64_t>(rows[i].size()));
     for (std::int64_t t = sources_.offsets[i]; t < sources_.offsets[i + 1]; ++t) {
       kept_tokens.push_back(t);
     }
     sources.offsets.push_back(static_cast<std::int64_t>(kept_tokens.size()));
     sources.examples.push_back(sources_.examples[i]);
   }
-  const auto device = model_.placement().device;
-  const Tensor from = on_device(at::tensor(kept_rows, at::kLong), device);
-  const Tensor tokens = on_device(at::tensor(kept_tokens, at::kLong), device);
+  places_ = std::move(kept_places);
+  if (all_stay) return;
+  const Tensor tokens = on_device(at::tensor(kept_tokens, at::kLong), model_.placement().device);
   for (Memory& memory : memory_) {
-    memory.keys = memory.keys.index_select(0, from);
-    memory.values = memory.values.index_select(0, from);
-    if (all_stay) continue;
     memory.source_keys = memory.source_keys.index_select(0, tokens);
     memory.source_values = memory.source_values.index_select(0, tokens);
   }
-  if (all_stay) return;
   sources.trial_sequences = {0, sources.sequences()};
   sources_ = std::move(sources);
 }

@@ -107,7 +107,8 @@ PETLAB_INLINE void gather_head(const SequenceAttention<T>& of, const T* prefix, 
     std::memcpy(to + j * of.d_head, prefix + j * d_model + head * of.d_head, bytes);
   }
   for (std::int64_t j = 0; j < of.tokens; ++j) {
-    std::memcpy(to + (of.prefix_length + j) * of.d_head, rows + j * d_model + head * of.d_head,
+    const std::int64_t row = of.key_rows == nullptr ? j : of.key_rows[j];
+    std::memcpy(to + (of.prefix_length + j) * of.d_head, rows + row * d_model + head * of.d_head,
                 bytes);
   }
 }

@@ -29,6 +29,8 @@ struct SequenceAttention {
   /// at all.
   const T* bias = nullptr;
   std::int64_t longest = 0;  // queries and tokens of a sequence are at most this many
+  /// (tokens): the rows of key and value in which they lie; nullptr: 0, 1, … Forward alone.
+  const std::int64_t* key_rows = nullptr;
   const T* bias_of(std::int64_t head) const {
     return bias + head * (2 * longest - 1) + longest - 1;
   }

@@ -1,10 +1,9 @@
 #include "trainer/compute/operations.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <optional>
 
 #include "trainer/compute/kernels.h"
+#include "trainer/compute/products.h"
 
 namespace petlab::trainer {
 namespace {
@@ -17,43 +16,21 @@ bool is_float_on_cpu(const Tensor& x) {
   return x.device().is_cpu() && x.scalar_type() == at::kFloat;
 }
 
-/// oneDNN's matrix product as LibTorch offers it to its compiler; absent where LibTorch was built
-/// without.
-const std::optional<c10::OperatorHandle>& onednn_linear() {
-  static const std::optional<c10::OperatorHandle> found =
-      at::hasMKLDNN() ? c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""})
-                      : std::nullopt;
-  return found;
-}
-
-Tensor call_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  torch::jit::Stack stack;
-  stack.emplace_back(x);
-  stack.emplace_back(weight);
-  stack.emplace_back(bias.defined() ? c10::IValue(bias) : c10::IValue());
-  stack.emplace_back("none");
-  stack.emplace_back(c10::List<std::optional<at::Scalar>>());
-  stack.emplace_back("");
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  onednn_linear()->callBoxed(&stack);
-  return stack.front().toTensor();
-}
-
 class LinearFunction : public Function<LinearFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const std::optional<Tensor>& bias) {
     context->save_for_backward({weight.requires_grad() ? x : Tensor(), weight});
     context->saved_data["bias"] = bias.has_value();
-    return call_onednn(x.contiguous(), weight, bias.value_or(Tensor()));
+    return forward_product(x, weight, bias.value_or(Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor gradient = gradients[0].contiguous();
     Tensor to_x, to_weight, to_bias;
-    if (context->needs_input_grad(0)) to_x = call_onednn(gradient, saved[1].t(), {});
-    if (context->needs_input_grad(1)) to_weight = call_onednn(gradient.t(), saved[0].t(), {});
+    if (context->needs_input_grad(0)) to_x = input_gradient_product(gradient, saved[1]);
+    if (context->needs_input_grad(1)) to_weight = weight_gradient_product(gradient, saved[0]);
     if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
       to_bias = gradient.sum(0);
     }
@@ -127,9 +104,7 @@ class GeluFunction : public Function<GeluFunction> {
 }  // namespace
 
 Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!is_float_on_cpu(x) || x.dim() != 2 || !onednn_linear()) {
-    return at::linear(x, weight, bias);
-  }
+  if (!is_float_on_cpu(x) || x.dim() != 2) return at::linear(x, weight, bias);
   // An undefined tensor is no argument of an autograd function; an absent one is.
   return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
 }

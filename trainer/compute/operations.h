@@ -8,8 +8,8 @@ namespace petlab::trainer {
 // LibTorch's operations where the encoder has a faster way on a CPU in float32; elsewhere they are
 // LibTorch's own. All are differentiable.
 
-/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By oneDNN, which reads
-/// the weight where it lies, and uses vector units that MKL leaves alone on some processors.
+/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By the libraries that
+/// product_libraries() names, which read the weight where it lies.
 Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 /// norm(a + b)

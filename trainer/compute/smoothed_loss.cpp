@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/compute/products.h"
+
 namespace petlab::trainer {
 namespace {
 
@@ -19,8 +21,8 @@ struct Rows {
 
 Rows losses_of(const Tensor& logits, const Tensor& targets, double smoothing) {
   const Tensor normaliser = logits.logsumexp(1, true);
-  const Tensor told = normaliser - logits.gather(1, targets.unsqueeze(1));
-  return {((1 - smoothing) * told + smoothing * (normaliser - logits.mean(1, true))).squeeze(1),
+  const Tensor nll = normaliser - logits.gather(1, targets.unsqueeze(1));
+  return {((1 - smoothing) * nll + smoothing * (normaliser - logits.mean(1, true))).squeeze(1),
           normaliser};
 }
 
@@ -68,7 +70,8 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
           losses.push_back(rows.losses);
           if (!of_states.defined()) return;
           const Tensor gradient = gradient_of(logits, rows.normaliser, wanted, smoothing, true);
-          of_states.narrow(0, from, size).copy_(at::mm(gradient.to(weight.scalar_type()), weight));
+          of_states.narrow(0, from, size)
+              .copy_(input_gradient_product(gradient.to(weight.scalar_type()), weight));
         });
     context->saved_data["smoothing"] = smoothing;
     context->saved_data["later"] = later;
@@ -100,7 +103,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
                                               saved[2].narrow(0, from, size), smoothing, true)
                                       .mul_(outer.narrow(0, from, size))
                                       .to(weight.scalar_type());
-          of_states.narrow(0, from, size).copy_(at::mm(gradient, weight));
+          of_states.narrow(0, from, size).copy_(input_gradient_product(gradient, weight));
           of_weight.addmm_(gradient.t(), states.narrow(0, from, size));
         });
     return {of_states, of_weight, {}, {}, {}};
@@ -114,7 +117,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
     const std::int64_t most = std::max<std::int64_t>(1, chunk / weight.size(0));
     for (std::int64_t from = 0; from < states.size(0); from += most) {
       const std::int64_t size = std::min(most, states.size(0) - from);
-      Tensor logits = at::mm(states.narrow(0, from, size), weight.t());
+      Tensor logits = forward_product(states.narrow(0, from, size), weight, Tensor());
       if (logits.element_size() < 4) logits = logits.to(at::kFloat);
       visit(from, size, logits);
     }

@@ -20,7 +20,7 @@ class MessageReader {
   MessageReader(std::string_view bytes, std::size_t begin, const std::string& file)
       : bytes_(bytes), begin_(begin), file_(file) {}
 
-  struct Field {
+  struct WireField {
     std::uint64_t number = 0;
     std::uint64_t whole = 0;  // of a varint or of fixed bytes
     std::string_view bytes;   // of a string or message
@@ -29,10 +29,10 @@ class MessageReader {
   };
 
   /// The next field; std::nullopt at the end. Throws Error where the bytes are none.
-  std::optional<Field> next() {
+  std::optional<WireField> next() {
     if (at_ == bytes_.size()) return std::nullopt;
     const std::uint64_t key = varint();
-    Field field;
+    WireField field;
     field.number = key >> 3;
     switch (key & 7) {
       case 0:
@@ -94,7 +94,7 @@ class MessageReader {
 // The numbers of the fields are those of sentencepiece_model.proto.
 constexpr std::uint64_t kUnknownPiece = 2;
 
-UnigramModel::Piece read_piece(const MessageReader::Field& message, const std::string& file,
+UnigramModel::Piece read_piece(const MessageReader::WireField& message, const std::string& file,
                                bool& unknown) {
   MessageReader reader(message.bytes, message.at, file);
   UnigramModel::Piece piece;
@@ -115,7 +115,7 @@ UnigramModel::Piece read_piece(const MessageReader::Field& message, const std::s
 
 /// Refuses a message that has another value in the field than T5 has.
 void require_fields(
-    const MessageReader::Field& message, const std::string& file, const std::string& name,
+    const MessageReader::WireField& message, const std::string& file, const std::string& name,
     std::initializer_list<std::tuple<std::uint64_t, const char*, std::uint64_t>> wanted) {
   MessageReader reader(message.bytes, message.at, file);
   while (const auto field = reader.next()) {

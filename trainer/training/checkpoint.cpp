@@ -28,7 +28,7 @@ std::optional<T> optional_from(const json& value) {
 }
 
 // The keys speak of epochs, which once were all that there is a validation after.
-json to_json(const TrialState& state) {
+json to_json(const TrainingState& state) {
   return {{"step", state.step},
           {"evaluated_epochs", state.evaluations},
           {"best_step", optional_json(state.best_step)},
@@ -37,8 +37,8 @@ json to_json(const TrialState& state) {
           {"train_seconds", state.train_seconds}};
 }
 
-TrialState state_from(const json& object) {
-  TrialState state;
+TrainingState state_from(const json& object) {
+  TrainingState state;
   state.step = object.at("step");
   state.evaluations = object.at("evaluated_epochs");
   state.best_step = optional_from<std::int64_t>(object.at("best_step"));

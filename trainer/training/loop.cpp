@@ -65,7 +65,7 @@ TrainingLoop::TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> t
   optimizer_.set_first_steps(trials_.front().order().first_steps());
 }
 
-void TrainingLoop::restore(const TrialState& state, const NamedTensors& from, std::size_t k) {
+void TrainingLoop::restore(const TrainingState& state, const NamedTensors& from, std::size_t k) {
   trials_[k].restore(state, from, optimizer_);
   optimizer_.set_steps(state.step);
 }
@@ -143,7 +143,7 @@ void TrainingLoop::tell(const std::vector<std::vector<double>>& losses) {
 
 void TrainingLoop::run(const std::atomic<bool>& stop) {
   for (const TrialProgress& trial : trials_) {
-    const TrialState& first = trials_.front().state();
+    const TrainingState& first = trials_.front().state();
     if (trial.state().step != first.step || trial.state().evaluations != first.evaluations) {
       throw std::invalid_argument("the trials cannot be trained at once: they stand at the steps " +
                                   std::to_string(first.step) + " and " +

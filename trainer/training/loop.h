@@ -34,12 +34,12 @@ class TrainingLoop {
                const Pretrained& pretrained);
 
   std::int64_t steps() const { return trials_.front().order().steps(); }
-  const TrialState& state(std::size_t k = 0) const { return trials_[k].state(); }
+  const TrainingState& state(std::size_t k = 0) const { return trials_[k].state(); }
   /// Parameters, optimizer state and the best parameters so far of trial k, by name.
   NamedTensors tensors(std::size_t k = 0) const { return trials_[k].tensors(optimizer_); }
   /// Goes on from a checkpoint of trial k; those of all trials must be of one step. Throws Error
   /// where a tensor is missing or misshapen.
-  void restore(const TrialState& state, const NamedTensors& tensors, std::size_t k = 0);
+  void restore(const TrainingState& state, const NamedTensors& tensors, std::size_t k = 0);
 
   /// Trains to the end, selects the best and reports its test metrics. Throws Interrupted as soon
   /// as `stop` is set (then state and tensors can be written and resumed from), NotFinite.

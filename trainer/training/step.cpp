@@ -9,11 +9,11 @@ namespace petlab::trainer {
 namespace {
 
 Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbone) {
-  const double told = trials.front().config().training.dropout;
+  const double configured = trials.front().config().training.dropout;
   const DropoutRates own = backbone.dropout_rates();
   Dropout dropout;
-  dropout.hidden = told < 0 ? own.hidden : told;
-  dropout.attention = told < 0 ? own.attention : told;
+  dropout.hidden = configured < 0 ? own.hidden : configured;
+  dropout.attention = configured < 0 ? own.attention : configured;
   dropout.step = static_cast<std::uint64_t>(trials.front().state().step);
   for (const TrialProgress& trial : trials) dropout.seeds.push_back(trial.config().seed.value);
   return dropout;

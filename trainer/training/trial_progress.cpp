@@ -99,7 +99,7 @@ NamedTensors TrialProgress::tensors(const AdamW& optimizer) const {
   return all;
 }
 
-void TrialProgress::restore(const TrialState& state, const NamedTensors& from,
+void TrialProgress::restore(const TrainingState& state, const NamedTensors& from,
                             const AdamW& optimizer) {
   state_ = state;
   if (state.best_step) best_ = copy_values(optimizer.parameters());

@@ -41,7 +41,7 @@ class TrialProgress {
   const LoopObserver& observer() const { return observer_; }
   BatchOrder& order() { return order_; }
   const BatchOrder& order() const { return order_; }
-  const TrialState& state() const { return state_; }
+  const TrainingState& state() const { return state_; }
 
   /// Whether the next thing to do is to validate.
   bool is_to_be_validated() const;
@@ -71,14 +71,14 @@ class TrialProgress {
   NamedTensors tensors(const AdamW& optimizer) const;
   /// Takes state and tensors from a checkpoint. Throws Error where a tensor is missing or
   /// misshapen.
-  void restore(const TrialState& state, const NamedTensors& from, const AdamW& optimizer);
+  void restore(const TrainingState& state, const NamedTensors& from, const AdamW& optimizer);
 
  private:
   std::int64_t k_;
   sweeps::TrialConfig config_;
   LoopObserver observer_;
   BatchOrder order_;
-  TrialState state_;
+  TrainingState state_;
   std::vector<Tensor> best_;  // of the optimizer's parameters at state_.best_step
 };
 

@@ -51,7 +51,7 @@ void listen_for_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-std::optional<std::string> LineReader::next() {
+std::optional<std::string> InputLines::next() {
   for (;;) {
     if (asked_to_stop) return std::nullopt;
     if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {

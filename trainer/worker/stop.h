@@ -14,7 +14,7 @@ void listen_for_signals();
 
 /// Lines from standard input, without their newline, until it closes or a stop is requested
 /// (std::nullopt).
-class LineReader {
+class InputLines {
  public:
   std::optional<std::string> next();
 

@@ -20,6 +20,7 @@
 #include "sweeps/identity.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/compute/devices.h"
+#include "trainer/compute/products.h"
 #include "trainer/data/load_data.h"
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
@@ -37,12 +38,16 @@ constexpr std::int64_t kStepsAllReported = 2000;
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
 std::string numerics_of(const protocol::TrialFile& trial) {
-  return ordered_json{{"version", kNumerics},
-                      {"device", trial.device},
-                      {"threads", trial.threads},
-                      {"layout", "packed"},
-                      {"gang", 1}}
-      .dump();
+  ordered_json numerics{{"version", kNumerics},
+                        {"device", trial.device},
+                        {"threads", trial.threads},
+                        {"layout", "packed"},
+                        {"gang", 1}};
+  // oneDNN goes without saying, as it did before there was a choice.
+  if (trial.device == "cpu" && product_libraries() != ProductLibraries()) {
+    numerics["products"] = to_string(product_libraries());
+  }
+  return numerics.dump();
 }
 
 /// What the files that a trial is made of hold.
@@ -285,7 +290,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   started.version = kVersion;
   started.numerics = "{}";
   protocol::Failed failed;
-  bool told = false;  // that it started
+  bool start_told = false;
   try {
     const protocol::TrialFile trial = protocol::read_trial_file(directory.trial_json());
     started.numerics = numerics_of(trial);
@@ -294,7 +299,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     started.data_digests = files.data;
     started.provenance = provenance_of(trial);
     events.write(started);
-    told = true;
+    start_told = true;
     require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
                      " as in trial.json: the files changed since the trial was planned (run the "
                      "sweep again to plan with them as they are)");
@@ -322,7 +327,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {first_line(e.what()), "error"};
   }
   log << "failed: " << failed.reason << std::endl;
-  if (!told) events.write(started);
+  if (!start_told) events.write(started);
   events.write(failed);
   return TrialOutcome::failed;
 }

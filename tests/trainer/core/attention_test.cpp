@@ -1,6 +1,7 @@
 #include "trainer/backbones/attention.h"
 
 #include <cmath>
+#include <stdexcept>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/core/golden_tensors.h"
@@ -121,6 +122,37 @@ TEST_CASE(
       differentiate(inputs, [&] { return attention(q, k, v, prefix, shape, used); }),
       differentiate(inputs, [&] { return attention_of_operations(q, k, v, prefix, shape, used); }),
       dtype == at::kDouble ? 1e-12 : 2e-5);
+}
+
+TEST_CASE("attention finds keys and values that are named by their rows", "[trainer]") {
+  const bool with_prefix = GENERATE(false, true);
+  const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
+  const at::NoGradGuard no_grad;
+  PackedSequences texts;  // three, of which the first two began alike
+  texts.offsets = {0, 4, 8, 12};
+  texts.examples = {0, 1, 2};
+  texts.trial_sequences = {0, 3};
+  const std::vector<std::int64_t> queries{0, 1, 2, 3};
+  const std::vector<std::int64_t> rows{7, 2, 5, 0, 7, 2, 3, 1, 4, 9, 8, 6};
+  const std::int64_t heads = 3, width = heads * 10;
+  const Tensor q = random_tensor({3, width}, 1, dtype);
+  const Tensor k = random_tensor({10, width}, 2, dtype);
+  const Tensor v = random_tensor({10, width}, 3, dtype);
+  const std::optional<Prefix> prefix =
+      with_prefix ? std::optional<Prefix>({random_tensor({1, 5, width}, 4, dtype),
+                                           random_tensor({1, 5, width}, 5, dtype)})
+                  : std::nullopt;
+  AttentionShape shape{texts, queries, heads};
+  shape.position_bias = random_tensor({heads, 7}, 6, dtype);
+  const Tensor numbers = at::tensor(rows, at::kLong);
+  const Tensor wanted =
+      attention(q, k.index_select(0, numbers), v.index_select(0, numbers), prefix, shape, nullptr);
+  shape.key_rows = rows;
+  CHECK(at::equal(attention(q, k, v, prefix, shape, nullptr), wanted));
+  check_relative("operations", attention_of_operations(q, k, v, prefix, shape, nullptr), wanted,
+                 dtype == at::kDouble ? 1e-12 : 1e-5);
+  const at::AutoGradMode with_gradients(true);
+  CHECK_THROWS_AS(attention(q, k, v, prefix, shape, nullptr), std::logic_error);
 }
 
 TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operations compute",

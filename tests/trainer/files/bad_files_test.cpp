@@ -51,7 +51,7 @@ TEST_CASE("every file of golden/models/bad is refused, its controls load",
         const EncoderConfig config = read_encoder_config(path);
         unused = load_encoder_weights(path, config).unused;
       } else {
-        open_checkpoint_file(path);
+        open_weights_file(path);
       }
     } catch (const Error& error) {
       message = error.what();

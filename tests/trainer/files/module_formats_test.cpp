@@ -163,7 +163,7 @@ TEST_CASE("What the libraries saved is read, becomes an artifact and is written 
     }
     // The library's own tensors, by its own names.
     const auto files = module_files(module_format(format), same, backbone.config, "tiny");
-    Checkpoint saved = open_checkpoint_file(
+    StoredWeights saved = open_weights_file(
         golden / folder /
         (std::string(format) == "peft" ? "adapter_model.safetensors" : "adapter.safetensors"));
     for (const auto& [name, entry] : saved.tensors) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Artifacts that were exported, computed by PEFT and AdapterHub's adapters; modules that those
-libraries made, imported and computed by petlab-trainer: the same logits.
+libraries made, imported and computed by petlab-trainer: the same logits. One file: both libraries
+load the same backbone and answer to the same check.
 
 usage: module_formats.py FOLDER_OF_PROGRAMS
 

@@ -12,7 +12,7 @@
 namespace petlab::trainer {
 
 /// The weights of a Hugging Face folder as named tensors, whatever file they came from.
-struct Checkpoint {
+struct StoredWeights {
   struct Entry {
     TensorView tensor;
     std::string file;  // where it was read from, for messages
@@ -24,9 +24,9 @@ struct Checkpoint {
 /// Reads the first of `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` in
 /// `folder`; safetensors are memory-mapped, a .bin's contiguous tensors too. Throws Error: none of
 /// them there, or what is wrong with which file and tensor.
-Checkpoint open_checkpoint(const std::filesystem::path& folder);
+StoredWeights open_weights(const std::filesystem::path& folder);
 /// One file of any of these kinds, told apart by its extension (.safetensors, .index.json, .bin).
-Checkpoint open_checkpoint_file(const std::filesystem::path& file);
+StoredWeights open_weights_file(const std::filesystem::path& file);
 
 /// The weight map of an index, tensor: file. Every file is a plain name, so that nothing outside
 /// the index's own folder is ever opened. `file` stands for the index in messages. Throws Error.
@@ -42,16 +42,16 @@ struct WantedTensor {
 /// The tensors that a backbone asked for, by its own names (without prefix).
 struct BackboneWeights {
   std::map<std::string, TensorView, std::less<>> tensors;
-  /// Names in the checkpoint that nobody asked for and that are no known head or buffer.
+  /// Names among the stored weights that nobody asked for and that are no known head or buffer.
   std::vector<std::string> unused;
 };
 
-/// Picks `wanted` out of `checkpoint`. The first of `prefixes` ("roberta.") that occurs in the
-/// checkpoint is stripped. Names that begin with one of `ignored` (after stripping) are heads and
+/// Picks `wanted` out of `weights`. The first of `prefixes` ("roberta.") that occurs among
+/// them is stripped. Names that begin with one of `ignored` (after stripping) are heads and
 /// buffers and are left out silently. Throws Error naming file and tensor: every missing one in
 /// one message; a misshapen one with found and wanted shape (never reshaped); one that is not
 /// F16, BF16 or F32 with its dtype.
-BackboneWeights pick_weights(const Checkpoint& checkpoint, std::span<const WantedTensor> wanted,
+BackboneWeights pick_weights(const StoredWeights& weights, std::span<const WantedTensor> wanted,
                              std::span<const std::string_view> prefixes,
                              std::span<const std::string_view> ignored);
 

@@ -1,4 +1,4 @@
-#include "trainer/backbones/checkpoint.h"
+#include "trainer/backbones/stored_weights.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::string_view kIndexEnding = ".index.json";
 
-Checkpoint open_sharded(const std::filesystem::path& index) {
+StoredWeights open_sharded(const std::filesystem::path& index) {
   const auto mapped = FileBytes::map(index);
   const auto bytes = mapped->bytes();
   const auto weight_map = parse_shard_index(
       {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, mapped->name());
-  Checkpoint result;
+  StoredWeights result;
   result.source = index.string();
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : weight_map) shards.insert(shard);
@@ -33,7 +33,7 @@ Checkpoint open_sharded(const std::filesystem::path& index) {
     if (!std::filesystem::exists(file)) {
       throw Error(fmt::format("{}: is not there, but {} names it", file.string(), index.string()));
     }
-    Checkpoint part = open_checkpoint_file(file);
+    StoredWeights part = open_weights_file(file);
     for (auto& [tensor, entry] : part.tensors) {
       // A tensor counts where the index says that it is; what it does not list is kept as surplus.
       const auto listed = weight_map.find(tensor);
@@ -94,21 +94,22 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text,
   return result;
 }
 
-Checkpoint open_checkpoint_file(const std::filesystem::path& file) {
+StoredWeights open_weights_file(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   if (name.ends_with(kIndexEnding)) return open_sharded(file);
-  Checkpoint result;
+  StoredWeights result;
   result.source = file.string();
   if (name.ends_with(".safetensors")) {
     const SafetensorsFile safetensors = SafetensorsFile::open(file);
     for (const std::string& tensor : safetensors.names()) {
-      result.tensors.emplace(tensor, Checkpoint::Entry{safetensors.tensor(tensor), result.source});
+      result.tensors.emplace(tensor,
+                             StoredWeights::Entry{safetensors.tensor(tensor), result.source});
     }
     return result;
   }
   if (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth")) {
     for (auto& [tensor, view] : read_torch_file(FileBytes::map(file))) {
-      result.tensors.emplace(tensor, Checkpoint::Entry{std::move(view), result.source});
+      result.tensors.emplace(tensor, StoredWeights::Entry{std::move(view), result.source});
     }
     return result;
   }
@@ -116,10 +117,10 @@ Checkpoint open_checkpoint_file(const std::filesystem::path& file) {
                           file.string()));
 }
 
-Checkpoint open_checkpoint(const std::filesystem::path& folder) {
+StoredWeights open_weights(const std::filesystem::path& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
                            "pytorch_model.bin.index.json"}) {
-    if (std::filesystem::exists(folder / name)) return open_checkpoint_file(folder / name);
+    if (std::filesystem::exists(folder / name)) return open_weights_file(folder / name);
   }
   throw Error(
       fmt::format("{}: holds no weights, wanted model.safetensors, model.safetensors.index.json, "
@@ -127,22 +128,22 @@ Checkpoint open_checkpoint(const std::filesystem::path& folder) {
                   folder.string()));
 }
 
-BackboneWeights pick_weights(const Checkpoint& checkpoint, std::span<const WantedTensor> wanted,
+BackboneWeights pick_weights(const StoredWeights& weights, std::span<const WantedTensor> wanted,
                              std::span<const std::string_view> prefixes,
                              std::span<const std::string_view> ignored) {
   std::string_view prefix;
   for (const std::string_view candidate : prefixes) {
-    const auto first = checkpoint.tensors.lower_bound(candidate);
-    if (first != checkpoint.tensors.end() && first->first.starts_with(candidate)) {
+    const auto first = weights.tensors.lower_bound(candidate);
+    if (first != weights.tensors.end() && first->first.starts_with(candidate)) {
       prefix = candidate;
       break;
     }
   }
   // Own name -> entry. One that carries the prefix wins over one of the same name without it.
-  std::map<std::string, const Checkpoint::Entry*, std::less<>> entries;
+  std::map<std::string, const StoredWeights::Entry*, std::less<>> entries;
   BackboneWeights result;
   for (const bool with_prefix : {true, false}) {
-    for (const auto& [name, entry] : checkpoint.tensors) {
+    for (const auto& [name, entry] : weights.tensors) {
       const bool has_prefix = !prefix.empty() && name.starts_with(prefix);
       if (has_prefix != with_prefix) continue;
       const std::string own =
@@ -170,7 +171,7 @@ BackboneWeights pick_weights(const Checkpoint& checkpoint, std::span<const Wante
     entries.erase(found);
   }
   if (!missing.empty()) {
-    throw Error(fmt::format("{}: missing: {}", checkpoint.source, fmt::join(missing, ", ")));
+    throw Error(fmt::format("{}: missing: {}", weights.source, fmt::join(missing, ", ")));
   }
   for (const auto& [name, entry] : entries) {
     const bool known = std::any_of(ignored.begin(), ignored.end(),

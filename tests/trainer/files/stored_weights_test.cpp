@@ -1,4 +1,4 @@
-#include "trainer/backbones/checkpoint.h"
+#include "trainer/backbones/stored_weights.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ void write_tensors(const std::filesystem::path& file, const std::vector<std::str
 BackboneWeights pick(const std::filesystem::path& folder, const std::vector<WantedTensor>& wanted) {
   static constexpr std::array<std::string_view, 1> kPrefixes{"bert."};
   static constexpr std::array<std::string_view, 1> kIgnored{"cls."};
-  return pick_weights(open_checkpoint(folder), wanted, kPrefixes, kIgnored);
+  return pick_weights(open_weights(folder), wanted, kPrefixes, kIgnored);
 }
 
 TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[trainer][files]") {
@@ -68,7 +68,7 @@ TEST_CASE("of a name with the prefix and without it, the one with it counts", "[
 
 TEST_CASE("a folder without weights says what it looked for", "[trainer][files]") {
   const testing::TempDir dir;
-  CHECK_THROWS_WITH(open_checkpoint(dir.path()),
+  CHECK_THROWS_WITH(open_weights(dir.path()),
                     dir.path().string() +
                         ": holds no weights, wanted model.safetensors, "
                         "model.safetensors.index.json, pytorch_model.bin or "
@@ -79,18 +79,18 @@ TEST_CASE("an index must be an object of tensors and plain file names", "[traine
   const testing::TempDir dir;
   const auto index = dir.path() / "model.safetensors.index.json";
   dir.write("model.safetensors.index.json", "[]");
-  CHECK_THROWS_WITH(open_checkpoint(dir.path()),
+  CHECK_THROWS_WITH(open_weights(dir.path()),
                     index.string() + ": has no weight_map, wanted an object of tensor: file");
   dir.write("model.safetensors.index.json", R"({"weight_map": {"a": 3}})");
-  CHECK_THROWS_AS(open_checkpoint(dir.path()), Error);
+  CHECK_THROWS_AS(open_weights(dir.path()), Error);
   for (const char* name : {"../x.safetensors", "/etc/passwd", "..", "", "x\\\\y", "a\\u0000b"}) {
     dir.write("model.safetensors.index.json",
               std::string(R"({"weight_map": {"a": ")") + name + "\"}}");
-    CHECK_THROWS_AS(open_checkpoint(dir.path()), Error);
+    CHECK_THROWS_AS(open_weights(dir.path()), Error);
   }
   write_tensors(dir.path() / "one.safetensors", {"a", "b"});
   dir.write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors"}})");
-  CHECK(open_checkpoint(dir.path()).tensors.size() == 2);
+  CHECK(open_weights(dir.path()).tensors.size() == 2);
 }
 
 TEST_CASE("golden checkpoints hold the same weights in every format", "[trainer][files][golden]") {
@@ -108,8 +108,8 @@ TEST_CASE("golden checkpoints hold the same weights in every format", "[trainer]
     INFO(name);
     CHECK(same(tensor, sharded.tensors.at(name)));
   }
-  const Checkpoint pickled = open_checkpoint_file(folder / "pytorch_model.bin");
-  const Checkpoint mapped = open_checkpoint(folder);
+  const StoredWeights pickled = open_weights_file(folder / "pytorch_model.bin");
+  const StoredWeights mapped = open_weights(folder);
   CHECK(pickled.tensors.count("roberta.embeddings.position_ids") == 1);
   for (const auto& [name, entry] : mapped.tensors) {
     INFO(name);

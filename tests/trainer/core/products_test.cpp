@@ -1,0 +1,155 @@
+// Which library multiplies, and how a machine's choice is made and kept.
+#include "trainer/compute/products.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/compute/operations.h"
+#include "trainer/worker/product_choice.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::TempDir;
+
+namespace {
+
+constexpr ProductLibrary kBlas = ProductLibrary::blas;
+constexpr ProductLibrary kOnednn = ProductLibrary::onednn;
+
+/// As long as it lives, products are by these libraries.
+class Using {
+ public:
+  explicit Using(const ProductLibraries& libraries) : before_(product_libraries()) {
+    use_product_libraries(libraries);
+  }
+  ~Using() { use_product_libraries(before_); }
+  Using(const Using&) = delete;
+  Using& operator=(const Using&) = delete;
+
+ private:
+  ProductLibraries before_;
+};
+
+sweeps::Environment environment_with(const std::string& products) {
+  return [products](const std::string& name) -> std::optional<std::string> {
+    if (name == kProductsVariable && !products.empty()) return products;
+    return std::nullopt;
+  };
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("libraries of products are written and read by name", "[trainer]") {
+  CHECK(to_string(ProductLibraries()) == "onednn");
+  CHECK(to_string({kBlas, kBlas, kBlas}) == "blas");
+  CHECK(to_string({kOnednn, kBlas, kBlas}) == "onednn,blas,blas");
+  for (const ProductLibraries& libraries :
+       {ProductLibraries{}, ProductLibraries{kBlas, kBlas, kBlas},
+        ProductLibraries{kOnednn, kBlas, kOnednn}, ProductLibraries{kBlas, kOnednn, kBlas}}) {
+    CHECK((parse_product_libraries(to_string(libraries)) == libraries));
+  }
+  CHECK((parse_product_libraries("blas,blas,blas") == ProductLibraries{kBlas, kBlas, kBlas}));
+  for (const char* const text :
+       {"", "mkl", "onednn,blas", "onednn,blas,", "onednn,blas,blas,blas", ",,", "blas,"}) {
+    INFO(text);
+    CHECK_FALSE(parse_product_libraries(text));
+  }
+}
+
+TEST_CASE("a linear layer and its gradients are the same by every library", "[trainer]") {
+  at::manual_seed(5);
+  const Tensor x = at::randn({33, 20}), weight = at::randn({17, 20}), bias = at::randn({17});
+  const Tensor outer = at::randn({33, 17});
+  const auto leaf = [](const Tensor& of) { return of.clone().requires_grad_(true); };
+  const Tensor wanted = at::linear(x.to(at::kDouble), weight.to(at::kDouble), bias.to(at::kDouble));
+  const Tensor to_x = at::mm(outer.to(at::kDouble), weight.to(at::kDouble));
+  const Tensor to_weight = at::mm(outer.to(at::kDouble).t(), x.to(at::kDouble));
+  const auto worst = [](const Tensor& a, const Tensor& b) {
+    return (a.to(at::kDouble) - b).abs().max().item<double>();
+  };
+  for (const ProductLibrary forward : {kBlas, kOnednn}) {
+    for (const ProductLibrary backward : {kBlas, kOnednn}) {
+      const Using libraries({forward, backward, backward});
+      INFO(to_string(product_libraries()));
+      const Tensor own_x = leaf(x), own_weight = leaf(weight), own_bias = leaf(bias);
+      const Tensor made = apply_linear(own_x, own_weight, own_bias);
+      CHECK(worst(made, wanted) < 1e-5);
+      CHECK(worst(apply_linear(x, weight, Tensor()), wanted - bias.to(at::kDouble)) < 1e-5);
+      // Gradients may come with any strides.
+      (made.t() * outer.t()).sum().backward();
+      CHECK(worst(own_x.grad(), to_x) < 1e-5);
+      CHECK(worst(own_weight.grad(), to_weight) < 1e-5);
+      CHECK(worst(own_bias.grad(), outer.to(at::kDouble).sum(0)) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("the environment names the libraries of products, or the mistake is told", "[trainer]") {
+  const TempDir folder;
+  std::ostringstream log;
+  CHECK((choose_product_libraries(environment_with("onednn,blas,onednn"), folder.path(), log) ==
+         ProductLibraries{kOnednn, kBlas, kOnednn}));
+  try {
+    choose_product_libraries(environment_with("mkl"), folder.path(), log);
+    FAIL("taken");
+  } catch (const std::invalid_argument& e) {
+    CHECK(contains(e.what(), "PETLAB_PRODUCTS is 'mkl', must be onednn"));
+  }
+  CHECK(log.str().empty());
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("what was measured once holds from then on", "[trainer]") {
+  const TempDir home;
+  const std::filesystem::path cache = home.path() / "cache";
+  std::ostringstream log;
+  const ProductLibraries measured = choose_product_libraries(environment_with(""), cache, log);
+  CHECK(contains(log.str(), "by " + to_string(measured)));
+  // Measuring changes nothing by itself.
+  CHECK((product_libraries() == ProductLibraries()));
+  const auto kept = nlohmann::json::parse(testing::read_file(cache / "products.json"));
+  REQUIRE(kept.size() == 1);
+  CHECK(kept.begin().value() == to_string(measured));
+
+  // The file decides, also against what another measurement would say; other processors' stay.
+  nlohmann::json changed = kept;
+  changed[kept.begin().key()] = "blas,onednn,blas";
+  changed["another processor"] = "blas";
+  home.write("cache/products.json", changed.dump());
+  log.str("");
+  CHECK((choose_product_libraries(environment_with(""), cache, log) ==
+         ProductLibraries{kBlas, kOnednn, kBlas}));
+  CHECK(log.str().empty());
+  nlohmann::json without = changed;
+  without.erase(kept.begin().key());
+  home.write("cache/products.json", without.dump());
+  choose_product_libraries(environment_with(""), cache, log);
+  CHECK(nlohmann::json::parse(testing::read_file(cache / "products.json")).size() == 2);
+}
+
+TEST_CASE("where nothing can be remembered products are oneDNN's, and the log says why",
+          "[trainer]") {
+  const TempDir home;
+  std::ostringstream log;
+  CHECK((choose_product_libraries(environment_with(""), {}, log) == ProductLibraries()));
+  for (const char* const broken : {"", "[]", "{\"half", "\xff\xfe"}) {
+    home.write("cache/products.json", broken);
+    log.str("");
+    CHECK((choose_product_libraries(environment_with(""), home.path() / "cache", log) ==
+           ProductLibraries()));
+    CHECK(contains(log.str(), "products.json is no JSON object"));
+    CHECK(testing::read_file(home.path() / "cache/products.json") == broken);
+  }
+  log.str("");
+  home.write("file", "");
+  CHECK((choose_product_libraries(environment_with(""), home.path() / "file", log) ==
+         ProductLibraries()));
+  CHECK(contains(log.str(), "file/products.lock"));
+}

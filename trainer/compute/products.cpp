@@ -1,0 +1,172 @@
+#include "trainer/compute/products.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <limits>
+#include <utility>
+
+namespace petlab::trainer {
+namespace {
+
+/// oneDNN's matrix product as LibTorch offers it to its compiler; absent where LibTorch was built
+/// without.
+const std::optional<c10::OperatorHandle>& onednn_linear() {
+  static const std::optional<c10::OperatorHandle> found =
+      at::hasMKLDNN() ? c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""})
+                      : std::nullopt;
+  return found;
+}
+
+Tensor call_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  torch::jit::Stack stack;
+  stack.emplace_back(x);
+  stack.emplace_back(weight);
+  stack.emplace_back(bias.defined() ? c10::IValue(bias) : c10::IValue());
+  stack.emplace_back("none");
+  stack.emplace_back(c10::List<std::optional<at::Scalar>>());
+  stack.emplace_back("");
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  onednn_linear()->callBoxed(&stack);
+  return stack.front().toTensor();
+}
+
+bool is_by_onednn(ProductLibrary library, const Tensor& x) {
+  return library == ProductLibrary::onednn && x.device().is_cpu() &&
+         x.scalar_type() == at::kFloat && onednn_linear();
+}
+
+ProductLibraries& libraries_of_process() {
+  static ProductLibraries libraries;
+  return libraries;
+}
+
+constexpr std::array<std::pair<std::string_view, ProductLibrary>, 2> kLibraryNames{
+    {{"blas", ProductLibrary::blas}, {"onednn", ProductLibrary::onednn}}};
+
+std::string_view name_of(ProductLibrary library) {
+  return std::find_if(kLibraryNames.begin(), kLibraryNames.end(),
+                      [&](const auto& row) { return row.second == library; })
+      ->first;
+}
+
+std::optional<ProductLibrary> library_named(std::string_view name) {
+  for (const auto& [known, library] : kLibraryNames) {
+    if (known == name) return library;
+  }
+  return std::nullopt;
+}
+
+// What is timed: the inner projection of a feed-forward of width 768, of a few sentences.
+constexpr std::int64_t kTimedRows = 256;
+constexpr std::int64_t kTimedIn = 768;
+constexpr std::int64_t kTimedOut = 3072;
+constexpr int kTimedTurns = 5;
+/// LibTorch's own must take at most so much of oneDNN's time: near equality nothing is gained, and
+/// another measurement might say otherwise.
+constexpr double kClearlyFaster = 0.9;
+
+/// Processor time of this thread, so that a busy machine says the same as an idle one.
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+template <typename Product>
+double seconds_of(const Product& product) {
+  const double began = thread_seconds();
+  product();
+  return thread_seconds() - began;
+}
+
+template <typename Product>
+ProductLibrary faster_library(ProductLibrary ProductLibraries::*direction, const Product& product) {
+  // The best of several turns: what disturbs makes a product slower, never faster.
+  std::array<double, kLibraryNames.size()> best{};
+  best.fill(std::numeric_limits<double>::infinity());
+  for (int turn = 0; turn <= kTimedTurns; ++turn) {
+    for (std::size_t i = 0; i < kLibraryNames.size(); ++i) {
+      libraries_of_process().*direction = kLibraryNames[i].second;
+      const double seconds = seconds_of(product);
+      if (turn > 0) best[i] = std::min(best[i], seconds);  // the first one makes its kernels
+    }
+  }
+  return best[0] < kClearlyFaster * best[1] ? kLibraryNames[0].second : kLibraryNames[1].second;
+}
+
+}  // namespace
+
+std::string to_string(const ProductLibraries& libraries) {
+  const std::string forward(name_of(libraries.forward));
+  if (libraries == ProductLibraries{libraries.forward, libraries.forward, libraries.forward}) {
+    return forward;
+  }
+  return forward + "," + std::string(name_of(libraries.input_gradient)) + "," +
+         std::string(name_of(libraries.weight_gradient));
+}
+
+std::optional<ProductLibraries> parse_product_libraries(std::string_view text) {
+  if (const auto all = library_named(text)) return ProductLibraries{*all, *all, *all};
+  const std::size_t first = text.find(',');
+  const std::size_t second = text.find(',', first == text.npos ? first : first + 1);
+  if (second == text.npos) return std::nullopt;
+  const auto forward = library_named(text.substr(0, first));
+  const auto input = library_named(text.substr(first + 1, second - first - 1));
+  const auto weight = library_named(text.substr(second + 1));
+  if (!forward || !input || !weight) return std::nullopt;
+  return ProductLibraries{*forward, *input, *weight};
+}
+
+const ProductLibraries& product_libraries() { return libraries_of_process(); }
+
+void use_product_libraries(const ProductLibraries& libraries) {
+  libraries_of_process() = libraries;
+}
+
+ProductLibraries measure_product_libraries() {
+  constexpr ProductLibrary blas = ProductLibrary::blas;
+  if (!onednn_linear()) return {blas, blas, blas};
+  const at::NoGradGuard no_grad;
+  const ProductLibraries before = product_libraries();
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const Tensor x = at::full({kTimedRows, kTimedIn}, 0.5, at::kFloat);
+  const Tensor gradient = at::full({kTimedRows, kTimedOut}, 0.5, at::kFloat);
+  const Tensor weight = at::full({kTimedOut, kTimedIn}, 0.5, at::kFloat);
+  ProductLibraries chosen;
+  chosen.forward = faster_library(&ProductLibraries::forward,
+                                  [&] { return forward_product(x, weight, Tensor()); });
+  chosen.input_gradient = faster_library(&ProductLibraries::input_gradient,
+                                         [&] { return input_gradient_product(gradient, weight); });
+  chosen.weight_gradient = faster_library(&ProductLibraries::weight_gradient,
+                                          [&] { return weight_gradient_product(gradient, x); });
+  use_product_libraries(before);
+  at::set_num_threads(threads);
+  return chosen;
+}
+
+Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (is_by_onednn(product_libraries().forward, x)) {
+    return call_onednn(x.contiguous(), weight, bias);
+  }
+  return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
+}
+
+Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
+  if (is_by_onednn(product_libraries().input_gradient, gradient)) {
+    return call_onednn(gradient, weight.t(), {});
+  }
+  return at::mm(gradient, weight);
+}
+
+Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x) {
+  if (is_by_onednn(product_libraries().weight_gradient, gradient)) {
+    return call_onednn(gradient.t(), x.t(), {});
+  }
+  return at::mm(gradient.t(), x);
+}
+
+}  // namespace petlab::trainer

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trainer/compute/torch.h"
+
+namespace petlab::trainer {
+
+// Products of float32 matrices on a CPU. LibTorch brings two libraries that compute them, and which
+// is faster is the processor's and the direction's: on an Intel Xeon oneDNN takes twice MKL's time
+// for a gradient by a transposed weight, on an AMD EPYC MKL twice oneDNN's for everything.
+
+enum class ProductLibrary {
+  blas,   ///< LibTorch's own: MKL in its x86-64 wheels, OpenBLAS elsewhere
+  onednn  ///< reads any strides, and uses vector units that MKL leaves alone on some processors
+};
+
+/// Who computes which of a linear layer's products. The last bits of a trial depend on it.
+struct ProductLibraries {
+  ProductLibrary forward = ProductLibrary::onednn;          // x · weightᵀ
+  ProductLibrary input_gradient = ProductLibrary::onednn;   // gradient · weight
+  ProductLibrary weight_gradient = ProductLibrary::onednn;  // gradientᵀ · x
+  bool operator==(const ProductLibraries&) const = default;
+};
+
+/// "onednn" or "blas" where all are by one library, else the three by name in the order above:
+/// "onednn,blas,blas".
+std::string to_string(const ProductLibraries& libraries);
+/// Such a text; absent where it is none.
+std::optional<ProductLibraries> parse_product_libraries(std::string_view text);
+
+/// Those of this process, oneDNN at first. A LibTorch without oneDNN has LibTorch's own alone.
+const ProductLibraries& product_libraries();
+/// To be called before anything is computed: not for several threads.
+void use_product_libraries(const ProductLibraries& libraries);
+
+/// Times both in each direction on one thread, in turns, on products as large as a small batch has,
+/// and takes LibTorch's own where it is faster by a tenth or more. Some hundred milliseconds.
+ProductLibraries measure_product_libraries();
+
+/// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined.
+Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// gradient (rows, out) · weight (out, in).
+Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight);
+/// gradientᵀ (out, rows) · x (rows, in).
+Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x);
+
+}  // namespace petlab::trainer
