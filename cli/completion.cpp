@@ -10,8 +10,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "cli/database_option.h"
+#include "cli/command_line.h"
+#include "cli/options/database_option.h"
 #include "reports/text.h"
+#include "results/remarks.h"
 #include "results/scores.h"
 #include "results/store.h"
 #include "sweeps/fields.h"
@@ -42,8 +44,8 @@ complete -c petlab -a '(__petlab_words)'
 )sh";
 
 constexpr int kMostTrials = 200;
-constexpr std::array kOfTrials = {"show",   "diff",  "history", "explain", "logs",
-                                  "cancel", "retry", "discard", "hide",    "unhide"};
+constexpr std::array kOfTrials = {"show",  "diff",    "history", "explain", "logs", "cancel",
+                                  "retry", "discard", "hide",    "unhide",  "tag",  "note"};
 
 struct CompletionArguments {
   std::string shell;
@@ -80,6 +82,13 @@ std::vector<std::string> values_behind(const std::string& option,
     names.insert(all.begin(), all.end());
   } else if (option == "--rerun") {
     names = {"stale", "failed", "all"};
+  } else if (option == "--add" || option == "--remove") {
+    for (const auto& [tag, trials] :
+         results::all_tags(results::Reader(database_to_read(database)))) {
+      names.insert(tag);
+    }
+  } else if (option == "--what") {
+    names = {"checkpoints", "artifacts", "leftovers"};
   } else if (option == "--artifacts") {
     names = {"result", "all", "none"};
   } else if (option == "--format") {
@@ -114,6 +123,19 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
   std::filesystem::path database;
   for (std::size_t i = 1; i + 2 < typed.size(); ++i) {
     if (typed[i] == "--db") database = typed[i + 1];
+  }
+  if (command == "tag" &&
+      (last.starts_with("+") || (last.starts_with("-") && !last.starts_with("--")))) {
+    for (const auto& [tag, trials] :
+         results::all_tags(results::Reader(database_to_read(database)))) {
+      all.push_back(last.front() + tag);
+    }
+    if (last == "-") {
+      for (const CLI::Option* option : sub->get_options()) {
+        for (const std::string& name : option->get_lnames()) all.push_back("--" + name);
+      }
+    }
+    return all;
   }
   if (last.starts_with("-")) {
     for (const CLI::Option* option : sub->get_options()) {

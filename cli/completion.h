@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "cli/subcommand.h"
+#include "cli/options/subcommand.h"
 
 namespace petlab::cli {
 

@@ -9,8 +9,9 @@
 #include <stdexcept>
 
 #include "base/nearest_word.h"
-#include "cli/answer_output.h"
-#include "cli/version.h"
+#include "cli/command_line.h"
+#include "cli/options/version.h"
+#include "cli/output/answer_output.h"
 #include "results/words.h"
 #include "sweeps/fields.h"
 
@@ -61,6 +62,16 @@ std::string roff(const std::string& text) {
   return made;
 }
 
+// A command, and those that it has itself (`petlab export archive`).
+void print_man_section(CLI::App& command, const std::string& name, const std::string& before,
+                       std::ostream& out) {
+  out << ".SH PETLAB " << roff(name) << "\n.nf\n" << roff(command.help(before)) << ".fi\n";
+  for (CLI::App* inner : command.get_subcommands([](const CLI::App*) { return true; })) {
+    print_man_section(*inner, name + " " + inner->get_name(), before + " " + command.get_name(),
+                      out);
+  }
+}
+
 void print_man(CLI::App& root, std::ostream& out) {
   out << fmt::format(".TH PETLAB 1 \"\" \"petlab {}\" \"User Commands\"\n", kVersion)
       << ".SH NAME\npetlab \\- " << roff(root.get_description()) << "\n"
@@ -69,8 +80,8 @@ void print_man(CLI::App& root, std::ostream& out) {
     out << ".TP\n.B " << roff(std::string(row.name)) << "\n" << roff(std::string(row.help)) << "\n";
   }
   for (const Subcommand& row : subcommands()) {
-    out << ".SH PETLAB " << roff(std::string(row.name)) << "\n.nf\n"
-        << roff(root.get_subcommand(std::string(row.name))->help("petlab")) << ".fi\n";
+    const std::string name(row.name);
+    print_man_section(*root.get_subcommand(name), name, "petlab", out);
   }
   out << ".SH EXIT STATUS\n0: all that was asked for is done; 1: some of it failed; 2: a mistake "
          "in "

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "base/standard_output.h"
-#include "cli/subcommand.h"
+#include "cli/command_line.h"
 
 int main(int argc, char** argv) {
   petlab::base::StandardOutput output;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fails on an include that follows no arrow of the tables below (docs/architecture.md tells of them).
 
-Checks which folder includes which, inside orchestrator/ and trainer/ too; that no arrows go in a
-circle; that LibTorch and SQLite stay in their rooms; that the CMakeLists.txt of each folder links the
-folders of its row and no other.
+Checks which folder includes which, inside cli/, orchestrator/ and trainer/ too; that an include goes
+along every arrow; that no arrows go in a circle; that LibTorch and SQLite stay in their rooms; that
+the CMakeLists.txt of each folder links the folders of its row and no other; that the tables of
+docs/architecture.md have these rows.
 """
 import pathlib
 import re
@@ -19,16 +20,29 @@ ARROWS = {
     "protocol": {"base", "metrics", "sweeps"},
     "fetch": {"base", "sweeps"},
     "trainer": {"base", "metrics", "sweeps", "protocol"},
-    "results": {"base", "metrics", "sweeps", "protocol"},
+    "results": {"base", "sweeps", "protocol"},
     "analysis": {"base", "metrics", "sweeps", "results"},
     "orchestrator": {"base", "metrics", "sweeps", "protocol", "results"},
     "reports": {"base", "metrics", "results"},
+    "exports": {"base", "protocol", "results"},
+    "serving": {"base"},
     "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "analysis",
-            "orchestrator", "reports"},
+            "orchestrator", "reports", "exports", "serving"},
 }
 # folder -> its own folders -> those of them that they may know; what lies in the folder itself is
 # known by none of them
 INNER = {
+    "cli": {
+        "options": set(),
+        "output": set(),
+        "live": {"output"},
+        "running": {"options", "output", "live"},
+        "decisions": {"options", "output"},
+        "answers": {"options", "output"},
+        "exchange": {"options", "output"},
+        "scoring": {"options"},
+        "setup": {"options", "output"},
+    },
     "orchestrator": {
         "host": set(),
         "launching": set(),
@@ -45,22 +59,24 @@ INNER = {
         "compute": {"files"},
         "tokenizers": {"files"},
         "data": {"files", "tokenizers"},
-        "backbones": {"files", "compute", "tokenizers", "data"},
+        "backbones": {"files", "compute", "data"},
         "modules": {"files", "compute", "backbones"},
         "training": {"files", "compute", "tokenizers", "data", "backbones", "modules"},
-        "artifact": {"files", "compute", "backbones", "modules", "training"},
-        "worker": {"files", "compute", "data", "backbones", "training", "artifact"},
+        "artifact": {"files", "backbones", "modules", "training"},
+        "worker": {"files", "compute", "data", "training", "artifact"},
     },
 }
 # a library's headers -> where they may be included
 ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
+    r"boost/(asio/ip|beast)": ("serving/", "tests/fuzz/serving"),
     r"curl/": ("fetch/", "tests/fetch/"),
     r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),
 }
 problems = []
+followed = set()  # (folder, folder that it includes)
 
 
 def includes(path):
@@ -84,12 +100,14 @@ for name in listed:
             problems.append(f"{where}, must start at the repository's root")
         other = target.split("/")[0]
         if folder in ARROWS and quote == '"' and other in ARROWS:
+            followed.add((folder, other))
             if other != folder and other not in ARROWS[folder]:
                 problems.append(f"{where}: {folder} may not know {other}")
         inner = INNER.get(folder, {})
         here = name.split("/")[1]
         there = target.split("/")[1] if other == folder and target.count("/") > 1 else ""
         if here in inner and quote == '"' and other == folder and there != here:
+            followed.add((f"{folder}/{here}", f"{folder}/{there}"))
             if there not in inner[here]:
                 problems.append(f"{where}: {folder}/{here} may not know {folder}/{there}")
         if folder in ARROWS and target.startswith(("tests/", "bench/")):
@@ -105,6 +123,12 @@ for folder, inner in INNER.items():
     for part in sorted(path.name for path in (ROOT / folder).iterdir() if path.is_dir()):
         if part not in inner and list((ROOT / folder / part).glob("*.h")):
             problems.append(f"{folder}/{part} is in no table of scripts/check_includes.py")
+arrows = {(folder, other) for folder, known in ARROWS.items() for other in known}
+for folder, inner in INNER.items():
+    arrows |= {(f"{folder}/{part}", f"{folder}/{other}")
+               for part, known in inner.items() for other in known}
+for folder, other in sorted(arrows - followed):
+    problems.append(f"{folder} may know {other} and includes nothing of it")
 for table in (ARROWS, *INNER.values()):
     done = set()
     while len(done) < len(table):
@@ -121,6 +145,37 @@ for folder, allowed in ARROWS.items():
         problems.append(f"{folder}/CMakeLists.txt links {other}: {folder} may not know it")
     for other in sorted(allowed - linked):
         problems.append(f"{folder}/CMakeLists.txt does not link {other}, which {folder} may know")
+
+# The same arrows stand in docs/architecture.md for people, who may read there "all above".
+tables = {"": {**ARROWS}, **{f"{folder}/": inner for folder, inner in INNER.items()}}
+inside, above = "", []
+page = (ROOT / "docs/architecture.md").read_text()
+for number, line in enumerate(page.splitlines(), 1):
+    if match := re.match(r"Inside `(\w+/)`", line):
+        inside, above = match.group(1), []
+    row = re.match(r"\| `(\w+)/` \|.*\| ([^|]+) \| ([\d,]+) \|$", line)
+    if not row or (row[1] == "python" and not inside):  # which has no C++
+        continue
+    part, said = row[1], row[2]
+    where = f"docs/architecture.md:{number}: {inside}{part}"
+    named = set(re.findall(r"\w+", re.sub("all above but|all above|nothing|and", "", said)))
+    known = set(above) - named if said.startswith("all above") else named
+    above.append(part)
+    if part not in tables.get(inside, {}):
+        problems.append(f"{where} is in no table of scripts/check_includes.py, or here twice")
+        continue
+    allowed = tables[inside].pop(part)
+    if known != allowed:
+        problems.append(f"{where} may know {', '.join(sorted(known)) or 'nothing'}, found "
+                        f"{', '.join(sorted(allowed)) or 'nothing'} in scripts/check_includes.py")
+    there = sum(len((ROOT / name).read_text().splitlines()) for name in listed
+                if name.startswith(f"{inside}{part}/") and (ROOT / name).exists())
+    count = int(row[3].replace(",", ""))
+    if abs(count - there) > max(there / 3, 300):
+        problems.append(f"{where} has {there:,} lines, found {row[3]}")
+for inside, missing in tables.items():
+    for part in missing:
+        problems.append(f"docs/architecture.md has no row for {inside}{part}/")
 
 print("\n".join(problems) if problems else f"Include arrows are clean in {len(listed)} files")
 sys.exit(1 if problems else 0)

@@ -1,4 +1,4 @@
-#include "cli/live_view.h"
+#include "cli/live/live_view.h"
 
 #include "reports/text.h"
 #include "tests/support/catch.h"
@@ -57,6 +57,77 @@ TEST_CASE("A row for each trial that runs, failures with their logs, the summary
         });
 }
 
+// As a terminal shows it; each escape sequence must be a colour.
+std::string without_colours(const std::string& line) {
+  std::string plain;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] != '\033') {
+      plain += line[at];
+      continue;
+    }
+    REQUIRE(line.substr(at, 2) == "\033[");
+    at = line.find('m', at);
+    REQUIRE(at != std::string::npos);
+  }
+  return plain;
+}
+
+TEST_CASE("A bar and the last results stand above the summary", "[cli]") {
+  LivePicture whole = picture();
+  whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}},
+                   {"ccccccccdddd", "", {{"rte", "accuracy", 0.5}, {"mrpc", "f1", std::nullopt}}},
+                   {"eeeeeeeeffff", "no scores", {}}};
+  whole.share = {"ablation", 10, 4, 1, 1, 300};
+  Lines lines = draw(whole, 120, 0);
+  CHECK(lines[3] == "done aaaaaaaa propetl  cola matthews 0.6123");
+  CHECK(lines[4] == "done cccccccc  rte accuracy 0.5000, mrpc f1 undefined");
+  CHECK(lines[5] == "done eeeeeeee no scores");
+  CHECK(lines[6] == "aaaaaaaa failed: attempt 1 crashed");
+  CHECK(lines[10] == "ablation ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  40 %, about 5 min left");
+  CHECK(lines[11] == "3 of 7 done, 2 running, 2 failed");
+
+  // 999 of 1000 are not all.
+  whole.share = {"ablation", 1000, 999, 0, 0, {}};
+  lines = draw(whole, 120, 0);
+  CHECK(lines[10].ends_with("█░  99 %"));
+
+  // One line where it is narrow or low.
+  CHECK(draw(whole, 59, 0).size() == 11);
+  CHECK(draw(whole, 59, 0).back() == "3 of 7 done, 2 running, 2 failed");
+  CHECK(draw(whole, 120, 5).size() == 5);
+  CHECK(draw(whole, 120, 5)[3] == "2 earlier failures");
+  // Failures come before results, where there is room for some.
+  lines = draw(whole, 120, 11);
+  CHECK(lines.size() == 11);
+  CHECK(lines[3] == "done cccccccc  rte accuracy 0.5000, mrpc f1 undefined");
+}
+
+TEST_CASE("Colours change nothing but colours", "[cli]") {
+  LivePicture whole = picture();
+  whole.running[1].variant = "漢字";
+  whole.results = {{"aaaaaaaabbbb", "propetl", {{"cola", "matthews", 0.61234}}}};
+  whole.share = {"ablation", 10, 4, 1, 1, 300};
+  for (int width = 1; width < 140; ++width) {
+    for (const int height : {0, 3, 9, 40}) {
+      whole.colour = false;
+      const Lines plain = draw(whole, width, height);
+      whole.colour = true;
+      const Lines coloured = draw(whole, width, height);
+      REQUIRE(plain.size() == coloured.size());
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        std::string shown = without_colours(coloured[i]);
+        shown.erase(shown.find_last_not_of(' ') + 1);
+        REQUIRE(shown == plain[i]);
+      }
+    }
+  }
+  const Lines lines = draw(whole, 120, 0);
+  CHECK(lines[1].find("\033[36mtraining") != std::string::npos);
+  CHECK(lines[2].find("\033[33mloading, attempt 2") != std::string::npos);
+  CHECK(lines[3].starts_with("\033[32mdone\033[0m aaaaaaaa"));
+  CHECK(lines[4].starts_with("aaaaaaaa \033[31mfailed\033[0m: attempt 1"));
+}
+
 TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
   LivePicture large = picture();
   for (int row = 0; row < 30; ++row) {
@@ -64,6 +135,8 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
         training("0000000000000000", "漢字 with a long name " + std::string(row, 'x')));
     large.failures.push_back({"cccccccccccccccc", "failed", std::string(300, 'r'), "a\nb\nc\n"});
   }
+  large.results = {{"aaaaaaaabbbb", "a long name 漢字", {{"cola", "matthews", 0.61234}}}};
+  large.share = {"a name that is much longer than the terminal is wide 漢字", 10, 4, 1, 1, 300};
   large.summary = {"first sweep", "second sweep"};
   for (int width = 1; width < 140; ++width) {
     for (int height = 1; height < 50; ++height) {
@@ -74,7 +147,7 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
   }
   const Lines lines = draw(large, 80, 20);
   CHECK(lines.size() == 20);
-  CHECK(lines[17] == "… and 16 more that run");
+  CHECK(lines[16] == "… and 17 more that run");
   CHECK(lines[19] == "second sweep");
   CHECK(draw(large, 80, 1) == Lines{"second sweep"});
 }
@@ -94,6 +167,8 @@ TEST_CASE("What users and workers wrote cannot change the terminal", "[cli]") {
   evil.running[0].variant = "a\033[2Jb";
   evil.failures[0].last_lines = "x\033]0;title\007y\rz\n\xff";
   evil.failures[0].reason = "two\nlines";
+  evil.results = {{"aaaaaaaabbbb", "a\033[2Jb", {{"t\rask", "na\nme", 1}}}};
+  evil.share = {"sw\033]0;eep", 2, 1, 0, 0, {}};
   for (const std::string& line : draw(evil, 200, 0)) {
     for (const char c : line) CHECK((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
   }

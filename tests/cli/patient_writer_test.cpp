@@ -1,4 +1,4 @@
-#include "cli/patient_writer.h"
+#include "cli/output/patient_writer.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/file_descriptor.h"
-#include "cli/screen.h"
+#include "cli/output/screen.h"
 #include "tests/support/catch.h"
 
 namespace petlab::cli {

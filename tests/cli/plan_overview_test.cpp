@@ -1,4 +1,4 @@
-#include "cli/plan_overview.h"
+#include "cli/running/plan_overview.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>

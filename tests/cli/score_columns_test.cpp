@@ -1,4 +1,4 @@
-#include "cli/score_columns.h"
+#include "cli/scoring/score_columns.h"
 
 #include <bit>
 #include <cmath>

@@ -1,0 +1,120 @@
+#include "cli/answers/diff.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <ostream>
+
+#include "base/shallow_json.h"
+#include "cli/options/database_option.h"
+#include "cli/output/answer_output.h"
+#include "cli/output/flat_configuration.h"
+#include "orchestrator/recovery/control.h"
+#include "results/scores.h"
+
+namespace petlab::cli {
+namespace {
+
+using results::Value;
+
+struct DiffArguments {
+  std::filesystem::path database;
+  std::string trials[2];
+  bool all = false;
+  AnswerOutput output;
+};
+
+// What is compared, in one order: names, and the text of each value.
+struct Comparable {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> texts;
+
+  void add(const std::string& name, const std::string& text) {
+    if (texts.emplace(name, text).second) names.push_back(name);
+  }
+};
+
+std::string json_text(const nlohmann::ordered_json& value) {
+  return value.is_string()
+             ? value.get<std::string>()
+             : value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+Comparable comparable_of(const results::Reader& reader, const results::ScoreReader& scores,
+                         const std::string& id) {
+  Comparable made;
+  for (const ConfigurationEntry& entry : flat_configuration(reader.trial(id).value().config)) {
+    made.add(entry.name, json_text(entry.value));
+  }
+  const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
+  for (const results::AttemptFacts& attempt : facts.attempts) {
+    if (attempt.attempt.number != facts.result_attempt) continue;
+    made.add("attempt.petlab", attempt.begun.commit);
+    made.add("attempt.worker", attempt.worker);
+    made.add("attempt.worker_version", attempt.worker_version);
+    const nlohmann::json numerics = base::shallow_json_or_none(attempt.numerics);
+    if (numerics.is_object()) {
+      for (const auto& [name, value] : numerics.items()) {
+        made.add("numerics." + name, json_text(value));
+      }
+    }
+    made.add("attempt.host", attempt.begun.host);
+    made.add("digest.backbone", attempt.backbone_digest);
+    for (const auto& [task, digest] : attempt.data_digests) made.add("digest." + task, digest);
+  }
+  for (const results::SeriesName& one : scores.series_of(id)) {
+    if (one.split == "train") continue;
+    const std::vector<results::HistoryPoint> points = scores.history(id, one);
+    const auto& last = points.back();
+    made.add(fmt::format("{} {} {}", one.split, one.task, one.name),
+             last.value ? fmt::format("{}", *last.value) : "undefined");
+  }
+  return made;
+}
+
+int diff(const DiffArguments& arguments, Streams streams) {
+  const std::filesystem::path database = database_to_read(arguments.database);
+  const results::Reader reader(database);
+  const results::ScoreReader scores(database);
+  std::string ids[2];
+  Comparable sides[2];
+  for (int i = 0; i < 2; ++i) {
+    ids[i] = orchestrator::find_trial(reader, database, arguments.trials[i]);
+    sides[i] = comparable_of(reader, scores, ids[i]);
+  }
+  std::vector<std::vector<Value>> rows;
+  const auto add = [&](const std::string& name) {
+    Value values[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto found = sides[i].texts.find(name);
+      if (found != sides[i].texts.end()) values[i] = found->second;
+    }
+    if (arguments.all || values[0] != values[1]) rows.push_back({name, values[0], values[1]});
+  };
+  for (const std::string& name : sides[0].names) add(name);
+  for (const std::string& name : sides[1].names) {
+    if (!sides[0].texts.contains(name)) add(name);
+  }
+  arguments.output.print(streams.out, {"field", ids[0], ids[1]}, rows);
+  if (rows.empty()) {
+    print_notes(streams.err, {ids[0] == ids[1] ? "both are the same trial"
+                                               : "they differ in nothing that is recorded here"});
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_diff(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<DiffArguments>();
+  app.add_option("A", arguments->trials[0], "id of a trial, or its beginning")->required();
+  app.add_option("B", arguments->trials[1], "another")->required();
+  app.add_flag("--all", arguments->all, "also what is equal");
+  app.add_option("--db", arguments->database, "the database (default: petlab.db in this folder)");
+  add_format_option(app, arguments->output);
+  return [arguments, streams] { return diff(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

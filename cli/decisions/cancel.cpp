@@ -1,0 +1,21 @@
+#include "cli/decisions/cancel.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/decisions/decree.h"
+
+namespace petlab::cli {
+
+std::function<int()> make_cancel(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<DecreeArguments>();
+  add_decree_arguments(app, *arguments);
+  return [arguments, streams] {
+    return decree_each(*arguments, streams, [](const DecreePlace& place) {
+      return orchestrator::cancel_trial(place.store, place.runs, place.trial_id, place.here,
+                                        place.time);
+    });
+  };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,30 @@
+#include "cli/decisions/discard.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/decisions/decree.h"
+
+namespace petlab::cli {
+namespace {
+
+struct DiscardArguments : DecreeArguments {
+  std::string why;
+};
+
+}  // namespace
+
+std::function<int()> make_discard(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<DiscardArguments>();
+  add_decree_arguments(app, *arguments);
+  app.add_option("--why", arguments->why, "why its result is not to count; kept with the decision")
+      ->required();
+  return [arguments, streams] {
+    return decree_each(*arguments, streams, [&](const DecreePlace& place) {
+      return orchestrator::discard_trial(place.store, place.runs, place.trial_id, arguments->why,
+                                         place.time);
+    });
+  };
+}
+
+}  // namespace petlab::cli

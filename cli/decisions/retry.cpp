@@ -1,0 +1,30 @@
+#include "cli/decisions/retry.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/decisions/decree.h"
+
+namespace petlab::cli {
+namespace {
+
+struct RetryArguments : DecreeArguments {
+  bool declare_dead = false;
+};
+
+}  // namespace
+
+std::function<int()> make_retry(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<RetryArguments>();
+  add_decree_arguments(app, *arguments);
+  app.add_flag("--declare-dead", arguments->declare_dead,
+               "an attempt on another host, of which nothing is known here, is over");
+  return [arguments, streams] {
+    return decree_each(*arguments, streams, [&](const DecreePlace& place) {
+      return orchestrator::retry_trial(place.store, place.runs, place.trial_id,
+                                       arguments->declare_dead, place.here, place.time);
+    });
+  };
+}
+
+}  // namespace petlab::cli

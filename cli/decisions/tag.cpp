@@ -1,0 +1,169 @@
+#include "cli/decisions/tag.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/decisions/remark_subjects.h"
+#include "cli/output/answer_output.h"
+#include "orchestrator/host/wall_clock.h"
+#include "orchestrator/records/remark.h"
+
+namespace petlab::cli {
+namespace {
+
+using protocol::Remark;
+using results::RemarkSubject;
+
+struct TagArguments : RemarkArguments {
+  std::vector<std::string> words;  // trials, and `+good`
+  std::vector<std::string> add;
+  std::vector<std::string> remove;
+  bool json = false;
+};
+
+/// What the words say, apart.
+struct TagRequest {
+  std::vector<std::string> trials;
+  std::vector<Remark> changes;
+};
+
+TagRequest read_request(const TagArguments& arguments, double time) {
+  TagRequest request;
+  std::vector<std::string> add = arguments.add;
+  for (const std::string& word : arguments.words) {
+    if (word.starts_with('+')) {
+      add.push_back(word.substr(1));
+    } else {
+      request.trials.push_back(word);
+    }
+  }
+  for (const std::string& tag : add) {
+    request.changes.push_back({Remark::What::tag, tag, time});
+    if (std::find(arguments.remove.begin(), arguments.remove.end(), tag) !=
+        arguments.remove.end()) {
+      throw std::invalid_argument(fmt::format("found +{0} and -{0}, wanted one of them", tag));
+    }
+  }
+  for (const std::string& tag : arguments.remove) {
+    request.changes.push_back({Remark::What::untag, tag, time});
+  }
+  for (const Remark& one : request.changes) {
+    if (const std::string why = protocol::why_no_remark(one); !why.empty()) {
+      throw std::invalid_argument(why);
+    }
+  }
+  return request;
+}
+
+// A tag that is there already, or one that is not, is no change, and is not written down.
+std::vector<Remark> real_changes(const std::vector<Remark>& wanted,
+                                 const std::vector<std::string>& tags) {
+  std::vector<Remark> changes;
+  for (const Remark& one : wanted) {
+    const bool there = std::find(tags.begin(), tags.end(), one.text) != tags.end();
+    if (there != (one.what == Remark::What::tag)) changes.push_back(one);
+  }
+  return changes;
+}
+
+void print_all_tags(const TagArguments& arguments, const results::Reader& reader,
+                    std::ostream& out) {
+  const auto tags = results::all_tags(reader);
+  if (arguments.json) {
+    nlohmann::ordered_json document = nlohmann::ordered_json::array();
+    for (const auto& [tag, trials] : tags) document.push_back({{"tag", tag}, {"trials", trials}});
+    out << document.dump(1) << "\n";
+    return;
+  }
+  std::vector<std::vector<results::Value>> rows;
+  for (const auto& [tag, trials] : tags) rows.push_back({tag, trials});
+  AnswerOutput().print(out, {"tag", "trials"}, rows);
+}
+
+void print_tags(const TagArguments& arguments, const results::Reader& reader,
+                const std::vector<RemarkSubject>& subjects, std::ostream& out) {
+  nlohmann::ordered_json document = nlohmann::ordered_json::array();
+  for (const RemarkSubject& subject : subjects) {
+    const std::vector<std::string> tags = results::remarks_of(reader, subject).tags;
+    if (arguments.json) {
+      document.push_back({{subject.trial_id.empty() ? "sweep" : "trial",
+                           subject.trial_id.empty() ? subject.sweep : subject.trial_id},
+                          {"tags", tags}});
+    } else {
+      out << subject_text(subject) << "  "
+          << (tags.empty() ? "no tags" : fmt::format("{}", fmt::join(tags, ", "))) << "\n";
+    }
+  }
+  if (arguments.json) {
+    out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  }
+}
+
+int tag(const TagArguments& arguments, Streams streams) {
+  const std::filesystem::path database = arguments.database_path();
+  const TagRequest request = read_request(arguments, orchestrator::wall_clock_seconds());
+  std::vector<RemarkSubject> subjects;
+  {
+    const results::Reader reader(database);
+    subjects = remark_subjects(reader, arguments, request.trials);
+    if (subjects.empty() && request.changes.empty()) {
+      print_all_tags(arguments, reader, streams.out);
+      return kDone;
+    }
+    if (subjects.empty()) {
+      throw std::invalid_argument("found no trial and no --sweep, wanted what to tag");
+    }
+    if (request.changes.empty()) {
+      print_tags(arguments, reader, subjects, streams.out);
+      return kDone;
+    }
+  }
+  const std::filesystem::path runs = arguments.existing_runs_path();
+  results::Store store(database);
+  for (const RemarkSubject& subject : subjects) {
+    const std::vector<Remark> changes =
+        real_changes(request.changes, results::remarks_of(store.read(), subject).tags);
+    if (!changes.empty()) orchestrator::remark(store, runs, subject, changes);
+  }
+  print_tags(arguments, store.read(), subjects, streams.out);
+  return kDone;
+}
+
+}  // namespace
+
+std::vector<std::string> tag_words(std::vector<std::string> words) {
+  bool value_of_option = false;
+  for (std::size_t at = 1; at < words.size(); ++at) {
+    std::string& word = words[at];
+    const bool is_value = std::exchange(value_of_option, false);
+    if (is_value) continue;
+    if (word == "--db" || word == "--runs" || word == "--sweep" || word == "--add" ||
+        word == "--remove") {
+      value_of_option = true;
+    } else if (word.size() > 1 && word[0] == '-' && word[1] != '-' && word != "-h") {
+      word = "--remove=" + word.substr(1);
+    }
+  }
+  return words;
+}
+
+std::function<int()> make_tag(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<TagArguments>();
+  app.add_option("TRIAL", arguments->words,
+                 "ids of trials, or their beginnings, then +TAG to put a tag on them, -TAG to take "
+                 "one off; without a tag those that they have, without a trial all that there are");
+  app.add_option("--add", arguments->add, "as +TAG")->type_size(1)->allow_extra_args(false);
+  app.add_option("--remove", arguments->remove, "as -TAG")->type_size(1)->allow_extra_args(false);
+  add_remark_arguments(app, *arguments);
+  app.add_flag("--json", arguments->json, "print JSON");
+  return [arguments, streams] { return tag(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/one_state.h"
+
+namespace petlab::cli {
+
+/// A file of `petlab export FOLDER`.
+struct ExportedTable {
+  std::string name;  ///< of the file
+  std::int64_t rows = 0;
+};
+
+/// Writes results, history, configuration, attempts, sweeps and remarks of the trials of `sweeps`
+/// (all of the database where there is none) into a folder, a file each: `.csv`, in which texts
+/// that a spreadsheet would compute are marked as texts, or `.json`, an array of objects. Numbers
+/// read back to the bit. Throws results::Error for the database and where a file cannot be written.
+std::vector<ExportedTable> export_tables(const results::OneState& state,
+                                         const std::filesystem::path& folder,
+                                         const std::string& format,
+                                         const std::vector<std::string>& sweeps);
+
+}  // namespace petlab::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/options/subcommand.h"
+
+namespace petlab::cli {
+
+/// `petlab gc`.
+std::function<int()> make_gc(CLI::App& app, Streams streams);
+
+}  // namespace petlab::cli

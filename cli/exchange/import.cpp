@@ -1,0 +1,53 @@
+#include "cli/exchange/import.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/exchange/take_over_output.h"
+#include "orchestrator/exchange/archive.h"
+
+namespace petlab::cli {
+namespace {
+
+struct ImportArguments : StoredArguments {
+  std::string from;
+  bool json = false;
+};
+
+int import_from(const ImportArguments& arguments, Streams streams) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(arguments.from, error);
+  if (!folder && !std::filesystem::is_regular_file(arguments.from, error)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: is neither a folder nor a file, wanted a runs folder or an archive of petlab export",
+        arguments.from));
+  }
+  const std::filesystem::path database = arguments.database_path();
+  const orchestrator::Incoming incoming(runs_to_fill(arguments));
+  // Before a database is made of what may be refused.
+  const std::filesystem::path from = folder
+                                         ? std::filesystem::path(arguments.from)
+                                         : orchestrator::unpack_archive(arguments.from, incoming);
+  results::Store store(database);
+  const orchestrator::TakenOver taken =
+      orchestrator::take_over(store, incoming, from, {arguments.from});
+  return print_taken_over(taken, database.string(), arguments.from, arguments.json, streams);
+}
+
+}  // namespace
+
+std::function<int()> make_import(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<ImportArguments>();
+  app.add_option("FROM", arguments->from,
+                 "a runs folder of another machine, or an archive (petlab export archive)")
+      ->required();
+  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_stored_arguments(app, *arguments);
+  return [arguments, streams] { return import_from(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,69 @@
+#include "cli/exchange/merge.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/exchange/take_over_output.h"
+#include "cli/options/database_option.h"
+
+namespace petlab::cli {
+namespace {
+
+struct MergeArguments : StoredArguments {
+  std::string other;
+  std::string other_runs;
+  bool json = false;
+};
+
+std::filesystem::path runs_of_the_other(const MergeArguments& arguments) {
+  std::error_code error;
+  if (!std::filesystem::exists(arguments.other, error)) {
+    throw std::invalid_argument(fmt::format("{}: there is no such database", arguments.other));
+  }
+  const std::filesystem::path runs =
+      runs_folder_of(arguments.other, arguments.other_runs,
+                     std::filesystem::path(arguments.other).replace_extension(".runs"));
+  if (std::filesystem::is_directory(runs, error)) return runs;
+  throw std::invalid_argument(
+      fmt::format("{}: the runs folder of {} is not there, and the attempts' files are what is "
+                  "taken over: copy "
+                  "it beside the database, or name it with --other-runs",
+                  runs.string(), arguments.other));
+}
+
+int merge(const MergeArguments& arguments, Streams streams) {
+  const std::filesystem::path other_runs = runs_of_the_other(arguments);
+  const std::filesystem::path database = arguments.database_path();
+  std::error_code error;
+  if (std::filesystem::equivalent(database, arguments.other, error)) {
+    throw std::invalid_argument(
+        fmt::format("{}: it is the same database; name another", arguments.other));
+  }
+  const std::filesystem::path runs = runs_to_fill(arguments);
+  results::Store store(database);
+  const orchestrator::Incoming incoming(runs);
+  const orchestrator::TakenOver taken =
+      orchestrator::take_over(store, incoming, other_runs, {arguments.other, arguments.other});
+  return print_taken_over(taken, database.string(), arguments.other, arguments.json, streams);
+}
+
+}  // namespace
+
+std::function<int()> make_merge(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<MergeArguments>();
+  app.add_option("OTHER", arguments->other,
+                 "a database of another machine; what it has of its own comes into this one, the "
+                 "other is only read")
+      ->required();
+  app.add_option("--other-runs", arguments->other_runs,
+                 "its runs folder (default: the one that it remembers, else beside it, .runs)");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_stored_arguments(app, *arguments);
+  return [arguments, streams] { return merge(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/options/subcommand.h"
+
+namespace petlab::cli {
+
+std::function<int()> make_merge(CLI::App& app, Streams streams);
+
+}  // namespace petlab::cli

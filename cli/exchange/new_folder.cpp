@@ -1,0 +1,46 @@
+#include "cli/exchange/new_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+#include "results/error.h"
+
+namespace petlab::cli {
+
+NewFolder::NewFolder(std::filesystem::path folder)
+    : folder_(folder.has_filename() ? std::move(folder) : folder.parent_path()) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(folder_, error))) {
+    throw std::invalid_argument(
+        fmt::format("{}: it exists; move it away, or name another folder", folder_.string()));
+  }
+  std::string name = folder_.string() + ".XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0) {
+    throw results::Error(
+        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(errno)));
+  }
+  made_ = name;
+}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  if (!made_.empty()) std::filesystem::remove_all(made_, ignored);
+}
+
+void NewFolder::keep() {
+  if (::renameat2(AT_FDCWD, made_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_NOREPLACE) != 0) {
+    throw results::Error(
+        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(errno)));
+  }
+  made_.clear();
+}
+
+}  // namespace petlab::cli

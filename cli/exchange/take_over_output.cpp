@@ -1,0 +1,81 @@
+#include "cli/exchange/take_over_output.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "cli/options/database_option.h"
+#include "cli/output/counted.h"
+#include "reports/text.h"
+
+namespace petlab::cli {
+namespace {
+
+nlohmann::ordered_json as_list(const std::vector<orchestrator::NotTaken>& all) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const orchestrator::NotTaken& one : all) {
+    nlohmann::ordered_json entry = nlohmann::ordered_json::object();
+    if (!one.trial.empty()) entry["trial"] = one.trial;
+    entry["text"] = one.text;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+void print_lines(std::ostream& out, const char* word,
+                 const std::vector<orchestrator::NotTaken>& all) {
+  for (const orchestrator::NotTaken& one : all) {
+    out << "petlab: " << word << ": " << one.trial << (one.trial.empty() ? "" : " ")
+        << reports::printable(one.text) << "\n";
+  }
+}
+
+}  // namespace
+
+std::filesystem::path runs_to_fill(const StoredArguments& arguments) {
+  const std::filesystem::path database = arguments.database_path();
+  const std::filesystem::path runs = arguments.runs_path();
+  if (remembers_runs(database)) require_runs_folder(runs, database);
+  return runs;
+}
+
+int print_taken_over(const orchestrator::TakenOver& taken, const std::string& database,
+                     const std::string& source, bool json, Streams streams) {
+  if (json) {
+    nlohmann::ordered_json document = {{"db", database},
+                                       {"from", source},
+                                       {"sweeps", taken.sweeps},
+                                       {"trials", taken.trials},
+                                       {"attempts", taken.attempts},
+                                       {"decisions", taken.decisions},
+                                       {"remarks", taken.remarks},
+                                       {"files", taken.files},
+                                       {"bytes", taken.bytes},
+                                       {"same", taken.same}};
+    document["conflicts"] = as_list(taken.conflicts);
+    document["left"] = as_list(taken.left);
+    streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  } else {
+    print_lines(streams.err, "conflict", taken.conflicts);
+    print_lines(streams.err, "left", taken.left);
+    std::string text =
+        fmt::format("{}: {} taken over ({}, {}), {}; {} the same on both sides", database,
+                    counted(taken.trials, "trial"), counted(taken.attempts, "attempt"),
+                    bytes_text(taken.bytes), counted(taken.sweeps, "sweep"), taken.same);
+    if (taken.decisions > 0) text += ", " + counted(taken.decisions, "decision");
+    if (taken.remarks > 0) text += ", " + counted(taken.remarks, "tag or note", "tags and notes");
+    if (taken.files > 0)
+      text += fmt::format(", {} brought that {} lacking", counted(taken.files, "file"),
+                          taken.files == 1 ? "was" : "were");
+    if (!taken.conflicts.empty()) {
+      text += ", " + counted(std::ssize(taken.conflicts), "conflict");
+    }
+    if (!taken.left.empty()) text += fmt::format(", {} left", taken.left.size());
+    streams.out << text << "\n";
+  }
+  return taken.conflicts.empty() && taken.left.empty() ? kDone : kSomeFailed;
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,305 @@
+#include "cli/live/live_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "orchestrator/running/progress_line.h"
+#include "reports/text.h"
+
+namespace petlab::cli {
+namespace {
+
+using orchestrator::RunningTrial;
+
+constexpr int kGap = 2;
+constexpr std::size_t kLogLines = 5;  // of one failure
+
+// The text cut to `width` columns; what is cut ends in an ellipsis.
+std::string cut(const std::string& text, int width) {
+  if (reports::display_width(text) <= width) return text;
+  std::string short_text;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::size_t next = at + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0) == 0x80) ++next;
+    std::string longer = short_text + text.substr(at, next - at);
+    if (reports::display_width(longer) > width - 1) break;
+    short_text = std::move(longer);
+    at = next;
+  }
+  return width > 0 ? short_text + "…" : std::string();
+}
+
+enum class Colour { none, good, running, waiting, bad };
+
+// What has no colour is the same text without one.
+std::string coloured(const std::string& text, Colour colour, bool wanted) {
+  static constexpr const char* kCodes[] = {"", "\033[32m", "\033[36m", "\033[33m", "\033[31m"};
+  if (!wanted || colour == Colour::none) return text;
+  return kCodes[static_cast<int>(colour)] + text + "\033[0m";
+}
+
+Colour colour_of(const RunningTrial& trial) {
+  if (trial.doing == "training") return Colour::running;
+  return trial.doing == "stopping" ? Colour::bad : Colour::waiting;
+}
+
+std::string padded(const std::string& text, int width, bool right) {
+  const std::string space(
+      static_cast<std::size_t>(std::max(0, width - reports::display_width(text))), ' ');
+  return right ? space + text : text + space;
+}
+
+std::string memory_text(double mib) {
+  return mib < 10240 ? fmt::format("{:.0f} MiB", mib) : fmt::format("{:.1f} GiB", mib / 1024);
+}
+
+constexpr std::string_view kState = "state";
+
+struct Column {
+  std::string_view title;
+  int importance;  // the lowest goes first where the terminal is narrow
+  bool right;
+  std::function<std::string(const RunningTrial&)> text;
+};
+
+const std::vector<Column>& columns() {
+  static const std::vector<Column> all = {
+      {"trial", 9, false,
+       [](const RunningTrial& trial) {
+         const std::string id = trial.trial_id.substr(0, 8);
+         return trial.variant.empty() ? id : id + " " + trial.variant;
+       }},
+      {kState, 7, false,
+       [](const RunningTrial& trial) {
+         return trial.attempt > 1 ? fmt::format("{}, attempt {}", trial.doing, trial.attempt)
+                                  : trial.doing;
+       }},
+      {"step", 8, true,
+       [](const RunningTrial& trial) {
+         return trial.of > 0 ? fmt::format("{}/{}", trial.step, trial.of) : std::string();
+       }},
+      {"loss", 4, true,
+       [](const RunningTrial& trial) {
+         return trial.loss ? fmt::format("{:.4g}", *trial.loss) : std::string();
+       }},
+      {"best", 5, true,
+       [](const RunningTrial& trial) {
+         return trial.best ? fmt::format("{:.4f}", *trial.best) : std::string();
+       }},
+      // A launch's device has the GPU's UUID behind the slot's name.
+      {"device", 3, false,
+       [](const RunningTrial& trial) {
+         const std::string slot = trial.slot.substr(0, trial.slot.find(' '));
+         // A job of Slurm is on any host.
+         const bool elsewhere = slot.starts_with("slurm-") && !trial.host.empty();
+         return elsewhere ? slot + " on " + trial.host : slot;
+       }},
+      {"memory", 2, true,
+       [](const RunningTrial& trial) {
+         return trial.device_memory_mib ? memory_text(*trial.device_memory_mib) : std::string();
+       }},
+      {"time", 1, true,
+       [](const RunningTrial& trial) { return orchestrator::duration_text(trial.seconds); }},
+      {"left", 6, true,
+       [](const RunningTrial& trial) {
+         return trial.seconds_left ? orchestrator::duration_text(*trial.seconds_left)
+                                   : std::string();
+       }},
+  };
+  return all;
+}
+
+// Header and rows, all columns that have something to say and fit.
+std::vector<std::string> draw_rows(const std::vector<RunningTrial>& running, int width,
+                                   bool colour) {
+  struct Shown {
+    const Column* column;
+    std::vector<std::string> cells;
+    int width = 0;
+  };
+  std::vector<Shown> shown;
+  for (const Column& column : columns()) {
+    Shown one{&column, {}, 0};
+    for (const RunningTrial& trial : running) {
+      one.cells.push_back(reports::printable(column.text(trial)));
+      one.width = std::max(one.width, reports::display_width(one.cells.back()));
+    }
+    if (one.width == 0) continue;
+    one.width = std::max(one.width, static_cast<int>(column.title.size()));
+    shown.push_back(std::move(one));
+  }
+  const auto total = [&] {
+    int sum = -kGap;
+    for (const Shown& one : shown) sum += one.width + kGap;
+    return sum;
+  };
+  // A trial's name may be cut to its id before a column goes.
+  constexpr int kId = 8;
+  const auto excess = [&] { return total() - width; };
+  while (shown.size() > 1 && excess() > std::max(0, shown.front().width - kId)) {
+    shown.erase(std::min_element(shown.begin(), shown.end(), [](const Shown& a, const Shown& b) {
+      return a.column->importance < b.column->importance;
+    }));
+  }
+  if (excess() > 0) shown.front().width = std::max(kId, shown.front().width - excess());
+  std::vector<std::string> lines;
+  const auto add_line = [&](const std::function<std::string(const Shown&)>& text, Colour state) {
+    std::string line;
+    std::string plain;
+    for (const Shown& one : shown) {
+      const std::string gap(plain.empty() ? 0 : kGap, ' ');
+      const std::string cell = padded(cut(text(one), one.width), one.width, one.column->right);
+      plain += gap + cell;
+      line += gap + coloured(cell, one.column->title == kState ? state : Colour::none, colour);
+    }
+    // A line that is too wide for its columns, and so for colours, has its id alone.
+    if (reports::display_width(plain) > width) line = cut(plain, width);
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(line);
+  };
+  add_line([](const Shown& one) { return std::string(one.column->title); }, Colour::none);
+  for (std::size_t row = 0; row < running.size(); ++row) {
+    add_line([row](const Shown& one) { return one.cells[row]; }, colour_of(running[row]));
+  }
+  return lines;
+}
+
+std::string draw_result(const LiveResult& result, int width, bool colour) {
+  std::string text = " " + result.trial_id.substr(0, 8);
+  if (!result.variant.empty()) text += " " + result.variant;
+  const char* separator = "  ";
+  for (const LiveResult::Score& score : result.scores) {
+    text += fmt::format("{}{} {} {}", separator, score.task, score.metric,
+                        score.value ? fmt::format("{:.4f}", *score.value) : "undefined");
+    separator = ", ";
+  }
+  constexpr std::string_view kDone = "done";
+  if (width < static_cast<int>(kDone.size())) return cut(std::string(kDone), width);
+  return coloured(std::string(kDone), Colour::good, colour) +
+         cut(reports::printable(text), width - static_cast<int>(kDone.size()));
+}
+
+// Narrower, there is one line: the summary.
+constexpr int kNarrowest = 60;
+constexpr int kWidestBar = 40;
+
+// Empty where there is no room for a bar.
+std::string draw_share(const LiveShare& share, int width, bool colour) {
+  if (width < kNarrowest || share.total <= 0) return {};
+  const auto part = [&](std::int64_t trials) {
+    return static_cast<double>(trials) / static_cast<double>(share.total);
+  };
+  // What is not over yet is never shown as whole.
+  std::string after = fmt::format(" {:3.0f} %", std::floor(100 * part(share.done)));
+  if (share.seconds_left) {
+    after += fmt::format(", about {} left", orchestrator::duration_text(*share.seconds_left));
+  }
+  const int room = width - reports::display_width(after) - 1;
+  const int bar = std::min(kWidestBar, room / 2);
+  const std::string name = cut(reports::printable(share.sweep), room - bar);
+  // From the left: done, failed and cancelled, left.
+  const auto cells = [&](std::int64_t trials) {
+    return static_cast<int>(std::floor(part(trials) * bar));
+  };
+  const int done = cells(share.done);
+  const int over = std::max(cells(share.done + share.failed + share.cancelled), done);
+  const auto repeated = [](const char* sign, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += sign;
+    return text;
+  };
+  return name + " " + coloured(repeated("█", done), Colour::good, colour) +
+         coloured(repeated("▒", over - done), Colour::bad, colour && over > done) +
+         repeated("░", bar - over) + after;
+}
+
+// Without a width nothing is cut.
+std::vector<std::string> draw_failure(const LiveFailure& failure, std::optional<int> width,
+                                      bool colour) {
+  const auto fit = [&](const std::string& text) { return width ? cut(text, *width) : text; };
+  std::vector<std::string> lines;
+  std::string reason = failure.reason;
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  const std::string id = failure.trial_id.substr(0, 8) + " ";
+  const std::string state = reports::printable(failure.state);
+  std::string head = fit(reports::printable(id + state + ": " + reason));
+  if (head.starts_with(id + state)) {
+    head = id + coloured(state, failure.state == "failed" ? Colour::bad : Colour::waiting, colour) +
+           head.substr(id.size() + state.size());
+  }
+  lines.push_back(std::move(head));
+  const std::vector<std::string> log = reports::printable_lines(failure.last_lines);
+  const std::size_t first = log.size() - std::min(log.size(), kLogLines);
+  for (std::size_t line = first; line < log.size(); ++line) {
+    lines.push_back(fit("    " + log[line]));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> draw(const LivePicture& picture, int width, int height) {
+  std::vector<std::string> lines;
+  std::vector<std::string> summary;
+  for (const std::string& line : picture.summary) {
+    summary.push_back(cut(reports::printable(line), width));
+  }
+  std::size_t most = height > 0 ? static_cast<std::size_t>(height) : std::size_t{1} << 30;
+  // The newest sweeps come last.
+  if (summary.size() > most) {
+    summary.erase(summary.begin(), summary.begin() + static_cast<int>(summary.size() - most));
+  }
+  constexpr std::size_t kLowest = 6;
+  if (picture.share && most >= kLowest) {
+    std::string bar = draw_share(*picture.share, width, picture.colour);
+    if (!bar.empty()) summary.insert(summary.begin(), std::move(bar));
+  }
+  most -= summary.size();
+  if (!picture.running.empty() && most >= 2) {
+    std::vector<std::string> rows = draw_rows(picture.running, width, picture.colour);
+    if (rows.size() > most) {
+      const std::size_t kept = most - 1;
+      const std::size_t left_out = rows.size() - kept;
+      rows.resize(kept);
+      rows.push_back(cut(fmt::format("… and {} more that run", left_out), width));
+    }
+    lines = std::move(rows);
+  }
+  // The newest failures, as many as there is room for, in the order in which they came.
+  std::vector<std::vector<std::string>> failures;
+  std::size_t room = most - lines.size();
+  std::size_t shown = 0;
+  for (auto failure = picture.failures.rbegin(); failure != picture.failures.rend(); ++failure) {
+    std::vector<std::string> its =
+        draw_failure(*failure, height > 0 ? std::optional(width) : std::nullopt, picture.colour);
+    const bool others = picture.failures.size() > shown + 1;
+    if (its.size() + (others ? 1 : 0) > room) its.resize(std::min<std::size_t>(its.size(), 1));
+    if (its.size() + (others ? 1 : 0) > room) break;
+    room -= its.size();
+    failures.push_back(std::move(its));
+    ++shown;
+  }
+  const bool earlier = shown < picture.failures.size() && room > 0;
+  if (earlier) --room;
+  const std::size_t results = std::min(picture.results.size(), room);
+  for (std::size_t i = picture.results.size() - results; i < picture.results.size(); ++i) {
+    lines.push_back(draw_result(picture.results[i], width, picture.colour));
+  }
+  if (earlier) {
+    lines.push_back(
+        cut(fmt::format("{} earlier failures", picture.failures.size() - shown), width));
+  }
+  for (auto its = failures.rbegin(); its != failures.rend(); ++its) {
+    lines.insert(lines.end(), its->begin(), its->end());
+  }
+  lines.insert(lines.end(), summary.begin(), summary.end());
+  return lines;
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,70 @@
+#include "cli/output/answer_output.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "reports/text.h"
+
+namespace petlab::cli {
+namespace {
+
+struct AnswerFormat {
+  const char* name;
+  std::unique_ptr<RowPrinter> (*make)(std::ostream&);
+};
+constexpr AnswerFormat kAnswerFormats[] = {{"table", table_printer},
+                                           {"markdown", markdown_printer},
+                                           {"csv", csv_printer},
+                                           {"json", json_printer},
+                                           {"jsonl", json_lines_printer}};
+
+}  // namespace
+
+std::unique_ptr<RowPrinter> AnswerOutput::printer(std::ostream& out) const {
+  return std::find_if(std::begin(kAnswerFormats), std::end(kAnswerFormats),
+                      [&](const AnswerFormat& row) { return row.name == format; })
+      ->make(out);
+}
+
+void AnswerOutput::print(std::ostream& out, const std::vector<std::string>& columns,
+                         const std::vector<std::vector<results::Value>>& rows) const {
+  const std::unique_ptr<RowPrinter> made = printer(out);
+  made->columns(columns);
+  for (std::vector<results::Value> row : rows) {
+    if (for_people()) {
+      // A field that means nothing for the trial, and a score that is not there.
+      for (results::Value& value : row) {
+        if (std::holds_alternative<std::monostate>(value)) value = std::string("—");
+      }
+    }
+    if (!made->row(row)) break;
+    if (!out) return;  // nobody reads on; main() says so
+  }
+  made->end();
+}
+
+void add_format_option(CLI::App& app, AnswerOutput& output) {
+  std::vector<std::string> names;
+  for (const AnswerFormat& row : kAnswerFormats) names.emplace_back(row.name);
+  app.add_option("--format", output.format, "how to print it")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+}
+
+std::string short_number(double number) {
+  const double size = std::fabs(number);
+  if (number != 0 && size < 0.001) return fmt::format("{:.2e}", number);
+  return reports::number_text(number, size < 100 ? 4 : size < 10'000 ? 2 : 0);
+}
+
+void print_notes(std::ostream& err, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    err << "petlab: note: " << reports::printable(note) << "\n";
+  }
+}
+
+}  // namespace petlab::cli

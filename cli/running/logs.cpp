@@ -1,0 +1,123 @@
+#include "cli/running/logs.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "cli/options/trial_arguments.h"
+#include "orchestrator/recovery/control.h"
+
+namespace petlab::cli {
+namespace {
+
+// The log may lie on a network file system, where no watch tells of changes.
+constexpr auto kLookAgain = std::chrono::milliseconds(200);
+
+struct LogsArguments : StoredArguments {
+  std::string trial;
+  std::int64_t attempt = 0;  // 0: the last
+  bool follow = false;
+  std::int64_t tail = -1;  // lines; negative: all
+};
+
+// Where the last lines of a file begin: read from its end, so that a log of gigabytes costs
+// nothing.
+std::streamoff tail_of(const std::filesystem::path& log, std::int64_t lines) {
+  std::ifstream in(log, std::ios::binary | std::ios::ate);
+  if (!in) return 0;
+  std::streamoff at = in.tellg();
+  if (lines == 0) return at;
+  char buffer[65536];
+  bool last = true;  // the newline at the end ends the last line and begins none
+  while (at > 0) {
+    const auto size = static_cast<std::streamsize>(std::min<std::streamoff>(at, sizeof buffer));
+    at -= size;
+    if (!in.seekg(at) || !in.read(buffer, size)) return 0;
+    for (std::streamsize i = size; i-- > 0;) {
+      const bool newline = buffer[i] == '\n';
+      if (newline && !last && --lines == 0) return at + i + 1;
+      last = false;
+    }
+  }
+  return 0;
+}
+
+// Prints what is behind `offset`, and moves it.
+void print_from(const std::filesystem::path& log, std::streamoff& offset, std::ostream& out) {
+  std::ifstream in(log, std::ios::binary);
+  if (!in || !in.seekg(offset)) return;
+  char buffer[65536];
+  while (in.read(buffer, sizeof buffer), in.gcount() > 0) {
+    out.write(buffer, in.gcount());
+    offset += in.gcount();
+  }
+  out.flush();
+}
+
+int logs(const LogsArguments& arguments, Streams streams) {
+  const std::filesystem::path database = arguments.database_path();
+  const std::filesystem::path runs = arguments.existing_runs_path();
+  const results::Reader reader(database);
+  const std::string id = orchestrator::find_trial(reader, database, arguments.trial);
+  const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
+  if (facts.attempts.empty()) {
+    throw std::invalid_argument(fmt::format("trial {} has no attempt yet", id));
+  }
+  const std::int64_t number =
+      arguments.attempt > 0 ? arguments.attempt : facts.attempts.back().attempt.number;
+  if (!reader.attempt_facts(id, number)) {
+    throw std::invalid_argument(fmt::format("trial {} has no attempt {}, the last is {}", id,
+                                            number, facts.attempts.back().attempt.number));
+  }
+  const protocol::TrialDirectory directory(runs, id, number);
+  if (!std::filesystem::is_directory(directory.folder())) {
+    throw results::Error(
+        fmt::format("{}: the folder of the attempt is not there; --runs names another runs folder",
+                    directory.folder().string()));
+  }
+  const std::filesystem::path log = directory.log();
+  const orchestrator::HostIdentity here = orchestrator::this_host();
+  const auto goes_on = [&] {
+    const auto attempt = reader.attempt_facts(id, number);
+    return attempt && attempt->outcome == results::Outcome::open &&
+           orchestrator::liveness(attempt->begun, orchestrator::locks_folder(runs), here) !=
+               orchestrator::Liveness::dead;
+  };
+  const std::streamoff begin = arguments.tail < 0 ? 0 : tail_of(log, arguments.tail);
+  std::streamoff offset = begin;
+  // Looked at before the log is read: what is printed last is read after the end.
+  bool more = arguments.follow && goes_on();
+  print_from(log, offset, streams.out);
+  while (more && streams.out) {
+    std::this_thread::sleep_for(kLookAgain);
+    more = goes_on();
+    print_from(log, offset, streams.out);
+  }
+  if (offset == 0 && begin == 0) {
+    streams.err << fmt::format("trial {}, attempt {}: the worker has printed nothing\n", id,
+                               number);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_logs(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<LogsArguments>();
+  app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
+  app.add_flag("-f,--follow", arguments->follow, "go on until the attempt is over");
+  app.add_option("--tail", arguments->tail, "begin with the last so many lines")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("--attempt", arguments->attempt, "number of the attempt (default: the last)")
+      ->check(CLI::Range(1, 1'000'000'000));
+  add_stored_arguments(app, *arguments);
+  return [arguments, streams] { return logs(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,249 @@
+#include "cli/running/plan.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "cli/options/database_option.h"
+#include "cli/options/sweep_arguments.h"
+#include "cli/running/only_trials.h"
+#include "cli/running/plan_overview.h"
+#include "orchestrator/planning/input_check.h"
+#include "orchestrator/running/run_sweep.h"
+#include "reports/text.h"
+#include "sweeps/fields.h"
+
+namespace petlab::cli {
+namespace {
+
+struct PlanArguments : SweepArguments {
+  bool json = false;
+  std::optional<std::int64_t> retries;
+  std::vector<std::string> only;
+  std::size_t of = 0;             // the sweep's trials, chosen or not
+  std::vector<std::string> more;  // further sweep files
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// Where the trials of a variant differ: rows of the table of fields, and keys of `user`.
+struct Differences {
+  std::vector<const sweeps::Field*> fields;  // by name
+  std::set<std::string> user;
+};
+
+Differences differences(const sweeps::Sweep& sweep) {
+  struct Seen {
+    std::vector<nlohmann::json> fields;  // the first value of each, by place; null: none yet
+    std::map<std::string, nlohmann::json> user;
+    std::string last_user = "{}";
+  };
+  const std::span<const sweeps::Field> fields = sweeps::fields();
+  std::map<std::string, Seen> variants;
+  std::vector<bool> differs(fields.size());
+  Differences found;
+  // Field by field: a trial as JSON takes more time than all the rest of its plan.
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    Seen& seen = variants[joined(trial.variants)];
+    seen.fields.resize(fields.size());
+    for (std::size_t at = 0; at < fields.size(); ++at) {
+      if (differs[at] || !sweeps::is_active(fields[at], trial.config)) continue;
+      nlohmann::json value = fields[at].get(trial.config);
+      if (seen.fields[at].is_null()) {
+        seen.fields[at] = std::move(value);
+      } else if (seen.fields[at] != value) {
+        differs[at] = true;
+        found.fields.push_back(&fields[at]);
+      }
+    }
+    if (trial.config.user == seen.last_user) continue;
+    seen.last_user = trial.config.user;
+    const nlohmann::json user = nlohmann::json::parse(trial.config.user);
+    for (const auto& [key, value] : user.items()) {
+      if (seen.user.try_emplace(key, value).first->second != value) found.user.insert(key);
+    }
+  }
+  std::sort(found.fields.begin(), found.fields.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  return found;
+}
+
+// What tells a trial from the others of its variants: "cola, seed 42".
+std::vector<std::string> points(const sweeps::Sweep& sweep) {
+  const Differences differ = differences(sweep);
+  std::vector<std::string> texts;
+  texts.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) {
+    std::string text = joined(trial.config.tasks);
+    const auto add = [&](std::string_view name, const nlohmann::json& value) {
+      text +=
+          fmt::format(", {} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
+    };
+    for (const sweeps::Field* field : differ.fields) {
+      if (!sweeps::is_active(*field, trial.config)) continue;
+      add(field->name.substr(field->name.rfind('.') + 1), field->get(trial.config));
+    }
+    if (!differ.user.empty()) {
+      const nlohmann::json user = nlohmann::json::parse(trial.config.user);
+      for (const std::string& key : differ.user) {
+        if (user.contains(key)) add(key, user.at(key));
+      }
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+void print_json(std::ostream& out, const sweeps::Sweep& sweep,
+                const std::vector<orchestrator::TrialPlan>& plans, const PlanArguments& arguments) {
+  nlohmann::ordered_json document = {{"sweep", sweep.name},
+                                     {"db", arguments.database_path().string()},
+                                     {"runs", arguments.runs_path().string()},
+                                     {"notes", sweep.notes}};
+  if (!sweep.overrides.empty()) document["set"] = sweep.overrides;
+  if (!arguments.only.empty()) {
+    document["only"] = arguments.only;
+    document["of"] = arguments.of;
+  }
+  document["trials"] = nlohmann::ordered_json::array();
+  // One trial after the other: a document of a million would be many gigabytes.
+  std::string text = document.dump(1);
+  const std::size_t end = text.rfind(']');
+  out << std::string_view(text).substr(0, end);
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::SweepTrial& trial = sweep.trials[at];
+    const nlohmann::ordered_json shown = {{"id", trial.id.value},
+                                          {"variant", joined(trial.variants)},
+                                          {"config", sweeps::to_json(trial.config)},
+                                          {"state", std::string(to_string(plans[at].state))},
+                                          {"why", plans[at].why}};
+    out << (at == 0 ? "\n  " : ",\n  ");
+    for (const char c : shown.dump(1)) {
+      out << c;
+      if (c == '\n') out << "  ";
+    }
+  }
+  out << (plans.empty() ? "" : "\n ") << std::string_view(text).substr(end) << "\n";
+}
+
+void print_text(std::ostream& out, const sweeps::Sweep& sweep,
+                const std::vector<orchestrator::TrialPlan>& plans, const PlanArguments& arguments) {
+  const std::string size =
+      arguments.only.empty()
+          ? fmt::format("{} {}", plans.size(), plans.size() == 1 ? "trial" : "trials")
+          : fmt::format("{} of {} trials, those with {}", plans.size(), arguments.of,
+                        fmt::join(arguments.only, " and "));
+  out << fmt::format("sweep {}: {}\ndatabase: {}\nruns: {}\n", sweep.name, size,
+                     arguments.database_path().string(), arguments.runs_path().string());
+  for (const std::string& one : sweep.overrides) {
+    out << "set: " << reports::printable(one) << "\n";
+  }
+  for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
+  std::map<sweeps::TrialState, std::int64_t> counts;
+  std::size_t widest = 7;
+  std::size_t widest_point = 0;
+  const std::vector<std::string> points_of = points(sweep);
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    ++counts[plans[at].state];
+    widest = std::max(widest, joined(sweep.trials[at].variants).size());
+    widest_point = std::max(widest_point, points_of[at].size());
+  }
+  for (const auto& [state, count] : counts) {
+    out << fmt::format("{:>7} {}\n", count, to_string(state));
+  }
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::SweepTrial& trial = sweep.trials[at];
+    out << fmt::format("{}  {:<{}}  {:<{}}  {:<11}  {}\n", trial.id.value, joined(trial.variants),
+                       widest, points_of[at], widest_point, to_string(plans[at].state),
+                       reports::printable(plans[at].why));
+    if (!trial.storage_note.empty()) out << "    " << trial.storage_note << "\n";
+  }
+}
+
+// Notes what a run would meet: files that cannot be read, and what it leaves alone unless asked.
+void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>& plans,
+                const sweeps::Locations& locations, const orchestrator::WorkerCommand& worker) {
+  std::vector<std::size_t> trials;
+  std::int64_t failed = 0;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const bool has_failed = plans[at].state == sweeps::TrialState::failed;
+    failed += has_failed ? 1 : 0;
+    if (has_failed || orchestrator::is_work(plans[at].state)) trials.push_back(at);
+  }
+  const orchestrator::InputCheck check =
+      orchestrator::check_inputs(sweep, trials, locations, worker_to_check(worker));
+  for (const std::string& problem : check.problems) {
+    sweep.notes.push_back("cannot be trained on: " + problem);
+  }
+  if (!check.not_looked.empty()) sweep.notes.push_back(check.not_looked);
+  if (failed > 0) {
+    sweep.notes.push_back(
+        fmt::format("{} failed: once the cause is mended, petlab run --rerun failed tries {} again",
+                    failed == 1 ? "1 trial has" : fmt::format("{} trials have", failed),
+                    failed == 1 ? "it" : "them"));
+  }
+}
+
+}  // namespace
+
+std::function<int()> make_plan(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  add_sweep_arguments(app, *arguments);
+  app.add_option("MORE", arguments->more,
+                 "further sweep files: how many trials each asks for, and all together, equal ones "
+                 "once");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_retries_option(app, arguments->retries, "as for petlab run");
+  add_only_option(app, arguments->only);
+  return [arguments, streams] {
+    const sweeps::Environment environment = sweeps::process_environment();
+    const sweeps::Locations locations = sweeps::find_locations(environment);
+    const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
+    if (!arguments->more.empty()) {
+      if (!arguments->only.empty()) {
+        throw std::invalid_argument("--only chooses trials of one sweep: found " +
+                                    std::to_string(arguments->more.size() + 1) + " sweep files");
+      }
+      std::vector<std::string> files{arguments->file};
+      files.insert(files.end(), arguments->more.begin(), arguments->more.end());
+      print_overview(streams.out,
+                     plan_overview(files, *arguments, locations, worker, arguments->retries),
+                     arguments->json);
+      return static_cast<int>(kDone);
+    }
+    const sweeps::Sweep whole = arguments->load(locations);
+    const auto chosen = only_trials(whole, arguments->only);
+    sweeps::Sweep sweep = chosen ? part_of(whole, *chosen) : whole;
+    arguments->of = whole.trials.size();
+    const std::vector<orchestrator::TrialPlan> plans =
+        orchestrator::plan_sweep(sweep, locations, arguments->database_path(),
+                                 arguments->runs_path(), worker, arguments->retries);
+    look_ahead(sweep, plans, locations, worker);
+    if (std::filesystem::exists(arguments->database_path())) {
+      if (!std::filesystem::is_directory(arguments->runs_path())) {
+        sweep.notes.push_back(runs_folder_gone());
+      }
+      const results::Reader reader(arguments->database_path());
+      const std::string former = orchestrator::former_members_text(
+          orchestrator::finished_former_members(reader, whole), sweep.name);
+      if (!former.empty()) sweep.notes.push_back(former);
+    }
+    (arguments->json ? print_json : print_text)(streams.out, sweep, plans, *arguments);
+    return static_cast<int>(kDone);
+  };
+}
+
+}  // namespace petlab::cli

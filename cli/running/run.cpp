@@ -1,0 +1,311 @@
+#include "cli/running/run.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+
+#include "base/build_info.h"
+#include "cli/live/live_run.h"
+#include "cli/options/database_option.h"
+#include "cli/options/duration_option.h"
+#include "cli/options/sweep_arguments.h"
+#include "cli/options/version.h"
+#include "cli/output/patient_output.h"
+#include "cli/output/screen.h"
+#include "cli/output/shell_word.h"
+#include "cli/running/only_trials.h"
+#include "orchestrator/host/fault_point.h"
+#include "orchestrator/planning/input_check.h"
+#include "orchestrator/running/progress_line.h"
+#include "orchestrator/running/run_sweep.h"
+#include "reports/builtin.h"
+#include "sweeps/error.h"
+
+namespace petlab::cli {
+namespace {
+
+struct RunArguments : SweepArguments {
+  std::int64_t slots = 0;
+  std::string device = "auto";
+  std::int64_t pack = 1;
+  std::uint64_t trial_memory = 0;  // bytes; 0: not said
+  std::int64_t threads = 1;
+  std::optional<std::int64_t> retries;
+  double retry_delay = 1;
+  double time_limit = 0;
+  double no_progress_limit = 0;
+  double grace = 10;
+  std::vector<std::string> rerun;
+  std::vector<std::string> only;
+  bool fresh_workers = false;
+  bool keep_going = false;
+  bool quiet = false;
+  bool json = false;
+  std::string launcher = "local";
+  orchestrator::SlurmOptions slurm;
+  double slurm_poll = 5;
+};
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+orchestrator::RunRequest request_of(const RunArguments& arguments,
+                                    const sweeps::Environment& environment) {
+  orchestrator::RunRequest request;
+  request.database = arguments.database_path();
+  request.runs = arguments.runs_path();
+  // One that is gone is not made anew without a word: checkpoints and logs were in it.
+  if (arguments.runs.empty() && remembers_runs(request.database)) {
+    require_runs_folder(request.runs, request.database);
+  }
+  request.worker = worker_program(arguments.worker, environment);
+  request.slots = arguments.slots;
+  if (arguments.launcher == "slurm") {
+    if (arguments.device != "auto" || arguments.pack > 1 || arguments.trial_memory > 0) {
+      throw std::invalid_argument(
+          "--device, --pack and --trial-memory have no meaning with --launcher slurm, which gives "
+          "each job its device");
+    }
+    request.slurm = arguments.slurm;
+    request.slurm->poll = milliseconds(arguments.slurm_poll);
+    orchestrator::check_slurm_options(*request.slurm);
+  }
+  request.device = arguments.device == "gpu"   ? orchestrator::Device::gpu
+                   : arguments.device == "cpu" ? orchestrator::Device::cpu
+                                               : orchestrator::Device::automatic;
+  request.pack = arguments.pack;
+  if (arguments.trial_memory > 0) {
+    if (arguments.pack == 1) {
+      throw std::invalid_argument("--trial-memory is given without --pack, which it is for");
+    }
+    constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+    request.options.trial_memory_mib =
+        static_cast<std::int64_t>((arguments.trial_memory + kMib - 1) / kMib);
+  }
+  request.one_process_a_trial = arguments.fresh_workers;
+  request.options.threads = arguments.threads;
+  request.options.retries = arguments.retries;
+  request.options.retry_delay = milliseconds(arguments.retry_delay);
+  request.options.grace = milliseconds(arguments.grace);
+  if (arguments.time_limit > 0) request.options.time_limit = milliseconds(arguments.time_limit);
+  if (arguments.no_progress_limit > 0) {
+    request.options.no_progress_limit = milliseconds(arguments.no_progress_limit);
+  }
+  const base::BuildInfo& build = base::build_info();
+  request.options.petlab_version = base::commit_text(build);
+  nlohmann::ordered_json provenance = {{"version", kVersion}, {"commit", build.commit}};
+  provenance["clean"] = build.clean ? nlohmann::ordered_json(*build.clean) : nullptr;
+  provenance["compiler"] = build.compiler;
+  provenance["flags"] = build.flags;
+  request.options.provenance = provenance.dump();
+  return request;
+}
+
+// What --rerun says: a word, or the beginning of the id of a trial that is asked for.
+void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& sweep,
+                   orchestrator::RunOptions& options) {
+  for (const std::string& word : words) {
+    if (word == "stale") {
+      options.rerun_stale = true;
+    } else if (word == "failed") {
+      options.rerun_failed = true;
+    } else if (word == "all") {
+      options.rerun_all = true;
+    } else {
+      std::vector<std::string> found;
+      for (const sweeps::SweepTrial& trial : sweep.trials) {
+        if (!word.empty() && trial.id.value.starts_with(word)) found.push_back(trial.id.value);
+      }
+      if (found.size() != 1) {
+        throw std::invalid_argument(
+            found.empty()
+                ? fmt::format("--rerun: found {}, wanted stale, failed, all or the id of a trial "
+                              "that is asked for (petlab plan names them)",
+                              word)
+                : fmt::format("--rerun: {} is the beginning of {} trials, give more of it", word,
+                              found.size()));
+      }
+      options.rerun_trials.insert(found.front());
+    }
+  }
+}
+
+// Before the first trial: what the worker would find trial by trial.
+void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
+                    const sweeps::Locations& locations, const orchestrator::RunRequest& request) {
+  std::error_code error;
+  if (arguments.keep_going || !std::filesystem::exists(request.worker.check_program(), error)) {
+    return;
+  }
+  const std::vector<orchestrator::TrialPlan> plans = orchestrator::plan_sweep(
+      sweep, locations, request.database, request.runs, request.worker, request.options.retries);
+  std::vector<std::size_t> trials;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const sweeps::TrialState state = plans[at].state;
+    if (orchestrator::is_work(state) ||
+        orchestrator::is_rerun(request.options, sweep.trials[at].id.value, state)) {
+      trials.push_back(at);
+    }
+  }
+  const orchestrator::InputCheck check =
+      orchestrator::check_inputs(sweep, trials, locations, request.worker);
+  if (check.problems.empty()) return;
+  throw sweeps::Error(fmt::format(
+      "{}\nnothing was started; mend this, or train what can be trained with --keep-going (and "
+      "after the repair the rest with --rerun failed)",
+      fmt::join(check.problems, "\n")));
+}
+
+// What prints the report of a sweep: a shipped one that is about it, or the table of any sweep.
+std::string report_command(const std::string& sweep, const std::filesystem::path& database) {
+  std::string words = "sweep --sweep " + shell_word(sweep);
+  for (const std::string& name : reports::builtin_reports()) {
+    const std::vector<std::string> of = reports::builtin_report(name).sweeps;
+    if (of.size() == 1 && of.front() == sweep) words = name;
+  }
+  return fmt::format("petlab report {} --db {}", words, shell_word(database.string()));
+}
+
+int run(const RunArguments& arguments, Streams streams) {
+  // Trials go on and Ctrl-C is heard also where nobody reads what is printed.
+  const PatientOutput out(streams.out);
+  PatientOutput err(streams.err);
+  const sweeps::Environment environment = sweeps::process_environment();
+  orchestrator::arm_fault_point(environment(orchestrator::kFaultPointVariable).value_or(""));
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const sweeps::Sweep sweep = arguments.load(locations);
+  orchestrator::RunRequest request = request_of(arguments, environment);
+  if (const auto places = only_trials(sweep, arguments.only)) {
+    request.part = part_of(sweep, *places);
+  }
+  choose_reruns(arguments.rerun, request.part ? *request.part : sweep, request.options);
+  require_inputs(arguments, request.part ? *request.part : sweep, locations, request);
+  orchestrator::RunResult result;
+  bool is_live = false;
+  if (arguments.json) {
+    JsonLines lines(streams.out);
+    result = orchestrator::run_sweep(sweep, locations, environment, request, lines);
+    lines.end(result);
+  } else if (!arguments.quiet && err.writer() != nullptr &&
+             Screen::can_draw(err.writer()->fd(), environment("TERM").value_or(""))) {
+    const std::string no_colour = environment("NO_COLOR").value_or("");
+    LiveRun live(*err.writer(), request.database, sweep, no_colour.empty());
+    is_live = true;
+    result = orchestrator::run_sweep(sweep, locations, environment, request, live);
+  } else {
+    orchestrator::ProgressLine progress(streams.err, arguments.quiet);
+    result = orchestrator::run_sweep(sweep, locations, environment, request, progress);
+  }
+  if (!result.problem.empty() && !arguments.json) {
+    streams.err << "petlab: " << result.problem << "\n";
+  }
+  const int code = exit_code(result);
+  if (code == kDone && is_live) {
+    streams.err << "its report: " << report_command(sweep.name, request.database) << "\n";
+  }
+  if (code == kInterrupted && !arguments.quiet && !arguments.json) {
+    streams.err << "interrupted: the same command goes on where this stopped\n";
+  }
+  return code;
+}
+
+void add_slurm_options(CLI::App& app, RunArguments& arguments) {
+  app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition");
+  app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account");
+  app.add_option("--slurm-gpus", arguments.slurm.gpus,
+                 "GPUs of each trial, N or TYPE:N (default: none)");
+  app.add_option("--slurm-time", arguments.slurm.time,
+                 "time limit of each job, as sbatch --time; one that reached it goes on from its "
+                 "checkpoint, in another job");
+  app.add_option("--slurm-arg", arguments.slurm.arguments,
+                 "one more word for sbatch, such as --slurm-arg=--mem=8G; may be repeated")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  add_duration(app, "--slurm-poll", arguments.slurm_poll,
+               "between two looks at all jobs (one squeue); default 5s");
+}
+
+}  // namespace
+
+std::function<int()> make_run(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<RunArguments>();
+  add_sweep_arguments(app, *arguments);
+  add_only_option(app, arguments->only);
+  app.add_option("--slots", arguments->slots,
+                 "workers at once, at most (default: one a GPU, or one a usable CPU core); with "
+                 "--launcher slurm jobs in Slurm at once (default: 1000)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--device", arguments->device,
+                 "what workers compute on: auto (GPUs where nvidia-smi lists some and the worker "
+                 "can use them, else CPU cores), gpu or cpu; default auto")
+      ->check(CLI::IsMember({"auto", "gpu", "cpu"}));
+  app.add_option("--pack", arguments->pack,
+                 "workers at once on a GPU, at most, as far as its memory reaches; default 1")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--trial-memory", arguments->trial_memory,
+                 "with --pack: what a trial is expected to need of a GPU's memory while nothing "
+                 "like it was measured (6GiB, 800MiB); default: all of it")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(number_first("a size such as 6GiB"));  // comes before the other
+  app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
+      ->check(CLI::Range(1, 1024));
+  add_retries_option(
+      app, arguments->retries,
+      "attempts of a trial that may crash or stall beyond the first (default: as its last "
+      "attempt was allowed, else 2)");
+  add_duration(app, "--retry-delay", arguments->retry_delay,
+               "wait before the first retry, doubled with each further one; default 1s");
+  add_duration(app, "--time-limit", arguments->time_limit,
+               "an attempt that runs longer has failed; default: no limit");
+  add_duration(
+      app, "--no-progress-limit", arguments->no_progress_limit,
+      "an attempt that reports nothing for so long is killed and retried; default: no limit");
+  add_duration(app, "--grace", arguments->grace,
+               "a worker that was asked to end is killed after this; default 10s");
+  app.add_option("--rerun", arguments->rerun,
+                 "make again what is stale, what has failed, all that has a result or failed, or "
+                 "trials by their ids: stale, failed, all, TRIAL,…; may be repeated. Old results "
+                 "count until the new ones are there")
+      ->delimiter(',')
+      ->type_size(1)
+      ->allow_extra_args(false);
+  app.add_flag("--keep-going", arguments->keep_going,
+               "train what can be trained where weights or data cannot be read; the trials that "
+               "need them fail");
+  app.add_flag("--fresh-workers", arguments->fresh_workers,
+               "a new worker process for each trial, instead of one that keeps its backbone");
+  app.add_option("--launcher", arguments->launcher,
+                 "local: on this machine; slurm: a job of Slurm for each trial (default: local)")
+      ->check(CLI::IsMember({"local", "slurm"}));
+  add_slurm_options(app, *arguments);
+  app.add_flag("--quiet", arguments->quiet, "print failures and notes only; not with --json");
+  app.add_flag("--json", arguments->json,
+               "print a JSON object a line: status, trial_over, note, end");
+  return [arguments, streams, &app] {
+    if (arguments->quiet && arguments->json) {
+      throw std::invalid_argument("--quiet and --json are given, want one of them");
+    }
+    if (arguments->launcher != "slurm") {
+      for (const CLI::Option* option : app.get_options()) {
+        if (option->count() > 0 && option->get_name().starts_with("--slurm-")) {
+          throw std::invalid_argument(option->get_name() + " needs --launcher slurm");
+        }
+      }
+    } else if (arguments->fresh_workers) {
+      throw std::invalid_argument(
+          "--fresh-workers has no meaning with --launcher slurm, where each "
+          "trial is a job");
+    }
+    return run(*arguments, streams);
+  };
+}
+
+}  // namespace petlab::cli

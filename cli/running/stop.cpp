@@ -1,0 +1,50 @@
+#include "cli/running/stop.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+
+#include "cli/options/trial_arguments.h"
+#include "orchestrator/recovery/control.h"
+
+namespace petlab::cli {
+namespace {
+
+struct StopArguments : StoredArguments {
+  bool now = false;
+};
+
+int stop(const StopArguments& arguments, Streams streams) {
+  const std::filesystem::path runs = arguments.runs_path();
+  const auto running = orchestrator::running_orchestrators(runs, orchestrator::this_host());
+  if (running.empty()) streams.out << "no petlab run goes on in " << runs.string() << "\n";
+  int code = kDone;
+  for (const auto& one : running) {
+    const std::string who =
+        fmt::format("petlab run of sweep {} (process {} on {})", one.sweep, one.pid, one.host);
+    if (orchestrator::ask_to_stop(one, arguments.now)) {
+      streams.out << who
+                  << (arguments.now ? ": asked to checkpoint and stop\n"
+                                    : ": asked to finish the running trials and end\n");
+    } else {
+      streams.err << who << ": cannot be reached from here: say it on its own machine\n";
+      code = kSomeFailed;
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+std::function<int()> make_stop(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<StopArguments>();
+  add_file_argument(app, *arguments);
+  app.add_flag("--now", arguments->now,
+               "write checkpoints and stop, instead of finishing the trials that run");
+  add_stored_arguments(app, *arguments);
+  return [arguments, streams] { return stop(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,329 @@
+#include "cli/setup/doctor_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "base/child.h"
+#include "base/programs.h"
+#include "cli/options/sweep_arguments.h"
+#include "cli/setup/doctor_places.h"
+#include "orchestrator/host/slots.h"
+#include "orchestrator/planning/device_choice.h"
+#include "orchestrator/slurm/command.h"
+#include "orchestrator/slurm/launcher.h"
+
+namespace petlab::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Check::State;
+using Facts = nlohmann::ordered_json;
+
+constexpr auto kAnswerWithin = std::chrono::seconds(30);
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+constexpr const char* kBuildTrainer =
+    "scripts/setup.sh && scripts/build.sh release, which build it with LibTorch; or name another "
+    "worker with --worker";
+
+std::string first_line_of(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line) && line.empty()) {
+  }
+  return line;
+}
+
+base::ChildAnswer answer_of(base::ChildCommand command) {
+  command.time_limit = kAnswerWithin;
+  return base::run_child(std::move(command));
+}
+
+base::ChildAnswer answer_of(std::string program, std::vector<std::string> arguments) {
+  base::ChildCommand command;
+  command.program = std::move(program);
+  command.arguments = std::move(arguments);
+  return answer_of(std::move(command));
+}
+
+std::string why_failed(const base::ChildAnswer& answer) {
+  const std::string line = first_line_of(answer.errors.empty() ? answer.output : answer.errors);
+  return answer.problem + (line.empty() ? "" : ": " + line);
+}
+
+std::optional<double> gib_in(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    std::istringstream words(line.substr(key.size()));
+    double value = 0;
+    if (words >> value) return key.empty() ? value / kGib : value * 1024 / kGib;
+  }
+  return std::nullopt;
+}
+
+class Doctor {
+ public:
+  Doctor(const DoctorRequest& request, const sweeps::Environment& environment)
+      : request_(request), environment_(environment) {}
+
+  Diagnosis look() {
+    // First: it forks.
+    look_at_places(request_, environment_, diagnosis_);
+    look_at_worker();
+    look_at_machine();
+    look_at_slurm();
+    static const std::vector<std::string> kOrder = {"machine", "worker", "places", "clusters"};
+    std::stable_sort(diagnosis_.checks.begin(), diagnosis_.checks.end(),
+                     [](const Check& a, const Check& b) {
+                       return std::find(kOrder.begin(), kOrder.end(), a.group) <
+                              std::find(kOrder.begin(), kOrder.end(), b.group);
+                     });
+    return std::move(diagnosis_);
+  }
+
+ private:
+  // As it is named where it is not there: then it cannot be started.
+  std::string on_path(const std::string& program) const {
+    const std::string found = base::find_program(program, environment_("PATH").value_or(""));
+    return found.empty() ? program : found;
+  }
+
+  void look_at_machine() {
+    const int cores = orchestrator::usable_cores();
+    diagnosis_.add("machine", "cores", State::fine, fmt::format("{} that petlab may use", cores))
+        .facts = {{"usable", cores}};
+    look_at_memory();
+    look_at_gpus();
+  }
+
+  void look_at_memory() {
+    const std::optional<double> total = gib_in("/proc/meminfo", "MemTotal:");
+    const std::optional<double> available = gib_in("/proc/meminfo", "MemAvailable:");
+    const std::optional<double> limit = gib_in("/sys/fs/cgroup/memory.max", "");
+    if (!total || !available) return;
+    std::string text = fmt::format("{:.1f} GiB, {:.1f} GiB free", *total, *available);
+    if (limit) text += fmt::format(", {:.1f} GiB for this control group", *limit);
+    Check& check = diagnosis_.add("machine", "memory", State::fine, text);
+    check.facts = {{"total_gib", *total}, {"available_gib", *available}};
+    if (limit) check.facts["limit_gib"] = *limit;
+  }
+
+  void look_at_gpus() {
+    orchestrator::DeviceChoice choice;
+    try {
+      choice =
+          orchestrator::choose_devices(orchestrator::Device::automatic, description_, environment_);
+    } catch (const std::exception& error) {
+      diagnosis_.add("machine", "gpus", State::problem, error.what(),
+                     "set CUDA_VISIBLE_DEVICES to GPUs that nvidia-smi lists, or unset it");
+      return;
+    }
+    const bool driver = fs::exists("/proc/driver/nvidia/version");
+    if (!choice.gpus.empty()) {
+      tell_gpus(choice);
+    } else if (choice.failed) {
+      diagnosis_.add("machine", "gpus", State::problem, choice.why_not,
+                     "nvidia-smi shows what is wrong with the driver; --device cpu does without");
+    } else if (driver && !choice.hide_gpus) {
+      diagnosis_.add("machine", "gpus", State::note,
+                     fmt::format("none, though NVIDIA's driver is loaded: {}", choice.why_not),
+                     "put nvidia-smi on PATH");
+    } else if (choice.hide_gpus) {
+      diagnosis_.add("machine", "gpus", State::note, fmt::format("not used: {}", choice.why_not));
+    } else {
+      diagnosis_.add("machine", "gpus", State::fine, fmt::format("none: {}", choice.why_not));
+    }
+    for (const std::string& note : choice.notes) {
+      if (!choice.failed) diagnosis_.add("machine", "gpus", State::note, note);
+    }
+    const bool gpus = !choice.gpus.empty();
+    diagnosis_.uses = {{"worker", worker_.empty() ? Facts(nullptr) : Facts(worker_.text())},
+                       {"device", gpus ? "gpu" : "cpu"},
+                       {"slots", choice.slots(1)},
+                       {"launcher", "local"}};
+  }
+
+  void tell_gpus(const orchestrator::DeviceChoice& choice) {
+    Facts list = Facts::array();
+    std::string text;
+    for (const orchestrator::Gpu& gpu : choice.gpus) {
+      list.push_back({{"index", gpu.index},
+                      {"uuid", gpu.uuid},
+                      {"memory_mib", gpu.total_mib},
+                      {"used_mib", gpu.used_mib}});
+      text += fmt::format("{}gpu-{} with {} MiB, {} MiB used", text.empty() ? "" : ", ", gpu.index,
+                          gpu.total_mib, gpu.used_mib);
+    }
+    // The driver's version is for people; where it cannot be had, nothing is wrong with the GPUs.
+    const base::ChildAnswer driver =
+        answer_of(on_path("nvidia-smi"), {"--query-gpu=driver_version", "--format=csv,noheader"});
+    const std::string version = driver.exit_code == 0 ? first_line_of(driver.output) : "";
+    if (!version.empty()) text += fmt::format("; driver {}", version);
+    Check& check = diagnosis_.add("machine", "gpus", State::fine, text);
+    check.facts = {{"gpus", list}};
+    if (!version.empty()) check.facts["driver"] = version;
+  }
+
+  void look_at_worker() {
+    try {
+      worker_ = worker_program(request_.worker, environment_);
+    } catch (const std::invalid_argument& error) {
+      diagnosis_.add("worker", "program", State::problem, error.what(),
+                     request_.worker.empty() ? kBuildTrainer : "name a program with --worker");
+      return;
+    }
+    try {
+      description_ = orchestrator::describe_worker(worker_, kAnswerWithin);
+    } catch (const std::exception& error) {
+      diagnosis_.add("worker", "program", State::problem, error.what(),
+                     "build petlab and its worker together");
+      return;
+    }
+    look_at_libtorch();
+    if (!description_.undescribed.empty()) {
+      // Of a worker of the user's own that is allowed; petlab's answers when it can run at all.
+      const bool own = worker_.program.filename() == "petlab-trainer";
+      diagnosis_.add("worker", "program", own ? State::problem : State::note,
+                     fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
+                     own ? kBuildTrainer : "a worker may answer --describe (docs/worker.md)");
+      return;
+    }
+    const std::string devices = fmt::format("{}", fmt::join(description_.devices, ", "));
+    Check& check = diagnosis_.add(
+        "worker", "program", State::fine,
+        fmt::format("{} {} at {}, computes on {}", description_.name, description_.version,
+                    worker_.text(), devices.empty() ? "what it is given" : devices));
+    check.facts = {{"path", worker_.text()},
+                   {"name", description_.name},
+                   {"version", description_.version},
+                   {"numerics", description_.numerics},
+                   {"devices", description_.devices}};
+    std::error_code error;
+    if (description_.name == "petlab-trainer" &&
+        !fs::is_regular_file(worker_.check_program(), error)) {
+      diagnosis_.add(
+          "worker", "check", State::note,
+          fmt::format("there is no {}-check: weights and data are not looked at before the first "
+                      "trial",
+                      worker_.text()),
+          "scripts/build.sh release");
+    }
+  }
+
+  // Which LibTorch the trainer loads, as the dynamic linker finds it.
+  void look_at_libtorch() {
+    const base::ChildAnswer linked = answer_of(on_path("ldd"), {worker_.program.string()});
+    std::istringstream lines(linked.output);
+    for (std::string line; std::getline(lines, line);) {
+      const auto arrow = line.find(" => ");
+      if (line.find("libtorch_cpu.so") == std::string::npos || arrow == std::string::npos) continue;
+      const std::string path = line.substr(arrow + 4, line.rfind(" (") - arrow - 4);
+      if (path.find("not found") != std::string::npos) {
+        diagnosis_.add("worker", "libtorch", State::problem,
+                       fmt::format("{} needs libtorch_cpu.so, which is not found", worker_.text()),
+                       kBuildTrainer);
+        return;
+      }
+      const fs::path folder = fs::path(path).parent_path().parent_path();
+      std::string version;
+      std::ifstream wheel(folder / "version.py");
+      for (std::string row; std::getline(wheel, row);) {
+        if (row.starts_with("__version__ = '")) version = row.substr(15, row.rfind('\'') - 15);
+      }
+      if (version.empty()) {
+        std::ifstream unpacked(folder / "build-version");
+        std::getline(unpacked, version);
+      }
+      std::error_code error;
+      const bool cuda = fs::exists(folder / "lib/libtorch_cuda.so", error);
+      diagnosis_
+          .add("worker", "libtorch", State::fine,
+               fmt::format("{}{} build in {}", version.empty() ? "" : version + ", ",
+                           cuda ? "a CUDA" : "a CPU", folder.string()))
+          .facts = {{"version", version}, {"cuda", cuda}, {"folder", folder.string()}};
+      return;
+    }
+  }
+
+  void look_at_slurm() {
+    const std::string path = environment_("PATH").value_or("");
+    std::vector<std::string> missing;
+    for (const char* program : orchestrator::kSlurmPrograms) {
+      if (base::find_program(program, path).empty()) missing.emplace_back(program);
+    }
+    if (missing.size() == orchestrator::kSlurmPrograms.size()) {
+      diagnosis_.add("clusters", "slurm", State::fine, "none: sbatch is not on PATH").facts = {
+          {"there", false}};
+      return;
+    }
+    if (!missing.empty()) {
+      diagnosis_
+          .add("clusters", "slurm", State::note,
+               fmt::format("--launcher slurm cannot be used: {} is not on PATH",
+                           fmt::join(missing, ", ")),
+               "put all of Slurm's programs on PATH")
+          .facts = {{"there", false}, {"missing", missing}};
+      return;
+    }
+    const base::ChildAnswer answer =
+        answer_of(orchestrator::slurm_command({"scontrol", "ping"}, kAnswerWithin));
+    const bool up = answer.exit_code == 0;
+    diagnosis_
+        .add("clusters", "slurm", up ? State::fine : State::note,
+             up ? fmt::format("{}; --launcher slurm uses it", first_line_of(answer.output))
+                : fmt::format("it does not answer (scontrol ping {})", why_failed(answer)),
+             up ? "" : "ask whoever runs the cluster; --launcher slurm needs it")
+        .facts = {{"there", true}, {"answers", up}};
+  }
+
+  const DoctorRequest& request_;
+  const sweeps::Environment& environment_;
+  Diagnosis diagnosis_;
+  orchestrator::WorkerCommand worker_;
+  orchestrator::WorkerDescription description_;
+};
+
+}  // namespace
+
+std::string_view to_string(Check::State state) {
+  switch (state) {
+    case State::fine:
+      return "ok";
+    case State::note:
+      return "note";
+    case State::problem:
+      return "problem";
+  }
+  return "";
+}
+
+Check& Diagnosis::add(const std::string& group, const std::string& name, State state,
+                      std::string found, std::string mend) {
+  Check check;
+  check.group = group;
+  check.name = name;
+  check.state = state;
+  check.found = std::move(found);
+  check.mend = std::move(mend);
+  checks.push_back(std::move(check));
+  return checks.back();
+}
+
+bool Diagnosis::fine() const {
+  return std::none_of(checks.begin(), checks.end(),
+                      [](const Check& check) { return check.state == State::problem; });
+}
+
+Diagnosis diagnose(const DoctorRequest& request, const sweeps::Environment& environment) {
+  return Doctor(request, environment).look();
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,168 @@
+#include "cli/setup/init.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <vector>
+
+#include "base/files.h"
+#include "base/nearest_word.h"
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+#include "sweeps/fields.h"
+#include "sweeps/hub_cache.h"
+#include "sweeps/locations.h"
+#include "sweeps/sweep_file.h"
+
+namespace petlab::cli {
+namespace {
+
+struct InitArguments {
+  std::string file = "sweep.yaml";
+  std::string backbone;
+  std::string task;
+};
+
+std::vector<std::string> backbones_here(const sweeps::Locations& locations) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(locations.models(), error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code unreadable;
+    if (std::filesystem::is_regular_file(entry->path() / "config.json", unreadable)) {
+      names.push_back(entry->path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  for (const sweeps::CachedModel& model : sweeps::cached_models(locations.hub, "")) {
+    if (model.complete) names.push_back(model.repository);
+  }
+  return names;
+}
+
+std::vector<std::string> tasks_here(const sweeps::Locations& locations) {
+  std::vector<std::string> names;
+  for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
+    try {
+      sweeps::find_task_files(task, locations.data_folders);
+      names.push_back(task.name);
+    } catch (const sweeps::Error&) {
+      // Its data are not here.
+    }
+  }
+  return names;
+}
+
+std::string chosen(const char* kind, const std::string& named, const std::vector<std::string>& here,
+                   const char* how) {
+  if (named.empty()) {
+    if (!here.empty()) return here.front();
+    throw sweeps::Error(fmt::format("found no {} on this machine; {}", kind, how));
+  }
+  if (std::find(here.begin(), here.end(), named) != here.end() ||
+      named.find('/') != std::string::npos || named.ends_with(".yaml")) {
+    return named;
+  }
+  throw std::invalid_argument(
+      base::unknown_word(kind, named, std::vector<std::string_view>(here.begin(), here.end())));
+}
+
+std::string others(const std::vector<std::string>& here) {
+  return fmt::format("{}", fmt::join(here, ", "));
+}
+
+// As YAML: in quotes, which no name of a folder can end.
+std::string yaml_text(const std::string& text) {
+  std::string made = "'";
+  for (const char c : text) made += c == '\'' ? std::string("''") : std::string(1, c);
+  return made + "'";
+}
+
+std::string sweep_text(const std::string& file, const std::string& backbone,
+                       const std::string& task, const std::vector<std::string>& backbones,
+                       const std::vector<std::string>& tasks) {
+  std::string text = fmt::format(
+      "# petlab plan {0} says what this file asks for, petlab run {0} trains it.\n"
+      "sweep: first\n"
+      "about: Sharing and masking an adapter, at equal storage\n"
+      "base:                                  # what all trials have in common\n"
+      "  # here are: {1}\n"
+      "  backbone: {2}\n"
+      "  # with data here: {3}\n"
+      "  task: {4}\n"
+      "  module.kind: adapter                 # {5}\n"
+      "  training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n"
+      "  data: {{max_train_examples: 1000}}     # small, for a first look; 0 is all\n"
+      "  # All further fields, with their defaults:\n",
+      file, others(backbones), yaml_text(backbone), others(tasks), yaml_text(task),
+      sweeps::find_field("module.kind")->wanted);
+  const std::vector<std::string_view> above = {"backbone",
+                                               "module.kind",
+                                               "training.epochs",
+                                               "training.batch_size",
+                                               "training.learning_rate",
+                                               "data.max_train_examples",
+                                               "seed"};
+  for (const sweeps::Field& field : sweeps::fields()) {
+    if (std::find(above.begin(), above.end(), field.name) != above.end()) continue;
+    const std::string usual = sweeps::default_text(field);
+    text += fmt::format(
+        "  # {}: {}  # {}{}\n", field.name, usual.substr(0, usual.find(';')), field.help,
+        field.use == sweeps::FieldUse::always ? std::string()
+                                              : fmt::format(" ({})", sweeps::use_text(field)));
+  }
+  return text +
+         "variants:                              # rows of the ablation\n"
+         "  vanilla:    {module.share: false, module.mask: none,    module.bottleneck: 16}\n"
+         "  propetl:    {module.share: true,  module.mask: learned, module.bottleneck: 16}\n"
+         "  only_share: {module.share: true,  module.mask: none,    module.bottleneck: "
+         "{match_storage_of: propetl}}\n"
+         "grid:                                  # every combination\n"
+         "  seed: 42..44\n";
+}
+
+int init(const InitArguments& arguments, std::ostream& out) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(arguments.file, error))) {
+    throw std::invalid_argument(
+        fmt::format("{} is there already; name another file", arguments.file));
+  }
+  const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
+  const std::vector<std::string> backbones = backbones_here(locations);
+  const std::vector<std::string> tasks = tasks_here(locations);
+  const std::string backbone =
+      chosen("backbone", arguments.backbone, backbones,
+             "petlab fetch backbone FacebookAI/roberta-base downloads one");
+  const std::string task =
+      chosen("task", arguments.task, tasks, "petlab fetch data glue downloads some");
+  base::write_file_atomically(arguments.file,
+                              sweep_text(arguments.file, backbone, task, backbones, tasks));
+  // As `petlab plan` would read it: what was named may be no backbone, or no task.
+  std::size_t trials = 0;
+  try {
+    trials = sweeps::load_sweep(arguments.file, locations).trials.size();
+  } catch (...) {
+    std::filesystem::remove(arguments.file, error);
+    throw;
+  }
+  out << fmt::format("{}: {} trials of {} on {}; next: petlab plan {}\n", arguments.file, trials,
+                     backbone, task, arguments.file);
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_init(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<InitArguments>();
+  app.add_option("FILE", arguments->file, "the sweep file to write")->capture_default_str();
+  app.add_option("--backbone", arguments->backbone, "default: the first that this machine has");
+  app.add_option("--task", arguments->task, "default: the first whose data this machine has");
+  return [arguments, streams] { return init(*arguments, streams.out); };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,73 @@
+#include "cli/command_line.h"
+
+#include <sstream>
+
+#include "tests/support/catch.h"
+
+namespace petlab::cli {
+namespace {
+
+// What a command line that is wrong prints.
+std::string refused(std::vector<const char*> words) {
+  words.insert(words.begin(), "petlab");
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  CHECK(run(static_cast<int>(words.size()), words.data(), {in, out, err}) == kUsage);
+  CHECK(out.str().empty());
+  return err.str();
+}
+
+TEST_CASE("A word that means nothing is named with the nearest that does", "[cli]") {
+  CHECK(refused({"repotr"}) ==
+        "petlab: unknown subcommand \"repotr\"; did you mean \"report\"? (--help tells more)\n");
+  CHECK(refused({}).starts_with("petlab: found no subcommand, wanted one of init, plan, run, "));
+  CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
+        "petlab: run has no option --slot; did you mean --slots? (--help tells more)\n");
+  CHECK(refused({"run", "--qq", "sweep.yaml"}) ==
+        "petlab: run has no option --qq (--help tells more)\n");
+  CHECK(refused({"zzzz"}).starts_with(
+      "petlab: unknown subcommand \"zzzz\"; known are init, plan, run"));
+  CHECK(refused({"retry", "--declare-daed=1"}) ==
+        "petlab: retry has no option --declare-daed; did you mean --declare-dead? (--help "
+        "tells more)\n");
+  CHECK(refused({"plan", "--zzzzzzzzzzzz", "sweep.yaml"}) ==
+        "petlab: plan has no option --zzzzzzzzzzzz (--help tells more)\n");
+  CHECK(refused({"run", "a.yaml", "b.yaml"}) ==
+        "petlab: run: \"b.yaml\" is one word too many (--help tells more)\n");
+  CHECK(refused({"plan"}) == "petlab: FILE is required (--help tells more)\n");
+  CHECK(refused({"run", "sweep.yaml", "--slots", "0"}) ==
+        "petlab: --slots: Value 0 not in range 1 to 4096 (--help tells more)\n");
+}
+
+TEST_CASE("A number that is out of range is told with the range", "[cli]") {
+  const auto check = [](std::vector<const char*> words, const std::string& message) {
+    words.insert(words.begin(), {"run", "sweep.yaml"});
+    CHECK(refused(words) == "petlab: " + message + " (--help tells more)\n");
+  };
+  check({"--retries=-1"}, "--retries: Value -1 not in range 0 to 1000000");
+  check({"--retries", "99999999999999999999"},
+        "--retries: Value 99999999999999999999 not in range 0 to 1000000");
+  check({"--grace=-5s"}, "--grace: found -5s, wanted a time such as 90s");
+  check({"--grace", "s"}, "--grace: found s, wanted a time such as 90s");
+  check({"--time-limit", "36501d"}, "--time-limit: found 3.15369e+09 s, wanted 0s to 36500d");
+  check({"--pack", "2", "--trial-memory", "-3"},
+        "--trial-memory: found -3, wanted a size such as 6GiB");
+  CHECK(refused({"logs", "--attempt", "0", "x"}) ==
+        "petlab: --attempt: Value 0 not in range 1 to 1000000000 (--help tells more)\n");
+}
+
+TEST_CASE("Help goes to standard output, and is no mistake", "[cli]") {
+  for (const char* word : {"--help", "--version"}) {
+    const char* const words[] = {"petlab", word};
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostringstream err;
+    CHECK(run(2, words, {in, out, err}) == kDone);
+    CHECK(out.str().find("petlab") != std::string::npos);
+    CHECK(err.str().empty());
+  }
+}
+
+}  // namespace
+}  // namespace petlab::cli
