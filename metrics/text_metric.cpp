@@ -144,21 +144,21 @@ class Evaluation {
 }  // namespace
 
 void Signature::add(std::string name, std::string short_name, std::string value) {
-  fields_.push_back({std::move(name), std::move(short_name), std::move(value)});
+  parts_.push_back({std::move(name), std::move(short_name), std::move(value)});
 }
 
 std::string Signature::format() const {
   std::string text;
-  for (const Field& field : fields_) {
-    text.append(text.empty() ? "" : "|").append(field.name).append(":").append(field.value);
+  for (const Part& part : parts_) {
+    text.append(text.empty() ? "" : "|").append(part.name).append(":").append(part.value);
   }
   return text;
 }
 
 std::string Signature::format_short() const {
   std::string text;
-  for (const Field& field : fields_) {
-    text.append(text.empty() ? "" : "|").append(field.short_name).append(":").append(field.value);
+  for (const Part& part : parts_) {
+    text.append(text.empty() ? "" : "|").append(part.short_name).append(":").append(part.value);
   }
   return text;
 }

@@ -28,7 +28,7 @@ struct SignatureContext {
 /// sacrebleu's signature: what a score depends on, in sacrebleu's order.
 class Signature {
  public:
-  struct Field {
+  struct Part {
     std::string name;
     std::string short_name;
     std::string value;
@@ -41,10 +41,10 @@ class Signature {
   std::string format() const;
   /// "#:1|c:mixed|e:no|tok:13a|s:exp|v:2.6.0"
   std::string format_short() const;
-  std::span<const Field> fields() const { return fields_; }
+  std::span<const Part> parts() const { return parts_; }
 
  private:
-  std::vector<Field> fields_;
+  std::vector<Part> parts_;
 };
 
 /// Computes statistics of segments; owns buffers, so each thread has its own.

@@ -9,12 +9,16 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
 
 namespace petlab::protocol {
 namespace {
+
+/// Ends what was written of a line by somebody who was killed: it never counted. No JSON ends so.
+constexpr std::string_view kTorn = "#torn";
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& file) {
   throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
@@ -34,7 +38,7 @@ void append_record(const std::filesystem::path& file, const RecordLine& line, bo
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_to_write(file);
   // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
-  const std::string text = (ends_torn(descriptor) ? "\n" : "") +
+  const std::string text = (ends_torn(descriptor) ? std::string(kTorn) + "\n" : "") +
                            line.dump(-1, ' ', false, RecordLine::error_handler_t::replace) + "\n";
   const ssize_t written = ::write(descriptor, text.data(), text.size());
   int error = 0;
@@ -58,6 +62,7 @@ std::vector<std::string> each_record(const std::filesystem::path& file,
     const auto leave_out = [&](std::string_view why) {
       left_out.push_back(fmt::format("{}:{}: {}", file.string(), number, why));
     };
+    if (line.ends_with(kTorn)) continue;
     const RecordLine json = base::shallow_ordered_json_or_none(line);
     if (!json.is_object()) {
       leave_out("it is no JSON object");

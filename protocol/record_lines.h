@@ -15,13 +15,12 @@ namespace petlab::protocol {
 using RecordLine = nlohmann::ordered_json;
 
 /// One write, so that the lines of two processes do not mix. A torn line is ended first, or this
-/// one would become a part of it; where two do that at once, an empty line comes of it, which
-/// nobody understands and all leave out. Throws base::Error.
+/// one would become a part of it, with a mark by which all leave it out. Throws base::Error.
 void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced);
 
 /// Calls `take` with each complete line that is a JSON object of version 1. What `take` throws as
 /// std::invalid_argument or of a field's type leaves the line out. Returns what was left out, a
-/// line each: `FILE:LINE: why`.
+/// line each: `FILE:LINE: why`; torn lines that were ended are nothing that anybody said.
 std::vector<std::string> each_record(const std::filesystem::path& file,
                                      const std::function<void(const RecordLine&)>& take);
 

@@ -50,6 +50,10 @@ std::filesystem::path decisions_file(const std::filesystem::path& runs,
   return trial_folder(runs, trial_id) / "decisions.jsonl";
 }
 
+std::filesystem::path remarks_file(const std::filesystem::path& runs, const std::string& trial_id) {
+  return trial_folder(runs, trial_id) / "remarks.jsonl";
+}
+
 std::string kept_checkpoint(const std::filesystem::path& checkpoint) {
   return (std::filesystem::path("resume") / checkpoint.filename()).string();
 }
@@ -58,6 +62,11 @@ std::filesystem::path sweeps_folder(const std::filesystem::path& runs) { return 
 
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name) {
   return sweeps_folder(runs) / (plain_name(name) + ".jsonl");
+}
+
+std::filesystem::path sweep_remarks_file(const std::filesystem::path& runs,
+                                         const std::string& name) {
+  return sweeps_folder(runs) / (plain_name(name) + ".remarks");
 }
 
 std::filesystem::path TrialDirectory::gold_file(const std::string& task, bool texts) const {

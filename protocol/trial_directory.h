@@ -53,11 +53,16 @@ std::filesystem::path trial_folder(const std::filesystem::path& runs, const std:
 /// runs/<trial id>/decisions.jsonl: what the user decided on the trial (cancel, retry).
 std::filesystem::path decisions_file(const std::filesystem::path& runs,
                                      const std::string& trial_id);
+/// runs/<trial id>/remarks.jsonl: tags and notes of the user's.
+std::filesystem::path remarks_file(const std::filesystem::path& runs, const std::string& trial_id);
 /// runs/sweeps: what petlab notes of each sweep, one file each.
 std::filesystem::path sweeps_folder(const std::filesystem::path& runs);
 /// runs/sweeps/<name>.jsonl; in the name all but ASCII letters, digits, '.', '_' and '-' is written
 /// as %XX, and so is a dot at its beginning.
 std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::string& name);
+/// runs/sweeps/<name>.remarks: likewise on a sweep, its name written as there.
+std::filesystem::path sweep_remarks_file(const std::filesystem::path& runs,
+                                         const std::string& name);
 /// runs/sweeps/<digest>.yaml, its colon as '-': the text of a sweep file that was run.
 std::filesystem::path sweep_text_file(const std::filesystem::path& runs, const std::string& digest);
 /// The number that a folder of a trial has as its name ("12"); std::nullopt for any other name.

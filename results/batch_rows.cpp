@@ -13,7 +13,7 @@ struct Table {
   Connection* connection;
 };
 
-struct Cursor {
+struct RowsCursor {
   sqlite3_vtab_cursor base;
   std::size_t row;
 };
@@ -42,32 +42,32 @@ int best_index(sqlite3_vtab*, sqlite3_index_info* info) {
 }
 
 int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** made) {
-  auto* cursor = new Cursor{{}, 0};
+  auto* cursor = new RowsCursor{{}, 0};
   *made = &cursor->base;
   return SQLITE_OK;
 }
 
 int close_cursor(sqlite3_vtab_cursor* cursor) {
-  delete reinterpret_cast<Cursor*>(cursor);
+  delete reinterpret_cast<RowsCursor*>(cursor);
   return SQLITE_OK;
 }
 
 int filter(sqlite3_vtab_cursor* cursor, int, const char*, int, sqlite3_value**) {
-  reinterpret_cast<Cursor*>(cursor)->row = 0;
+  reinterpret_cast<RowsCursor*>(cursor)->row = 0;
   return SQLITE_OK;
 }
 
 int next(sqlite3_vtab_cursor* cursor) {
-  ++reinterpret_cast<Cursor*>(cursor)->row;
+  ++reinterpret_cast<RowsCursor*>(cursor)->row;
   return SQLITE_OK;
 }
 
 int at_end(sqlite3_vtab_cursor* cursor) {
-  return reinterpret_cast<Cursor*>(cursor)->row >= connection_of(cursor).rows.size() ? 1 : 0;
+  return reinterpret_cast<RowsCursor*>(cursor)->row >= connection_of(cursor).rows.size() ? 1 : 0;
 }
 
 int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
-  const MetricRow& row = connection_of(cursor).rows[reinterpret_cast<Cursor*>(cursor)->row];
+  const MetricRow& row = connection_of(cursor).rows[reinterpret_cast<RowsCursor*>(cursor)->row];
   switch (index) {
     case 0:
       sqlite3_result_int64(context, row.seq);
@@ -89,7 +89,7 @@ int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
 }
 
 int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
-  *id = static_cast<sqlite3_int64>(reinterpret_cast<Cursor*>(cursor)->row);
+  *id = static_cast<sqlite3_int64>(reinterpret_cast<RowsCursor*>(cursor)->row);
   return SQLITE_OK;
 }
 

@@ -335,6 +335,13 @@ void Query::again() {
   next_ = 1;
 }
 
+std::vector<std::string> Query::columns() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < statement_->getColumnCount(); ++i) {
+    names.emplace_back(statement_->getColumnName(i));
+  }
+  return names;
+}
 bool Query::is_null(int column) const { return statement_->getColumn(column).isNull(); }
 std::int64_t Query::integer(int column) const { return statement_->getColumn(column).getInt64(); }
 double Query::real(int column) const { return statement_->getColumn(column).getDouble(); }

@@ -89,6 +89,7 @@ class Connection {
   bool knows_retries = false;  // attempts have that column: it was asked once, and it stays
   bool knows_changes = false;  // likewise the table trial_changes
   bool knows_care = false;     // likewise the tables of renewed and of hidden trials
+  bool knows_remarks = false;  // likewise those of tags and notes
 
  private:
   friend class Query;
@@ -139,6 +140,8 @@ class Query {
   /// Makes it ready for other values.
   void again();
 
+  /// Their names.
+  std::vector<std::string> columns() const;
   bool is_null(int column) const;
   std::int64_t integer(int column) const;
   double real(int column) const;

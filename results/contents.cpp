@@ -136,18 +136,36 @@ std::vector<CountedValue> ContentsReader::counted(const std::string& trial_id) c
   });
 }
 
+namespace {
+
+#define PETLAB_ARTIFACTS(WHERE)                                                                   \
+  "SELECT t.trial_id, a.number, f.path, f.stored_bits, t.result_attempt IS a.key FROM trials "    \
+  "t CROSS JOIN attempts a ON a.trial = t.key CROSS JOIN artifacts f ON f.attempt = a.key " WHERE \
+  "ORDER BY t.trial_id, a.number"
+
+std::vector<ContentsReader::Artifact> artifacts_in(Query& rows) {
+  std::vector<ContentsReader::Artifact> found;
+  while (rows.step()) {
+    found.push_back(
+        {rows.text(0), rows.integer(1), rows.text(2), rows.maybe_integer(3), rows.integer(4) != 0});
+  }
+  return found;
+}
+
+}  // namespace
+
 std::vector<ContentsReader::Artifact> ContentsReader::artifacts() const {
   return reading(*connection_, [&] {
-    std::vector<Artifact> found;
-    Query rows(*connection_,
-               "SELECT t.trial_id, a.number, f.path, f.stored_bits, t.result_attempt IS a.key FROM "
-               "trials t CROSS JOIN attempts a ON a.trial = t.key CROSS JOIN artifacts f ON "
-               "f.attempt = a.key ORDER BY t.trial_id, a.number");
-    while (rows.step()) {
-      found.push_back({rows.text(0), rows.integer(1), rows.text(2), rows.maybe_integer(3),
-                       rows.integer(4) != 0});
-    }
-    return found;
+    Query rows(*connection_, PETLAB_ARTIFACTS(""));
+    return artifacts_in(rows);
+  });
+}
+
+std::vector<ContentsReader::Artifact> ContentsReader::artifacts(const std::string& trial_id) const {
+  return reading(*connection_, [&] {
+    Query rows(*connection_, PETLAB_ARTIFACTS("WHERE t.trial_id = ?1 "));
+    rows.with(trial_id);
+    return artifacts_in(rows);
   });
 }
 

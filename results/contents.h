@@ -59,6 +59,7 @@ class ContentsReader {
   };
   /// Of each attempt that has one, by trial and number of the attempt.
   std::vector<Artifact> artifacts() const;
+  std::vector<Artifact> artifacts(const std::string& trial_id) const;
   /// The highest number of an attempt of the trial that was ever given, also of one that was taken
   /// back; 0 where there is none.
   std::int64_t highest_attempt(const std::string& trial_id) const;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <variant>
 
+#include "results/remarks.h"
+
 namespace petlab::results::internal {
 namespace {
 
@@ -24,6 +26,30 @@ std::string operator_text(Condition::Op op) {
       break;
   }
   throw std::logic_error("not an order");
+}
+
+// Of a trial's several tags one must be there, or none.
+std::string tag_condition(const Condition& condition, Statement& statement, bool some_tagged) {
+  const bool equal = condition.op == Condition::Op::equal;
+  if (!equal && condition.op != Condition::Op::unequal) {
+    throw std::invalid_argument("tag: found a comparison by size, wanted = or !=");
+  }
+  bool untagged = false;
+  std::vector<std::string> places;
+  for (const Value& one : condition.values) {
+    if (std::holds_alternative<std::monostate>(one)) {
+      untagged = true;
+    } else {
+      places.push_back(statement.bound(one));
+    }
+  }
+  // So that every value that is bound has its place.
+  const std::string list = fmt::format("{}", fmt::join(places, ", "));
+  const std::string tags =
+      some_tagged ? fmt::format("({})", kTagsOfTrial) : "(SELECT NULL AS tag WHERE 0)";
+  std::string text = fmt::format("EXISTS (SELECT 1 FROM {} WHERE tag IN ({}))", tags, list);
+  if (untagged) text += fmt::format(" OR NOT EXISTS (SELECT 1 FROM {})", tags);
+  return fmt::format("{}({})", equal ? "" : "NOT ", text);
 }
 
 std::string condition_text(const Condition& condition, Statement& statement) {
@@ -97,13 +123,15 @@ std::string expression(const Word& word, Statement& statement) {
       return fmt::format("coalesce(f.{0}, t.{0})", word.name);
     case WordScope::trial:
       return fmt::format("t.\"{}\"", word.name);
+    case WordScope::tag:
+      return fmt::format("(SELECT group_concat(tag) FROM ({} ORDER BY 1))", kTagsOfTrial);
     case WordScope::score:
       break;
   }
   throw std::logic_error(word.name + " is of a score, not of a trial");
 }
 
-Statement trials_of(const ScoreQuestion& question, bool some_hidden) {
+Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged) {
   Statement statement;
   bool member = false;
   bool attempt = false;
@@ -116,14 +144,18 @@ Statement trials_of(const ScoreQuestion& question, bool some_hidden) {
   std::string columns;
   for (const Word& word : question.fields) {
     needs(word);
-    columns += ", " + expression(word, statement);
+    const bool known = some_tagged || word.scope != WordScope::tag;
+    columns += ", " + (known ? expression(word, statement) : "NULL");
   }
   for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
   std::string where;
   for (const Condition& condition : question.where) {
     if (condition.word.scope == WordScope::score) continue;
     needs(condition.word);
-    where += (where.empty() ? " WHERE " : " AND ") + condition_text(condition, statement);
+    where +=
+        (where.empty() ? " WHERE " : " AND ") +
+        (condition.word.scope == WordScope::tag ? tag_condition(condition, statement, some_tagged)
+                                                : condition_text(condition, statement));
   }
   if (some_hidden) {
     where += where.empty() ? " WHERE " : " AND ";

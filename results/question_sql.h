@@ -26,7 +26,8 @@ void bind_all(Query& query, const std::vector<Value>& values);
 /// std::logic_error for a word of a score.
 std::string expression(const Word& word, Statement& statement);
 /// The trials that a question is about, with the fields that it wants of them. `some_hidden`: the
-/// database can say which are hidden, and those are left out.
-Statement trials_of(const ScoreQuestion& question, bool some_hidden);
+/// database can say which are hidden, and those are left out. `some_tagged`: likewise which have
+/// tags; else none has.
+Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged);
 
 }  // namespace petlab::results::internal

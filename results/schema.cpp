@@ -15,6 +15,7 @@
 #include <set>
 
 #include "results/connection.h"
+#include "results/remarks.h"
 #include "sweeps/fields.h"
 
 namespace petlab::results::internal {
@@ -90,6 +91,10 @@ CREATE TABLE IF NOT EXISTS renewals (
   PRIMARY KEY (trial, after_attempt, discarded)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hidden_trials (
   trial INTEGER PRIMARY KEY REFERENCES trials, why TEXT, decided_at REAL);
+CREATE TABLE IF NOT EXISTS loss_points (
+  attempt INTEGER NOT NULL REFERENCES attempts, place INTEGER NOT NULL, seq INTEGER NOT NULL,
+  step INTEGER NOT NULL, steps INTEGER NOT NULL, reports INTEGER NOT NULL, loss REAL,
+  PRIMARY KEY (attempt, place)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS former_sweep_trials (
   sweep INTEGER NOT NULL REFERENCES sweeps, trial INTEGER NOT NULL REFERENCES trials,
   variant TEXT NOT NULL, place INTEGER NOT NULL, left_at REAL NOT NULL,
@@ -159,7 +164,8 @@ std::string provenance_view() {
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
 std::vector<std::string> views() {
   std::string columns;
-  for (const Field& field : fields()) columns += fmt::format(", t.{}", quoted(field.column));
+  for (const FieldColumn& field : field_columns())
+    columns += fmt::format(", t.{}", quoted(field.column));
   const std::string selected = fmt::format(
       "t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value{}, t.user, "
       "coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, t.stored_bits) AS "
@@ -168,8 +174,10 @@ std::vector<std::string> views() {
       "attempts WHERE key = t.result_attempt) || '/' || f.path AS artifact, (SELECT o.step FROM "
       "metric_values o CROSS JOIN series p ON p.key = o.series WHERE o.attempt = t.result_attempt "
       "AND p.split = 'test' ORDER BY o.seq DESC LIMIT 1) AS selected_step, (SELECT train_seconds "
-      "FROM attempts WHERE key = t.result_attempt) AS train_seconds",
-      columns, kTrialFolder, kTrialFolder);
+      "FROM attempts WHERE key = t.result_attempt) AS train_seconds, (SELECT group_concat(tag) "
+      "FROM "
+      "({} ORDER BY 1)) AS tags",
+      columns, kTrialFolder, kTrialFolder, kTagsOfTrial);
   const std::string joined =
       "LEFT JOIN artifacts f ON f.attempt = t.result_attempt "
       "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
@@ -198,11 +206,11 @@ std::vector<std::string> views() {
   };
 }
 
-std::vector<Field> collect_fields() {
-  std::vector<Field> found = {{"tasks", {"tasks"}, "TEXT"}};
+std::vector<FieldColumn> collect_fields() {
+  std::vector<FieldColumn> found = {{"tasks", {"tasks"}, "TEXT"}};
   found.resize(sweeps::fields().size() + 1);
   for (const sweeps::Field& row : sweeps::fields()) {
-    Field& field = found.at(static_cast<std::size_t>(row.place));
+    FieldColumn& field = found.at(static_cast<std::size_t>(row.place));
     field.column = row.column;
     field.type = sweeps::sql_type(row.type);
     const std::size_t dot = row.name.find('.');
@@ -263,8 +271,8 @@ std::string made_prefix(const std::filesystem::path& file) {
 
 }  // namespace
 
-const std::vector<Field>& fields() {
-  static const std::vector<Field> all = collect_fields();
+const std::vector<FieldColumn>& field_columns() {
+  static const std::vector<FieldColumn> all = collect_fields();
   return all;
 }
 
@@ -290,7 +298,8 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
                               kApplicationId, kSchemaVersion));
     database.exec(kTables);
     database.exec(kAddedLater);
-    for (const Field& field : fields()) {
+    database.exec(kRemarkTables);
+    for (const FieldColumn& field : field_columns()) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
     }
@@ -400,10 +409,11 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return has_column(connection, "attempts", name);
 }
 
-/// Whether the views are those of this petlab: they leave out what is hidden.
+/// Whether the views are those of this petlab: they leave out what is hidden, and have tags.
 static bool has_views(Connection& connection) {
   Query view(connection,
-             "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials')");
+             "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials') "
+             "AND instr(sql, 'sweep_tags')");
   return view.step() && has_table(connection, "former_sweep_results") &&
          has_table(connection, "attempt_provenance");
 }
@@ -433,14 +443,15 @@ void add_missing_columns(Connection& connection) {
     std::set<std::string> there;
     Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
     while (columns.step()) there.insert(columns.text(0));
-    std::vector<const Field*> absent;
-    for (const Field& field : fields()) {
+    std::vector<const FieldColumn*> absent;
+    for (const FieldColumn& field : field_columns()) {
       if (!there.contains(field.column)) absent.push_back(&field);
     }
     return absent;
   };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kAddedLater);
+    connection.exec(kRemarkTables);
     if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
         has_column(connection, "sweeps", "overrides") && has_views(connection)) {
@@ -457,7 +468,7 @@ void add_missing_columns(Connection& connection) {
       if (!has_column(connection, "sweeps", "overrides")) {
         connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
       }
-      for (const Field* field : missing()) {  // again: another process may have been faster
+      for (const FieldColumn* field : missing()) {  // again: another process may have been faster
         connection.exec(
             fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
                 .c_str());

@@ -19,7 +19,7 @@ inline constexpr std::int32_t kApplicationId = 0x7065746c;
 inline constexpr std::int32_t kSchemaVersion = 1;
 
 /// A field of a trial's configuration that is a column of `trials` and of the views.
-struct Field {
+struct FieldColumn {
   std::string column;             // training_learning_rate
   std::vector<std::string> path;  // {"training", "learning_rate"}
   std::string type;               // TEXT, REAL, INTEGER
@@ -27,7 +27,7 @@ struct Field {
 
 /// Every field that a configuration can have: `tasks` (names joined by commas) in place of task and
 /// tasks, then the rows of sweeps::fields() by their place. The free group user is no part of it.
-const std::vector<Field>& fields();
+const std::vector<FieldColumn>& field_columns();
 
 /// Makes a new database in its final form, so that nobody sees a half-made one; returns false
 /// where another process was faster. Throws Error.

@@ -12,6 +12,7 @@
 
 #include "results/connection.h"
 #include "results/question_sql.h"
+#include "results/remarks.h"
 #include "results/schema.h"
 #include "results/snapshot.h"
 
@@ -267,6 +268,8 @@ ScoreReader::ScoreReader(const std::filesystem::path& database)
   internal::check_version(*connection_);
   internal::check_columns(*connection_);
 }
+ScoreReader::ScoreReader(std::shared_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
 ScoreReader::~ScoreReader() = default;
 ScoreReader::ScoreReader(ScoreReader&&) noexcept = default;
 ScoreReader& ScoreReader::operator=(ScoreReader&&) noexcept = default;
@@ -276,7 +279,8 @@ void ScoreReader::each(const ScoreQuestion& question,
   reading(*connection_, [&] {
     Searches searches(*connection_, question);
     const Statement statement =
-        trials_of(question, internal::has_table(*connection_, "hidden_trials"));
+        trials_of(question, internal::has_table(*connection_, "hidden_trials"),
+                  internal::knows_remarks(*connection_));
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
     Query values(*connection_, kLatestFirst);
@@ -335,6 +339,9 @@ std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) con
           fmt::format("SELECT DISTINCT {0} FROM series WHERE {0} != '' ORDER BY 1", word.name);
     } else if (word.name == "sweep") {
       statement.sql = "SELECT name FROM sweeps ORDER BY 1";
+    } else if (word.scope == WordScope::tag) {
+      if (!internal::knows_remarks(*connection_)) return std::vector<std::string>();
+      statement.sql = "SELECT tag FROM trial_tags UNION SELECT tag FROM sweep_tags ORDER BY 1";
     } else {
       const std::string value = expression(word, statement);
       const char* from = word.scope == WordScope::member ? "sweep_trials m"

@@ -114,6 +114,8 @@ class ScoreReader {
   std::optional<ArtifactPlace> artifact(const std::string& trial_id) const;
 
  private:
+  friend class OneState;
+  explicit ScoreReader(std::shared_ptr<internal::Connection> connection);
   std::shared_ptr<internal::Connection> connection_;
 };
 

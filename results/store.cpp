@@ -9,6 +9,7 @@
 
 #include "results/connection.h"
 #include "results/host_lock.h"
+#include "results/loss_curve.h"
 #include "results/provenance.h"
 #include "results/schema.h"
 #include "results/trial_rows.h"
@@ -255,8 +256,8 @@ void Batch::forget_attempt(const AttemptRef& attempt) {
   write("take an attempt back", [&] {
     for (const char* sql :
          {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
-          "DELETE FROM artifacts WHERE attempt = ?1", "DELETE FROM provenance WHERE attempt = ?1",
-          "DELETE FROM attempts WHERE key = ?1"}) {
+          "DELETE FROM loss_points WHERE attempt = ?1", "DELETE FROM artifacts WHERE attempt = ?1",
+          "DELETE FROM provenance WHERE attempt = ?1", "DELETE FROM attempts WHERE key = ?1"}) {
       Query(*connection_, sql).with(attempt.key).run();
     }
   });
@@ -387,8 +388,9 @@ void Batch::record_started(const AttemptRef& attempt, const protocol::Started& s
 }
 
 void Batch::record_progress(const AttemptRef& attempt, const protocol::Progress& progress,
-                            double time) {
+                            double time, std::span<const LossReport> losses) {
   write("record progress", [&] {
+    internal::append_losses(*connection_, attempt.key, losses);
     Query(*connection_,
           "INSERT INTO progress (attempt, step, of, loss, time) VALUES (?1, ?2, ?3, ?4, ?5) ON "
           "CONFLICT (attempt) DO UPDATE SET step = ?2, of = ?3, loss = ?4, time = ?5")

@@ -9,10 +9,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "protocol/events.h"
+#include "protocol/remarks.h"
 #include "results/attempt.h"
 #include "results/error.h"
 
@@ -86,6 +88,13 @@ struct MetricRow {
   std::optional<double> value;
 };
 
+/// What one `progress` event says of the loss.
+struct LossReport {
+  std::int64_t seq = 0;
+  std::int64_t step = 0;
+  std::optional<double> loss;  // the mean since the event before; absent: not finite
+};
+
 /// How far an attempt's events.jsonl was read.
 struct Cursor {
   std::int64_t offset = 0;    // bytes, at the beginning of a line
@@ -109,6 +118,8 @@ struct OpenOptions {
 };
 
 class Batch;
+struct RemarkSubject;
+struct Remarks;
 namespace internal {
 class Connection;
 class HostLock;
@@ -176,6 +187,9 @@ class Reader {
 
  private:
   friend class Store;
+  friend class OneState;
+  friend Remarks remarks_of(const Reader& reader, const RemarkSubject& subject);
+  friend std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader);
   explicit Reader(std::shared_ptr<internal::Connection> connection);
   std::shared_ptr<internal::Connection> connection_;
 };
@@ -261,7 +275,9 @@ class Batch {
   Series series(std::string_view split, std::string_view task, std::string_view name);
   void append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows);
   void record_started(const AttemptRef& attempt, const protocol::Started& started, double time);
-  void record_progress(const AttemptRef& attempt, const protocol::Progress& progress, double time);
+  /// The last progress, and of each since the call before its loss (loss_curve.h).
+  void record_progress(const AttemptRef& attempt, const protocol::Progress& progress, double time,
+                       std::span<const LossReport> losses = {});
   void record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint);
   void record_finished(const AttemptRef& attempt, const protocol::Finished& finished, double time);
   /// Without a time where the events do not tell one.
@@ -272,6 +288,8 @@ class Batch {
 
  private:
   friend class Store;
+  friend void record_remark(Batch& batch, const RemarkSubject& subject,
+                            const protocol::Remark& remark);
   Batch(std::shared_ptr<internal::Connection> connection, std::int64_t serial);
   template <typename Body>
   auto write(std::string_view doing, Body&& body);

@@ -30,7 +30,7 @@ std::string tasks_of(const nlohmann::json& config) {
   return joined;
 }
 
-void bind(Query& query, const nlohmann::json& config, const Field& field) {
+void bind(Query& query, const nlohmann::json& config, const FieldColumn& field) {
   if (field.column == "tasks") {
     query.text_or_null(tasks_of(config));
     return;
@@ -66,7 +66,7 @@ TrialWriter::TrialWriter() {
   std::string values;
   std::string updates;
   int next = 7;
-  for (const Field& field : internal::fields()) {
+  for (const FieldColumn& field : internal::field_columns()) {
     columns += fmt::format(", \"{}\"", field.column);
     values += fmt::format(", ?{}", next++);
     updates += fmt::format(", \"{0}\" = excluded.\"{0}\"", field.column);
@@ -95,7 +95,7 @@ void TrialWriter::write(Connection& connection, const TrialRow& trial) const {
       .with(trial.bls_bits)
       .with(trial.stored_bits)
       .with(user == config.end() ? "{}" : user->dump());
-  for (const Field& field : internal::fields()) bind(query, config, field);
+  for (const FieldColumn& field : internal::field_columns()) bind(query, config, field);
   query.run();
 }
 

@@ -21,6 +21,7 @@ std::vector<Word> make_words() {
       {"task", FieldType::text, WordScope::score, "task of a score", ""},
       {"name", FieldType::text, WordScope::score, "name of a score's metric", ""},
       {"tasks", FieldType::text, WordScope::trial, "tasks of the trial, joined by commas", ""},
+      {"tag", FieldType::text, WordScope::tag, "a tag of the trial or of its sweep", ""},
       {"attempt", FieldType::integer, WordScope::attempt, "number of the attempt that counts", ""},
       {"host", FieldType::text, WordScope::attempt, "machine on which it ran", ""},
       {"device", FieldType::text, WordScope::attempt, "core or GPU on which it ran", ""},
@@ -34,7 +35,7 @@ std::vector<Word> make_words() {
       {"stored_bits", FieldType::integer, WordScope::artifact, "bits of the artifact", ""},
       {"user", FieldType::text, WordScope::trial, "the free group, as JSON", ""},
   };
-  for (const internal::Field& column : internal::fields()) {
+  for (const internal::FieldColumn& column : internal::field_columns()) {
     for (const sweeps::Field& row : sweeps::fields()) {
       if (row.column != column.column) continue;
       all.push_back({column.column, row.type, WordScope::trial, std::string(row.help), ""});
@@ -55,7 +56,8 @@ std::optional<Word> find_word(std::string_view text) {
     return Word{std::string(text), FieldType::text, WordScope::trial, "",
                 std::string(text.substr(5))};
   }
-  std::string name(text == "metric" ? "name" : text);
+  // `tags` is what the views call all of a trial's.
+  std::string name(text == "metric" ? "name" : text == "tags" ? "tag" : text);
   if (const sweeps::Field* field = sweeps::find_field(text)) name = field->column;
   for (const Word& word : words()) {
     if (word.name == name) return word;

@@ -16,6 +16,7 @@ enum class WordScope {
   attempt,  ///< the attempt that made the trial's result
   artifact,
   score,  ///< task and name of one value
+  tag,    ///< of the trial or of a sweep that it is in; it may have several
 };
 
 /// A word for something that trials and scores have: the same in --where, --by, in the columns of

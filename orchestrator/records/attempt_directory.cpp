@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -123,6 +124,14 @@ void remove_unfinished_directories(const protocol::TrialDirectory& directory) {
     if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
   }
   for (const std::filesystem::path& folder : found) std::filesystem::remove_all(folder, error);
+}
+
+bool is_unfinished_directory(const std::string& name) {
+  constexpr std::string_view kNew = ".new-";
+  const std::size_t at = name.find(kNew);
+  return name.starts_with('.') && at != std::string::npos &&
+         protocol::attempt_number(name.substr(1, at - 1)) &&
+         protocol::attempt_number(name.substr(at + kNew.size()));
 }
 
 std::int64_t highest_attempt_directory(const std::filesystem::path& runs,

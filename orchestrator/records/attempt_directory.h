@@ -30,6 +30,10 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
 /// calls it knows that nobody makes the directory now.
 void remove_unfinished_directories(const protocol::TrialDirectory& directory);
 
+/// Whether a folder of that name in a trial's folder is an attempt's that make_attempt_directory
+/// has not completed (".2.new-4711").
+bool is_unfinished_directory(const std::string& name);
+
 /// The highest attempt number that has a directory under runs/<trial id>; 0 where there is none.
 std::int64_t highest_attempt_directory(const std::filesystem::path& runs,
                                        const std::string& trial_id);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
@@ -137,6 +138,7 @@ class EventLines {
     update.progress = progress;
     // The database keeps the last progress of many, and the most memory.
     update.progress->device_memory_mib = std::max(before, progress.device_memory_mib);
+    events_.losses_.push_back({event_.seq, progress.step, progress.loss});
     events_.progress_time_ = event_.time;
     events_.progress_seq_ = event_.seq;
   }
@@ -178,7 +180,7 @@ Ingest::Ingest(results::Store& store, std::filesystem::path runs)
     : store_(store), runs_(std::move(runs)) {}
 
 void Ingest::expect(const results::Batch& batch, const results::AttemptRef& attempt) {
-  told_[attempt.key] = {-1, batch.serial(), {}};
+  read_marks_[attempt.key] = {-1, batch.serial(), {}};
 }
 
 NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes) {
@@ -187,22 +189,22 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
   const File file(protocol::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
   if (!file.exists()) return events;
   const std::int64_t size = file.size();
-  auto told = told_.find(attempt.key);
-  if (told != told_.end() && told->second.serial <= store_.last_rolled_back()) {
-    told_.erase(told);
-    told = told_.end();
+  auto mark = read_marks_.find(attempt.key);
+  if (mark != read_marks_.end() && mark->second.serial <= store_.last_rolled_back()) {
+    read_marks_.erase(mark);
+    mark = read_marks_.end();
   }
-  if (told == told_.end()) {
+  if (mark == read_marks_.end()) {
     const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
-    told = told_.emplace(attempt.key, Told{-1, next, {}}).first;
-    told->second.cursor = store_.read().cursor(attempt);
+    mark = read_marks_.emplace(attempt.key, ReadMark{-1, next, {}}).first;
+    mark->second.cursor = store_.read().cursor(attempt);
   }
   // Not where a line was half there: it may be complete now, also in as many bytes.
-  const results::Cursor& known = told->second.cursor;
-  if (told->second.size == size && (known.closed || known.offset == size)) return events;
-  told->second.size = size;
+  const results::Cursor& known = mark->second.cursor;
+  if (mark->second.size == size && (known.closed || known.offset == size)) return events;
+  mark->second.size = size;
   results::Cursor& cursor = events.after_;
-  events.before_ = cursor = told->second.cursor;
+  events.before_ = cursor = mark->second.cursor;
   if (buffer_.empty()) buffer_.resize(kChunk);
   EventLines lines(events);
   if (!cursor.closed && size < cursor.offset) {
@@ -231,7 +233,7 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
         break;
       } else if (cursor.offset >= stop) {
         update.more = true;
-        told->second.size = -1;
+        mark->second.size = -1;
         break;
       } else {
         lines.take(read.substr(begin, end - begin));
@@ -240,15 +242,15 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     }
   }
   if (cursor.closed) note_what_follows(file, size, events);
-  told->second.cursor = cursor;
+  mark->second.cursor = cursor;
   return events;
 }
 
 void Ingest::store(results::Batch& batch, const NewEvents& events) {
   const results::AttemptRef& attempt = events.attempt_;
   const IngestUpdate& update = events.update_;
-  if (const auto told = told_.find(attempt.key); told != told_.end()) {
-    told->second.serial = batch.serial();
+  if (const auto mark = read_marks_.find(attempt.key); mark != read_marks_.end()) {
+    mark->second.serial = batch.serial();
   }
   if (!update.note.empty()) batch.record_note(attempt, update.note);
   if (events.after_ == events.before_) return;
@@ -273,7 +275,9 @@ void Ingest::store(results::Batch& batch, const NewEvents& events) {
   }
   batch.append_metrics(attempt, rows);
   if (update.progress && is_new(events.progress_seq_)) {
-    batch.record_progress(attempt, *update.progress, events.progress_time_);
+    std::span<const results::LossReport> losses = events.losses_;
+    while (!is_new(losses.front().seq)) losses = losses.subspan(1);
+    batch.record_progress(attempt, *update.progress, events.progress_time_, losses);
   }
   if (update.checkpoint && is_new(update.checkpoint->seq)) {
     batch.record_checkpoint(attempt, *update.checkpoint);
@@ -325,6 +329,6 @@ IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
   }
 }
 
-void Ingest::forget(const results::AttemptRef& attempt) { told_.erase(attempt.key); }
+void Ingest::forget(const results::AttemptRef& attempt) { read_marks_.erase(attempt.key); }
 
 }  // namespace petlab::orchestrator

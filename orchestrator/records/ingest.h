@@ -50,6 +50,7 @@ class NewEvents {
   results::Cursor before_, after_;
   std::vector<SeriesName> series_;
   std::vector<results::MetricRow> rows_;  // their series are places in series_
+  std::vector<results::LossReport> losses_;
   double started_time_ = 0;
   double progress_time_ = 0;
   std::int64_t progress_seq_ = -1;
@@ -93,8 +94,8 @@ class Ingest {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   class File;
-  /// How far an attempt's file was told of.
-  struct Told {
+  /// How far an attempt's file was read.
+  struct ReadMark {
     std::int64_t size = -1;   // of the file then; -1: there may be more
     std::int64_t serial = 0;  // of the batch in which that was stored
     results::Cursor cursor;
@@ -104,7 +105,7 @@ class Ingest {
 
   results::Store& store_;
   std::filesystem::path runs_;
-  std::unordered_map<std::int64_t, Told> told_;  // by AttemptRef::key
+  std::unordered_map<std::int64_t, ReadMark> read_marks_;  // by AttemptRef::key
   std::vector<char> buffer_;
 };
 

@@ -19,6 +19,7 @@
 #include "orchestrator/host/error.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
+#include "orchestrator/records/remark.h"
 #include "orchestrator/records/sweep_record.h"
 #include "protocol/attempt_log.h"
 #include "protocol/trial_directory.h"
@@ -94,7 +95,11 @@ class RunsReader {
     }
     for (const std::string& trial : trials) read_trial(trial);
     store_attempts();
-    for (const std::string& trial : trials) read_decisions_of(trial);
+    for (const std::string& trial : trials) {
+      read_decisions_of(trial);
+      read_remarks_of({trial, ""});
+    }
+    for (const std::string& sweep : store_.read().sweep_names()) read_remarks_of({"", sweep});
     flush();
     return std::move(summary_);
   }
@@ -219,6 +224,22 @@ class RunsReader {
     to_store_.push_back([trial_id, decisions](results::Batch& batch) {
       for (const protocol::Decision& decision : decisions) {
         store_decision(batch, trial_id, decision);
+      }
+    });
+  }
+
+  void read_remarks_of(const results::RemarkSubject& subject) {
+    const std::filesystem::path file = remarks_file_of(runs_, subject);
+    const std::vector<protocol::Remark> remarks = protocol::read_remarks(file, &summary_.left_out);
+    if (remarks.empty()) return;
+    if (!subject.trial_id.empty() && !store_.read().trial(subject.trial_id)) {
+      summary_.left_out.push_back(
+          fmt::format("{}: no sweep and no attempt says what the trial is", file.string()));
+      return;
+    }
+    to_store_.push_back([subject, remarks](results::Batch& batch) {
+      for (const protocol::Remark& remark : remarks) {
+        results::record_remark(batch, subject, remark);
       }
     });
   }

@@ -2,6 +2,8 @@
 // is a step of a small machine, a state is seen once, and what the database says is asked of a real
 // one. Directories, locks and workers are flags, so that no process and no file is needed.
 //
+// One source: the machine, its steps and what must hold of every state are one argument.
+//
 // A step is what nobody else can come in between: a transaction, a look at a lock, one file call.
 #include <fmt/format.h>
 

@@ -47,6 +47,8 @@ std::vector<std::string> content(const std::filesystem::path& database) {
       "SELECT t.trial_id" + columns("attempts", ",key,trial,note,") +
           " FROM attempts x JOIN trials t ON t.key = x.trial",
       "SELECT t.trial_id, a.number" + columns("progress", ",attempt,") + " FROM progress" + owner,
+      "SELECT t.trial_id, a.number" + columns("loss_points", ",attempt,") + " FROM loss_points" +
+          owner,
       "SELECT t.trial_id, a.number" + columns("artifacts", ",attempt,") + " FROM artifacts" + owner,
       "SELECT * FROM metrics",
       "SELECT * FROM results",

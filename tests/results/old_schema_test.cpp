@@ -1,6 +1,10 @@
 #include <fstream>
 
 #include "results/connection.h"
+#include "results/loss_curve.h"
+#include "results/one_state.h"
+#include "results/remarks.h"
+#include "results/scores.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -36,10 +40,10 @@ Lines names(const std::filesystem::path& file) {
 
 TEST_CASE("a database of each earlier schema becomes one of this, and its work goes on",
           "[results]") {
-  for (const std::string name :
-       {"fewer_fields", "first", "decisions", "device_memory", "before_renewals"}) {
+  for (const std::string name : {"fewer_fields", "first", "decisions", "device_memory",
+                                 "before_renewals", "before_remarks", "before_loss_points"}) {
     INFO(name);
-    const bool has_memory = name == "device_memory" || name == "before_renewals";
+    const bool has_memory = name == "device_memory" || name.starts_with("before_");
     const TempDir folder;
     const auto file = old_database(folder, name);
     Store store(file);
@@ -77,7 +81,8 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     batch.record_trial(trial_row("t4"));
     const AttemptRef attempt = batch.record_attempt(request("t2"), 2);
     append_losses(batch, attempt, 3);
-    batch.record_progress(attempt, {5, 9, {}, 800.0}, 6);
+    const LossReport losses[] = {{1, 2, 0.5}, {2, 5, {}}};
+    batch.record_progress(attempt, {5, 9, {}, 800.0}, 6, losses);
     batch.record_finished(attempt, {}, 9);
     batch.record_sweep({"old", "", "", "", {{"t2", "b"}, {"t4", ""}}}, {}, 7);
     batch.commit();
@@ -85,6 +90,8 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
           Lines{"3|1.0"});
     CHECK(store.read().attempt_facts("t2", 2)->device_memory_mib == 800.0);
     CHECK(Reader(file).sweep("old")->members.size() == 2);
+    CHECK(LossReader(file).of_trial("t1").empty());
+    CHECK(LossReader(file).of_trial("t2").size() == 2);
   }
 }
 
@@ -115,6 +122,48 @@ TEST_CASE("a reader of a database that knows of no renewals sees what there is",
   members = 0;
   reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
   CHECK(members == 2);
+}
+
+TEST_CASE("a reader of a database that knows of no tags finds none", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "before_remarks");
+  const Lines before = names(file);
+  const Reader reader(file);
+  const ScoreReader scores(file);
+  const auto trials = [&](Condition::Op op, std::vector<Value> values) {
+    ScoreQuestion question;
+    question.fields = {word_named("tag")};
+    question.where = {{word_named("tag"), op, std::move(values)}};
+    question.splits = {"test"};
+    std::string ids;
+    scores.each(question, [&](const ScoredTrial& trial) { ids += trial.trial_id + " "; });
+    return ids;
+  };
+  CHECK(trials(Condition::Op::equal, {"good"}).empty());
+  CHECK(trials(Condition::Op::unequal, {"good"}) == "t1 t2 t3 ");
+  CHECK(trials(Condition::Op::equal, {Value()}) == "t1 t2 t3 ");
+  CHECK(remarks_of(reader, {"t1", ""}).all.empty());
+  CHECK(all_tags(reader).empty());
+  CHECK(scores.values_of(word_named("tag"), 9).empty());
+  CHECK_THROWS_AS(OneState(file), Error);
+  CHECK(names(file) == before);
+  // The same readers, after another petlab has made it fit.
+  Store store(file);
+  Batch batch = store.begin();
+  record_remark(batch, {"t2", ""}, {protocol::Remark::What::tag, "good", 5});
+  batch.commit();
+  CHECK(trials(Condition::Op::equal, {"good"}) == "t2 ");
+  CHECK(remarks_of(reader, {"t2", ""}).tags == Lines{"good"});
+}
+
+TEST_CASE("a database of before has no loss curves, and a reader gives it none", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "before_loss_points");
+  const Lines before = names(file);
+  const LossReader reader(file);
+  CHECK(reader.of_trial("t1").empty());
+  CHECK(reader.of_sweep("old").empty());
+  CHECK(names(file) == before);
 }
 
 TEST_CASE("a reader of a database that knows of no allowed retries says that nobody said",

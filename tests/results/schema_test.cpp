@@ -11,7 +11,7 @@ namespace petlab::results {
 // New columns come last: what databases have keeps its place and type.
 TEST_CASE("the columns of a trial's configuration stay as they are", "[results]") {
   std::vector<std::string> columns;
-  for (const internal::Field& field : internal::fields()) {
+  for (const internal::FieldColumn& field : internal::field_columns()) {
     columns.push_back(
         fmt::format("{} {} {}", field.column, fmt::join(field.path, "."), field.type));
   }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .errors import QuestionError
-from .words import Word, word_named
+from .words import TAGS_OF_TRIAL, Word, word_named
 
 Value: TypeAlias = "str | int | float | None"
 Where: TypeAlias = "str | Mapping[str, object] | None"
@@ -40,6 +40,8 @@ class Condition:
 
     def sql(self, parameters: list[object]) -> str:
         """As SQL; adds what it binds."""
+        if self.word.scope == "tag":
+            return self._tag_sql(parameters)
         if self.operator not in ("=", "!="):
             value = self.word.sql(parameters)
             parameters.append(self.values[0])
@@ -58,6 +60,18 @@ class Condition:
             places = ", ".join("?" * len(given))
             parts.append(f"({text} {'' if equal else 'NOT '}IN ({places}))")
         return f"({(' OR ' if equal else ' AND ').join(parts)})"
+
+    def _tag_sql(self, parameters: list[object]) -> str:
+        """A trial may have several: one of the values must be there, or none."""
+        if self.operator not in ("=", "!="):
+            raise QuestionError("tag: found a comparison by size, wanted = or !=")
+        given = [value for value in self.values if value is not None]
+        parameters.extend(given)
+        places = ", ".join("?" * len(given))
+        text = f"EXISTS (SELECT 1 FROM ({TAGS_OF_TRIAL}) WHERE tag IN ({places}))"
+        if len(given) < len(self.values):
+            text += f" OR NOT EXISTS (SELECT 1 FROM ({TAGS_OF_TRIAL}))"
+        return f"{'' if self.operator == '=' else 'NOT '}({text})"
 
     def text(self) -> str:
         """As the command line reads it."""

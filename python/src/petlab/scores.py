@@ -33,6 +33,8 @@ class Scores:
         self._connection = connection
         columns = connection.execute("SELECT name FROM pragma_table_info('trials')").fetchall()
         self._columns = {row[0] for row in columns}
+        tables = "SELECT 1 FROM sqlite_master WHERE name = 'sweep_tags'"
+        self._has_tags = connection.execute(tables).fetchone() is not None
         self._ownerless: list[str] | None = None
 
     def default_words(self) -> list[Word]:
@@ -67,7 +69,9 @@ class Scores:
 
     def _known(self, word: Word) -> list[str]:
         parameters: list[object] = []
-        if word.scope == "score":
+        if word.scope == "tag":
+            sql = "SELECT tag FROM trial_tags UNION SELECT tag FROM sweep_tags"
+        elif word.scope == "score":
             sql = f"SELECT DISTINCT {word.name} FROM series"
         else:
             value = word.sql(parameters)
@@ -157,7 +161,8 @@ class Scores:
         return f"({own} OR r.task IN ({others}))" if others else own
 
     def _check_column(self, word: Word) -> None:
-        if word in CONFIGURATION and word.name not in self._columns:
+        lacking = word in CONFIGURATION and word.name not in self._columns
+        if lacking or (word.scope == "tag" and not self._has_tags):
             raise QuestionError(
                 f"{word.name}: the database was made by an earlier petlab and lacks it; "
                 "petlab run, or petlab ingest, adds it"

@@ -16,7 +16,13 @@ from .config import GROUPS
 from .errors import QuestionError
 
 Kind = Literal["text", "integer", "number", "boolean"]
-Scope = Literal["trial", "member", "attempt", "artifact", "score"]
+Scope = Literal["trial", "member", "attempt", "artifact", "score", "tag"]
+
+TAGS_OF_TRIAL = (
+    "SELECT g.tag AS tag FROM trial_tags g WHERE g.trial = t.key UNION SELECT g.tag FROM "
+    "sweep_trials p CROSS JOIN sweep_tags g ON g.sweep = p.sweep WHERE p.trial = t.key"
+)
+"""The tags of the trial t, its own and those of its sweeps."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Word:
             return "a.number" if self.name == "attempt" else f"a.{self.name}"
         if self.scope == "artifact":
             return f"coalesce(f.{self.name}, t.{self.name})"
+        if self.scope == "tag":
+            return f"(SELECT group_concat(tag) FROM ({TAGS_OF_TRIAL} ORDER BY 1))"
         if self.scope == "score":
             return f"r.{self.name}"
         return f't."{self.name}"'
@@ -74,6 +82,7 @@ WORDS: tuple[Word, ...] = (
     Word("task", scope="score"),
     Word("name", scope="score"),
     Word("tasks"),
+    Word("tag", scope="tag"),
     Word("attempt", "integer", "attempt"),
     Word("host", scope="attempt"),
     Word("device", scope="attempt"),
@@ -106,7 +115,7 @@ def word_named(text: str) -> Word:
     """
     if text.startswith("user.") and len(text) > 5:
         return Word(text, user_key=text[5:])
-    name = "name" if text == "metric" else text
+    name = {"metric": "name", "tags": "tag"}.get(text, text)
     group, dot, field = name.partition(".")
     if dot and group in GROUPS:
         name = f"{group}_{field}"

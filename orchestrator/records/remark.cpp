@@ -1,0 +1,48 @@
+#include "orchestrator/records/remark.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <system_error>
+
+#include "orchestrator/host/error.h"
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+
+std::filesystem::path remarks_file_of(const std::filesystem::path& runs,
+                                      const results::RemarkSubject& subject) {
+  return subject.trial_id.empty() ? protocol::sweep_remarks_file(runs, subject.sweep)
+                                  : protocol::remarks_file(runs, subject.trial_id);
+}
+
+void remark(results::Store& store, const std::filesystem::path& runs,
+            const results::RemarkSubject& subject, const std::vector<protocol::Remark>& remarks) {
+  for (const protocol::Remark& one : remarks) {
+    if (const std::string why = protocol::why_no_remark(one); !why.empty()) {
+      throw std::invalid_argument(why);
+    }
+  }
+  // Before the file is touched, so that a mistyped name leaves nothing.
+  const bool known = subject.trial_id.empty() ? store.read().sweep(subject.sweep).has_value()
+                                              : store.read().trial(subject.trial_id).has_value();
+  if (!known) {
+    throw std::invalid_argument(fmt::format(
+        "there is no {} in {}",
+        subject.trial_id.empty() ? "sweep " + subject.sweep : "trial " + subject.trial_id,
+        store.file().string()));
+  }
+  const std::filesystem::path file = remarks_file_of(runs, subject);
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (error) {
+    throw Error(
+        fmt::format("{}: cannot be made: {}", file.parent_path().string(), error.message()));
+  }
+  protocol::append_remarks(file, remarks);
+  results::Batch batch = store.begin();
+  for (const protocol::Remark& one : remarks) results::record_remark(batch, subject, one);
+  batch.commit();
+}
+
+}  // namespace petlab::orchestrator

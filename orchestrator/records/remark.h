@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "protocol/remarks.h"
+#include "results/remarks.h"
+#include "results/store.h"
+
+namespace petlab::orchestrator {
+
+/// The file in which remarks on a trial or a sweep stand.
+std::filesystem::path remarks_file_of(const std::filesystem::path& runs,
+                                      const results::RemarkSubject& subject);
+
+/// Appends remarks to their file, synced, then stores them in a transaction of its own. Throws
+/// std::invalid_argument where the database has no such trial or sweep and for a text that cannot
+/// be one, and Error, base::Error and results::Error for files and the database.
+void remark(results::Store& store, const std::filesystem::path& runs,
+            const results::RemarkSubject& subject, const std::vector<protocol::Remark>& remarks);
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,237 @@
+#include "results/loss_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "results/connection.h"
+#include "results/schema.h"
+#include "results/snapshot.h"
+
+namespace petlab::results {
+namespace {
+
+using internal::Connection;
+using internal::Query;
+
+/// Both as one, in the place of the later one.
+LossPoint together(const LossPoint& earlier, const LossPoint& later) {
+  LossPoint both = later;
+  both.steps = earlier.steps + later.steps;
+  both.reports = earlier.reports + later.reports;
+  if (earlier.loss && later.loss) {
+    const double share = static_cast<double>(later.steps) / static_cast<double>(both.steps);
+    const double mean = *earlier.loss + (*later.loss - *earlier.loss) * share;
+    both.loss = std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+  } else {
+    both.loss.reset();
+  }
+  return both;
+}
+
+LossPoint point_from(const Query& row) {
+  return {0, row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.maybe_real(5)};
+}
+
+/// The points of one attempt from a place on: the stored ones before that are full, and are read
+/// only when they are to be put together.
+class CurveTail {
+ public:
+  CurveTail(Connection& connection, std::int64_t attempt)
+      : connection_(connection), attempt_(attempt) {
+    Query last(connection,
+               "SELECT place, seq, step, steps, reports, loss FROM loss_points WHERE attempt = ?1 "
+               "ORDER BY place DESC LIMIT 1");
+    if (last.with(attempt).step()) {
+      begin_ = last.integer(0);
+      points_.push_back(point_from(last));
+      step_ = points_.back().step;
+      // Only the last point can have fewer reports than the others.
+      Query first(connection, "SELECT reports FROM loss_points WHERE attempt = ?1 AND place = 0");
+      if (first.with(attempt).step()) stride_ = first.integer(0);
+    } else {
+      // The steps before: of what it resumed from, or read by a petlab that kept no points.
+      Query before(connection,
+                   "SELECT coalesce((SELECT step FROM progress WHERE attempt = ?1), (SELECT "
+                   "resume_step FROM attempts WHERE key = ?1), 0)");
+      if (before.with(attempt).step()) step_ = before.integer(0);
+    }
+  }
+
+  void add(const LossReport& report) {
+    LossPoint point{0, report.seq, report.step, std::max<std::int64_t>(1, report.step - step_),
+                    1, report.loss};
+    step_ = report.step;
+    if (!points_.empty() && points_.back().reports < stride_) {
+      points_.back() = together(points_.back(), point);
+      return;
+    }
+    if (begin_ + static_cast<std::int64_t>(points_.size()) == kMostLossPoints) halve();
+    // Half as many are as many full ones: the number of points is even.
+    points_.push_back(point);
+  }
+
+  void store() {
+    if (halved_) {
+      Query(connection_, "DELETE FROM loss_points WHERE attempt = ?1").with(attempt_).run();
+    }
+    Query insert(connection_,
+                 "INSERT OR REPLACE INTO loss_points (attempt, place, seq, step, steps, reports, "
+                 "loss) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+    std::int64_t place = begin_;
+    for (const LossPoint& point : points_) {
+      insert.with(attempt_)
+          .with(place++)
+          .with(point.seq)
+          .with(point.step)
+          .with(point.steps)
+          .with(point.reports)
+          .with(point.loss)
+          .run();
+      insert.again();
+    }
+  }
+
+ private:
+  void halve() {
+    if (begin_ > 0) {
+      std::vector<LossPoint> all;
+      Query rows(connection_,
+                 "SELECT place, seq, step, steps, reports, loss FROM loss_points WHERE attempt = "
+                 "?1 AND place < ?2 ORDER BY place");
+      rows.with(attempt_).with(begin_);
+      while (rows.step()) all.push_back(point_from(rows));
+      points_.insert(points_.begin(), all.begin(), all.end());
+      begin_ = 0;
+    }
+    std::vector<LossPoint> half;
+    for (std::size_t i = 0; i + 1 < points_.size(); i += 2) {
+      half.push_back(together(points_[i], points_[i + 1]));
+    }
+    points_ = std::move(half);
+    stride_ *= 2;
+    halved_ = true;
+  }
+
+  Connection& connection_;
+  const std::int64_t attempt_;
+  std::vector<LossPoint> points_;
+  std::int64_t begin_ = 0;   // the place of the first of them
+  std::int64_t stride_ = 1;  // reports of a full point
+  std::int64_t step_ = 0;    // of the last report
+  bool halved_ = false;
+};
+
+/// An attempt of a trial, as far as curves go.
+struct CurveAttempt {
+  std::int64_t key = 0;
+  std::int64_t number = 0;
+  std::int64_t parent = 0;      // a number; 0: none
+  std::int64_t resume_seq = 0;  // what counts of the parent
+  bool is_result = false;
+};
+
+CurveAttempt attempt_of(const Query& row, int first) {
+  return {row.integer(first), row.integer(first + 1),
+          row.is_null(first + 2) ? 0 : row.integer(first + 2),
+          row.is_null(first + 3) ? 0 : row.integer(first + 3), row.integer(first + 4) != 0};
+}
+
+constexpr std::int64_t kAll = INT64_MAX;
+
+/// `attempts` by number; `wanted`: one of them, else the result, else the last.
+std::vector<LossPoint> points_of(Connection& connection, const std::vector<CurveAttempt>& attempts,
+                                 std::optional<std::int64_t> wanted = {}) {
+  const CurveAttempt* at = attempts.empty() || wanted ? nullptr : &attempts.back();
+  for (const CurveAttempt& attempt : attempts) {
+    if (wanted ? attempt.number == *wanted : attempt.is_result) at = &attempt;
+  }
+  std::vector<LossPoint> points;
+  Query rows(
+      connection,
+      "SELECT place, seq, step, steps, reports, loss FROM loss_points WHERE attempt = ?1 AND "
+      "seq <= ?2 ORDER BY place DESC");
+  for (std::int64_t to = kAll; at != nullptr;) {
+    rows.with(at->key).with(to);
+    while (rows.step()) {
+      points.push_back(point_from(rows));
+      points.back().attempt = at->number;
+    }
+    rows.again();
+    to = at->resume_seq;
+    // A parent comes before its child, so this ends.
+    const std::int64_t parent = std::min(at->parent, at->number - 1);
+    const auto found =
+        std::find_if(attempts.begin(), attempts.end(),
+                     [&](const CurveAttempt& attempt) { return attempt.number == parent; });
+    at = found == attempts.end() ? nullptr : &*found;
+  }
+  std::reverse(points.begin(), points.end());
+  return points;
+}
+
+}  // namespace
+
+void internal::append_losses(Connection& connection, std::int64_t attempt,
+                             std::span<const LossReport> reports) {
+  if (reports.empty()) return;
+  CurveTail tail(connection, attempt);
+  for (const LossReport& report : reports) tail.add(report);
+  tail.store();
+}
+
+LossReader::LossReader(const std::filesystem::path& database)
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {
+  internal::check_version(*connection_);
+  internal::check_columns(*connection_);
+}
+LossReader::~LossReader() = default;
+LossReader::LossReader(LossReader&&) noexcept = default;
+LossReader& LossReader::operator=(LossReader&&) noexcept = default;
+
+std::vector<LossPoint> LossReader::of_trial(const std::string& trial_id,
+                                            std::optional<std::int64_t> attempt) const {
+  return internal::reading(*connection_, [&] {
+    if (!internal::has_table(*connection_, "loss_points")) return std::vector<LossPoint>();
+    std::vector<CurveAttempt> attempts;
+    Query rows(*connection_,
+               "SELECT a.key, a.number, a.parent, a.resume_seq, a.key IS t.result_attempt FROM "
+               "trials t JOIN attempts a ON a.trial = t.key WHERE t.trial_id = ?1 ORDER BY "
+               "a.number");
+    rows.with(trial_id);
+    while (rows.step()) attempts.push_back(attempt_of(rows, 0));
+    return points_of(*connection_, attempts, attempt);
+  });
+}
+
+std::vector<TrialLosses> LossReader::of_sweep(const std::string& sweep) const {
+  return internal::reading(*connection_, [&] {
+    std::vector<TrialLosses> all;
+    // The table of hidden trials is older than this one.
+    if (!internal::has_table(*connection_, "loss_points")) return all;
+    std::vector<std::pair<std::string, std::vector<CurveAttempt>>> trials;
+    std::map<std::string, std::size_t> places;  // a trial may have several variants
+    Query rows(
+        *connection_,
+        "SELECT t.trial_id, a.key, a.number, a.parent, a.resume_seq, a.key IS "
+        "t.result_attempt FROM sweeps w CROSS JOIN (SELECT sweep, trial, min(place) AS place "
+        "FROM sweep_trials GROUP BY sweep, trial) m ON m.sweep = w.key CROSS JOIN trials t "
+        "ON t.key = m.trial CROSS JOIN attempts a ON a.trial = t.key WHERE w.name = ?1 AND "
+        "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key) ORDER BY m.place, "
+        "a.number");
+    rows.with(sweep);
+    while (rows.step()) {
+      const auto [place, is_new] = places.emplace(rows.text(0), trials.size());
+      if (is_new) trials.emplace_back(place->first, std::vector<CurveAttempt>());
+      trials[place->second].second.push_back(attempt_of(rows, 1));
+    }
+    for (const auto& [id, attempts] : trials) {
+      std::vector<LossPoint> points = points_of(*connection_, attempts);
+      if (!points.empty()) all.push_back({id, std::move(points)});
+    }
+    return all;
+  });
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,51 @@
+#include "results/one_state.h"
+
+#include <fmt/format.h>
+
+#include "results/connection.h"
+#include "results/question_sql.h"
+#include "results/remarks.h"
+#include "results/schema.h"
+
+namespace petlab::results {
+
+using internal::Connection;
+using internal::Query;
+
+OneState::OneState(const std::filesystem::path& database)
+    : OneState(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {}
+
+OneState::OneState(std::shared_ptr<Connection> connection)
+    : connection_(std::move(connection)), reader_(connection_), scores_(connection_) {
+  internal::check_version(*connection_);
+  internal::check_columns(*connection_);
+  if (!internal::knows_remarks(*connection_)) {
+    throw Error(fmt::format(
+        "{0}: an earlier petlab made the database; petlab ingest --db {0}, or petlab run of its "
+        "sweep, makes it fit this one",
+        connection_->file().string()));
+  }
+  connection_->guard("read it", [&] { connection_->exec("BEGIN"); });
+}
+
+OneState::~OneState() { connection_->roll_back(); }
+
+void OneState::rows(const std::string& sql, const std::vector<Value>& parameters,
+                    const std::function<void(const std::vector<std::string>&)>& columns,
+                    const std::function<void(const std::vector<Value>&)>& row) const {
+  connection_->guard("read it", [&] {
+    Query query(*connection_, sql, 0);
+    internal::bind_all(query, parameters);
+    const std::vector<std::string> names = query.columns();
+    columns(names);
+    std::vector<Value> values;
+    while (query.step()) {
+      values.clear();
+      for (int i = 0; i < static_cast<int>(names.size()); ++i) values.push_back(query.value(i));
+      row(values);
+    }
+    connection_->check_unchanged();
+  });
+}
+
+}  // namespace petlab::results

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Tags and notes on trials and sweeps, and where they go.
+
+usage: remarks.py FOLDER_OF_PROGRAMS
+"""
+import json
+import os
+import tarfile
+
+import tiny_world
+from exchange_world import ExchangeWorld
+
+EVERY = int(os.environ.get("EVERY", 4))
+
+
+class Remarks(ExchangeWorld):
+    def setUp(self):
+        super().setUp()
+        self.machine("a", "--only", "seed=1..2")
+        self.ids = self.trials("a", "seed < 3")
+
+    def tags(self, *words, name="a", code=0):
+        done = self.on(name, "tag", *words, code=code)
+        return done.out if code == 0 else done.err
+
+    def rows(self, where, name="a"):
+        """Ids of trials with results that a condition finds."""
+        done = self.petlab("results", "--db", f"{name}.db", "--by", "trial_id", "--where", where, "--format", "json")
+        self.assertEqual(done.code, 0, done)
+        return [row["trial_id"] for row in json.loads(done.out) if row["trial_id"] in self.ids]
+
+    def test_tags_come_and_go_and_conditions_find_them(self):
+        first, second, third, fourth = self.ids
+        self.assertEqual(self.tags(first, second[:12], "+good", "+lr-sweep"),
+                         f"{first}  good, lr-sweep\n{second}  good, lr-sweep\n")
+        self.assertEqual(self.tags(first, "-good", "+bad"), f"{first}  bad, lr-sweep\n")
+        self.assertEqual(self.tags("--sweep", "shared", "+paper"), "sweep shared  paper\n")
+        self.assertEqual(self.tags(first, fourth), f"{first}  bad, lr-sweep\n{fourth}  no tags\n")
+        self.assertEqual(self.rows("tag=good"), [second])
+        self.assertCountEqual(self.rows("tag=good,bad"), [first, second])
+        self.assertCountEqual(self.rows("tag!=good,bad and tag=paper"), [third, fourth])
+        self.assertEqual(self.rows("seed=1 and tag=lr-sweep and tag=bad"), [first])
+        done = self.petlab("results", "--db", "a.db", "--where", "tag=null")
+        self.assertNotIn("small", done.out)
+        rows = json.loads(self.petlab("results", "--db", "a.db", "--by", "tag,trial_id", "--format", "json").out)
+        self.assertEqual({row["trial_id"]: row["tag"] for row in rows if row["trial_id"] in self.ids},
+                         {first: "bad,lr-sweep,paper", second: "good,lr-sweep,paper", third: "paper", fourth: "paper"})
+        self.assertEqual(self.query("SELECT DISTINCT tags FROM results WHERE trial_id = '%s'" % first, "a.db"),
+                         [{"tags": "bad,lr-sweep,paper"}])
+        self.assertEqual(json.loads(self.on("a", "tag", "--json").out),
+                         [{"tag": "bad", "trials": 1}, {"tag": "good", "trials": 1},
+                          {"tag": "lr-sweep", "trials": 2}, {"tag": "paper", "trials": 8}])
+        done = self.petlab("results", "--db", "a.db", "--where", "tag=god")
+        self.assertEqual((done.code, done.err), (2, "petlab: no trial has tag god; did you mean good?\n"))
+        # What is so already is not written down again.
+        before = self.files("a")
+        self.tags(second, "+good", "-none")
+        self.assertEqual(self.files("a"), before)
+
+    def test_notes_are_kept_and_shown(self):
+        first = self.ids[0]
+        self.on("a", "note", first, "looks\nodd: \x1b[31m\"quoted\", ünïcode")
+        self.on("a", "note", first, "no, it is fine")
+        self.on("a", "note", "--sweep", "shared", "for the paper")
+        self.tags(first, "+good")
+        self.tags(first, "-good", "+fine")
+        found = json.loads(self.on("a", "note", first, "--json").out)
+        self.assertEqual([one["note"] for one in found],
+                         ["looks\nodd: \x1b[31m\"quoted\", ünïcode", "no, it is fine"])
+        shown = self.on("a", "show", first).out
+        self.assertIn("tags and notes\n", shown)
+        self.assertIn("looks�odd: �[31m", shown)
+        self.assertRegex(shown, r"\n  tags +fine\n")
+        self.assertRegex(shown, r"\+good\n(.*\n)?.*-good\n")
+        document = json.loads(self.on("a", "show", first, "--json").out)
+        self.assertEqual(document["tags"], ["fine"])
+        self.assertEqual([next(iter(set(one) - {"time"})) for one in document["remarks"]],
+                         ["note", "note", "tag", "tag", "untag"])
+        self.assertIn("for the paper", self.on("a", "note", "--sweep", "shared").out)
+
+    def test_what_cannot_be_a_tag_or_a_note_is_refused_and_nothing_is_written(self):
+        first = self.ids[0]
+        before = self.files("a")
+        for words, message in (
+                ([first, "+"], "found an empty tag, wanted a text"),
+                ([first, "+a b"], "found the tag 'a b', wanted a word without spaces"),
+                ([first, "+a,b"], "found the tag 'a,b', wanted"),
+                ([first, "+" + "x" * 101], "found a tag of 101 bytes, wanted at most 100"),
+                ([first, "+a", "-a"], "found +a and -a, wanted one of them"),
+                (["+a"], "found no trial and no --sweep, wanted what to tag"),
+                (["zzz", "+a"], "there is no trial zzz in a.db"),
+                (["--sweep", "shard", "+a"], "shared"),
+                ([first, "--ad", "x"], "tag has no option --ad; did you mean --add?")):
+            with self.subTest(words):
+                self.assertIn(message, self.tags(*words, code=2))
+        for words, message in (
+                ([first, "x" * 70000], "found a note of 70000 bytes, wanted at most 65536"),
+                (["--sweep", "shared", "--sweep", "other", "x"], "wanted one that the note is on"),
+                ([], "found no trial and no --sweep")):
+            self.assertIn(message, self.on("a", "note", *words, code=2).err)
+        self.assertEqual(self.files("a"), before)
+        self.assertIn("--only: found tag, wanted what a trial has before it is tried",
+                      self.petlab("plan", "sweep.yaml", "--only", "tag=good", "--worker", "./worker.py").err)
+
+    def test_the_shell_completes_them(self):
+        first = self.ids[0]
+        self.tags(first, "+good", "+great")
+        complete = lambda *words: self.petlab("completion", "--words", "--", *words).out.split()
+        self.assertEqual(complete("tag", "--db", "a.db", first, "+g"), ["+good", "+great"])
+        self.assertEqual(complete("tag", "--db", "a.db", first, "-go"), ["-good"])
+        self.assertEqual(complete("tag", "--db", "a.db", first[:6]), [first])
+        self.assertEqual(complete("note", "--db", "a.db", first[:6]), [first])
+        self.assertIn("tag=", complete("results", "--db", "a.db", "--where", "ta"))
+
+    def test_they_come_with_archives_and_merges_once(self):
+        first, second = self.ids[:2]
+        self.tags(first, "+good", "+bad")
+        self.tags(first, "-bad")
+        self.on("a", "note", first, "kept")
+        self.tags("--sweep", "shared", "+paper")
+        wanted = self.remarks("a")
+        self.on("a", "export", "archive", "a.tar.gz")
+        with tarfile.open(self.root / "a.tar.gz") as archive:
+            self.assertIn(f"runs/{first}/remarks.jsonl", archive.getnames())
+            self.assertIn("runs/sweeps/shared.remarks", archive.getnames())
+        done = self.as_json("b", "import", "a.tar.gz")
+        self.assertEqual(done["remarks"], 5)
+        self.assertEqual(self.remarks("b"), wanted)
+        self.on("b", "check")
+        self.assertEqual(self.as_json("b", "import", "a.tar.gz")["remarks"], 0)
+        # Both say something: all of it is there on both sides then, the latest of a tag decides.
+        self.tags(first, "-good", name="b")
+        self.tags(second, "+b", name="b")
+        self.tags(second, "+a")
+        for one, other in (("a", "b"), ("b", "a"), ("a", "b")):
+            self.on(one, "merge", f"{other}.db")
+        self.assertEqual(self.remarks("a"), self.remarks("b"))
+        self.assertEqual(self.tags(first, second), f"{first}  no tags\n{second}  a, b\n")
+        self.on("a", "check")
+        # The runs folder holds all of it.
+        self.assertEqual(self.petlab("ingest", "--rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
+        self.assertEqual(self.remarks("r"), self.remarks("a"))
+        # What the database has not, check tells and ingest brings.
+        with open(self.root / f"a.runs/{first}/remarks.jsonl", "a") as file:
+            file.write('{"v":1,"time":9,"tag":"late"}\n{"v":1,"time":10,"tag":"a b"}\n{"v":1,"tim')
+        found = json.loads(self.on("a", "check", "--json", code=1).out)["findings"]
+        self.assertEqual(sorted(one["kind"] for one in found), ["decisions", "unreadable_file"])
+        self.on("a", "ingest", code=1)
+        self.assertEqual(self.tags(first), f"{first}  late\n")
+
+    def remarks(self, name):
+        return self.query("SELECT t.trial_id AS of, what, text, time FROM trial_remarks JOIN trials t ON t.key = trial "
+                          "UNION ALL SELECT s.name, what, text, time FROM sweep_remarks JOIN sweeps s ON s.key = sweep "
+                          "ORDER BY 1, 4, 2, 3", f"{name}.db")
+
+    def test_killed_at_any_call_a_tag_is_there_or_not_and_repeated_it_is(self):
+        first = self.ids[0]
+        calls = "write,pwrite64,fdatasync,ftruncate,unlink,rename,mkdir"
+        for at in range(1, 60, EVERY):
+            self.copy_machine("a", "k")
+            self.faults = f"kill program=petlab calls={calls} path=* at={at} torn"
+            done = self.petlab("tag", first, "+good", "--db", "k.db", "--runs", "k.runs")
+            self.faults = ""
+            self.assertIn(self.petlab("ingest", "--db", "k.db", "--runs", "k.runs").code, (0, 1))
+            self.assertEqual(self.tags(first, "+good", name="k"), f"{first}  good\n")
+            # Half a line of the killed one is named, and nothing else.
+            found = self.petlab("check", "--json", "--db", "k.db", "--runs", "k.runs").out
+            self.assertLessEqual({one["kind"] for one in json.loads(found)["findings"]}, {"unreadable_file"})
+            if done.code == 0:
+                break
+        self.assertGreater(at, 3)
+
+
+if __name__ == "__main__":
+    tiny_world.main()
