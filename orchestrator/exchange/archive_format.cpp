@@ -61,7 +61,9 @@ std::string why_no_archive_name(const std::string& name) {
   const bool in_runs = parts.size() > 2 && parts[0] == "runs";
   if (in_runs && parts[1] == "sweeps" && parts.size() == 3 && parts[2].front() != '.') return {};
   if (in_runs && is_trial_id(parts[1])) {
-    if (parts.size() == 3 && parts[2] == "decisions.jsonl") return {};
+    if (parts.size() == 3 && (parts[2] == "decisions.jsonl" || parts[2] == "remarks.jsonl")) {
+      return {};
+    }
     if (parts.size() > 3 && protocol::attempt_number(parts[2])) return {};
   }
   return "it is no file of a runs folder (runs/sweeps/NAME, runs/TRIAL/NUMBER/…)";

@@ -17,6 +17,7 @@
 #include "orchestrator/records/rebuild.h"
 #include "orchestrator/recovery/evidence.h"
 #include "results/contents.h"
+#include "results/remarks.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -101,6 +102,9 @@ class Check {
                                  said->members.size(), there->members.size())
                    : fmt::format("sweep {} is not in the database", name),
               ingest()});
+      } else if (remarks_differ({"", name})) {
+        find({"decisions", "", 0, protocol::sweep_remarks_file(places_.runs, name),
+              fmt::format("tags or notes of sweep {} differ", name), ingest()});
       }
     }
   }
@@ -163,7 +167,13 @@ class Check {
     compare("the last attempt that was discarded", said.discarded_after, there.discarded_after);
     compare("hidden", said_.care(said.trial_id).hidden.has_value(),
             folder_.read().care(said.trial_id).hidden.has_value());
+    if (remarks_differ({said.trial_id, ""})) found.emplace_back("tags or notes differ");
     return fmt::format("{}", fmt::join(found, "; "));
+  }
+
+  bool remarks_differ(const results::RemarkSubject& subject) const {
+    return results::remarks_of(said_, subject).all !=
+           results::remarks_of(folder_.read(), subject).all;
   }
 
   void check_attempt(const std::string& id, std::int64_t number, const AttemptFacts* said,

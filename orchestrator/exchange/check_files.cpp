@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "orchestrator/exchange/attempt_copy.h"
-#include "orchestrator/host/lock_file.h"
-#include "orchestrator/recovery/evidence.h"
+#include "orchestrator/exchange/garbage.h"
+#include "orchestrator/exchange/incoming.h"
 #include "protocol/artifact_format.h"
 #include "protocol/trial_directory.h"
 
@@ -139,15 +139,16 @@ void FileCheck::check_notes() {
 }
 
 void FileCheck::look_for_leftovers() {
-  const fs::path incoming = places_.runs / ".incoming";
-  std::error_code error;
-  if (!fs::exists(incoming, error) ||
-      LockFile::is_held(locks_folder(places_.runs) / "incoming.lock")) {
-    return;
-  }
-  report_.findings.push_back(
-      {"left_behind", "", 0, incoming, "a merge or an import ended before its end",
-       "repeat the petlab merge or petlab import: it takes over the rest and clears up"});
+  if (LockFile::is_held(incoming_lock(places_.runs))) return;
+  const auto look = [&](const fs::path& folder, const char* text, const std::string& mend) {
+    std::error_code error;
+    if (!fs::exists(folder, error)) return;
+    report_.findings.push_back({"left_behind", "", 0, folder, text, mend});
+  };
+  look(incoming_folder(places_.runs), "a merge or an import ended before its end",
+       "repeat the petlab merge or petlab import: it takes over the rest and clears up");
+  look(garbage_folder(places_.runs), "a petlab gc ended before its end",
+       "petlab gc " + places_.database_word + " removes it");
 }
 
 }  // namespace petlab::orchestrator

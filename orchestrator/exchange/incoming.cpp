@@ -8,26 +8,31 @@
 #include "orchestrator/recovery/evidence.h"
 
 namespace petlab::orchestrator {
-namespace {
 
 LockFile lock_incoming(const std::filesystem::path& runs) {
   const std::filesystem::path locks = locks_folder(runs);
   std::error_code error;
   std::filesystem::create_directories(locks, error);
   if (error) throw Error(fmt::format("{}: cannot be made: {}", locks.string(), error.message()));
-  auto lock = LockFile::try_lock(locks / "incoming.lock");
+  auto lock = LockFile::try_lock(incoming_lock(runs));
   if (!lock) {
-    throw Error(fmt::format("{}: another petlab merge or import goes on there; wait for its end",
-                            runs.string()));
+    throw Error(fmt::format(
+        "{}: another petlab merge, import or gc goes on there; wait for its end", runs.string()));
   }
   return std::move(*lock);
 }
 
-}  // namespace
+std::filesystem::path incoming_lock(const std::filesystem::path& runs) {
+  return locks_folder(runs) / "incoming.lock";
+}
+
+std::filesystem::path incoming_folder(const std::filesystem::path& runs) {
+  return runs / ".incoming";
+}
 
 Incoming::Incoming(const std::filesystem::path& runs)
     : runs_(std::filesystem::absolute(runs).lexically_normal()),
-      folder_(runs_ / ".incoming"),
+      folder_(incoming_folder(runs_)),
       lock_(lock_incoming(runs_)) {
   std::error_code error;
   std::filesystem::remove_all(folder_, error);

@@ -19,6 +19,7 @@
 #include "orchestrator/exchange/attempt_copy.h"
 #include "orchestrator/exchange/differences.h"
 #include "orchestrator/exchange/foreign_decisions.h"
+#include "orchestrator/exchange/foreign_remarks.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/decide.h"
 #include "orchestrator/records/ingest.h"
@@ -115,6 +116,7 @@ class TakeOver {
       for (std::size_t i = 0; i < part.size(); ++i) look_at(here[i], there[i]);
       place();
     }
+    taken_.remarks = take_remarks(store_, runs_, other_.read(), other_runs_);
     look_for_what_the_folder_lacks();
     return std::move(taken_);
   }

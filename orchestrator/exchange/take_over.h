@@ -32,7 +32,8 @@ struct TakenOver {
   std::int64_t attempts = 0;
   std::int64_t sweeps = 0;
   std::int64_t decisions = 0;
-  std::int64_t files = 0;  ///< that attempts which were here lacked
+  std::int64_t remarks = 0;  ///< tags and notes
+  std::int64_t files = 0;    ///< that attempts which were here lacked
   std::uintmax_t bytes = 0;
   std::int64_t same = 0;  ///< trials with a result on both sides, the same
   /// Results and sweeps that both sides have and that differ: what is here stays.
@@ -41,9 +42,9 @@ struct TakenOver {
   std::vector<NotTaken> left;
 };
 
-/// Takes over what `other_runs` has of sweeps, attempts and decisions into the runs folder of
-/// `incoming` and into `store`, each exactly once: an attempt is the same wherever its folder lies,
-/// so repeating it changes nothing.
+/// Takes over what `other_runs` has of sweeps, attempts, decisions and remarks into the runs folder
+/// of `incoming` and into `store`, each exactly once: an attempt is the same wherever its folder
+/// lies, so repeating it changes nothing.
 /// - A trial without a result here gets all attempts that are over there; where numbers are taken,
 ///   under the next. What was tried here stays.
 /// - A trial with a result on both sides keeps the one here. Where their values, digests or builds

@@ -185,20 +185,26 @@ class Collection {
     files[name] = file;
   }
 
+  void add_if_there(const fs::path& file) {
+    std::error_code error;
+    if (fs::exists(file, error)) add(file);
+  }
+
   void add_sweep(const std::string& name, std::set<std::string>& trials) {
     const fs::path file = protocol::sweep_file(runs_, name);
     for (const results::TrialRow& trial : read_sweep_file(file).trials) {
       trials.insert(trial.trial_id);
     }
     add(file);
+    add_if_there(protocol::sweep_remarks_file(runs_, name));
     ++done.sweeps;
   }
 
   void add_trial(const std::string& id) {
     const results::TrialFacts facts = reader_.trial_facts(std::vector<std::string>{id}).front();
-    const fs::path decisions = protocol::decisions_file(runs_, id);
+    add_if_there(protocol::decisions_file(runs_, id));
+    add_if_there(protocol::remarks_file(runs_, id));
     std::error_code error;
-    if (fs::exists(decisions, error)) add(decisions);
     bool any = false;
     for (const results::AttemptFacts& attempt : facts.attempts) {
       const protocol::TrialDirectory directory(runs_, id, attempt.attempt.number);

@@ -1,0 +1,45 @@
+#include "orchestrator/exchange/foreign_remarks.h"
+
+#include <algorithm>
+#include <system_error>
+#include <vector>
+
+#include "base/files.h"
+#include "orchestrator/records/remark.h"
+#include "protocol/trial_directory.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using protocol::Remark;
+
+std::int64_t take_those_of(results::Store& store, const std::filesystem::path& runs,
+                           const results::RemarkSubject& subject,
+                           const std::filesystem::path& other_runs) {
+  std::vector<Remark> fresh = protocol::read_remarks(remarks_file_of(other_runs, subject));
+  const std::vector<Remark> here = protocol::read_remarks(remarks_file_of(runs, subject));
+  std::erase_if(fresh, [&](const Remark& one) {
+    return std::find(here.begin(), here.end(), one) != here.end();
+  });
+  if (!fresh.empty()) remark(store, runs, subject, fresh);
+  return std::ssize(fresh);
+}
+
+}  // namespace
+
+std::int64_t take_remarks(results::Store& store, const std::filesystem::path& runs,
+                          const results::Reader& other, const std::filesystem::path& other_runs) {
+  std::int64_t came = 0;
+  for (const std::string& sweep : other.sweep_names()) {
+    if (store.read().sweep(sweep)) came += take_those_of(store, runs, {"", sweep}, other_runs);
+  }
+  for (const std::filesystem::path& folder : base::entries_of(other_runs)) {
+    const std::string id = folder.filename().string();
+    std::error_code error;
+    if (!std::filesystem::exists(protocol::remarks_file(other_runs, id), error)) continue;
+    if (store.read().trial(id)) came += take_those_of(store, runs, {id, ""}, other_runs);
+  }
+  return came;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,419 @@
+#include "orchestrator/exchange/garbage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+#include "orchestrator/exchange/attempt_copy.h"
+#include "orchestrator/exchange/garbage_files.h"
+#include "orchestrator/exchange/incoming.h"
+#include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/recovery/control.h"
+#include "orchestrator/recovery/evidence.h"
+#include "protocol/trial_directory.h"
+#include "results/contents.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::TrialDirectory;
+using results::AttemptFacts;
+using results::Outcome;
+using results::TrialFacts;
+
+/// Trials that are looked at in one transaction.
+constexpr std::size_t kTrialsTogether = 32;
+
+/// What the database says of a trial at one moment.
+struct KnownTrial {
+  const TrialFacts& facts;
+  std::map<std::int64_t, std::string> artifacts;    // paths, by number of their attempt
+  std::map<std::int64_t, results::Cursor> read_to;  // how far events were read, likewise
+};
+
+/// What of a trial nobody needs, as far as the database and its folder say.
+class TrialGarbage {
+ public:
+  TrialGarbage(const fs::path& runs, const GarbageOptions& options)
+      : runs_(runs), options_(options) {}
+
+  /// Adds to `garbage`; std::nullopt, or why the trial is left alone.
+  std::optional<std::string> look(const KnownTrial& trial, std::vector<Garbage>& garbage) const {
+    const TrialFacts& facts = trial.facts;
+    std::vector<Garbage> found;
+    std::set<std::int64_t> known;
+    for (const AttemptFacts& attempt : facts.attempts) known.insert(attempt.attempt.number);
+    std::vector<fs::path> half_made;
+    for (const fs::path& entry : base::entries_of(protocol::trial_folder(runs_, facts.trial_id))) {
+      const std::string name = entry.filename().string();
+      const auto number = protocol::attempt_number(name);
+      if (number && !known.contains(*number)) {
+        return fmt::format(
+            "attempt {} is in the runs folder and not in the database: petlab ingest", *number);
+      }
+      if (is_unfinished_directory(name)) half_made.push_back(entry);
+    }
+    if (options_.leftovers) {
+      std::sort(half_made.begin(), half_made.end());
+      for (const fs::path& folder : half_made) {
+        found.push_back({"leftover", facts.trial_id, 0, folder, bytes_of(folder),
+                         "a petlab run was killed while it made it"});
+      }
+    }
+    for (const AttemptFacts& attempt : facts.attempts) look_at(trial, attempt, found);
+    if (found.empty()) return std::nullopt;
+    for (const AttemptFacts& attempt : facts.attempts) {
+      if (auto why = why_not_known(trial, attempt)) return why;
+    }
+    std::move(found.begin(), found.end(), std::back_inserter(garbage));
+    return std::nullopt;
+  }
+
+ private:
+  // What it reported since the database read it last decides too what of it is needed; and its
+  // folder may be that of another machine's attempt of the same name.
+  std::optional<std::string> why_not_known(const KnownTrial& trial,
+                                           const AttemptFacts& attempt) const {
+    const std::int64_t number = attempt.attempt.number;
+    const TrialDirectory directory(runs_, trial.facts.trial_id, number);
+    std::error_code error;
+    if (!fs::exists(directory.folder(), error)) return std::nullopt;
+    const std::string said = attempt_identity(attempt.begun);
+    if (!said.empty() && attempt_identity(directory) != said) {
+      return fmt::format("attempt {} in the runs folder is not the database's: petlab check",
+                         number);
+    }
+    const results::Cursor& read = trial.read_to.at(number);
+    if (read.closed) return std::nullopt;
+    std::ifstream events(directory.events(), std::ios::binary);
+    events.seekg(read.offset);
+    std::string line;
+    // A line counts when its end is there.
+    if (std::getline(events, line) && !events.eof()) {
+      return fmt::format("attempt {} has events that the database has not read: petlab ingest",
+                         number);
+    }
+    return std::nullopt;
+  }
+
+  // Where only others have said that it ended, its worker may live on: a queue that stopped or
+  // forgot its job, petlab retry --declare-dead.
+  bool is_over(const AttemptFacts& attempt) const {
+    if (attempt.outcome == Outcome::finished || !attempt.kind.empty()) return true;
+    if (in_queue(attempt.begun)) return false;
+    return attempt.outcome != Outcome::lost ||
+           liveness(attempt.begun, locks_folder(runs_), here_) == Liveness::dead;
+  }
+
+  void look_at(const KnownTrial& trial, const AttemptFacts& attempt,
+               std::vector<Garbage>& found) const {
+    if (!is_over(attempt)) return;
+    const TrialFacts& facts = trial.facts;
+    const TrialDirectory directory(runs_, facts.trial_id, attempt.attempt.number);
+    const auto reported = trial.artifacts.find(attempt.attempt.number);
+    const fs::path artifact = reported == trial.artifacts.end()
+                                  ? fs::path()
+                                  : directory.folder() / fs::path(reported->second);
+    const bool counts = facts.result_attempt == attempt.attempt.number;
+    if (options_.checkpoints) {
+      look_at_checkpoints(facts, attempt, directory, counts ? artifact : fs::path(), found);
+    }
+    if (!options_.artifacts) return;
+    const std::string why = why_no_artifact(facts, attempt);
+    if (why.empty()) return;
+    const fs::path file = attempt.outcome == Outcome::finished ? artifact : directory.artifact();
+    std::error_code error;
+    if (file.empty() || !fs::is_regular_file(fs::symlink_status(file, error))) return;
+    found.push_back(
+        {"artifact", facts.trial_id, attempt.attempt.number, file, bytes_of(file), why});
+  }
+
+  static std::string why_no_artifact(const TrialFacts& facts, const AttemptFacts& attempt) {
+    const std::int64_t number = attempt.attempt.number;
+    if (attempt.outcome != Outcome::finished) return "its attempt did not finish";
+    if (facts.result_attempt == number) return {};
+    if (number <= facts.discarded_after) return "its result was discarded";
+    // One behind it stays: whoever discards the result in between may make it the one that counts.
+    if (facts.result_attempt && number < *facts.result_attempt) {
+      return fmt::format("attempt {} has the result", *facts.result_attempt);
+    }
+    return {};
+  }
+
+  void look_at_checkpoints(const TrialFacts& facts, const AttemptFacts& attempt,
+                           const TrialDirectory& directory, const fs::path& artifact,
+                           std::vector<Garbage>& found) const {
+    const std::string why = why_no_checkpoint(facts, attempt);
+    const std::string last =
+        attempt.checkpoint ? plain_path(directory.folder() / attempt.checkpoint->path) : "";
+    // By their names, and by the files that these lead to.
+    std::set<std::string> needed;
+    if (!artifact.empty()) needed = {plain_path(artifact), real_path(artifact)};
+    if (why.empty() && !last.empty()) needed.insert({last, real_path(last)});
+    for (const fs::path& folder : {directory.checkpoint(), directory.resume()}) {
+      // What is found through a link to another place is not told apart there.
+      if (is_link(folder) && (why.empty() || leads_through(folder, needed))) continue;
+      const bool kept_for_it = folder == directory.resume();
+      // What lies beside the last one is told only where that lies there.
+      const bool beside = !kept_for_it && last.starts_with(plain_path(folder) + "/");
+      for (const fs::path& file : names_below(folder)) {
+        const std::string name = plain_path(file);
+        const std::string place = real_path(file.parent_path()) + "/" + file.filename().string();
+        if (needed.contains(name) || needed.contains(place) || (why.empty() && !beside)) continue;
+        found.push_back({"checkpoint", facts.trial_id, attempt.attempt.number, file, bytes_of(file),
+                         why.empty() ? "its attempt has a later one" : why});
+      }
+    }
+  }
+
+  static bool leads_through(const fs::path& folder, const std::set<std::string>& needed) {
+    return std::any_of(needed.begin(), needed.end(), [&](const std::string& name) {
+      return name.starts_with(plain_path(folder) + "/");
+    });
+  }
+
+  // As a plan looks for where to go on (find_resume in planning/plan.cpp): never behind an attempt
+  // that finished, and not at all where there is a result that stands.
+  static std::string why_no_checkpoint(const TrialFacts& facts, const AttemptFacts& attempt) {
+    const bool stands = facts.result_attempt && !results::is_to_renew(facts) &&
+                        *facts.result_attempt > facts.retried_after;
+    if (stands) return "its trial has a result";
+    for (const AttemptFacts& later : facts.attempts) {
+      if (later.outcome == Outcome::finished && later.attempt.number >= attempt.attempt.number) {
+        return fmt::format("attempt {} finished", later.attempt.number);
+      }
+    }
+    return {};
+  }
+
+  const fs::path& runs_;
+  const GarbageOptions& options_;
+  const HostIdentity here_ = this_host();
+};
+
+bool has_open_attempt(const TrialFacts& facts) {
+  return std::any_of(facts.attempts.begin(), facts.attempts.end(),
+                     [](const auto& attempt) { return attempt.outcome == Outcome::open; });
+}
+
+void refuse_other_runs(const fs::path& database, const fs::path& runs) {
+  for (const RunningOrchestrator& one : running_orchestrators(runs, this_host())) {
+    std::error_code error;
+    if (fs::equivalent(one.database, database, error) && !error) continue;
+    throw Error(
+        fmt::format("{}: a run of another database goes on in it ({}, process {} on {}): what that "
+                    "needs is not known here; wait for its end",
+                    runs.string(), one.database, one.pid, one.host));
+  }
+}
+
+/// What a merge, an import or a gc left that was killed.
+std::vector<Garbage> left_folders(const fs::path& runs) {
+  std::vector<Garbage> found;
+  std::error_code error;
+  const fs::path incoming = incoming_folder(runs);
+  if (fs::exists(incoming, error)) {
+    found.push_back({"leftover", "", 0, incoming, bytes_of(incoming),
+                     "a merge or an import was killed; repeated, it takes over the rest"});
+  }
+  const fs::path garbage = garbage_folder(runs);
+  if (fs::exists(garbage, error)) {
+    found.push_back({"leftover", "", 0, garbage, bytes_of(garbage), "a petlab gc was killed"});
+  }
+  return found;
+}
+
+class TrialsGarbage {
+ public:
+  TrialsGarbage(const fs::path& database, const fs::path& runs, const GarbageOptions& options)
+      : contents_(database), runs_(runs), options_(options), trial_(runs_, options_) {}
+
+  /// `work` gets some trials' facts at a time.
+  template <typename Work>
+  void each_part(const results::Reader& reader, const Work& work) const {
+    const std::vector<std::string> ids = contents_.trial_ids();
+    for (std::size_t at = 0; at < ids.size(); at += kTrialsTogether) {
+      const auto part = std::span(ids).subspan(at, std::min(kTrialsTogether, ids.size() - at));
+      work(part, reader.trial_facts(part));
+    }
+  }
+
+  /// What of one trial nobody needs, as the database is now; says in `done` where it is left alone.
+  std::vector<Garbage> look(const TrialFacts& facts, const results::Reader& reader,
+                            Collected& done) const {
+    std::vector<Garbage> found;
+    if (has_open_attempt(facts)) {
+      ++done.running;
+      return found;
+    }
+    KnownTrial known{facts, {}, {}};
+    for (const auto& one : contents_.artifacts(facts.trial_id)) {
+      if (!one.path.empty()) known.artifacts[one.attempt] = one.path;
+    }
+    for (const AttemptFacts& attempt : facts.attempts) {
+      known.read_to[attempt.attempt.number] = reader.cursor(attempt.attempt);
+    }
+    if (const auto why = trial_.look(known, found)) {
+      done.left.push_back({facts.trial_id, *why});
+      return {};
+    }
+    return found;
+  }
+
+ private:
+  const results::ContentsReader contents_;
+  const fs::path runs_;
+  const GarbageOptions options_;
+  const TrialGarbage trial_;
+};
+
+/// The folder to which files are moved that are to be deleted.
+class GarbageFolder {
+ public:
+  explicit GarbageFolder(const fs::path& runs) : folder_(garbage_folder(runs)) { empty(); }
+  ~GarbageFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  GarbageFolder(const GarbageFolder&) = delete;
+  GarbageFolder& operator=(const GarbageFolder&) = delete;
+
+  void take(const fs::path& file) {
+    // No name that an attempt's folder could have.
+    const fs::path to = folder_ / fmt::format("{}-{}", ++taken_, file.filename().string());
+    if (std::rename(file.c_str(), to.c_str()) == 0 || errno == ENOENT) return;
+    const int error = errno;
+    // A trial's folder may be a link to another disk.
+    std::error_code removed;
+    if (error == EXDEV) fs::remove_all(file, removed);
+    if (error == EXDEV && !removed) return;
+    throw Error(fmt::format("{}: cannot be removed: {}", file.string(),
+                            removed ? removed.message() : std::strerror(error)));
+  }
+  /// Deletes what was moved here.
+  void empty() {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+    if (!error) fs::create_directory(folder_, error);
+    if (error) {
+      throw Error(fmt::format("{}: cannot be made: {}", folder_.string(), error.message()));
+    }
+  }
+
+ private:
+  fs::path folder_;
+  std::int64_t taken_ = 0;
+};
+
+// Folders of checkpoints without any; not one that a worker has filled since.
+void remove_empty_folders(const fs::path& runs, const std::vector<Garbage>& garbage) {
+  std::set<fs::path> folders;
+  for (const Garbage& one : garbage) {
+    if (one.kind != "checkpoint") continue;
+    const fs::path attempt = TrialDirectory(runs, one.trial, one.attempt).folder();
+    for (fs::path folder = one.file.parent_path();
+         folder != attempt && folder != folder.root_path(); folder = folder.parent_path()) {
+      folders.insert(folder);
+    }
+  }
+  // Those within others first.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    std::error_code ignored;
+    fs::remove(*folder, ignored);
+  }
+}
+
+}  // namespace
+
+fs::path garbage_folder(const fs::path& runs) { return runs / ".garbage"; }
+
+Collected find_garbage(const fs::path& database, const fs::path& runs,
+                       const GarbageOptions& options) {
+  refuse_other_runs(database, runs);
+  const results::Reader reader(database);
+  const TrialsGarbage trials(database, runs, options);
+  Collected done;
+  FreedBytes freed;
+  trials.each_part(reader, [&](std::span<const std::string>, const std::vector<TrialFacts>& facts) {
+    for (const TrialFacts& one : facts) {
+      for (Garbage& found : trials.look(one, reader, done))
+        done.garbage.push_back(std::move(found));
+    }
+  });
+  if (options.leftovers && !LockFile::is_held(incoming_lock(runs))) {
+    for (Garbage& found : left_folders(runs)) done.garbage.push_back(std::move(found));
+  }
+  for (const Garbage& one : done.garbage) freed.add(one.file);
+  done.bytes = freed.total();
+  return done;
+}
+
+Collected collect_garbage(const fs::path& database, const fs::path& runs,
+                          const GarbageOptions& options) {
+  const LockFile lock = lock_incoming(runs);
+  refuse_other_runs(database, runs);
+  results::Store store(database);
+  const TrialsGarbage trials(database, runs, options);
+  Collected done;
+  FreedBytes freed;
+  if (options.leftovers) {
+    for (const Garbage& one : left_folders(runs)) {
+      freed.add(one.file);
+      done.garbage.push_back(one);
+    }
+    std::error_code error;
+    fs::remove_all(incoming_folder(runs), error);
+    if (error) {
+      throw Error(fmt::format("{}: cannot be removed: {}", incoming_folder(runs).string(),
+                              error.message()));
+    }
+  }
+  GarbageFolder aside(runs);
+  trials.each_part(
+      store.read(), [&](std::span<const std::string> ids, const std::vector<TrialFacts>& facts) {
+        Collected looked;
+        const bool any = std::any_of(facts.begin(), facts.end(), [&](const TrialFacts& one) {
+          return !trials.look(one, store.read(), looked).empty();
+        });
+        if (!any) {
+          done.running += looked.running;
+          done.left.insert(done.left.end(), looked.left.begin(), looked.left.end());
+          return;
+        }
+        std::vector<Garbage> removed;
+        {
+          // Nobody claims a trial while it lasts. It stores nothing.
+          const results::Batch batch = store.begin();
+          // One that began since.
+          refuse_other_runs(database, runs);
+          for (const TrialFacts& now : store.read().trial_facts(ids)) {
+            for (Garbage& one : trials.look(now, store.read(), done))
+              removed.push_back(std::move(one));
+          }
+          for (const Garbage& one : removed) {
+            freed.add(one.file);
+            aside.take(one.file);
+          }
+          remove_empty_folders(runs, removed);
+        }
+        done.garbage.insert(done.garbage.end(), removed.begin(), removed.end());
+        aside.empty();
+      });
+  done.bytes = freed.total();
+  return done;
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""`petlab gc`: what nobody needs goes, what anybody needs stays, at any moment.
+
+usage: garbage.py FOLDER_OF_PROGRAMS
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import tiny_world
+from exchange_world import CHANGING, VALUES, ExchangeWorld
+from scripted_world import METRICS
+
+EVERY = int(os.environ.get("EVERY", 4))
+
+
+class Garbage(ExchangeWorld):
+    def gc(self, *words, name="sweep", code=0):
+        return json.loads(self.on(name, "gc", "--json", *words, code=code).out)
+
+    def kept(self, name="sweep"):
+        """Names of the files of attempts, but what every attempt has."""
+        usual = ("trial.json", "events.jsonl", "attempt.jsonl", "log.txt", "decisions.jsonl")
+        return sorted(path for path in self.files(name)
+                      if not path.startswith("sweeps/") and not path.endswith(usual))
+
+    def stopped(self, *words, steps=60):
+        """A trial that was stopped at a checkpoint."""
+        self.write_sweep({"steps": steps, "step_ms": 20, "checkpoint_every": 2})
+        run = self.start_scripted(*words)
+        self.until(lambda: list(self.root.glob("sweep.runs/*/1/checkpoint/step-*.txt")))
+        self.interrupt(run, 2)
+        self.assertEqual(self.end(run).code, 3)
+
+
+class WhatGoes(Garbage):
+    def test_a_checkpoint_stays_until_its_trial_has_a_result(self):
+        self.stopped()
+        before = self.files("sweep")
+        self.assertEqual(self.gc()["garbage"], [])
+        self.assertEqual(self.files("sweep"), before)
+        # What a killed worker left beside its last one is nobody's.
+        folder = next(self.root.glob("sweep.runs/*/1/checkpoint"))
+        (folder / "step-0.txt").write_text("0123456789")
+        found = self.gc("--dry-run")
+        self.assertEqual([(row["kind"], row["bytes"], row["why"]) for row in found["garbage"]],
+                         [("checkpoint", 10, "its attempt has a later one")])
+        self.assertEqual((found["bytes"], found["dry_run"]), (10, True))
+        self.assertTrue((folder / "step-0.txt").exists())
+        self.assertEqual(self.gc()["bytes"], 10)
+        self.assertEqual(self.files("sweep"), before)
+        done = self.run_scripted()
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.query("SELECT parent FROM attempts WHERE outcome = 'finished'"), [{"parent": 1}])
+        # Attempt 1's and the link of attempt 2 are one file.
+        found = self.gc("--dry-run")
+        self.assertEqual({row["why"] for row in found["garbage"]}, {"its trial has a result"})
+        values = self.query(METRICS)
+        done = self.gc()
+        self.assertEqual(done["garbage"], found["garbage"])
+        self.assertEqual(done["bytes"], found["bytes"])
+        self.assertEqual(self.kept(), [])
+        self.assertFalse(list(self.root.glob("sweep.runs/*/*/checkpoint")))
+        self.assertFalse((self.root / "sweep.runs/.garbage").exists())
+        self.assertEqual(self.query(METRICS), values)
+        self.on("sweep", "check")
+        self.assertEqual(self.gc()["garbage"], [])
+        done = self.on("sweep", "gc")
+        self.assertEqual(done.out, "sweep.db: nothing to remove\n")
+
+    def test_artifacts_of_results_that_count_no_more(self):
+        self.machine("sweep", "--only", "seed=1")
+        first, second = self.trials("sweep", "seed = 1")
+        self.on("sweep", "discard", first, "--why", "wrong data")
+        self.machine("sweep", "--only", f"trial_id={second}", "--rerun", second)
+        found = self.gc()
+        self.assertEqual([(row["trial"], row["attempt"], row["why"]) for row in found["garbage"]],
+                         sorted([(first, 1, "its result was discarded"),
+                                 (second, 1, "attempt 2 has the result")]))
+        self.assertEqual([path for path in self.kept() if path.endswith(".petl")],
+                         [f"{second}/2/artifact.petl"])
+        self.on("sweep", "check")
+        # Neither comes back by what another machine has of them.
+        self.machine("sweep", "--only", "seed=1")
+        self.assertEqual(self.gc()["garbage"], [])
+        self.assertEqual(self.on("sweep", "check").code, 0)
+        done = self.on("sweep", "gc", "--dry-run")
+        self.assertEqual(done.out, "sweep.db: nothing to remove\n")
+
+    def test_only_what_was_asked_for(self):
+        self.machine("sweep", "--only", "seed=1")
+        first = self.trials("sweep", "seed = 1")[0]
+        self.on("sweep", "discard", first, "--why", "wrong data")
+        self.assertEqual(self.gc("--what", "checkpoints,leftovers")["garbage"], [])
+        text = self.on("sweep", "gc", "--dry-run", "--what", "artifacts").out
+        self.assertRegex(text, rf"artifact +[\d.]+ KiB +{first}/1/artifact.petl +its result was discarded")
+        self.assertRegex(text, r"sweep.db: 1 entry, [\d.]+ KiB of the disk, could be removed\n$")
+        self.assertIn("wanted", self.on("sweep", "gc", "--what", "everything", code=2).err
+                      .replace("not in", "wanted"))
+
+    def test_half_made_folders_and_what_is_not_understood(self):
+        self.machine("sweep", "--only", "seed=1")
+        first, second = self.trials("sweep", "seed = 1")
+        half = self.root / f"sweep.runs/{first}/.2.new-4711"
+        half.mkdir()
+        (half / "trial.json").write_text("{")
+        (self.root / f"sweep.runs/{first}/.mine").write_text("the user's")
+        (self.root / "sweep.runs/.incoming").mkdir()
+        shutil.copytree(self.root / f"sweep.runs/{second}/1", self.root / f"sweep.runs/{second}/2")
+        (self.root / f"sweep.runs/{second}/.3.new-4711").mkdir()
+        found = self.gc()
+        self.assertEqual(sorted(pathlib.Path(row["file"]).name for row in found["garbage"]),
+                         [".2.new-4711", ".incoming"])
+        self.assertEqual(found["left"], [{"trial": second, "text": "attempt 2 is in the runs folder and not in "
+                                                                  "the database: petlab ingest"}])
+        self.assertFalse(half.exists())
+        self.assertTrue((self.root / f"sweep.runs/{first}/.mine").exists())
+
+    def test_a_link_is_not_followed(self):
+        self.machine("sweep", "--only", "seed=1")
+        first = self.trials("sweep", "seed = 1")[0]
+        (self.root / "mine").mkdir()
+        (self.root / "mine/file").write_text("the user's")
+        os.symlink(self.root / "mine", self.root / f"sweep.runs/{first}/1/checkpoint")
+        self.assertEqual([row["kind"] for row in self.gc()["garbage"]], ["checkpoint"])
+        self.assertEqual((self.root / "mine/file").read_text(), "the user's")
+        self.assertFalse((self.root / f"sweep.runs/{first}/1/checkpoint").is_symlink())
+
+
+class WhatStays(Garbage):
+    def left_alone(self, why):
+        """A trial of which something might be taken, and is not, for that reason."""
+        before = self.files("sweep")
+        done = self.gc()
+        self.assertEqual(done["garbage"], [])
+        self.assertEqual([row["text"] for row in done["left"]], [why])
+        self.assertEqual(self.files("sweep"), before)
+
+    def test_what_the_database_has_not_read(self):
+        self.stopped()
+        folder = next(self.root.glob("sweep.runs/*/1"))
+        events = folder / "events.jsonl"
+        last = json.loads(events.read_text().splitlines()[-1])
+        self.assertEqual(last["type"], "checkpoint")
+        later = folder / "checkpoint/later.txt"
+        later.write_bytes((folder / last["path"]).read_bytes())
+        told = json.dumps(dict(last, seq=last["seq"] + 1, path="checkpoint/later.txt"))
+        # Its worker said it, and was killed with the run that would have read it.
+        with events.open("a") as out:
+            out.write(told[:-1])
+        self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
+        with events.open("a") as out:
+            out.write(told[-1:] + "\n")
+        self.left_alone("attempt 1 has events that the database has not read: petlab ingest")
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.gc("--dry-run")["left"], [])
+
+    def test_another_machines_attempt_under_the_same_number(self):
+        self.stopped()
+        folder = next(self.root.glob("sweep.runs/*/1"))
+        (folder / "checkpoint/step-0.txt").write_text("0123456789")
+        self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
+        log = folder / "attempt.jsonl"
+        first, *rest = log.read_text().splitlines(keepends=True)
+        begun = json.loads(first)
+        log.write_text(json.dumps(dict(begun, time=begun["time"] - 3600)) + "\n" + "".join(rest))
+        self.left_alone("attempt 1 in the runs folder is not the database's: petlab check")
+
+    def test_checkpoints_in_another_place(self):
+        self.stopped()
+        checkpoint = next(self.root.glob("sweep.runs/*/1/checkpoint"))
+        checkpoint.rename(self.root / "scratch")
+        checkpoint.symlink_to(self.root / "scratch")
+        self.assertEqual(self.gc()["garbage"], [])
+        self.assertTrue(checkpoint.is_symlink())
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.query("SELECT number, parent FROM attempts ORDER BY 1"),
+                         [{"number": 1, "parent": None}, {"number": 2, "parent": 1}])
+
+    def test_an_artifact_that_is_a_link(self):
+        self.machine("sweep", "--only", "seed=1")
+        first = self.trials("sweep", "seed = 1")[0]
+        artifact = self.root / f"sweep.runs/{first}/1/artifact.petl"
+        best = artifact.parent / "checkpoint/best"
+        best.parent.mkdir(exist_ok=True)
+        artifact.rename(best)
+        artifact.symlink_to("checkpoint/best")
+        (best.parent / "worse").write_text("0123456789")
+        self.assertEqual([pathlib.Path(row["file"]).name for row in self.gc()["garbage"]], ["worse"])
+        self.assertTrue(artifact.exists())
+
+    def test_a_trial_that_runs_is_left_alone(self):
+        self.stopped()
+        gate = self.root / "gate"
+        self.write("sweep.yaml", (self.root / "sweep.yaml").read_text())
+        run = self.start_scripted()
+        self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
+        found = self.gc()
+        self.assertEqual((found["garbage"], found["running"]), ([], 1))
+        self.assertFalse(gate.exists())
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        # Dead, and nobody has cleared up yet: the next run goes on from what it left.
+        found = self.gc()
+        self.assertEqual((found["garbage"], found["running"]), ([], 1))
+        self.assertEqual(self.run_scripted().code, 0)
+        self.assertEqual(self.query("SELECT number, parent FROM attempts ORDER BY 1"),
+                         [{"number": 1, "parent": None}, {"number": 2, "parent": 1}, {"number": 3, "parent": 2}])
+
+    def test_a_run_of_another_database_in_the_folder(self):
+        self.stopped()
+        run = self.start_scripted("--db", "other.db", "--runs", "sweep.runs")
+        self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
+        done = self.on("sweep", "gc", code=1)
+        self.assertIn("a run of another database goes on in it", done.err)
+        self.interrupt(run, 2)
+        self.end(run)
+
+    def test_one_at_a_time_with_merges(self):
+        self.machine("sweep", "--only", "seed=1")
+        self.on("sweep", "discard", self.trials("sweep", "seed = 1")[0], "--why", "x")
+        self.faults = "stop program=petlab calls=rename path=*artifact.petl at=1"
+        stopped = self.start("gc", "--db", "sweep.db", stderr=subprocess.PIPE)
+        self.faults = ""
+        self.until(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().split()[2] == "T")
+        self.assertIn("another petlab merge, import or gc goes on there", self.on("sweep", "gc", code=1).err)
+        self.on("sweep", "gc", "--dry-run")
+        stopped.send_signal(signal.SIGCONT)
+        stopped.communicate()
+        self.assertEqual(stopped.returncode, 0)
+
+    def race(self, call, path, before, after):
+        """Stops a gc at a call, begins a run meanwhile, and lets both go on."""
+        self.stopped()
+        first = next(self.root.glob("sweep.runs/*/1/checkpoint"))
+        (first / "step-0.txt").write_text("old")
+        self.faults = f"stop program=petlab calls={call} path={path} at=1"
+        stopped = self.start("gc", "--db", "sweep.db", stderr=subprocess.PIPE)
+        self.faults = ""
+        self.until(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().split()[2] == "T")
+        run = self.start_scripted()
+        before(run)
+        stopped.send_signal(signal.SIGCONT)
+        out = stopped.communicate()[0]
+        self.assertEqual(stopped.returncode, 0, out)
+        after((first / "step-0.txt").exists())
+        self.assertEqual(self.end(run).code, 0)
+        self.assertEqual(self.query("SELECT parent FROM attempts WHERE outcome = 'finished'"), [{"parent": 1}])
+
+    def test_a_run_that_begins_while_it_looks_has_its_trial(self):
+        # Before its look; between that and the transaction it looks again.
+        self.race("mkdir", "*/.garbage", lambda run: self.until(
+            lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt"))), self.assertTrue)
+
+    def test_a_run_that_begins_while_it_removes_waits(self):
+        def nothing_claimed(run):
+            self.until(lambda: list((self.root / "sweep.runs/.locks").glob("*-*.lock")))
+            self.assertEqual(self.query("SELECT count(*) AS n FROM attempts"), [{"n": 1}])
+        self.race("rename", "*step-0.txt", nothing_claimed, self.assertFalse)
+
+
+class Killed(Garbage):
+    def test_killed_at_every_call_that_changes_something_and_repeated(self):
+        self.machine("a", "--only", "seed=1..2")
+        first, second, third, _ = self.trials("a", "seed < 3")
+        self.on("a", "discard", first, "--why", "x")
+        self.machine("a", "--only", f"trial_id={second}", "--rerun", second)
+        for folder in self.root.glob("a.runs/*/1"):
+            (folder / "checkpoint").mkdir()
+            (folder / "checkpoint/step-1.txt").write_text("1")
+        (self.root / f"a.runs/{third}/.2.new-12").mkdir()
+        (self.root / f"a.runs/{third}/.2.new-12/trial.json").write_text("{}")
+        self.copy_machine("a", "k")
+        trace = self.root / "trace"
+        self.faults = f"trace program=petlab file={trace}"
+        self.on("k", "gc")
+        self.faults = ""
+        wanted = self.query(VALUES, "k.db"), self.files("k")
+        calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
+        count = sum(call in CHANGING.split(",") for call in calls)
+        self.assertGreater(count, 20)
+        calls_to_kill = range(1, count + 1, EVERY)
+        killed = 0
+        for at in calls_to_kill:
+            with self.subTest(at=at):
+                self.copy_machine("a", "k")
+                self.faults = f"kill program=petlab calls={CHANGING} path=* at={at} torn"
+                done = self.petlab("gc", "--db", "k.db", "--runs", "k.runs")
+                self.faults = ""
+                killed += done.code == -9
+                # Whatever it came to, the results and the artifacts that count are whole.
+                self.assertEqual(self.query(VALUES, "k.db"), wanted[0])
+                checked = self.petlab("check", "--db", "k.db", "--runs", "k.runs", "--json")
+                self.assertLessEqual({one["kind"] for one in json.loads(checked.out)["findings"]},
+                                     {"left_behind"})
+                self.on("k", "gc")
+                self.assertEqual((self.query(VALUES, "k.db"), self.files("k")), wanted)
+                self.on("k", "check")
+        self.assertGreater(killed, len(calls_to_kill) * 8 // 10)
+
+
+if __name__ == "__main__":
+    tiny_world.main()

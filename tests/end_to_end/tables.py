@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""`petlab export` to tables and to TensorBoard, read back.
+
+usage: tables.py FOLDER_OF_PROGRAMS; TensorBoard's own reader reads the event files in tensorboard.py.
+"""
+import csv
+import json
+import struct
+
+import tiny_world
+from exchange_world import ExchangeWorld
+
+NAMES = ["results", "history", "configuration", "attempts", "sweeps", "remarks"]
+
+
+class Tables(ExchangeWorld):
+    def setUp(self):
+        super().setUp()
+        self.machine("a", "--only", "seed=1..2")
+        self.ids = self.trials("a", "seed < 3")
+
+    def read(self, folder, format):
+        found = {}
+        for name in NAMES:
+            file = self.root / folder / f"{name}.{format}"
+            if format == "json":
+                found[name] = json.loads(file.read_text())
+            else:
+                with open(file, newline="") as opened:
+                    found[name] = list(csv.DictReader(opened))
+        return found
+
+    def test_every_number_reads_back_to_the_bit(self):
+        first = self.ids[0]
+        self.on("a", "tag", first, "+good")
+        self.on("a", "note", first, "=1+1, or \"so\"\nsays he")
+        done = self.on("a", "export", "csv")
+        self.assertEqual(done.out, "csv: results.csv (8 rows), history.csv (16 rows), configuration.csv (8 rows), "
+                                   "attempts.csv (4 rows), sweeps.csv (8 rows), remarks.csv (2 rows)\n")
+        done = json.loads(self.on("a", "export", "json", "--format", "json", "--json").out)
+        self.assertEqual([one["rows"] for one in done["tables"]], [8, 16, 8, 4, 8, 2])
+        tables = {format: self.read(format, format) for format in ("csv", "json")}
+        wanted = self.query("SELECT trial_id, attempt, seq, step, split, task, name, value FROM results ORDER BY 1, 2, 3",
+                            "a.db")
+        for format, found in tables.items():
+            history = sorted((row["trial_id"], int(row["attempt"]), int(row["seq"]), int(row["step"]), row["split"],
+                              row["task"], row["metric"], struct.pack("d", float(row["value"])))
+                             for row in found["history"])
+            self.assertEqual(history, [(*(row[key] for key in ("trial_id", "attempt", "seq", "step", "split", "task",
+                                                              "name")), struct.pack("d", row["value"]))
+                                       for row in wanted], format)
+            scores = {(row["trial_id"], row["split"]): float(row["value"]) for row in found["results"]}
+            self.assertEqual(scores, {(row["trial_id"], row["split"]): row["value"] for row in wanted
+                                      if row["step"] == 3}, format)
+            row = next(row for row in found["configuration"] if row["trial_id"] == first)
+            self.assertEqual((float(row["training_learning_rate"]), int(row["seed"])),
+                             (json.loads(row["config"])["training"]["learning_rate"], 1))
+            self.assertEqual({row["outcome"] for row in found["attempts"]}, {"finished"})
+            self.assertEqual({row["variant"] for row in found["sweeps"]}, {"small", "large"})
+            self.assertEqual(json.loads(found["attempts"][0]["worker_said"])["commit"], "abc")
+        tags = {row["trial_id"]: row["tag"] for row in tables["json"]["results"]}
+        self.assertEqual(tags[first], "good")
+        # What a spreadsheet would compute is a text to it.
+        note = [row["text"] for row in tables["csv"]["remarks"] if row["what"] == "note"]
+        self.assertEqual(note, ["'=1+1, or \"so\"\nsays he"])
+        note = [row["text"] for row in tables["json"]["remarks"] if row["what"] == "note"]
+        self.assertEqual(note, ["=1+1, or \"so\"\nsays he"])
+        # NULL and empty are told apart, and the same contents are the same bytes.
+        self.assertIsNone(tables["json"]["attempts"][0]["resumed_from"])
+        self.on("a", "export", "again")
+        self.assertEqual([(self.root / "again" / f"{name}.csv").read_bytes() for name in NAMES],
+                         [(self.root / "csv" / f"{name}.csv").read_bytes() for name in NAMES])
+
+    def test_some_sweeps_and_hidden_trials(self):
+        first = self.ids[0]
+        self.on("a", "hide", first, "--why", "an outlier")
+        self.on("a", "export", "out", "--sweep", "shared")
+        found = self.read("out", "csv")
+        self.assertNotIn(first, {row["trial_id"] for row in found["results"] + found["history"]})
+        row = next(row for row in found["configuration"] if row["trial_id"] == first)
+        self.assertEqual((row["hidden"], row["hidden_why"]), ("1", "an outlier"))
+        done = self.on("a", "export", "other", "--sweep", "shard", code=2)
+        self.assertIn("shared", done.err)
+        self.assertFalse((self.root / "other").exists())
+
+    def test_what_is_there_stays_and_what_fails_leaves_nothing(self):
+        (self.root / "there").mkdir()
+        done = self.on("a", "export", "there", code=2)
+        self.assertEqual(done.err, "petlab: there: it exists; move it away, or name another folder\n")
+        done = self.on("a", "export", code=2)
+        self.assertIn("found neither a folder, --tensorboard nor archive FILE", done.err)
+        self.assertIn("not in", self.on("a", "export", "x", "--format", "xml", code=2).err)
+        self.faults = "fail program=petlab calls=write,writev path=*history.csv error=ENOSPC"
+        done = self.petlab("export", "full", "--db", "a.db")
+        self.faults = ""
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("history.csv: cannot be written", done.err)
+        self.assertEqual([path.name for path in self.root.glob("full*")], [])
+
+    def test_an_export_while_the_sweep_runs_is_one_state(self):
+        self.extra = {"GATE": str(self.root / "gate")}
+        process = self.start("run", "sweep.yaml", "--slots", 2, "--worker", "./worker.py", "--db", "a.db",
+                             "--runs", "a.runs", "--only", "seed=3")
+        self.extra = {}
+        self.until(lambda: len(self.query("SELECT 1 FROM progress WHERE step = 3", "a.db")) == 6)
+        self.on("a", "export", "out")
+        self.assertEqual(sorted(row["outcome"] for row in self.read("out", "csv")["attempts"]),
+                         ["finished"] * 4 + ["open"] * 2)
+        self.write("gate", "")
+        self.assertEqual(self.end(process).code, 0)
+
+    def test_event_files_by_sweep_variant_and_trial(self):
+        done = self.on("a", "export", "--tensorboard", "tb")
+        # Four trials, each with three values on validation, one on test, three losses.
+        self.assertEqual(done.out, "tb: 4 runs, 28 values; tensorboard --logdir tb\n")
+        folders = sorted(str(path.parent.relative_to(self.root / "tb")) for path in self.root.glob("tb/**/*tfevents*"))
+        variants = {row["trial_id"]: row["variant"] for row in self.query(
+            "SELECT DISTINCT trial_id, variant FROM sweep_results", "a.db")}
+        self.assertEqual(folders, sorted(f"shared/{variants[trial]}/{trial}" for trial in self.ids))
+        # Without the runs folder the values are there all the same.
+        (self.root / "a.runs").rename(self.root / "away")
+        done = self.petlab("export", "--tensorboard", "tb2", "--db", "a.db")
+        self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
+        self.assertIn("of 4 runs no events.jsonl is there", done.err)
+
+
+if __name__ == "__main__":
+    tiny_world.main()

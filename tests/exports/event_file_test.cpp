@@ -1,0 +1,73 @@
+#include "exports/event_file.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/programs.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::exports {
+namespace {
+
+std::uint64_t number_at(const std::string& bytes, std::size_t at, int size) {
+  std::uint64_t number = 0;
+  for (int i = 0; i < size; ++i) {
+    number |= std::uint64_t{static_cast<unsigned char>(bytes.at(at + static_cast<std::size_t>(i)))}
+              << (8 * i);
+  }
+  return number;
+}
+
+/// The records of an event file, without their sums.
+std::vector<std::string> records(const std::string& bytes) {
+  std::vector<std::string> found;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto size = static_cast<std::size_t>(number_at(bytes, at, 8));
+    found.push_back(bytes.substr(at + 12, size));
+    at += 12 + size + 4;
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("an event file begins with its version, as TensorFlow writes it", "[exports]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "events";
+  EventFile(file, 1.5).close();
+  // Of tf.summary's writer: the length 24, its masked CRC-32C, the event, its masked CRC-32C.
+  const std::string bytes = testing::read_file(file);
+  REQUIRE(bytes.size() == 12 + 24 + 4);
+  CHECK(number_at(bytes, 0, 8) == 24);
+  // Of that length: the same in every file that TensorFlow writes.
+  CHECK(bytes.substr(8, 4) == "\xa3\x7f\x4b\x22");
+  CHECK(records(bytes).at(0) ==
+        std::string("\x09\x00\x00\x00\x00\x00\x00\xf8\x3f\x1a\x0d", 11) + "brain.Event:2");
+}
+
+TEST_CASE("a scalar has all the bits of its number", "[exports]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "events";
+  EventFile events(file, 0);
+  events.scalar("a", 300, 2, 0.1);
+  events.scalar("a", 301, 2, std::nullopt);
+  events.close();
+  const std::vector<std::string> found = records(testing::read_file(file));
+  REQUIRE(found.size() == 3);
+  // 0.1 as its eight bytes, behind the field of double_val.
+  CHECK(found[1].find(std::string("\x32\x08\x9a\x99\x99\x99\x99\x99\xb9\x3f", 10)) !=
+        std::string::npos);
+  CHECK(found[1].find(std::string("\x10\xac\x02", 3)) == 9);
+  CHECK(found[2].find(std::string("\x00\x00\x00\x00\x00\x00\xf8\x7f", 8)) != std::string::npos);
+}
+
+TEST_CASE("a file that cannot be written is named", "[exports]") {
+  const testing::TempDir folder;
+  EventFile events(folder.path() / "nothing" / "events", 0);
+  CHECK_THROWS_AS(events.close(), base::Error);
+}
+
+}  // namespace petlab::exports
