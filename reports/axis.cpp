@@ -260,6 +260,13 @@ std::vector<std::string> differing_fields(const Dataset& data,
   return different;
 }
 
+TrialIds trial_ids(const Dataset& data, const std::vector<std::size_t>& trials) {
+  if (trials.empty()) return nullptr;
+  std::vector<std::string> ids;
+  for (const std::size_t index : trials) ids.push_back(data.trials[index].id);
+  return std::make_shared<const std::vector<std::string>>(std::move(ids));
+}
+
 std::vector<std::size_t> common(const std::vector<std::size_t>& a,
                                 const std::vector<std::size_t>& b) {
   std::vector<std::size_t> both;

@@ -8,6 +8,7 @@
 
 #include "reports/dataset.h"
 #include "reports/definition.h"
+#include "reports/table.h"
 
 namespace petlab::reports {
 
@@ -39,6 +40,9 @@ std::vector<AxisLine> separated(std::vector<AxisLine> rows, const std::vector<Ax
 /// The fields of the configuration, seed and task apart, in which trials of the same tasks differ.
 std::vector<std::string> differing_fields(const Dataset& data,
                                           const std::vector<std::size_t>& trials);
+
+/// The ids of these trials.
+TrialIds trial_ids(const Dataset& data, const std::vector<std::size_t>& trials);
 
 /// The elements of both; all ascending.
 std::vector<std::size_t> common(const std::vector<std::size_t>& a,

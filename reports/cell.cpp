@@ -135,7 +135,8 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
 CellMaker::Common& CellMaker::common_of(const AxisLine& row, const AxisLine& column) {
   Common& last = last_common_[column.trials];
   if (last.of_row != row.trials) {
-    last = {row.trials, each_once(data_, common(*row.trials, *column.trials)), {}, {}};
+    last = {row.trials, each_once(data_, common(*row.trials, *column.trials)), {}, {}, {}};
+    last.ids = trial_ids(data_, last.trials);
   }
   return last;
 }
@@ -146,14 +147,17 @@ const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
   Common::Parts& made = known->second;
   if (!is_new) return made;
   std::set<std::int64_t> seeds;
+  std::set<std::size_t> any;
   for (const Selection& part : parts) {
     Trials& of_part = made.trials.emplace_back();
     for (const std::size_t index : common.trials) {
       if (!matches(part, data_.trials[index])) continue;
       of_part.push_back(index);
+      any.insert(index);
       seeds.insert(data_.trials[index].seed);
     }
   }
+  made.ids = trial_ids(data_, {any.begin(), any.end()});
   made.planned_seeds = static_cast<std::int64_t>(seeds.size());
   return made;
 }
@@ -192,6 +196,7 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
   Cell made;
+  made.trials = common.ids;
   made.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
     value_cell(made, trials, *settings.shown->value, settings.scale.value_or(1));
@@ -359,6 +364,7 @@ void CellMaker::average_cell(Cell& cell, Common& common, const Selections& selec
     cell.samples.push_back(std::move(average));
   }
   cell.planned = trials.planned_seeds;
+  cell.trials = trials.ids;
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   describe_trials(cell, used);

@@ -41,11 +41,13 @@ class CellMaker {
   struct Common {
     struct Parts {
       std::vector<Trials> trials;  // by part of an average
+      TrialIds ids;                // of all of them, each once
       std::int64_t planned_seeds = 0;
     };
     TrialList of_row;
     Trials trials;
     std::string missing;  // why there is no value; empty: nobody has asked
+    TrialIds ids;         // of trials
     std::map<const std::vector<Selection>*, Parts> parts;
   };
 

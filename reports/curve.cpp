@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -32,6 +33,24 @@ results::Value value_from(const std::string& text) {
     return real;
   }
   return text;
+}
+
+std::string underscored(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+// Of `FIELD=VALUE[,VALUE…]`, its field as it is written; std::nullopt of anything else.
+std::optional<Condition> condition_from(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  Condition made{text.substr(0, equals), {}, 1};
+  for (std::size_t at = equals + 1; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    made.any_of.push_back(value_from(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return made;
 }
 
 // Finds what a request names in the data.
@@ -86,11 +105,6 @@ class CurveMaker {
   }
 
  private:
-  static std::string underscored(std::string name) {
-    std::replace(name.begin(), name.end(), '.', '_');
-    return name;
-  }
-
   std::string field(const std::string& name, const std::string& option) const {
     const std::string wanted = underscored(name);
     if (fields_.contains(wanted)) return wanted;
@@ -110,19 +124,15 @@ class CurveMaker {
         request_.x == kStep ? "" : " and no field", did_you_mean(request_.y, all)));
   }
 
-  void add_where(Selection& where, const std::string& condition) const {
-    const std::size_t equals = condition.find('=');
-    if (equals == std::string::npos || equals == 0) {
+  void add_where(Selection& where, const std::string& text) const {
+    const auto condition = condition_from(text);
+    if (!condition) {
       throw std::invalid_argument(
-          fmt::format("--where is '{}', must be FIELD=VALUE or FIELD=VALUE,VALUE", condition));
+          fmt::format("--where is '{}', must be FIELD=VALUE or FIELD=VALUE,VALUE", text));
     }
-    Condition made{field(condition.substr(0, equals), "--where"), {}, 1};
-    for (std::size_t at = equals + 1; at <= condition.size();) {
-      const std::size_t end = std::min(condition.find(',', at), condition.size());
-      made.any_of.push_back(value_from(condition.substr(at, end - at)));
-      at = end + 1;
-    }
-    where.conditions.push_back(std::move(made));
+    field(condition->field, "--where");
+    where.conditions.push_back(*condition);
+    where.conditions.back().field = underscored(condition->field);
   }
 
   template <typename Each>
@@ -169,6 +179,18 @@ class CurveMaker {
 };
 
 }  // namespace
+
+Selection curve_selection(const CurveRequest& request) {
+  Selection made;
+  for (const std::string& text : request.where) {
+    const auto condition = condition_from(text);
+    if (!condition) continue;
+    made.conditions.push_back(*condition);
+    made.conditions.back().field = underscored(condition->field);
+  }
+  if (request.x == kStep) made.conditions.push_back({"name", {request.y}, 1});
+  return made;
+}
 
 Definition curve_definition(const CurveRequest& request, const Dataset& data) {
   return CurveMaker(request, data).make();

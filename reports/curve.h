@@ -19,6 +19,10 @@ struct CurveRequest {
   bool log_y = false;
 };
 
+/// What load_dataset() need not read more than: the request's conditions, and of learning curves
+/// the metric. Whether its fields exist is not looked at.
+Selection curve_selection(const CurveRequest& request);
+
 /// The definition of that figure, for these data. Throws std::invalid_argument for fields and
 /// metrics that they do not have, naming the nearest known one.
 Definition curve_definition(const CurveRequest& request, const Dataset& data);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "results/attempt.h"
 #include "results/query.h"
 
 namespace petlab::reports {
@@ -24,6 +25,7 @@ struct Trial {
   /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …),
   /// the members above included.
   std::map<std::string, results::Value> fields;
+  std::vector<results::AttemptFacts> attempts;  // by number
 };
 
 /// A metric's value of a trial.

@@ -56,12 +56,15 @@ std::vector<Line> read_axis(DefinitionReader& reader, const YAML::Node& node,
     DefinitionReader::More more;
     more.keys = {"published"};
     if (axis == "row") more.keys.insert(more.keys.end(), {"group", "separate"});
-    more.field = [&](const std::string& key, const YAML::Node& value) {
+    if (axis == "column") more.keys.emplace_back("relative_to");
+    more.read = [&](const std::string& key, const YAML::Node& value) {
       const std::string what = axis + "." + key;
       if (key == "group") {
         read.group = reader.text(value, what);
       } else if (key == "separate") {
         read.separate = reader.boolean(value, what);
+      } else if (key == "relative_to") {
+        read.relative_to = reader.text(value, what);
       } else {
         read.published = reader.text(value, what);
       }
@@ -70,25 +73,24 @@ std::vector<Line> read_axis(DefinitionReader& reader, const YAML::Node& node,
     made.group = read.group;
     made.separate = read.separate;
     made.published = read.published;
+    made.relative_to = read.relative_to;
     all.push_back(std::move(made));
     return all.back();
   });
   return all;
 }
 
-// Rows that `each` makes have their keys from the data.
-void check_against(DefinitionReader& reader, const TableSpec& table) {
-  if (table.against.empty()) return;
-  const std::vector<Line>& lines = table.best_of_row ? table.columns : table.rows;
+// That `key` is one of `lines`. Lines that `each` makes have their keys from the data.
+void check_key(DefinitionReader& reader, const std::vector<Line>& lines, const std::string& key,
+               const std::string& what, const std::string& axis, int at) {
+  if (key.empty()) return;
   std::vector<std::string> keys;
   for (const Line& line : lines) {
-    if (line.key.empty() || line.key == table.against) return;
+    if (line.key.empty() || line.key == key) return;
     keys.push_back(line.key);
   }
-  reader.problem(table.against_line,
-                 fmt::format("table.against is '{}', must be the key of a {}{} (known: {})",
-                             table.against, table.best_of_row ? "column" : "row",
-                             did_you_mean(table.against, keys), joined(keys)));
+  reader.problem(at, fmt::format("{} is '{}', must be the key of a {}{} (known: {})", what, key,
+                                 axis, did_you_mean(key, keys), joined(keys)));
 }
 
 TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
@@ -126,7 +128,11 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
   const int line = DefinitionReader::line_of(node);
   if (!has_rows) reader.problem(line, "table has no rows");
   if (!has_columns) reader.problem(line, "table has no columns");
-  check_against(reader, read);
+  check_key(reader, read.best_of_row ? read.columns : read.rows, read.against, "table.against",
+            read.best_of_row ? "column" : "row", read.against_line);
+  for (const Line& column : read.columns) {
+    check_key(reader, read.rows, column.relative_to, "column.relative_to", "row", column.line);
+  }
   return read;
 }
 
@@ -176,7 +182,7 @@ std::vector<SeriesSpec> read_series(DefinitionReader& reader, const YAML::Node& 
     std::vector<PublishedPoints> points;
     DefinitionReader::More more;
     more.keys = {"published"};
-    more.field = [&](const std::string&, const YAML::Node& value) {
+    more.read = [&](const std::string&, const YAML::Node& value) {
       if (value.IsSequence()) {
         for (const YAML::Node& one : value)
           points.push_back(read_points(reader, one, what == "series"));

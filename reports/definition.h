@@ -52,6 +52,8 @@ struct Line {
   bool separate = false;          // rows: split what differs in more than the seed
   CellSpec cells;
   std::optional<std::string> published;  // key in the published table
+  /// Columns: key of the row whose mean is 1, as which the others are shown; empty: as they are.
+  std::string relative_to;
   int line = 0;
 };
 

@@ -43,7 +43,7 @@ void DefinitionReader::problem(int line, const std::string& what) {
 }
 
 void DefinitionReader::map(const YAML::Node& node, const std::string& what,
-                           const std::vector<std::string>& known, const Field& field) {
+                           const std::vector<std::string>& known, const ReadEntry& read) {
   if (!node.IsMap()) {
     problem(line_of(node), fmt::format("{} is {}, must be a map of {}", what, kind_of(node),
                                        known.empty() ? "names and values" : joined(known)));
@@ -62,7 +62,7 @@ void DefinitionReader::map(const YAML::Node& node, const std::string& what,
     } else if (!seen.insert(key).second) {
       problem(line, fmt::format("{} has {} twice", what, key));
     } else {
-      field(key, entry.second);
+      read(key, entry.second);
     }
   }
 }
@@ -200,7 +200,7 @@ Line DefinitionReader::line(const YAML::Node& node, const std::string& axis, con
     } else if (key == "each") {
       read.each = texts(value, what);
     } else if (!cell_field(read.cells, key, value, axis)) {
-      more.field(key, value);
+      more.read(key, value);
     }
   });
   if (!node.IsMap()) return read;

@@ -36,10 +36,10 @@ class DefinitionReader {
   void problem(int line, const std::string& what);
   static int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
 
-  using Field = std::function<void(const std::string& key, const YAML::Node& value)>;
-  /// Calls `field` for each entry of a map whose key is in `known`, which is all where it is empty.
+  using ReadEntry = std::function<void(const std::string& key, const YAML::Node& value)>;
+  /// Calls `read` for each entry of a map whose key is in `known`, which is all where it is empty.
   void map(const YAML::Node& node, const std::string& what, const std::vector<std::string>& known,
-           const Field& field);
+           const ReadEntry& read);
   std::string text(const YAML::Node& node, const std::string& what);
   /// A text or a list of texts.
   std::vector<std::string> texts(const YAML::Node& node, const std::string& what);
@@ -59,7 +59,7 @@ class DefinitionReader {
   /// What a Line of an axis may have besides key, name, where, each and the keys of cells.
   struct More {
     std::vector<std::string> keys;
-    Field field;
+    ReadEntry read;
   };
   /// A row, a column, a series: `axis` is what messages call it.
   Line line(const YAML::Node& node, const std::string& axis, const More& more = {});

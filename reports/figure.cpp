@@ -12,6 +12,7 @@
 #include "reports/cell.h"
 #include "reports/derived.h"
 #include "reports/selection.h"
+#include "reports/thinning.h"
 
 namespace petlab::reports {
 namespace {
@@ -259,6 +260,26 @@ std::optional<ErrorBar> error_bar(const Cell& cell, Spread spread) {
   const auto& half = spread == Spread::deviation ? cell.deviation : cell.standard_error;
   if (!half) return std::nullopt;
   return ErrorBar{*cell.mean - *half, *cell.mean + *half};
+}
+
+std::size_t measured_points(const Figure& figure) {
+  std::size_t points = 0;
+  for (const FigureSeries& series : figure.series) points += series.points.size();
+  return points;
+}
+
+Figure thinned(const Figure& figure, std::size_t most) {
+  Figure made = figure;
+  if (measured_points(figure) <= most) return made;
+  const std::size_t of_each = std::max<std::size_t>(4, most / figure.series.size());
+  for (FigureSeries& series : made.series) {
+    std::vector<double> y;
+    for (const FigurePoint& point : series.points) y.push_back(*point.cell.mean);
+    std::vector<FigurePoint> kept;
+    for (const std::size_t at : thinned(y, of_each)) kept.push_back(std::move(series.points[at]));
+    series.points = std::move(kept);
+  }
+  return made;
 }
 
 Figure make_figure(const FigureSpec& spec, const Ingredients& from, CellMaker& maker) {

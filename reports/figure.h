@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,12 @@ struct ErrorBar {
   double high = 0;
 };
 std::optional<ErrorBar> error_bar(const Cell& cell, Spread spread);
+
+/// How many points the curves of a figure have, published ones aside.
+std::size_t measured_points(const Figure& figure);
+/// The figure with at most `most` measured points, or four a curve where that is more: thinned so
+/// that the curves look as they did. Nothing is noted.
+Figure thinned(const Figure& figure, std::size_t most);
 
 /// Computes a figure whose names were checked. A series' trials with equal x are one point where x
 /// belongs to their configuration or is their storage; where it was measured (train_seconds), those

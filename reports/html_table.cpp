@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "reports/cell_text.h"
 #include "reports/html.h"
@@ -14,8 +15,7 @@ void add_detail(std::string& details, const std::string& what, const std::string
 }
 
 // What hovering shows: everything that the cell knows.
-std::string details_of(const Cell& cell, const std::string& row, const std::string& column,
-                       double confidence) {
+std::string details_of(const Cell& cell, double confidence) {
   std::string list;
   if (cell.kind == Cell::Kind::number) {
     add_detail(list, cell.spread ? "mean" : "value", exact_text(*cell.mean));
@@ -59,7 +59,7 @@ std::string details_of(const Cell& cell, const std::string& row, const std::stri
     const Sample& sample = cell.samples[i];
     std::string ids;
     for (const std::string& id : sample.trial_ids) {
-      ids += fmt::format(" <code>{}</code>", escaped_html(id.substr(0, 12)));
+      ids += fmt::format(" <code>{}</code>", escaped_html(id));
     }
     if (sample.trial_ids.size() > 2) ids = fmt::format(" {} trials", sample.trial_ids.size());
     list += fmt::format("<dt>seed {}</dt><dd>{}{}</dd>", sample.seed,
@@ -68,18 +68,33 @@ std::string details_of(const Cell& cell, const std::string& row, const std::stri
   if (cell.spread && cell.samples.size() > kMostSamples) {
     add_detail(list, "and", fmt::format("{} more", cell.samples.size() - kMostSamples));
   }
-  return fmt::format("<template><h2>{} · {}</h2><dl>{}</dl></template>", escaped_html(row),
-                     escaped_html(column), list);
+  return fmt::format("<template><dl>{}</dl></template>", list);
 }
 
-std::string cell_html(const Cell& cell, const std::string& row, const std::string& column,
-                      double confidence) {
+// Without a space, which would part it, and without what stands between keys.
+std::string id_part(std::string_view key) {
+  std::string made;
+  for (const char c : key) {
+    if (c == '%' || c == '/' || static_cast<unsigned char>(c) <= ' ') {
+      made += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      made += c;
+    }
+  }
+  return made;
+}
+
+std::string cell_html(const Cell& cell, const std::string& id, double confidence) {
   static constexpr const char* kClasses[] = {"missing", "undefined", "number", "text"};
-  std::string html =
-      fmt::format("<td tabindex=\"0\" class=\"{}{}\"", kClasses[static_cast<int>(cell.kind)],
-                  cell.best     ? " best"
-                  : cell.second ? " second"
-                                : "");
+  std::string html = fmt::format("<td id=\"{}\" class=\"{}{}\"", escaped_html(id),
+                                 kClasses[static_cast<int>(cell.kind)],
+                                 cell.best     ? " best"
+                                 : cell.second ? " second"
+                                               : "");
+  if (cell.trials != nullptr) {
+    html += fmt::format(" data-trials=\"{}\"",
+                        escaped_html(fmt::format("{}", fmt::join(*cell.trials, " "))));
+  }
   if (cell.kind == Cell::Kind::number) html += " data-value=\"" + exact_text(*cell.mean) + "\"";
   if (cell.kind == Cell::Kind::text) html += " data-text=\"" + escaped_html(cell.text) + "\"";
   const CellText text = cell_text(cell);
@@ -92,7 +107,7 @@ std::string cell_html(const Cell& cell, const std::string& row, const std::strin
     if (!compared.empty()) html += " (" + escaped_html(compared) + ")";
     html += "</span>";
   }
-  return html + details_of(cell, row, column, confidence) + "</td>\n";
+  return html + details_of(cell, confidence) + "</td>\n";
 }
 
 }  // namespace
@@ -141,10 +156,53 @@ std::string list_items(const std::vector<std::string>& lines) {
   return html;
 }
 
-std::string html_table(const Table& table) {
+std::string html_progress(const std::vector<SweepProgress>& progress) {
+  std::string bars;
+  std::int64_t trials = 0;
+  std::int64_t done = 0;
+  for (const SweepProgress& sweep : progress) {
+    std::map<std::string, std::int64_t> counts = {{"done", 0}, {"running", 0}, {"failed", 0}};
+    for (const auto& [state, count] : sweep.states) {
+      const bool has_numbers = state == "cached" || state == "stale";
+      const auto counted = counts.find(has_numbers ? "done" : state);
+      if (counted != counts.end()) counted->second += count;
+    }
+    std::string parts;
+    for (const char* state : {"done", "running", "failed"}) {
+      if (counts[state] == 0) continue;
+      const double share = static_cast<double>(counts[state]) / static_cast<double>(sweep.trials);
+      parts += fmt::format("<i class=\"{}\" style=\"width:{:.4g}%\"></i>", state, 100 * share);
+    }
+    done += counts["done"];
+    trials += sweep.trials;
+    bars +=
+        fmt::format("<li><span class=\"bar\" aria-hidden=\"true\">{}</span> <span>{}</span></li>\n",
+                    parts, escaped_html(progress_text(sweep)));
+  }
+  bars = "<ul class=\"progress\">\n" + bars + "</ul>\n";
+  constexpr std::size_t kMostShown = 4;
+  if (progress.size() <= kMostShown) return bars;
+  return fmt::format(
+      "<details class=\"progress\">\n<summary>{} sweeps: {} of {} trials done</summary>\n"
+      "{}</details>\n",
+      progress.size(), number_text(static_cast<double>(done), 0),
+      number_text(static_cast<double>(trials), 0), bars);
+}
+
+std::string section_id(const std::string& report, const Section& section) {
+  const std::string& key = std::visit(
+      [](const auto& part) -> const auto& { return part.key; }, section);
+  return id_part(key.empty() ? report : key);
+}
+
+std::string cell_id(std::string_view section, std::string_view row, std::string_view column) {
+  return fmt::format("{}/{}/{}", section, id_part(row), id_part(column));
+}
+
+std::string html_table(const Table& table, const std::string& section, const std::string& label) {
   const bool groups = std::any_of(table.rows.begin(), table.rows.end(),
                                   [](const Head& head) { return !head.group.empty(); });
-  std::string html = "<table>\n<thead>\n<tr>";
+  std::string html = fmt::format("<table aria-label=\"{}\">\n<thead>\n<tr>", escaped_html(label));
   const auto head = [&](const std::string& name, const char* classes) {
     html += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>\n", classes,
                         escaped_html(name));
@@ -154,17 +212,17 @@ std::string html_table(const Table& table) {
   for (const Head& column : table.columns) head(column.name, "");
   html += "</tr>\n</thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const Head& label = table.rows[row];
+    const Head& of_row = table.rows[row];
     html += "<tr>";
     if (groups) {
       html += fmt::format("<th class=\"label\" data-text=\"{0}\">{0}</th>\n",
-                          escaped_html(label.group));
+                          escaped_html(of_row.group));
     }
     html += fmt::format("<th scope=\"row\" class=\"label sticky\" data-text=\"{0}\">{0}</th>\n",
-                        escaped_html(label.name));
+                        escaped_html(of_row.name));
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      html += cell_html(table.cells[row][column], label.name, table.columns[column].name,
-                        table.confidence);
+      html += cell_html(table.cells[row][column],
+                        cell_id(section, of_row.key, table.columns[column].key), table.confidence);
     }
     html += "</tr>\n";
   }

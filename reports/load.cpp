@@ -9,6 +9,8 @@
 #include "metrics/metric_table.h"
 #include "reports/builds.h"
 #include "reports/error.h"
+#include "reports/losses.h"
+#include "reports/selection.h"
 #include "reports/words.h"
 #include "results/attempt.h"
 #include "results/store.h"
@@ -106,7 +108,6 @@ class SweepLoader {
       for (const AttemptFacts& attempt : facts.attempts) latest_.add(attempt);
       data_.trials.push_back(trial(name, member, row, facts));
       facts_.push_back(facts);
-      for (AttemptFacts& attempt : facts_.back().attempts) attempt.log_tail.clear();
     });
   }
 
@@ -122,6 +123,7 @@ class SweepLoader {
       context.outdated = [&](const AttemptFacts&) { return trial.stale; };
       trial.state = to_string(results::state_of(facts_[i], context).state);
       trial.fields["state"] = trial.state;
+      trial.attempts = std::move(facts_[i].attempts);
     }
   }
 
@@ -185,6 +187,23 @@ std::string pushed_down(const Selection& where, std::vector<results::Value>& par
   return sql;
 }
 
+// `AND trial_id IN …` where the selection leaves trials of the sweep out; empty where it takes all.
+// What a worker measured is not known before its scores are read.
+std::string of_selected_trials(
+    const Selection& where, const std::map<std::pair<std::string, std::string>, std::size_t>& index,
+    const Dataset& data, std::vector<results::Value>& parameters) {
+  for (const Condition& condition : where.conditions) {
+    if (condition.field == "bls_bits" || condition.field == "stored_bits") return {};
+  }
+  Json ids = Json::array();
+  for (const auto& [key, place] : index) {
+    if (matches(where, data.trials[place])) ids.push_back(key.second);
+  }
+  if (ids.size() == index.size()) return {};
+  parameters.emplace_back(ids.dump());
+  return fmt::format(" AND trial_id IN (SELECT value FROM json_each(?{}))", parameters.size());
+}
+
 double number(const results::Value& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   return std::get<double>(value);
@@ -198,7 +217,8 @@ void load_scores(const std::filesystem::path& database, const std::string& sweep
     if (trial.sweep == sweep) index[{trial.variant, trial.id}] = i;
   }
   std::vector<results::Value> parameters = {sweep};
-  const std::string conditions = pushed_down(where, parameters);
+  const std::string conditions =
+      pushed_down(where, parameters) + of_selected_trials(where, index, data, parameters);
   const results::QueryResult found = results::query(
       database,
       "SELECT variant, trial_id, step, split, task, name, value, bls_bits, stored_bits FROM "
@@ -233,7 +253,7 @@ void load_known_words(const std::filesystem::path& database, Dataset& data) {
   std::set<std::string>& tasks = data.known_words["task"];
   for (const Trial& trial : data.trials) tasks.insert(trial.tasks.begin(), trial.tasks.end());
   std::set<std::string>& splits = data.known_words["split"];
-  splits.insert({"train", "validation", "test"});
+  splits.insert({"train", "validation", "test", kProgressSplit});
   data.known_words["state"] = {"new",    "running", "interrupted", "done",
                                "cached", "stale",   "failed",      "cancelled"};
   // The table and not a view of it: a row for each, where a view has one for each value.

@@ -229,6 +229,29 @@ class NameCheck {
 
 }  // namespace
 
+bool selects(const Definition& definition, const std::string& field, const std::string& word) {
+  bool found = false;
+  const auto look = [&](const Selection& selection) {
+    for (const Condition& condition : selection.conditions) {
+      if (condition.field != field) continue;
+      for (const results::Value& value : condition.any_of) {
+        const auto* const text = std::get_if<std::string>(&value);
+        found = found || (text != nullptr && *text == word);
+      }
+    }
+  };
+  look(definition.where);
+  for (const SectionSpec& section : definition.sections) {
+    each_part(
+        section, look,
+        [&](const CellSpec& cells) {
+          for (const Selection& part : cells.average_over) look(part);
+        },
+        [](const Line&) {});
+  }
+  return found;
+}
+
 CheckedNames check_names(const Definition& definition, const Dataset& data,
                          const Published& published) {
   NameCheck check(definition, data, published);

@@ -22,6 +22,9 @@ struct CheckedNames {
   std::vector<std::string> notes;
 };
 
+/// Whether a selection of the definition names that word of a field.
+bool selects(const Definition& definition, const std::string& field, const std::string& word);
+
 CheckedNames check_names(const Definition& definition, const Dataset& data,
                          const Published& published);
 

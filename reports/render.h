@@ -14,6 +14,7 @@ struct RenderOptions {
   bool colour = false;  // terminal
   int width = 0;  // of the terminal in columns; wider tables are printed in blocks; 0: no limit
   std::filesystem::path home;  // PETLAB_HOME, where figures' tools are; empty: without them
+  bool live = false;  // HTML: a page that is served and listens to what changes (petlab serve)
 };
 
 /// Aligned for a fixed-width font, by the display width of its characters. A figure is a table of
@@ -32,6 +33,8 @@ std::string to_json(const Report& report);
 /// focus. Figures are drawn by the script that the set-up puts in place; without it there are their
 /// points as tables.
 std::string to_html(const Report& report, const RenderOptions& options = {});
+/// The part of such a page that other data change: all but its head, styles and scripts.
+std::string changing_part(const std::string& page);
 /// A whole document for pdflatex: booktabs tables with notes, figures by pgfplots.
 std::string to_latex(const Report& report);
 

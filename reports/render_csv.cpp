@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string_view>
 
 #include "reports/cell_text.h"
@@ -28,22 +26,8 @@ void add_line(std::string& text, const std::vector<std::string>& fields) {
   text += "\r\n";
 }
 
-// A text as a cell of a spreadsheet, which would compute one that begins like a formula: an
-// apostrophe marks it as text. Numbers stay.
-std::string inert(const std::string& text) {
-  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
-    return text;
-  }
-  const char* const first = text.data() + (text.front() == '+' ? 1 : 0);
-  const char* const end = text.data() + text.size();
-  double number = 0;
-  const auto [stopped, error] = std::from_chars(first, end, number);
-  if (error == std::errc() && stopped == end && std::isfinite(number)) return text;
-  return "'" + text;
-}
-
 std::vector<std::string> inert(std::vector<std::string> fields) {
-  for (std::string& field : fields) field = inert(field);
+  for (std::string& field : fields) field = inert_cell(field);
   return fields;
 }
 

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/script_digest.h"
 #include "reports/builtin.h"
 #include "reports/cell_text.h"
 #include "reports/html.h"
@@ -13,6 +14,9 @@
 
 namespace petlab::reports {
 namespace {
+
+constexpr std::string_view kLiveHead =
+    "<p id=\"live-state\" role=\"status\">connecting</p>\n<div id=\"live-now\"></div>\n";
 
 constexpr std::uintmax_t kLargestScript = std::uintmax_t{16} << 20;
 
@@ -28,86 +32,179 @@ std::string figure_script(const std::filesystem::path& home) {
   }
 }
 
-std::string section_html(const Table& table) {
+// A figure with more points than this is a page that nobody waits for; its table is read, not
+// drawn.
+constexpr std::size_t kMostDrawn = 20'000;
+constexpr std::size_t kMostListed = 2'000;
+
+std::string legend_html(const std::vector<std::string>& lines) {
+  return lines.empty() ? std::string() : "<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n";
+}
+
+// A section's first line, and what it is called where it has no title.
+std::string heading(const std::string& title) {
+  return title.empty() ? std::string() : "<h2>" + escaped_html(title) + "</h2>\n";
+}
+const std::string& label_of(const std::string& title, const Report& report) {
+  return title.empty() ? report.name : title;
+}
+
+std::string section_html(const Table& table, const Report& report, const std::string& id, bool) {
   std::vector<std::string> lines;
   if (!table.published_title.empty()) {
     lines.emplace_back("second line of a cell: published value (difference)");
   }
   for (std::string& line : legend(table)) lines.push_back(std::move(line));
-  const std::string title =
-      table.title.empty() ? std::string() : "<h2>" + escaped_html(table.title) + "</h2>\n";
-  return "<section>\n" + title + "<div class=\"scroll\">\n" + html_table(table) +
-         "</div>\n<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n</section>\n";
+  return heading(table.title) + "<div class=\"scroll\">\n" +
+         html_table(table, id, label_of(table.title, report)) + "</div>\n" + legend_html(lines);
 }
 
 // The points are there as a table too: for a screen reader, and where there is no script.
-std::string section_html(const Figure& figure, std::size_t number, bool drawn) {
-  Table points = table_of_points(figure);
-  points.title.clear();
-  std::string html = fmt::format("<section>\n<figure aria-label=\"{}\">\n",
-                                 escaped_html(figure.title.empty() ? "figure" : figure.title));
+std::string section_html(const Figure& figure, const Report& report, const std::string& id,
+                         bool drawn) {
+  const std::string& label = label_of(figure.title, report);
+  std::string html =
+      heading(figure.title) + fmt::format("<figure aria-label=\"{}\">\n", escaped_html(label));
+  std::vector<std::string> lines;
   if (drawn) {
     html += fmt::format(
-        "<div class=\"plot\" data-figure=\"specification-{0}\"></div>\n"
-        "<script type=\"application/json\" id=\"specification-{0}\">{1}</script>\n",
-        number, json_in_html(to_vega_lite(figure)));
+        "<div class=\"plot\" data-figure=\"{0}/specification\"></div>\n"
+        "<script type=\"application/json\" id=\"{0}/specification\">{1}</script>\n",
+        escaped_html(id), json_in_html(to_vega_lite(thinned(figure, kMostDrawn))));
+    lines.emplace_back(
+        "a click on a name in the legend shows its curve alone, with Shift several, a double click "
+        "all");
   } else {
-    html += "<p class=\"about\">" + escaped_html(figure.title) + "</p>\n";
-  }
-  html += fmt::format(
-      "<details{}>\n<summary>the points as a table</summary>\n"
-      "<div class=\"scroll\">\n{}</div>\n</details>\n",
-      drawn ? "" : " open", html_table(points));
-  std::vector<std::string> lines = legend(figure);
-  if (drawn) lines.emplace_back("a click on the legend shows one series, a double click all");
-  if (!drawn) {
     lines.emplace_back(
         "the figure is not drawn here: scripts/setup.sh puts in place what draws it");
   }
-  for (std::string& line : legend(points)) lines.push_back(std::move(line));
-  return html + "</figure>\n<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n</section>\n";
+  const Figure listed = thinned(figure, kMostListed);
+  const std::size_t points = measured_points(figure);
+  if (measured_points(listed) < points) {
+    lines.push_back(fmt::format(
+        "of {} points {} are drawn and {} listed: of equal stretches of each curve the lowest and "
+        "the highest; all are in the other formats",
+        points, drawn ? measured_points(thinned(figure, kMostDrawn)) : 0, measured_points(listed)));
+  }
+  Table table = table_of_points(listed);
+  table.title.clear();
+  html += fmt::format(
+      "<details{}>\n<summary>the points as a table</summary>\n"
+      "<div class=\"scroll\">\n{}</div>\n{}</details>\n",
+      drawn ? "" : " open", html_table(table, id, label + ", points"), legend_html(legend(table)));
+  for (std::string& line : legend(figure)) lines.push_back(std::move(line));
+  return html + "</figure>\n" + legend_html(lines);
+}
+
+std::string contents_html(const Report& report) {
+  if (report.sections.size() < 3) return {};
+  std::string html = "<nav aria-label=\"Contents\">\n<ul>\n";
+  for (const Section& section : report.sections) {
+    const std::string id = escaped_html(section_id(report.name, section));
+    html += fmt::format("<li><a href=\"#{0}\">{0}</a></li>\n", id);
+  }
+  return html + "</ul>\n</nav>\n";
+}
+
+bool has_curves(const Report& report) {
+  return std::any_of(report.trials.begin(), report.trials.end(),
+                     [](const TrialRecord& trial) { return !trial.curves.empty(); });
+}
+
+// Its script fills it.
+std::string curves_html(const Report& report) {
+  const auto with = std::count_if(report.trials.begin(), report.trials.end(),
+                                  [](const TrialRecord& trial) { return !trial.curves.empty(); });
+  return "<section id=\"learning-curves\">\n<h2>Learning curves</h2>\n" +
+         legend_html({fmt::format("{} of the {} trials on this page have some here; a cell's own "
+                                  "are shown with its trials",
+                                  with, report.trials.size())}) +
+         "</section>\n";
+}
+
+bool has_figures(const Report& report) {
+  return std::any_of(report.sections.begin(), report.sections.end(), [](const Section& section) {
+    return std::holds_alternative<Figure>(section);
+  });
+}
+
+// The scripts, each with the digest by which the policy lets it run, and no other.
+class Scripts {
+ public:
+  void add(std::string text) {
+    policy_ += " '" + base::script_digest(text) + "'";
+    elements_ += "<script>" + std::move(text) + "</script>\n";
+  }
+  const std::string& policy() const { return policy_; }
+  const std::string& elements() const { return elements_; }
+
+ private:
+  std::string policy_;
+  std::string elements_;
+};
+
+Scripts scripts_of(const std::string& vega, bool live) {
+  Scripts scripts;
+  if (!vega.empty()) {
+    scripts.add("/*\n" + std::string(builtin_file("vega-notice.txt")) + "*/\n" + vega);
+  }
+  std::string own = "\n";
+  for (const char* part : {"page.js", "tables.js", "cells.js", "figures.js", "trials.js"}) {
+    own += builtin_file(part);
+  }
+  // Before anything is changed, as it compares with what was sent.
+  if (live) own += builtin_file("live.js");
+  own += builtin_file("start.js");
+  scripts.add(std::move(own));
+  return scripts;
 }
 
 }  // namespace
 
 std::string to_html(const Report& report, const RenderOptions& options) {
-  bool figures = false;
-  for (const Section& section : report.sections) {
-    figures = figures || std::holds_alternative<Figure>(section);
-  }
-  const std::string vega = figures ? figure_script(options.home) : std::string();
+  // A live page may get figures and curves while it is open, and its scripts cannot change then.
+  const bool wants_vega = options.live || has_figures(report) || has_curves(report);
+  const std::string vega = wants_vega ? figure_script(options.home) : std::string();
+  const Scripts scripts = scripts_of(vega, options.live);
+  // Vega's tooltip brings a style of its own, and bars have their lengths. The empty icon is there
+  // so that no browser asks for one.
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
-      escaped_html(report.name), builtin_file("page.css"));
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {3}img-src "
+      "data:; "
+      "style-src 'unsafe-inline'; script-src{2}; base-uri 'none'; form-action 'none'\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n"
+      "<title>{0}</title>\n<style>\n{1}{4}</style>\n</head>\n<body>\n{5}<main>\n<h1>{0}</h1>\n",
+      escaped_html(report.name), builtin_file("page.css"), scripts.policy(),
+      options.live ? "connect-src 'self'; " : "", options.live ? builtin_file("live.css") : "",
+      options.live ? kLiveHead : "");
   if (!report.about.empty()) html += "<p class=\"about\">" + escaped_html(report.about) + "</p>\n";
-  std::vector<std::string> progress;
-  for (const SweepProgress& sweep : report.progress) progress.push_back(progress_text(sweep));
-  html += "<ul class=\"progress\">\n" + list_items(progress) + "</ul>\n";
-  for (std::size_t i = 0; i < report.sections.size(); ++i) {
-    if (const auto* figure = std::get_if<Figure>(&report.sections[i])) {
-      html += section_html(*figure, i, !vega.empty());
-    } else {
-      html += section_html(std::get<Table>(report.sections[i]));
-    }
+  html += html_progress(report.progress) + contents_html(report);
+  for (const Section& section : report.sections) {
+    const std::string id = section_id(report.name, section);
+    html += fmt::format("<section id=\"{}\">\n", escaped_html(id));
+    html += std::visit(
+        [&](const auto& part) { return section_html(part, report, id, !vega.empty()); }, section);
+    html += "</section>\n";
   }
-  if (!report.notes.empty()) {
-    html += "<ul class=\"legend\">\n" + list_items(report.notes) + "</ul>\n";
-  }
+  if (!vega.empty() && (options.live || has_curves(report))) html += curves_html(report);
+  html += legend_html(report.notes);
   if (!report.builds.empty()) {
-    html += "<details>\n<summary>Where these numbers come from</summary>\n<ul class=\"legend\">\n" +
-            list_items(report.builds) + "</ul>\n</details>\n";
+    html += "<details>\n<summary>Where these numbers come from</summary>\n" +
+            legend_html(report.builds) + "</details>\n";
   }
   html += "</main>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n";
-  html += fmt::format("<script>\n{}</script>\n", builtin_file("page.js"));
-  if (!vega.empty()) {
-    html += fmt::format("<!--\n{}-->\n<script>\n{}\n</script>\n<script>\n{}</script>\n",
-                        builtin_file("vega-notice.txt"), vega, builtin_file("figures.js"));
-  }
-  return html + "</body>\n</html>\n";
+  html += fmt::format("<script type=\"application/json\" id=\"trials\">{}</script>\n",
+                      json_in_html(trials_json(report.trials)));
+  return html + scripts.elements() + "</body>\n</html>\n";
+}
+
+std::string changing_part(const std::string& page) {
+  // Texts are escaped, so these are the elements themselves; data have a type.
+  const std::size_t begin = page.find("<main>");
+  const std::size_t end = page.find("<script>", begin);
+  return page.substr(begin, end - begin);
 }
 
 }  // namespace petlab::reports

@@ -72,6 +72,7 @@ Report joined_reports(const std::string& name, const std::string& about,
   all.about = about;
   std::set<std::string> sweeps;
   std::set<std::string> builds;
+  std::map<std::string, std::size_t> trials;  // by id: place in all.trials
   for (Report& report : reports) {
     for (SweepProgress& progress : report.progress) {
       if (sweeps.insert(progress.sweep).second) all.progress.push_back(std::move(progress));
@@ -88,6 +89,19 @@ Report joined_reports(const std::string& name, const std::string& about,
     for (const std::string& note : report.notes) all.notes.push_back(report.name + ": " + note);
     for (std::string& build : report.builds) {
       if (builds.insert(build).second) all.builds.push_back(std::move(build));
+    }
+    for (TrialRecord& trial : report.trials) {
+      const auto [place, is_new] = trials.emplace(trial.id, all.trials.size());
+      if (is_new) {
+        all.trials.push_back(std::move(trial));
+        continue;
+      }
+      std::vector<std::string>& members = all.trials[place->second].members;
+      for (std::string& member : trial.members) {
+        if (std::find(members.begin(), members.end(), member) == members.end()) {
+          members.push_back(std::move(member));
+        }
+      }
     }
   }
   return all;

@@ -11,6 +11,7 @@
 #include "reports/figure.h"
 #include "reports/published.h"
 #include "reports/table.h"
+#include "reports/trial_record.h"
 
 namespace petlab::reports {
 
@@ -33,6 +34,7 @@ struct Report {
   std::vector<std::string> notes;  // of the definition, then what a reader must know of the data
   std::vector<std::string> builds =
       {};  // where the numbers come from (builds_of()); on pages alone
+  std::vector<TrialRecord> trials = {};  // of its cells (trial_records()); on pages alone
 };
 
 /// Computes the report. Throws DefinitionError for the problems of check_names(), and where a cell

@@ -31,6 +31,7 @@ Cell difference_cell(const Cell& cell) {
   Cell made = nothing_measured(cell);
   made.better = Better::none;
   made.stale = cell.stale;
+  made.trials = cell.trials;
   if (made.reason.empty()) made.reason = "nothing is published here";
   if (cell.difference) {
     made.kind = Cell::Kind::number;

@@ -108,6 +108,38 @@ void add_published(Cell& cell, const PublishedValue& value) {
   if (cell.kind == Cell::Kind::number) cell.difference = *cell.mean - *cell.published;
 }
 
+// A column's means over that of the named row, published ones over its published one. Spreads are
+// left out: those of a quotient of two means are not known from theirs.
+void make_relative(Table& table, std::size_t column, const std::string& to) {
+  const auto row = std::find_if(table.rows.begin(), table.rows.end(),
+                                [&](const Head& head) { return head.key == to; });
+  const Cell base = row == table.rows.end()
+                        ? Cell()
+                        : table.cells[static_cast<std::size_t>(row - table.rows.begin())][column];
+  const double unit = base.kind == Cell::Kind::number ? *base.mean : 0;
+  for (std::vector<Cell>& cells : table.cells) {
+    Cell& cell = cells[column];
+    if (cell.published && base.published.value_or(0) != 0) {
+      *cell.published /= *base.published;
+    } else {
+      cell.published.reset();
+    }
+    if (cell.kind == Cell::Kind::number && unit != 0) {
+      cell.mean = *cell.mean / unit;
+      cell.deviation = cell.standard_error = cell.ci_low = cell.ci_high = std::nullopt;
+      cell.spread = false;
+    } else if (cell.kind == Cell::Kind::number) {
+      cell.kind = Cell::Kind::missing;
+      cell.reason = "no value of " + (row == table.rows.end() ? to : row->name) +
+                    ", to which it would be relative";
+    }
+    cell.difference.reset();
+    if (cell.kind == Cell::Kind::number && cell.published) {
+      cell.difference = *cell.mean - *cell.published;
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t Cell::undefined() const {
@@ -138,6 +170,10 @@ Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& make
           from.published.find(spec.published, row.published, column.published);
       if (value != nullptr) add_published(cell, *value);
     }
+  }
+  for (std::size_t column = 0; column < columns.size(); ++column) {
+    const std::string& to = columns[column].line->relative_to;
+    if (!to.empty()) make_relative(table, column, to);
   }
   table.best_of_row = spec.best_of_row;
   mark_best(table);

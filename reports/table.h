@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct Comparison {
   static constexpr double kSignificance = 0.05;
 };
 
+/// Ids of trials, shared by what is of the same trials; nullptr where there is none.
+using TrialIds = std::shared_ptr<const std::vector<std::string>>;
+
 /// A cell of a table: what is shown, and everything that it was made from. Numbers are scaled.
 struct Cell {
   enum class Kind { missing, undefined, number, text };
@@ -44,7 +48,10 @@ struct Cell {
 
   std::vector<Sample> samples;  // by seed, then trial id
   std::int64_t planned = 0;     // samples that the sweep plans; n = samples.size()
-  bool spread = true;           // false: a value of the configuration, the same in all samples
+  /// All trials that row and column select, with a value or without, each once, in the order of the
+  /// sweep.
+  TrialIds trials;
+  bool spread = true;  // false: a value of the configuration, the same in all samples
 
   std::optional<double> published;
   std::optional<std::string> published_text;

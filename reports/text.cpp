@@ -5,7 +5,9 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string_view>
 
 namespace petlab::reports {
 namespace {
@@ -101,5 +103,17 @@ std::string difference_text(double difference, std::optional<int> digits) {
 }
 
 std::string exact_text(double number) { return fmt::format("{}", number); }
+
+std::string inert_cell(const std::string& text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
+    return text;
+  }
+  const char* const first = text.data() + (text.front() == '+' ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  double number = 0;
+  const auto [stopped, error] = std::from_chars(first, end, number);
+  if (error == std::errc() && stopped == end && std::isfinite(number)) return text;
+  return "'" + text;
+}
 
 }  // namespace petlab::reports

@@ -24,6 +24,10 @@ std::string number_text(double number, std::optional<int> digits);
 /// The same with its sign always shown: `+0.12`, `−0.03`, `±0.00`.
 std::string difference_text(double difference, std::optional<int> digits);
 
+/// A text as a cell of a spreadsheet, which would compute one that begins like a formula: an
+/// apostrophe before it marks it as text. Numbers stay.
+std::string inert_cell(const std::string& text);
+
 /// For programs: the shortest text that reads back as the same number.
 std::string exact_text(double number);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -54,7 +55,8 @@ Json point_row(const std::string& series, const Figure& figure, const FigurePoin
   return row;
 }
 
-Json axis(const AxisTitle& title, const char* field) {
+// `largest`: of the values at it.
+Json axis(const AxisTitle& title, const char* field, double largest) {
   Json scale = {{"zero", false}, {"padding", 12}};
   // Scores end at round numbers; a ratio of 1.1 or a step behind the last would be none.
   if (field == std::string_view("x")) scale["nice"] = false;
@@ -63,7 +65,9 @@ Json axis(const AxisTitle& title, const char* field) {
                {"type", "quantitative"},
                {"title", printable(title.name)},
                {"scale", scale}};
-  if (title.log) made["axis"] = {{"format", "~g"}, {"labelOverlap", true}, {"tickCount", 6}};
+  // 500000 bits are 500k.
+  const char* format = largest >= 10'000 ? "~s" : "~g";
+  if (title.log) made["axis"] = {{"format", format}, {"labelOverlap", true}, {"tickCount", 6}};
   return made;
 }
 
@@ -147,8 +151,14 @@ std::string to_vega_lite(const Figure& figure) {
     return Json{{"condition", {{"param", "pick"}, {"empty", true}, {"value", full}}},
                 {"value", 0.08}};
   };
-  const Json x = axis(figure.x, "x");
-  const Json y = axis(figure.y, "y");
+  std::map<std::string, double> largest;
+  for (const Json& row : values) {
+    for (const char* field : {"x", "y"}) {
+      if (row.contains(field)) largest[field] = std::max(largest[field], row[field].get<double>());
+    }
+  }
+  const Json x = axis(figure.x, "x", largest["x"]);
+  const Json y = axis(figure.y, "y", largest["y"]);
   const auto layer = [&](const char* source, Json mark, double full, bool with_x) {
     Json encoding = Json::object();
     if (with_x) encoding["x"] = x;

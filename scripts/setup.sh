@@ -95,20 +95,26 @@ else
   quietly "apt-get install" apt_install "${missing[@]}"
 fi
 
-# ---- A Slurm for its test, which is left out where it cannot be had
-if $dev; then
-  slurm=(slurmctld slurmd slurm-client munge)
-  missing=()
-  for package in "${slurm[@]}"; do installed "$package" || missing+=("$package"); done
+# ---- What a test each needs that is left out where it cannot be had
+# for_a_test WHAT PACKAGES...
+for_a_test() {
+  local what=$1 missing=() package
+  shift
+  for package in "$@"; do installed "$package" || missing+=("$package"); done
   if [ ${#missing[@]} -eq 0 ]; then
-    say "Slurm for its test: it is there"
+    say "$what for its test: it is there"
   elif can_install; then
-    say "Slurm for its test: installing ${missing[*]}"
+    say "$what for its test: installing ${missing[*]}"
     apt_install "${missing[@]}" >>"$log" 2>&1 ||
-      say "Slurm for its test: cannot be had here; the test will be skipped"
+      say "$what for its test: cannot be had here; the test will be skipped"
   else
-    say "Slurm for its test: not there; the test will be skipped"
+    say "$what for its test: not there; the test will be skipped"
   fi
+}
+if $dev; then
+  for_a_test Slurm slurmctld slurmd slurm-client munge
+  # Of the distribution; Ubuntu's is a snap, which the test does without.
+  for_a_test Chromium chromium
 fi
 
 # ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
@@ -281,10 +287,20 @@ if $dev; then
   else
     say "The Python package's tests: what they need cannot be installed ($log); they are skipped"
   fi
+  if tensorboard=$(scripts/tensorboard_venv.sh 2>>"$log"); then
+    say "TensorBoard: ${tensorboard%/bin/python3}"
+  else
+    say "TensorBoard: cannot be installed ($log); the test with its reader is skipped"
+  fi
   if statistics=$(scripts/statistics_venv.sh 2>>"$log"); then
     say "What the paper's rehearsal compares with: ${statistics%/bin/python3}"
   else
     say "What the paper's rehearsal compares with: cannot be installed ($log); a part is skipped"
+  fi
+  if browser=$(scripts/browser_venv.sh 2>>"$log"); then
+    say "What drives a browser through report pages: ${browser%/bin/python3}"
+  else
+    say "What drives a browser through report pages: cannot be installed ($log); a test is skipped"
   fi
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then

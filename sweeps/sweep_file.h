@@ -36,8 +36,8 @@ struct SweepTrial {
   std::string storage_note;
 };
 
-/// A sweep file, expanded.
-struct Sweep {
+/// What a sweep is, whichever of its trials are meant.
+struct SweepHead {
   std::string name;
   std::string about;
   std::filesystem::path file;
@@ -48,16 +48,20 @@ struct Sweep {
   std::vector<std::string> overrides;
   /// What is no error but may be a slip: a rule that never holds, a field that no trial uses.
   std::vector<std::string> notes;
-  /// In the order of variants, zip and grid (the last key fastest); ids are unique.
-  std::vector<SweepTrial> trials;
   /// Names of variants in the order of the file.
   std::vector<std::string> variants;
-  /// By name: the declaration of every task that a trial uses.
-  std::map<std::string, TaskDeclaration> tasks;
   /// By TrialConfig::backbone.
   std::map<std::string, std::filesystem::path> backbone_folders;
   std::map<std::string, BackboneShape> backbone_shapes;
   std::map<std::string, std::string> backbone_digests;
+};
+
+/// A sweep file, expanded.
+struct Sweep : SweepHead {
+  /// In the order of variants, zip and grid (the last key fastest); ids are unique.
+  std::vector<SweepTrial> trials;
+  /// By name: the declaration of every task that a trial uses.
+  std::map<std::string, TaskDeclaration> tasks;
 };
 
 /// Most trials of one sweep, before `exclude`.

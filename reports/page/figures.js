@@ -1,49 +1,61 @@
-"use strict";
+// Figures, drawn by Vega from the data within the page.
 (() => {
-  // Vega reads figures through its interpreter: the page's policy allows no eval. Its loader gets
+  // Vega reads them through its interpreter: the page's policy allows no eval. Its loader gets
   // nothing, wherever a specification may point.
   const loader = {
     load: () => Promise.reject(new Error("this page loads nothing")),
     sanitize: () => Promise.reject(new Error("this page has no links")),
   };
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const drawn = new Map();  // place: its specification
+
   const draw = async (place) => {
-    const specification = JSON.parse(document.getElementById(place.dataset.figure).textContent);
-    const ink = colour("--ink");
-    const line = colour("--line");
+    const specification = structuredClone(drawn.get(place));
     const room = place.clientWidth || 480;
     specification.width = Math.max(180, Math.min(720, room - 90));
     specification.height = Math.round(Math.min(380, Math.max(220, specification.width * 0.6)));
-    if (room < 480) {
-      for (const layer of specification.layer) layer.encoding.color.legend.columns = 1;
+    // The section's heading is the title already; what stands below it stays.
+    const subtitle = specification.title?.subtitle;
+    delete specification.title;
+    if (subtitle) {
+      specification.title = { text: subtitle, anchor: "start", fontSize: 11, fontWeight: "normal" };
     }
-    place.tabIndex = 0;  // what does not fit is scrolled to by keyboard
+    for (const layer of room < 480 ? specification.layer : []) {
+      layer.encoding.color.legend.columns = 1;
+    }
     await vegaEmbed(place, specification, {
       mode: "vega-lite",
       ast: true,
       actions: false,
       renderer: "svg",
       loader,
-      config: {
-        background: "transparent",
-        title: { color: ink, subtitleColor: colour("--soft") },
-        axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
-        legend: { labelColor: ink, titleColor: ink },
-      },
+      config: { background: "transparent" },
+    });
+    place.dataset.drawn = "";
+  };
+  // Draws a Vega-Lite specification there, in place of what was there.
+  petlab.plot = (place, specification) => {
+    drawn.set(place, specification);
+    place.tabIndex = 0;  // what does not fit is scrolled to by keyboard
+    if (!place.hasAttribute("role")) place.setAttribute("role", "group");
+    return draw(place).catch((error) => {
+      place.textContent = `This figure was not drawn: ${error.message}`;
     });
   };
-  const places = [...document.querySelectorAll("[data-figure]")];
-  const drawAll = () => {
-    for (const place of places) {
-      draw(place).catch((error) => { place.textContent = `This figure was not drawn: ${error.message}`; });
+  petlab.canPlot = () => typeof vegaEmbed === "function";
+  petlab.figures = (root) => {
+    for (const place of root.querySelectorAll("[data-figure]")) {
+      if (drawn.has(place)) continue;
+      place.setAttribute("aria-label", place.closest("figure").getAttribute("aria-label"));
+      petlab.plot(place, petlab.parsed(place.dataset.figure));
     }
   };
-  drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   let width = innerWidth;
   addEventListener("resize", () => {
     if (innerWidth === width) return;
     width = innerWidth;
-    drawAll();
+    for (const [place, specification] of drawn) {
+      if (place.isConnected) petlab.plot(place, specification);
+      else drawn.delete(place);
+    }
   });
 })();

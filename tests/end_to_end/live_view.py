@@ -50,8 +50,11 @@ class LiveView(ScriptedWorld):
                                             "time", "left"])
         self.assertRegex(lines[3], r"^[0-9a-f]{8} failed: attempt 1 crashed: .*signal 6")
         self.assertEqual(lines[4], "    about to crash in training")
-        self.assertRegex(lines[5], r"^0 of 3 done, 2 running, 1 failed")
-        self.assertEqual(len(lines), 6)
+        # A third of the bar is over, and none of it done.
+        self.assertRegex(lines[5], "^live ▒{13}░{27}   0 %$")
+        self.assertRegex(lines[6], r"^0 of 3 done, 2 running, 1 failed")
+        self.assertEqual(len(lines), 7)
+        self.assertLessEqual({0, 31, 36}, run.screen.colours)
 
         # The same from elsewhere.
         status = self.terminal("status", "sweep.yaml", "--watch", "--retries", "0")
@@ -93,6 +96,38 @@ class LiveView(ScriptedWorld):
     def waiting(self, run, trials):
         run.until(lambda shown: sum(" training " in line and " 1/4 " in line
                                     for line in shown) == trials)
+
+    def test_results_come_one_by_one_and_the_end_names_the_report(self):
+        (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)
+        self.write_sweep(one + two)
+        run = self.terminal(*self.run_words())
+        self.waiting(run, 2)
+        first.touch()
+        done = re.compile(r"done [0-9a-f]{8} (first|second)  movie-polarity \w+ -?\d+\.\d{4}$")
+        lines = run.until(lambda shown: any(done.match(line) for line in shown) and
+                          any(line.endswith(" 50 %") or " 50 %, about " in line for line in shown))
+        self.assertTrue(any(line.startswith("live ████") for line in lines), lines)
+        second.touch()
+        self.assertEqual(run.wait(), 0)
+        end = run.screen.shown()
+        self.assertEqual(sorted(done.match(line)[1] for line in end if done.match(line)),
+                         ["first", "second"])
+        self.assertEqual(end[-2:], ["its report: petlab report sweep --sweep live --db sweep.db", ""])
+        self.assertRegex(end[-4], "^live █{40} 100 %$")
+        self.assertIn(32, run.screen.colours)
+        report = self.petlab(*end[-2].removeprefix("its report: petlab ").split())
+        self.assertEqual(report.code, 0, report)
+        self.assertIn("sweep live: 2 of 2 trials done", report.out)
+
+    def test_no_color_means_none(self):
+        self.write_sweep(["only: {seed: 1, user.steps: 6}",
+                          "bad: {seed: 3, user.steps: 6, user.behaviour: crash, user.attempts: 9}"])
+        run = Terminal([str(tiny_world.PETLAB), *self.run_words("--retries", "0")], 120, 24,
+                       cwd=self.root, env={**self.environment(), "NO_COLOR": "1"})
+        self.addCleanup(run.kill)
+        self.assertEqual(run.wait(), 1)
+        self.assertEqual(run.screen.colours, set())
+        self.assertFalse(any("its report" in line for line in run.screen.shown()))
 
     def test_a_stopped_terminal_holds_nothing_up(self):
         (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)

@@ -20,6 +20,7 @@ class Screen:
         self.text = [""]  # with what scrolled away
         self.row = self.column = 0
         self.wrapped = False
+        self.colours = set()  # that were ever used
         self.pending = b""
 
     def top(self):
@@ -80,6 +81,9 @@ class Screen:
         elif letter == b"J":
             self.text[self.row] = self.text[self.row][:self.column]
             del self.text[self.row + 1:]
+        elif letter == b"m":
+            assert number in (b"0", b"31", b"32", b"33", b"36"), number
+            self.colours.add(int(number))
         elif letter == b"H":
             self.row, self.column = self.top(), 0
         else:

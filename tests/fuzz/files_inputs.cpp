@@ -1,3 +1,4 @@
+// The seeds of every format that is fuzzed, in one source: what one needs another is often made of.
 #include "tests/fuzz/files_inputs.h"
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 #include "trainer/artifact/artifact.h"
 #include "trainer/artifact/foreign_module.h"
 #include "trainer/artifact/layered_module.h"
-#include "trainer/backbones/checkpoint.h"
 #include "trainer/backbones/encoder_config.h"
+#include "trainer/backbones/stored_weights.h"
 #include "trainer/backbones/t5_config.h"
 #include "trainer/data/rows.h"
 #include "trainer/files/error.h"

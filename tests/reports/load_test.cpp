@@ -150,7 +150,8 @@ TEST_CASE("Words that selections can hold are those of the whole database and it
   const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
   const Dataset data = load_dataset(file, {"s"}, validation);
   CHECK(data.known_words.at("task") == std::set<std::string>{"mine", "theirs"});
-  CHECK(data.known_words.at("split") == std::set<std::string>{"test", "train", "validation"});
+  CHECK(data.known_words.at("split") ==
+        std::set<std::string>{"progress", "test", "train", "validation"});
   CHECK(data.known_words.at("name").contains("own_metric"));
   CHECK(data.known_words.at("name").contains("accuracy"));
 }

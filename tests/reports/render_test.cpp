@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/script_digest.h"
 #include "reports/cell_text.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
@@ -208,16 +209,46 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
   table.cells[2][2].reason = "</template><script>";
   const std::string html = to_html(report);
   CHECK(html.starts_with("<!doctype html>"));
-  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
+  for (const char* outside : {"http:", "https:", " src=", "@import", "url("}) {
     INFO(outside);
     CHECK(html.find(outside) == std::string::npos);
   }
+  // The one link is the empty icon, without which a browser asks for one.
+  CHECK(html.find("href=") == html.find("href=\"data:,\""));
+  CHECK(html.find("href=", html.find("href=") + 1) == std::string::npos);
   CHECK(html.find("<script>alert") == std::string::npos);
   CHECK(html.find("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot;") !=
         std::string::npos);
   CHECK(html.find("</template><script>") == std::string::npos);
   CHECK(html.find("<dt>sample deviation</dt><dd>0.7071067811865476</dd>") != std::string::npos);
   CHECK(html.find("<code>t3</code>") != std::string::npos);
+}
+
+TEST_CASE("The page's policy names each of its scripts by its digest, and lets no other run",
+          "[reports]") {
+  const std::string html = to_html(demo());
+  const std::size_t begin = html.find("<script>") + 8;
+  REQUIRE(begin > 8);
+  const std::string script = html.substr(begin, html.find("</script>", begin) - begin);
+  CHECK(html.find("script-src '" + base::script_digest(script) + "'; base-uri 'none'") !=
+        std::string::npos);
+  CHECK(html.find("<script>", begin) == std::string::npos);
+  for (const char* event : {" onclick=", " onload=", " onerror="}) {
+    CHECK(html.find(event) == std::string::npos);
+  }
+}
+
+TEST_CASE("A page shows how far each sweep is, many of them folded", "[reports]") {
+  Report report = demo();
+  report.progress = {{"s", 8, {{"cached", 1}, {"done", 3}, {"failed", 2}, {"new", 2}}}};
+  CHECK(
+      to_html(report).find(
+          "<li><span class=\"bar\" aria-hidden=\"true\"><i class=\"done\" style=\"width:50%\"></i>"
+          "<i class=\"failed\" style=\"width:25%\"></i></span> "
+          "<span>sweep s: 4 of 8 trials done (2 failed, 2 new)</span></li>") != std::string::npos);
+  report.progress.assign(5, report.progress.front());
+  CHECK(to_html(report).find("<summary>5 sweeps: 20 of 40 trials done</summary>") !=
+        std::string::npos);
 }
 
 TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {

@@ -1,7 +1,8 @@
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/subcommand.h"
+#include "cli/command_line.h"
 #include "reports/builtin.h"
 #include "reports/words.h"
 #include "tests/reports/make_database.h"
@@ -199,6 +200,50 @@ std::string database_of_sizes(const TempDir& folder) {
   }
   testing::make_database(file, "sizes", trials);
   return file.string();
+}
+
+TEST_CASE("A loss over steps is that of progress, also of a trial that runs", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  testing::make_database(file, "small",
+                         {{.id = "t1", .variant = "a", .scores = {{"f1", 0.5}}},
+                          {.id = "t2", .variant = "b", .outcome = results::Outcome::open},
+                          {.id = "t3", .variant = "b", .seed = 2}});
+  {
+    results::Store store(file);
+    results::Batch batch = store.begin();
+    for (const auto& [id, base] : {std::pair("t1", 0.0), std::pair("t2", 1.0)}) {
+      const auto facts = store.read().attempt_facts(id, 1);
+      const results::LossReport losses[] = {{1, 10, base + 0.5}, {2, 20, base + 0.25}};
+      batch.record_progress(facts->attempt, {20, 40, base + 0.25}, 1, losses);
+    }
+    batch.commit();
+  }
+  const std::string db = file.string();
+  const Ran ran = petlab({"curve", "--x", "step", "--y", "loss", "--db", db, "--format", "json"});
+  CHECK(ran.err.empty());
+  REQUIRE(ran.code == 0);
+  const auto sections = nlohmann::json::parse(ran.out).at("sections");
+  std::vector<double> means;
+  for (const auto& value : sections.at(0).at("specification").at("data").at("values")) {
+    means.push_back(value.at("y").get<double>());
+  }
+  CHECK(means == std::vector<double>{0.5, 0.25, 1.5, 1.25});
+  CHECK(petlab({"curve", "--x", "step", "--y", "loss", "--split", "progress", "--db", db,
+                "--format", "json"})
+            .out == ran.out);
+  // Nothing of it is in a report that does not ask.
+  CHECK(petlab({"sweep", "--db", db}).out.find("loss") == std::string::npos);
+  const auto own = folder.write("own.yaml", R"(report: own
+where: {split: progress, name: loss}
+table:
+  rows: [{each: variant}]
+  columns: [{key: loss, digits: 2}]
+)");
+  const Ran table = petlab({own.string(), "--db", db});
+  CHECK(table.err.empty());
+  CHECK(table.out.find("0.25 (1)") != std::string::npos);
+  CHECK(table.out.find("1.25 (1/2)") != std::string::npos);
 }
 
 TEST_CASE("A curve needs no definition, and says what it does not know", "[reports]") {

@@ -448,5 +448,38 @@ TEST_CASE("What a cell shows comes from the row, else the column, else the table
   CHECK(table.cells[1][1].text == "r8");
 }
 
+TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
+  DataMaker make;
+  for (const auto& [task, seconds] : {std::pair("a", 10.0), {"a", 30.0}, {"b", 5.0}}) {
+    const std::size_t trial = make.trial("v", static_cast<std::int64_t>(seconds), task);
+    make.data.trials[trial].fields["train_seconds"] = seconds;
+  }
+  const char rows[] =
+      "  rows: [{key: a, where: {task: a}}, {key: b, where: {task: b}}, "
+      "{key: c, where: {task: c}}]\n  columns:\n";
+  const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "T",
+    "columns": ["s"], "rows": {"a": [80], "b": [40]}}}, "errata": []})");
+  const auto made = [&](const std::string& to) {
+    return testing::table_of(
+        testing::definition(
+            "table:\n  published: table1\n" + std::string(rows) +
+            "    - {key: r, value: train_seconds, published: s, relative_to: " + to + "}\n"),
+        make.data, published);
+  };
+  const testing::MadeTable to_a = made("a");
+  CHECK(*to_a.cells[0][0].mean == 1);
+  CHECK(*to_a.cells[1][0].mean == 0.25);
+  CHECK(*to_a.cells[1][0].published == 0.5);
+  CHECK(*to_a.cells[1][0].difference == -0.25);
+  CHECK_FALSE(to_a.cells[0][0].deviation);
+  CHECK(to_a.cells[2][0].kind == Cell::Kind::missing);
+  // Of a row without a value nothing is a part.
+  const testing::MadeTable to_c = made("c");
+  CHECK(to_c.cells[0][0].reason == "no value of c, to which it would be relative");
+  CHECK_FALSE(to_c.cells[0][0].published);
+  CHECK_THROWS_WITH(
+      made("z"), "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
+}
+
 }  // namespace
 }  // namespace petlab::reports

@@ -34,8 +34,12 @@ std::vector<const SweepTrial*> trials_of(const Sweep& sweep, const std::string& 
 TEST_CASE("The quickstart sweep takes sharing and masking apart at equal storage", "[sweeps]") {
   const Home home;
   const Sweep sweep = load_sweep(kSweeps / "quickstart.yaml", home.locations());
-  CHECK(sweep.trials.size() == 20);
+  CHECK(sweep.trials.size() == 20 + 4);
   CHECK(sweep.notes.empty());
+  // The further sizes of the figure are of one task and one seed.
+  for (const std::string variant : {"vanilla_4", "vanilla_64", "propetl_4", "propetl_64"}) {
+    CHECK(trials_of(sweep, variant).size() == 1);
+  }
   const double propetl = *trials_of(sweep, "propetl").front()->bls_bits;
   for (const std::string variant : {"random", "only_share", "only_mask"}) {
     for (const SweepTrial* trial : trials_of(sweep, variant)) {

@@ -1,3 +1,5 @@
+// What sweep files may say and every mistake in them, with its message: one source, in which a
+// message is looked for.
 #include "sweeps/sweep_file.h"
 
 #include <fmt/format.h>

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# How fast petlab serve answers when many ask, and whether a sweep runs slower beside it.
+#
+#   bench/serving.sh [--bin FOLDER] [--rounds N] [--trials N] [--folder DIR]
+#
+# --bin FOLDER    the programs: petlab and bench-worker (default build/release/bin)
+# --rounds N      of each kind, in turn (default 5)
+# --trials N      trivial trials in each run of the sweep (default 5000)
+# --folder DIR    a folder on the disk to be measured (default: the current one)
+#
+# One JSON line a measurement. The requests: 200 at once for the whole page, while 64 pages are open for what changes
+# and 20 readers that asked for it take nothing. The runs: with two pages open, and without a server.
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+bin=build/release/bin
+rounds=5
+trials=5000
+folder=$PWD
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --bin) bin=$2 ;;
+    --rounds) rounds=$2 ;;
+    --trials) trials=$2 ;;
+    --folder) folder=$2 ;;
+    *) die "unknown argument '$1'; the head of this script lists what there is" ;;
+  esac
+  shift 2
+done
+for program in petlab bench-worker; do
+  [ -x "$bin/$program" ] || die "there is no program $bin/$program; build it, or name another folder (--bin)"
+done
+work=$(mktemp -d "$folder/petlab-serving.XXXXXX")
+export PETLAB_SLOTS=$work/slots PETLAB_HOME=$work/home
+trap 'rm -rf "$work"' EXIT
+python3 bench/serving/load.py "$(realpath "$bin")" "$work" "$rounds" "$trials"
