@@ -2,7 +2,7 @@
 """Training runs as an implementation computes them that shares nothing with petlab's.
 
 An encoder in PyTorch with autograd, in float64; torch's AdamW and clipping, the schedule of
-transformers. Random numbers (initial values, masks, batches, dropout) are computed from the
+transformers. One file, so that one can read in order what a training run is. Random numbers (initial values, masks, batches, dropout) are computed from the
 description in trainer/compute/random_stream.h. Writes, beside this file:
 
     backbone/    config.json and model.safetensors of a tiny BERT
