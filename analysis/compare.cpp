@@ -192,7 +192,7 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
       if (its == b.end()) continue;
       Pairs all;
       std::size_t compared = 0;
-      const auto add = [&](const std::string& task, const Pairs& pairs) {
+      const auto add = [&, &metric = metric](const std::string& task, const Pairs& pairs) {
         Comparison made = measured(pairs, request.confidence);
         made.side = side.name;
         made.task = task;

@@ -114,8 +114,9 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
     std::size_t line = slot.line();
     const std::size_t most = share.kept ? 0 : slots_.line_length(slot, schedule);
     while (line < most) {
-      const std::optional<std::size_t> trial = schedule.take(
-          slot.group, line > 0, now, [&](std::size_t one) { return suits(slot, share, one); });
+      const std::optional<std::size_t> trial =
+          schedule.take(slot.group, line > 0, now,
+                        [&, &slot = slot](std::size_t one) { return suits(slot, share, one); });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
       slot.group = schedule.trial(*trial).group;

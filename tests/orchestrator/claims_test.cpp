@@ -310,7 +310,7 @@ class Explorer {
                                               : Write::What::stopped;
     write(next, {what, trial, number, 0, 0});
     step(
-        [&] {
+        [&, trial = trial, number = number] {
           return fmt::format("{} {} {}/{}", self,
                              what == Write::What::forget     ? "forgets"
                              : what == Write::What::finished ? "reads the end of"

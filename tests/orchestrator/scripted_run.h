@@ -169,12 +169,12 @@ class ScriptedLauncher final : public orchestrator::Launcher {
       const std::size_t number = std::stoul(folder_.filename().string());
       if (!attempts.empty()) script_ = attempts[std::min(number, attempts.size()) - 1];
       if (script_.does == ScriptedAttempt::Does::die) return end(orchestrator::Exited{1});
-      protocol::Started started;
-      started.pid = 1;
-      started.worker = "scripted";
-      started.version = "1";
-      started.numerics = R"({"version":"1"})";
-      write(started);
+      protocol::Started begun;
+      begun.pid = 1;
+      begun.worker = "scripted";
+      begun.version = "1";
+      begun.numerics = R"({"version":"1"})";
+      write(begun);
       if (script_.checkpoints) {
         std::filesystem::create_directories(folder_ / "checkpoint");
         std::ofstream(folder_ / "checkpoint/step-1.txt") << "1\n";
