@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -171,6 +172,31 @@ void write_file_atomically(const std::filesystem::path& named,
   if (directory.get() < 0 || ::fsync(directory.get()) != 0) {
     refuse(folder, "cannot be synced", errno);
   }
+}
+
+int give_new_name(const std::filesystem::path& made, const std::filesystem::path& name) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  struct stat before {};
+  if (::lstat(made.c_str(), &before) != 0) return errno;
+  if (S_ISDIR(before.st_mode)) {
+    if (::mkdir(name.c_str(), 0700) != 0) return errno;
+    if (::rename(made.c_str(), name.c_str()) == 0) return 0;
+    const int error = errno == ENOTEMPTY ? EEXIST : errno;
+    ::rmdir(name.c_str());
+    return error;
+  }
+  if (::link(made.c_str(), name.c_str()) != 0) {
+    const int error = errno;
+    // An answer that was lost on the way is asked for again, and then the name is there: ours.
+    struct stat after {};
+    if (error != EEXIST || ::lstat(name.c_str(), &after) != 0 || after.st_ino != before.st_ino ||
+        after.st_dev != before.st_dev) {
+      return error;
+    }
+  }
+  ::unlink(made.c_str());
+  return 0;
 }
 
 }  // namespace petlab::base

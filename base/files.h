@@ -35,4 +35,10 @@ void write_file_atomically(const std::filesystem::path& file,
 /// That removal alone.
 void remove_abandoned_writes(const std::filesystem::path& file);
 
+/// Renames a file or a folder to a name that nothing has yet, on the same file system, and replaces
+/// nothing whatever happens beside it. Where the file system cannot rename so (NFS), a file is
+/// linked to its new name, and a folder put in the place of an empty one. Returns 0, or the error's
+/// number, EEXIST where the name is taken; `made` has its old name then.
+int give_new_name(const std::filesystem::path& made, const std::filesystem::path& name);
+
 }  // namespace petlab::base

@@ -1,8 +1,6 @@
 #include "cli/exchange/new_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -11,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "base/files.h"
 #include "results/error.h"
 
 namespace petlab::cli {
@@ -36,9 +35,9 @@ NewFolder::~NewFolder() {
 }
 
 void NewFolder::keep() {
-  if (::renameat2(AT_FDCWD, made_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_NOREPLACE) != 0) {
+  if (const int error = base::give_new_name(made_, folder_); error != 0) {
     throw results::Error(
-        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(errno)));
+        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(error)));
   }
   made_.clear();
 }

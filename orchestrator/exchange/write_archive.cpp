@@ -65,9 +65,7 @@ class PendingArchive {
   }
   void keep() {
     if (::fchmod(out_.get(), 0644) != 0 || ::fsync(out_.get()) != 0) refuse(errno);
-    if (::renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, file_.c_str(), RENAME_NOREPLACE) != 0) {
-      refuse(errno);
-    }
+    if (const int error = base::give_new_name(name_, file_); error != 0) refuse(error);
     name_.clear();
     sync_folder(file_.has_parent_path() ? file_.parent_path() : fs::path("."));
   }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -316,11 +315,11 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
           fmt::format("{}: cannot be made: the disk is full or cannot be read", database.string()));
     }
     const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+    const int unsynced = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
     if (descriptor >= 0) close(descriptor);
-    if (!synced ||
-        renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, database.c_str(), RENAME_NOREPLACE) != 0) {
-      throw Error(fmt::format("{}: cannot be made: {}", database.string(), std::strerror(errno)));
+    const int error = unsynced != 0 ? unsynced : base::give_new_name(made, database);
+    if (error != 0) {
+      throw Error(fmt::format("{}: cannot be made: {}", database.string(), std::strerror(error)));
     }
     return summary;
   } catch (...) {

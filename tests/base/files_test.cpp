@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 
 #include "base/end_of_file.h"
@@ -17,6 +19,23 @@
 using namespace petlab;
 using petlab::testing::TempDir;
 
+namespace {
+
+/// Runs the hidden case of this tag in a program of its own, under faults.
+void run_under(const std::string& faults, const std::string& tag, const std::string& place) {
+  const auto shim = petlab::testing::program("petlab-faults.so");
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result = petlab::testing::run_command(
+      "PETLAB_TEST_FILE=" + place + " LD_PRELOAD=" + shim.string() +
+      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
+      program.filename().string() + " " + faults + "' " + program.string() + " '" + tag + "'");
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("All tests passed") != std::string::npos);
+}
+
+}  // namespace
+
 // A program of its own, in which every sync fails: run by the case below.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");
@@ -28,20 +47,55 @@ TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
 TEST_CASE("A file gets its name only when it is on the disk", "[sweeps]") {
   const TempDir folder;
   const auto file = folder.write("file", "old");
-  const auto faults = petlab::testing::program("petlab-faults.so");
-  const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  const auto result = petlab::testing::run_command(
-      "PETLAB_TEST_FILE=" + file.string() + " LD_PRELOAD=" + faults.string() +
-      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
-      program.filename().string() + " calls=fsync,fdatasync error=EIO' " + program.string() +
-      " '[unsynced]'");
-  INFO(result.out << result.err);
-  CHECK(result.exit_code == 0);
-  CHECK(result.out.find("3 assertions in 1 test case") != std::string::npos);
+  run_under("calls=fsync,fdatasync error=EIO", "[unsynced]", file.string());
   // Nothing of the new one is left.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   base::write_file_atomically(file, "new");
   CHECK(petlab::testing::read_file(file) == "new");
+}
+
+namespace {
+
+void give_new_names(const std::filesystem::path& folder) {
+  const auto write = [&](const char* name, const char* content) {
+    std::ofstream(folder / name) << content;
+    return folder / name;
+  };
+  CHECK(base::give_new_name(write("made", "new"), folder / "file") == 0);
+  CHECK(petlab::testing::read_file(folder / "file") == "new");
+  CHECK_FALSE(std::filesystem::exists(folder / "made"));
+  CHECK(base::give_new_name(write("made", "newer"), folder / "file") == EEXIST);
+  CHECK(petlab::testing::read_file(folder / "file") == "new");
+  CHECK(petlab::testing::read_file(folder / "made") == "newer");
+  CHECK(base::give_new_name(folder / "made", folder / "none/file") == ENOENT);
+
+  std::filesystem::create_directory(folder / "many");
+  write("many/one", "1");
+  CHECK(base::give_new_name(folder / "many", folder / "named") == 0);
+  CHECK(petlab::testing::read_file(folder / "named/one") == "1");
+  CHECK_FALSE(std::filesystem::exists(folder / "many"));
+  std::filesystem::create_directory(folder / "many");
+  for (const char* taken : {"named", "file", "empty"}) {
+    if (taken == std::string("empty")) std::filesystem::create_directory(folder / taken);
+    CHECK(base::give_new_name(folder / "many", folder / taken) == EEXIST);
+  }
+  CHECK(petlab::testing::read_file(folder / "named/one") == "1");
+  CHECK(std::filesystem::is_directory(folder / "many"));
+}
+
+}  // namespace
+
+TEST_CASE("with names as NFS gives them", "[.][nfs-names]") {
+  const char* folder = std::getenv("PETLAB_TEST_FILE");
+  REQUIRE(folder != nullptr);
+  give_new_names(folder);
+}
+
+TEST_CASE("A new name replaces nothing, on NFS neither", "[base]") {
+  const TempDir here;
+  give_new_names(here.path());
+  const TempDir there;
+  run_under("calls=renameat2 error=EINVAL", "[nfs-names]", there.path().string());
 }
 
 TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]") {

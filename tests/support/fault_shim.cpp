@@ -75,6 +75,7 @@ pid_t own_pid = 0;
 bool ready = false;
 
 int error_of(const char* name) {
+  if (strcmp(name, "EINVAL") == 0) return EINVAL;
   if (strcmp(name, "ENOSPC") == 0) return ENOSPC;
   if (strcmp(name, "EDQUOT") == 0) return EDQUOT;
   if (strcmp(name, "EMFILE") == 0) return EMFILE;
