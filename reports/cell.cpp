@@ -112,6 +112,37 @@ void sort_samples(std::vector<Sample>& samples) {
   });
 }
 
+void show(Measured& measured, const DifferentTexts& texts) {
+  measured.kind = Measured::Kind::text;
+  measured.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
+  measured.spread = false;
+}
+
+// Scales the samples, and makes of them what they say together.
+void summarise(Measured& measured, double scale) {
+  sort_samples(measured.samples);
+  if (measured.samples.empty()) return;
+  std::vector<double> values;
+  for (Sample& sample : measured.samples) {
+    if (!sample.value) continue;
+    *sample.value *= scale;
+    values.push_back(*sample.value);
+  }
+  if (values.size() < measured.samples.size()) {
+    // A mean over the seeds that happen to be defined would pass for one over all of them.
+    measured.kind = Measured::Kind::undefined;
+    return;
+  }
+  measured.kind = Measured::Kind::number;
+  measured.mean = metrics::mean(values);
+  measured.deviation = metrics::sample_deviation(values);
+  measured.standard_error = metrics::standard_error(values);
+  if (const auto interval = metrics::student_interval(values, kConfidence)) {
+    measured.ci_low = interval->low;
+    measured.ci_high = interval->high;
+  }
+}
+
 }  // namespace
 
 CellMaker::CellMaker(const Definition& definition, const Dataset& data)
@@ -196,27 +227,30 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   const Selections selections = {&definition_.where, &row.scores, &column.scores};
   const int line = settings.shown != nullptr ? settings.shown->line : column.line->line;
   Cell made;
-  made.trials = common.ids;
+  made.trials.ids = common.ids;
   made.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
-    value_cell(made, trials, *settings.shown->value, settings.scale.value_or(1));
+    made.measured = value_of(trials, *settings.shown->value, settings.scale.value_or(1));
     made.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
-    text_cell(made, trials, *settings.shown->text);
+    made.measured = text_of(trials, *settings.shown->text);
   } else {
     // Without a scale, metrics are shown as tables print them: percentages.
     as_printed_ = !settings.scale;
     if (!made.digits) made.digits = as_printed_ ? 2 : 4;
     made.better = Better::higher;
     if (settings.shown != nullptr) {
-      average_cell(made, common, selections, settings.shown->average_over, line);
+      fill_average(made, common, selections, settings.shown->average_over, line);
     } else {
-      metric_cell(made, trials, selections, line);
+      fill_metric(made, trials, selections, line);
     }
     if (settings.better) made.better = *settings.better;
-    summarise(made, settings.scale.value_or(1));
+    summarise(made.measured, settings.scale.value_or(1));
   }
-  if (made.kind == Cell::Kind::missing) explain_missing(made, common);
+  Measured& measured = made.measured;
+  if (measured.kind == Cell::Kind::missing && measured.reason.empty()) {
+    measured.reason = why_missing(common);
+  }
   return made;
 }
 
@@ -278,16 +312,16 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
   return samples;
 }
 
-void CellMaker::metric_cell(Cell& cell, const Trials& trials, const Selections& selections,
+void CellMaker::fill_metric(Cell& cell, const Trials& trials, const Selections& selections,
                             int line) {
   Trials used;
   lower_is_better_ = false;
   series_.clear();
-  cell.samples = metric_samples(trials, selections, line, used);
+  cell.measured.samples = metric_samples(trials, selections, line, used);
   refuse_pooling(line);
   if (lower_is_better_) cell.better = Better::lower;
-  cell.planned = static_cast<std::int64_t>(trials.size());
-  describe_trials(cell, used);
+  cell.measured.planned = static_cast<std::int64_t>(trials.size());
+  describe_trials(cell.trials, used);
 }
 
 // The samples of a cell are its seeds: their mean and deviation say nothing where they are of
@@ -325,7 +359,7 @@ void CellMaker::problem(int line, const std::string& what) {
   }
 }
 
-void CellMaker::average_cell(Cell& cell, Common& common, const Selections& selections,
+void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selections,
                              const std::vector<Selection>& parts, int line) {
   const Common::Parts& trials = parts_of(common, parts);
   std::map<std::int64_t, std::vector<Sample>> by_seed;  // a sample a part
@@ -361,58 +395,56 @@ void CellMaker::average_cell(Cell& cell, Common& common, const Selections& selec
     }
     if (average.value) *average.value /= static_cast<double>(parts.size());
     average.trial_ids.assign(ids.begin(), ids.end());
-    cell.samples.push_back(std::move(average));
+    cell.measured.samples.push_back(std::move(average));
   }
-  cell.planned = trials.planned_seeds;
-  cell.trials = trials.ids;
+  cell.measured.planned = trials.planned_seeds;
+  cell.trials.ids = trials.ids;
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  describe_trials(cell, used);
-  if (cell.samples.empty() && !by_seed.empty()) {
+  describe_trials(cell.trials, used);
+  if (cell.measured.samples.empty() && !by_seed.empty()) {
     std::size_t most = 0;
     for (const auto& [seed, samples] : by_seed) most = std::max(most, samples.size());
-    cell.reason =
+    cell.measured.reason =
         fmt::format("the average is over {} values, no seed has more than {}", parts.size(), most);
   }
 }
 
-void CellMaker::value_cell(Cell& cell, const Trials& trials, const std::string& field,
-                           double scale) {
+Measured CellMaker::value_of(const Trials& trials, const std::string& field, double scale) {
+  Measured made;
   DifferentTexts texts;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
     const results::Value value = value_of_trial(trial, field);
     const std::optional<double> number = number_in(value);
     if (number) {
-      cell.samples.push_back({{trial.id}, trial.seed, *number});
+      made.samples.push_back({{trial.id}, trial.seed, *number});
     } else if (std::holds_alternative<std::string>(value)) {
       texts.add(std::get<std::string>(value));
     }
   }
-  cell.planned = static_cast<std::int64_t>(trials.size());
+  made.planned = static_cast<std::int64_t>(trials.size());
   if (!texts.texts().empty()) {
-    cell.kind = Cell::Kind::text;
-    cell.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
-    cell.spread = false;
-    return;
+    show(made, texts);
+    return made;
   }
   const bool all_equal =
-      std::all_of(cell.samples.begin(), cell.samples.end(),
-                  [&](const Sample& sample) { return sample.value == cell.samples.front().value; });
-  summarise(cell, scale);
+      std::all_of(made.samples.begin(), made.samples.end(),
+                  [&](const Sample& sample) { return sample.value == made.samples.front().value; });
+  summarise(made, scale);
   if (all_equal) {
-    cell.spread = false;
-    cell.planned = cell.n();
+    made.spread = false;
+    made.planned = made.n();
   }
+  return made;
 }
 
-void CellMaker::text_cell(Cell& cell, const Trials& trials, const std::string& text) {
+Measured CellMaker::text_of(const Trials& trials, const std::string& text) const {
+  Measured made;
   DifferentTexts texts;
   for (const std::size_t index : trials) texts.add(filled(text, data_.trials[index]));
-  if (texts.texts().empty()) return;
-  cell.kind = Cell::Kind::text;
-  cell.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
-  cell.spread = false;
+  if (!texts.texts().empty()) show(made, texts);
+  return made;
 }
 
 results::Value CellMaker::value_of_trial(const Trial& trial, const std::string& field) {
@@ -442,57 +474,29 @@ std::optional<std::int64_t> CellMaker::parameters_of(const std::string& backbone
   return std::nullopt;
 }
 
-void CellMaker::describe_trials(Cell& cell, const Trials& used) {
+void CellMaker::describe_trials(CellTrials& trials, const Trials& used) {
   std::set<std::string> numerics;
   for (const std::size_t index : used) {
     const Trial& trial = data_.trials[index];
-    cell.stale = cell.stale || trial.stale;
+    trials.stale = trials.stale || trial.stale;
     if (!trial.numerics.empty()) numerics.insert(trial.numerics);
   }
-  cell.numerics.assign(numerics.begin(), numerics.end());
+  trials.numerics.assign(numerics.begin(), numerics.end());
   if (last_differing_.first != used) last_differing_ = {used, differing_fields(data_, used)};
-  cell.mixed_fields = last_differing_.second;
+  trials.mixed_fields = last_differing_.second;
 }
 
-void CellMaker::explain_missing(Cell& cell, Common& common) const {
-  if (!cell.reason.empty()) return;
+std::string CellMaker::why_missing(Common& common) const {
   const Trials& trials = common.trials;
   if (trials.empty()) common.missing = "the sweep has no such trial";
-  if (!common.missing.empty()) {
-    cell.reason = common.missing;
-    return;
-  }
+  if (!common.missing.empty()) return common.missing;
   std::map<std::string, int> states;
   for (const std::size_t index : trials) ++states[data_.trials[index].state];
   std::vector<std::string> counts;
   for (const auto& [state, count] : states) counts.push_back(fmt::format("{} {}", count, state));
   common.missing = fmt::format("no value yet of {} {}: {}", trials.size(),
                                trials.size() == 1 ? "trial" : "trials", fmt::join(counts, ", "));
-  cell.reason = common.missing;
-}
-
-void CellMaker::summarise(Cell& cell, double scale) {
-  sort_samples(cell.samples);
-  if (cell.samples.empty()) return;
-  std::vector<double> values;
-  for (Sample& sample : cell.samples) {
-    if (!sample.value) continue;
-    *sample.value *= scale;
-    values.push_back(*sample.value);
-  }
-  if (values.size() < cell.samples.size()) {
-    // A mean over the seeds that happen to be defined would pass for one over all of them.
-    cell.kind = Cell::Kind::undefined;
-    return;
-  }
-  cell.kind = Cell::Kind::number;
-  cell.mean = metrics::mean(values);
-  cell.deviation = metrics::sample_deviation(values);
-  cell.standard_error = metrics::standard_error(values);
-  if (const auto interval = metrics::student_interval(values, kConfidence)) {
-    cell.ci_low = interval->low;
-    cell.ci_high = interval->high;
-  }
+  return common.missing;
 }
 
 }  // namespace petlab::reports

@@ -21,8 +21,9 @@ class CellMaker {
  public:
   CellMaker(const Definition& definition, const Dataset& data);
 
-  /// The cell where `row` and `column` meet, without its published value. What neither of them says
-  /// of it is taken from `defaults`; where both say it, the row does, or else the column.
+  /// The cell where `row` and `column` meet, without what the paper prints there and its standing.
+  /// What neither of them says of it is taken from `defaults`; where both say it, the row does, or
+  /// else the column.
   Cell cell(const AxisLine& row, const AxisLine& column, const CellSpec& defaults,
             bool column_first = false);
   /// A field of a trial, those of reports/derived.h included. A backbone of unknown size is noted.
@@ -57,17 +58,16 @@ class CellMaker {
   std::vector<const Score*> scores_of(std::size_t trial, const Selections& selections) const;
   std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
                                      Trials& used);
-  void metric_cell(Cell& cell, const Trials& trials, const Selections& selections, int line);
+  void fill_metric(Cell& cell, const Trials& trials, const Selections& selections, int line);
   void refuse_pooling(int line);
   void problem(int line, const std::string& what);
-  void average_cell(Cell& cell, Common& common, const Selections& selections,
+  void fill_average(Cell& cell, Common& common, const Selections& selections,
                     const std::vector<Selection>& parts, int line);
-  void value_cell(Cell& cell, const Trials& trials, const std::string& field, double scale);
-  void text_cell(Cell& cell, const Trials& trials, const std::string& text);
+  Measured value_of(const Trials& trials, const std::string& field, double scale);
+  Measured text_of(const Trials& trials, const std::string& text) const;
   std::optional<std::int64_t> parameters_of(const std::string& backbone);
-  void describe_trials(Cell& cell, const Trials& used);
-  void explain_missing(Cell& cell, Common& common) const;
-  static void summarise(Cell& cell, double scale);
+  void describe_trials(CellTrials& trials, const Trials& used);
+  std::string why_missing(Common& common) const;
 
   const Definition& definition_;
   const Dataset& data_;

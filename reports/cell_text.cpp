@@ -21,7 +21,10 @@ bool any_cell(const Table& table, const std::function<bool(const Cell&)>& holds)
 std::string mixed_fields_of(const Table& table) {
   std::set<std::string> fields;
   for (const std::vector<Cell>& row : table.cells) {
-    for (const Cell& cell : row) fields.insert(cell.mixed_fields.begin(), cell.mixed_fields.end());
+    for (const Cell& cell : row) {
+      const std::vector<std::string>& mixed = cell.trials.mixed_fields;
+      fields.insert(mixed.begin(), mixed.end());
+    }
   }
   return fmt::format("{}", fmt::join(fields, ", "));
 }
@@ -31,7 +34,7 @@ std::string comparison_text(const Table& table) {
   std::set<std::int64_t> counts;
   for (const std::vector<Cell>& row : table.cells) {
     for (const Cell& cell : row) {
-      if (cell.comparison) counts.insert(cell.comparison->n);
+      if (cell.standing.comparison) counts.insert(cell.standing.comparison->n);
     }
   }
   if (counts.empty()) {
@@ -49,44 +52,46 @@ std::string comparison_text(const Table& table) {
 
 CellText cell_text(const Cell& cell) {
   CellText text;
-  switch (cell.kind) {
+  const Measured& measured = cell.measured;
+  switch (measured.kind) {
     case Cell::Kind::missing:
       return {"—", "", "", true};
     case Cell::Kind::text:
-      return {printable(cell.text), "", "", false};
+      return {printable(measured.text), "", "", false};
     case Cell::Kind::undefined:
       text.aligned = false;
       text.value = "undefined";
-      if (cell.undefined() < cell.n()) {
-        text.rest = fmt::format(" ({} of {})", cell.undefined(), cell.n());
+      if (measured.undefined() < measured.n()) {
+        text.rest = fmt::format(" ({} of {})", measured.undefined(), measured.n());
       }
       break;
     case Cell::Kind::number:
-      text.value = cell.sign_shown ? difference_text(*cell.mean, cell.digits)
-                                   : number_text(*cell.mean, cell.digits);
-      if (!cell.spread) break;
-      if (cell.deviation) text.rest = " ± " + number_text(*cell.deviation, cell.digits);
-      text.rest += cell.partial() ? fmt::format(" ({}/{})", cell.n(), cell.planned)
-                                  : fmt::format(" ({})", cell.n());
+      text.value = cell.sign_shown ? difference_text(*measured.mean, cell.digits)
+                                   : number_text(*measured.mean, cell.digits);
+      if (!measured.spread) break;
+      if (measured.deviation) text.rest = " ± " + number_text(*measured.deviation, cell.digits);
+      text.rest += measured.partial() ? fmt::format(" ({}/{})", measured.n(), measured.planned)
+                                      : fmt::format(" ({})", measured.n());
       break;
   }
-  if (cell.stale) text.marks += "†";
-  if (cell.numerics.size() > 1) text.marks += "‡";
-  if (!cell.mixed_fields.empty()) text.marks += "§";
-  if (cell.comparison && cell.comparison->significant()) text.marks += "*";
+  if (cell.trials.stale) text.marks += "†";
+  if (cell.trials.numerics.size() > 1) text.marks += "‡";
+  if (!cell.trials.mixed_fields.empty()) text.marks += "§";
+  const auto& comparison = cell.standing.comparison;
+  if (comparison && comparison->significant()) text.marks += "*";
   return text;
 }
 
 std::string published_text(const Cell& cell) {
-  if (cell.published) return number_text(*cell.published, cell.digits);
-  if (cell.published_text) return printable(*cell.published_text);
+  if (cell.published.number) return number_text(*cell.published.number, cell.digits);
+  if (cell.published.text) return printable(*cell.published.text);
   return "—";
 }
 
 std::string difference_text(const Cell& cell) {
-  if (cell.difference) return difference_text(*cell.difference, cell.digits);
-  if (cell.published_text && cell.kind == Cell::Kind::text) {
-    return cell.text == *cell.published_text ? "=" : "≠";
+  if (const auto difference = cell.difference()) return difference_text(*difference, cell.digits);
+  if (cell.published.text && cell.measured.kind == Cell::Kind::text) {
+    return cell.measured.text == *cell.published.text ? "=" : "≠";
   }
   return "";
 }
@@ -111,25 +116,27 @@ std::string progress_text(const SweepProgress& progress) {
 
 std::vector<std::string> legend(const Table& table) {
   std::vector<std::string> lines;
-  if (any_cell(table,
-               [](const Cell& cell) { return cell.kind == Cell::Kind::number && cell.spread; })) {
+  if (any_cell(table, [](const Cell& cell) {
+        return cell.measured.is_number() && cell.measured.spread;
+      })) {
     lines.emplace_back("mean ± sample deviation (n seeds)");
   }
   if (any_cell(table, [](const Cell& cell) {
-        return cell.kind == Cell::Kind::number && cell.spread && cell.partial();
+        return cell.measured.is_number() && cell.measured.spread && cell.measured.partial();
       })) {
     lines.emplace_back("(1/2) partial: 1 of the 2 planned seeds has a value");
   }
-  if (any_cell(table, [](const Cell& cell) { return cell.kind == Cell::Kind::missing; })) {
+  if (any_cell(table, [](const Cell& cell) { return cell.measured.kind == Cell::Kind::missing; })) {
     lines.emplace_back("— no value yet");
   }
-  if (any_cell(table, [](const Cell& cell) { return cell.kind == Cell::Kind::undefined; })) {
+  if (any_cell(table,
+               [](const Cell& cell) { return cell.measured.kind == Cell::Kind::undefined; })) {
     lines.emplace_back("undefined: the metric has no value for the predictions of a seed");
   }
-  if (any_cell(table, [](const Cell& cell) { return cell.stale; })) {
+  if (any_cell(table, [](const Cell& cell) { return cell.trials.stale; })) {
     lines.emplace_back("† stale: numerics or data changed since (petlab run --rerun stale)");
   }
-  if (any_cell(table, [](const Cell& cell) { return cell.numerics.size() > 1; })) {
+  if (any_cell(table, [](const Cell& cell) { return cell.trials.numerics.size() > 1; })) {
     lines.emplace_back(
         "‡ mixed numerics: its trials ran under numerics that are not bit-identical");
   }
@@ -140,7 +147,7 @@ std::vector<std::string> legend(const Table& table) {
   if (!table.against.empty()) {
     lines.push_back(comparison_text(table));
   }
-  if (any_cell(table, [](const Cell& cell) { return !cell.erratum.empty(); })) {
+  if (any_cell(table, [](const Cell& cell) { return !cell.published.erratum.empty(); })) {
     lines.emplace_back("published values with known errata are explained in the HTML and JSON");
   }
   if (!table.published_title.empty()) {
@@ -153,9 +160,10 @@ std::vector<std::string> legend(const Figure& figure) {
   std::vector<std::string> lines;
   const bool bars =
       std::any_of(figure.series.begin(), figure.series.end(), [&](const FigureSeries& series) {
-        return std::any_of(
-            series.points.begin(), series.points.end(),
-            [&](const FigurePoint& point) { return error_bar(point.cell, figure.errors); });
+        return std::any_of(series.points.begin(), series.points.end(),
+                           [&](const FigurePoint& point) {
+                             return error_bar(point.cell.measured, figure.errors);
+                           });
       });
   if (bars) {
     static constexpr const char* kBars[] = {"± sample deviation", "± standard error",
@@ -186,16 +194,16 @@ Table table_of_points(const Figure& figure) {
   if (published) table.columns.push_back({"published", "", "published"});
   const auto empty = [] {
     Cell cell;
-    cell.kind = Cell::Kind::text;
-    cell.spread = false;
+    cell.measured.kind = Cell::Kind::text;
+    cell.measured.spread = false;
     return cell;
   };
   const auto number = [&](double value, const std::string& erratum) {
     Cell cell = empty();
-    cell.kind = Cell::Kind::number;
-    cell.mean = value;
+    cell.measured.kind = Cell::Kind::number;
+    cell.measured.mean = value;
     cell.digits = figure.digits;
-    cell.erratum = erratum;
+    cell.published.erratum = erratum;
     return cell;
   };
   const auto row = [&](const Head& head, Cell measured, Cell printed) {
@@ -221,18 +229,17 @@ Table table_of_points(const Figure& figure) {
   }
   for (const HorizontalLine& line : figure.horizontal) {
     Cell measured = line.cell;
-    Cell printed = measured.published ? number(*measured.published, measured.erratum) : empty();
-    measured.published.reset();
-    measured.difference.reset();
+    const InPaper& paper = measured.published;
+    Cell printed = paper.number ? number(*paper.number, paper.erratum) : empty();
+    measured.published.number.reset();
     row({line.key, "", line.name}, std::move(measured), std::move(printed));
   }
   return table;
 }
 
 bool has_published(const std::vector<Cell>& row) {
-  return std::any_of(row.begin(), row.end(), [](const Cell& cell) {
-    return cell.published.has_value() || cell.published_text.has_value();
-  });
+  return std::any_of(row.begin(), row.end(),
+                     [](const Cell& cell) { return cell.published.is_there(); });
 }
 
 }  // namespace petlab::reports

@@ -154,7 +154,7 @@ class FigureMaker {
 
   void add_point(std::vector<FigurePoint>& points, double x, Cell cell) {
     if (cell.digits) made_.digits = cell.digits;
-    if (cell.kind != Cell::Kind::number || !has_place(x, *cell.mean)) return;
+    if (!cell.measured.is_number() || !has_place(x, *cell.measured.mean)) return;
     points.push_back({x, std::move(cell)});
   }
 
@@ -231,9 +231,7 @@ class FigureMaker {
       const PublishedValue* value = from_.published.find(points.table, points.row, points.y);
       const double* number = value == nullptr ? nullptr : std::get_if<double>(&value->value);
       if (number == nullptr) continue;
-      made.cell.published = *number;
-      made.cell.erratum = value->erratum;
-      if (made.cell.mean) made.cell.difference = *made.cell.mean - *number;
+      made.cell.published = {*number, std::nullopt, value->erratum};
       cite(points);
     }
     made_.horizontal.push_back(std::move(made));
@@ -251,15 +249,15 @@ class FigureMaker {
 
 }  // namespace
 
-std::optional<ErrorBar> error_bar(const Cell& cell, Spread spread) {
-  if (spread == Spread::none || !cell.mean || !cell.spread) return std::nullopt;
+std::optional<ErrorBar> error_bar(const Measured& measured, Spread spread) {
+  if (spread == Spread::none || !measured.mean || !measured.spread) return std::nullopt;
   if (spread == Spread::interval) {
-    if (!cell.ci_low || !cell.ci_high) return std::nullopt;
-    return ErrorBar{*cell.ci_low, *cell.ci_high};
+    if (!measured.ci_low || !measured.ci_high) return std::nullopt;
+    return ErrorBar{*measured.ci_low, *measured.ci_high};
   }
-  const auto& half = spread == Spread::deviation ? cell.deviation : cell.standard_error;
+  const auto& half = spread == Spread::deviation ? measured.deviation : measured.standard_error;
   if (!half) return std::nullopt;
-  return ErrorBar{*cell.mean - *half, *cell.mean + *half};
+  return ErrorBar{*measured.mean - *half, *measured.mean + *half};
 }
 
 std::size_t measured_points(const Figure& figure) {
@@ -274,7 +272,7 @@ Figure thinned(const Figure& figure, std::size_t most) {
   const std::size_t of_each = std::max<std::size_t>(4, most / figure.series.size());
   for (FigureSeries& series : made.series) {
     std::vector<double> y;
-    for (const FigurePoint& point : series.points) y.push_back(*point.cell.mean);
+    for (const FigurePoint& point : series.points) y.push_back(*point.cell.measured.mean);
     std::vector<FigurePoint> kept;
     for (const std::size_t at : thinned(y, of_each)) kept.push_back(std::move(series.points[at]));
     series.points = std::move(kept);

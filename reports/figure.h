@@ -64,7 +64,7 @@ struct ErrorBar {
   double low = 0;
   double high = 0;
 };
-std::optional<ErrorBar> error_bar(const Cell& cell, Spread spread);
+std::optional<ErrorBar> error_bar(const Measured& measured, Spread spread);
 
 /// How many points the curves of a figure have, published ones aside.
 std::size_t measured_points(const Figure& figure);

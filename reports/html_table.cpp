@@ -17,46 +17,50 @@ void add_detail(std::string& details, const std::string& what, const std::string
 // What hovering shows: everything that the cell knows.
 std::string details_of(const Cell& cell, double confidence) {
   std::string list;
-  if (cell.kind == Cell::Kind::number) {
-    add_detail(list, cell.spread ? "mean" : "value", exact_text(*cell.mean));
-    if (cell.deviation) add_detail(list, "sample deviation", exact_text(*cell.deviation));
-    if (cell.spread && cell.ci_low) {
+  const Measured& measured = cell.measured;
+  if (measured.is_number()) {
+    add_detail(list, measured.spread ? "mean" : "value", exact_text(*measured.mean));
+    if (measured.deviation) add_detail(list, "sample deviation", exact_text(*measured.deviation));
+    if (measured.spread && measured.ci_low) {
       add_detail(list, fmt::format("{:g} % interval", 100 * confidence),
-                 fmt::format("{} to {}", number_text(*cell.ci_low, cell.digits),
-                             number_text(*cell.ci_high, cell.digits)));
+                 fmt::format("{} to {}", number_text(*measured.ci_low, cell.digits),
+                             number_text(*measured.ci_high, cell.digits)));
     }
   }
-  if (cell.kind == Cell::Kind::text) add_detail(list, "value", cell.text);
-  if (cell.kind == Cell::Kind::undefined) {
-    add_detail(list, "undefined", fmt::format("{} of {} values", cell.undefined(), cell.n()));
+  if (measured.kind == Cell::Kind::text) add_detail(list, "value", measured.text);
+  if (measured.kind == Cell::Kind::undefined) {
+    add_detail(list, "undefined",
+               fmt::format("{} of {} values", measured.undefined(), measured.n()));
   }
-  if (!cell.reason.empty()) add_detail(list, "missing", cell.reason);
-  if (cell.spread && cell.n() > 0) {
+  if (!measured.reason.empty()) add_detail(list, "missing", measured.reason);
+  if (measured.spread && measured.n() > 0) {
     add_detail(list, "n",
-               cell.partial() ? fmt::format("{} of {} planned", cell.n(), cell.planned)
-                              : fmt::format("{}", cell.n()));
+               measured.partial() ? fmt::format("{} of {} planned", measured.n(), measured.planned)
+                                  : fmt::format("{}", measured.n()));
   }
-  if (cell.published) add_detail(list, "published", exact_text(*cell.published));
-  if (cell.published_text) add_detail(list, "published", *cell.published_text);
-  if (cell.difference) {
-    add_detail(list, "difference", difference_text(*cell.difference, cell.digits));
+  if (cell.published.number) add_detail(list, "published", exact_text(*cell.published.number));
+  if (cell.published.text) add_detail(list, "published", *cell.published.text);
+  if (const auto difference = cell.difference()) {
+    add_detail(list, "difference", difference_text(*difference, cell.digits));
   }
-  if (!cell.erratum.empty()) add_detail(list, "erratum", cell.erratum);
-  if (cell.comparison) {
+  if (!cell.published.erratum.empty()) add_detail(list, "erratum", cell.published.erratum);
+  if (const auto& comparison = cell.standing.comparison) {
     add_detail(list, "paired t test",
-               fmt::format("p = {:.3g}, after Holm's correction {:.3g}, n = {}", cell.comparison->p,
-                           cell.comparison->adjusted, cell.comparison->n));
+               fmt::format("p = {:.3g}, after Holm's correction {:.3g}, n = {}", comparison->p,
+                           comparison->adjusted, comparison->n));
   }
-  if (cell.stale) add_detail(list, "stale", "numerics or data changed since");
-  if (cell.numerics.size() > 1) {
-    add_detail(list, "mixed numerics", fmt::format("{}", fmt::join(cell.numerics, " | ")));
+  if (cell.trials.stale) add_detail(list, "stale", "numerics or data changed since");
+  if (cell.trials.numerics.size() > 1) {
+    add_detail(list, "mixed numerics", fmt::format("{}", fmt::join(cell.trials.numerics, " | ")));
   }
-  if (!cell.mixed_fields.empty()) {
-    add_detail(list, "trials differ in", fmt::format("{}", fmt::join(cell.mixed_fields, ", ")));
+  if (!cell.trials.mixed_fields.empty()) {
+    add_detail(list, "trials differ in",
+               fmt::format("{}", fmt::join(cell.trials.mixed_fields, ", ")));
   }
   constexpr std::size_t kMostSamples = 12;
-  for (std::size_t i = 0; cell.spread && i < std::min(cell.samples.size(), kMostSamples); ++i) {
-    const Sample& sample = cell.samples[i];
+  for (std::size_t i = 0; measured.spread && i < std::min(measured.samples.size(), kMostSamples);
+       ++i) {
+    const Sample& sample = measured.samples[i];
     std::string ids;
     for (const std::string& id : sample.trial_ids) {
       ids += fmt::format(" <code>{}</code>", escaped_html(id));
@@ -65,8 +69,8 @@ std::string details_of(const Cell& cell, double confidence) {
     list += fmt::format("<dt>seed {}</dt><dd>{}{}</dd>", sample.seed,
                         sample.value ? number_text(*sample.value, cell.digits) : "undefined", ids);
   }
-  if (cell.spread && cell.samples.size() > kMostSamples) {
-    add_detail(list, "and", fmt::format("{} more", cell.samples.size() - kMostSamples));
+  if (measured.spread && measured.samples.size() > kMostSamples) {
+    add_detail(list, "and", fmt::format("{} more", measured.samples.size() - kMostSamples));
   }
   return fmt::format("<template><dl>{}</dl></template>", list);
 }
@@ -87,21 +91,23 @@ std::string id_part(std::string_view key) {
 std::string cell_html(const Cell& cell, const std::string& id, double confidence) {
   static constexpr const char* kClasses[] = {"missing", "undefined", "number", "text"};
   std::string html = fmt::format("<td id=\"{}\" class=\"{}{}\"", escaped_html(id),
-                                 kClasses[static_cast<int>(cell.kind)],
-                                 cell.best     ? " best"
-                                 : cell.second ? " second"
-                                               : "");
-  if (cell.trials != nullptr) {
+                                 kClasses[static_cast<int>(cell.measured.kind)],
+                                 cell.standing.best     ? " best"
+                                 : cell.standing.second ? " second"
+                                                        : "");
+  if (cell.trials.ids != nullptr) {
     html += fmt::format(" data-trials=\"{}\"",
-                        escaped_html(fmt::format("{}", fmt::join(*cell.trials, " "))));
+                        escaped_html(fmt::format("{}", fmt::join(*cell.trials.ids, " "))));
   }
-  if (cell.kind == Cell::Kind::number) html += " data-value=\"" + exact_text(*cell.mean) + "\"";
-  if (cell.kind == Cell::Kind::text) html += " data-text=\"" + escaped_html(cell.text) + "\"";
+  if (cell.measured.is_number()) html += " data-value=\"" + exact_text(*cell.measured.mean) + "\"";
+  if (cell.measured.kind == Cell::Kind::text) {
+    html += " data-text=\"" + escaped_html(cell.measured.text) + "\"";
+  }
   const CellText text = cell_text(cell);
   html += "><span class=\"value\">" + escaped_html(text.value) + "</span>";
   if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped_html(text.rest) + "</span>";
   if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped_html(text.marks) + "</span>";
-  if (cell.published || cell.published_text) {
+  if (cell.published.is_there()) {
     html += "<span class=\"paper\">" + escaped_html(published_text(cell));
     const std::string compared = difference_text(cell);
     if (!compared.empty()) html += " (" + escaped_html(compared) + ")";

@@ -35,22 +35,22 @@ std::string exact(const std::optional<double>& number) {
   return number ? exact_text(*number) : std::string();
 }
 
-std::string value_of(const Cell& cell) {
-  switch (cell.kind) {
+std::string value_of(const Measured& measured) {
+  switch (measured.kind) {
     case Cell::Kind::missing:
       return "";
     case Cell::Kind::undefined:
       return "undefined";
     case Cell::Kind::text:
-      return cell.text;
+      return measured.text;
     case Cell::Kind::number:
       break;
   }
-  return exact(cell.mean);
+  return exact(measured.mean);
 }
 
-std::string published_value(const Cell& cell) {
-  return cell.published_text ? *cell.published_text : exact(cell.published);
+std::string published_value(const InPaper& paper) {
+  return paper.text ? *paper.text : exact(paper.number);
 }
 
 std::string_view kind_name(Cell::Kind kind) {
@@ -83,9 +83,9 @@ std::string csv_of(const Table& table) {
   head.emplace_back("row");
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const std::string& name = table.columns[i].name;
-    spreads.push_back(any(i, [](const Cell& cell) { return cell.spread && cell.n() > 0; }));
-    printed.push_back(
-        any(i, [](const Cell& cell) { return cell.published || cell.published_text; }));
+    spreads.push_back(
+        any(i, [](const Cell& cell) { return cell.measured.spread && cell.measured.n() > 0; }));
+    printed.push_back(any(i, [](const Cell& cell) { return cell.published.is_there(); }));
     head.push_back(name);
     if (spreads.back()) head.insert(head.end(), {name + " sd", name + " n"});
     if (printed.back()) head.push_back(name + " published");
@@ -98,12 +98,12 @@ std::string csv_of(const Table& table) {
     fields.push_back(table.rows[row].name);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       const Cell& cell = table.cells[row][i];
-      fields.push_back(value_of(cell));
+      fields.push_back(value_of(cell.measured));
       if (spreads[i]) {
-        fields.push_back(exact(cell.deviation));
-        fields.push_back(fmt::format("{}", cell.n()));
+        fields.push_back(exact(cell.measured.deviation));
+        fields.push_back(fmt::format("{}", cell.measured.n()));
       }
-      if (printed[i]) fields.push_back(published_value(cell));
+      if (printed[i]) fields.push_back(published_value(cell.published));
     }
     add_line(text, inert(std::move(fields)));
   }
@@ -117,7 +117,7 @@ void add_cells(std::string& text, const Table& table, const std::string& name) {
       std::vector<std::string> seeds;
       std::vector<std::string> values;
       std::vector<std::string> trials;
-      for (const Sample& sample : cell.samples) {
+      for (const Sample& sample : cell.measured.samples) {
         seeds.push_back(fmt::format("{}", sample.seed));
         values.push_back(sample.value ? exact(sample.value) : "undefined");
         trials.push_back(fmt::format("{}", fmt::join(sample.trial_ids, "+")));
@@ -128,22 +128,22 @@ void add_cells(std::string& text, const Table& table, const std::string& name) {
                       table.rows[row].name,
                       table.columns[column].key,
                       table.columns[column].name,
-                      std::string(kind_name(cell.kind)),
-                      value_of(cell),
-                      exact(cell.deviation),
-                      exact(cell.standard_error),
-                      fmt::format("{}", cell.n()),
-                      fmt::format("{}", cell.planned),
-                      fmt::format("{}", cell.undefined()),
-                      exact(cell.ci_low),
-                      exact(cell.ci_high),
+                      std::string(kind_name(cell.measured.kind)),
+                      value_of(cell.measured),
+                      exact(cell.measured.deviation),
+                      exact(cell.measured.standard_error),
+                      fmt::format("{}", cell.measured.n()),
+                      fmt::format("{}", cell.measured.planned),
+                      fmt::format("{}", cell.measured.undefined()),
+                      exact(cell.measured.ci_low),
+                      exact(cell.measured.ci_high),
                       exact_text(table.confidence),
-                      published_value(cell),
-                      exact(cell.difference),
-                      yes_no(cell.partial()),
-                      yes_no(cell.stale),
-                      fmt::format("{}", fmt::join(cell.numerics, " ")),
-                      fmt::format("{}", fmt::join(cell.mixed_fields, " ")),
+                      published_value(cell.published),
+                      exact(cell.difference()),
+                      yes_no(cell.measured.partial()),
+                      yes_no(cell.trials.stale),
+                      fmt::format("{}", fmt::join(cell.trials.numerics, " ")),
+                      fmt::format("{}", fmt::join(cell.trials.mixed_fields, " ")),
                       fmt::format("{}", fmt::join(seeds, " ")),
                       fmt::format("{}", fmt::join(values, " ")),
                       fmt::format("{}", fmt::join(trials, " "))});

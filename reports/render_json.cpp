@@ -14,38 +14,39 @@ Json number(const std::optional<double>& value) { return value ? Json(*value) : 
 
 Json to_json_cell(const Cell& cell, const Head& column) {
   static constexpr const char* kKinds[] = {"missing", "undefined", "number", "text"};
+  const Measured& measured = cell.measured;
   Json json;
   json["column"] = column.key;
-  json["kind"] = kKinds[static_cast<int>(cell.kind)];
-  if (cell.kind == Cell::Kind::text) {
-    json["text"] = cell.text;
+  json["kind"] = kKinds[static_cast<int>(measured.kind)];
+  if (measured.kind == Cell::Kind::text) {
+    json["text"] = measured.text;
   } else {
-    json["mean"] = number(cell.mean);
-    json["deviation"] = number(cell.deviation);
-    json["standard_error"] = number(cell.standard_error);
-    json["ci_low"] = number(cell.ci_low);
-    json["ci_high"] = number(cell.ci_high);
+    json["mean"] = number(measured.mean);
+    json["deviation"] = number(measured.deviation);
+    json["standard_error"] = number(measured.standard_error);
+    json["ci_low"] = number(measured.ci_low);
+    json["ci_high"] = number(measured.ci_high);
   }
-  json["n"] = cell.n();
-  json["planned"] = cell.planned;
-  json["undefined"] = cell.undefined();
-  if (!cell.reason.empty()) json["reason"] = cell.reason;
-  if (cell.published) json["published"] = *cell.published;
-  if (cell.published_text) json["published"] = *cell.published_text;
-  if (cell.difference) json["difference"] = *cell.difference;
-  if (!cell.erratum.empty()) json["erratum"] = cell.erratum;
-  if (cell.comparison) {
-    json["comparison"] = {{"n", cell.comparison->n},
-                          {"p", cell.comparison->p},
-                          {"adjusted_p", cell.comparison->adjusted},
-                          {"significant", cell.comparison->significant()}};
+  json["n"] = measured.n();
+  json["planned"] = measured.planned;
+  json["undefined"] = measured.undefined();
+  if (!measured.reason.empty()) json["reason"] = measured.reason;
+  if (cell.published.number) json["published"] = *cell.published.number;
+  if (cell.published.text) json["published"] = *cell.published.text;
+  if (const auto difference = cell.difference()) json["difference"] = *difference;
+  if (!cell.published.erratum.empty()) json["erratum"] = cell.published.erratum;
+  if (const auto& comparison = cell.standing.comparison) {
+    json["comparison"] = {{"n", comparison->n},
+                          {"p", comparison->p},
+                          {"adjusted_p", comparison->adjusted},
+                          {"significant", comparison->significant()}};
   }
-  json["partial"] = cell.partial();
-  json["stale"] = cell.stale;
-  json["numerics"] = cell.numerics;
-  json["mixed_fields"] = cell.mixed_fields;
+  json["partial"] = measured.partial();
+  json["stale"] = cell.trials.stale;
+  json["numerics"] = cell.trials.numerics;
+  json["mixed_fields"] = cell.trials.mixed_fields;
   Json samples = Json::array();
-  for (const Sample& sample : cell.samples) {
+  for (const Sample& sample : measured.samples) {
     samples.push_back(
         {{"seed", sample.seed}, {"value", number(sample.value)}, {"trials", sample.trial_ids}});
   }

@@ -65,8 +65,8 @@ std::string escaped_latex(const std::string& text) {
 std::string cell_latex(const Cell& cell) {
   const CellText text = cell_text(cell);
   std::string value = escaped_latex(text.value);
-  if (cell.best) value = "\\textbf{" + value + "}";
-  if (cell.second) value = "\\underline{" + value + "}";
+  if (cell.standing.best) value = "\\textbf{" + value + "}";
+  if (cell.standing.second) value = "\\underline{" + value + "}";
   if (!text.rest.empty()) {
     value +=
         "\\,{\\small " + escaped_latex(text.rest.substr(text.rest.find_first_not_of(' '))) + "}";
@@ -151,12 +151,12 @@ class TableWriter {
       std::string difference = "\\quad difference";
       bool differs = false;
       for (const Cell& cell : cells) {
-        const bool printed = cell.published || cell.published_text;
-        line += " & " + cell_latex(cell) + (printed ? "" : erratum_mark(cell.erratum));
+        const bool printed = cell.published.is_there();
+        line += " & " + cell_latex(cell) + (printed ? "" : erratum_mark(cell.published.erratum));
         published += " & ";
         if (printed) {
-          published +=
-              "\\small " + escaped_latex(published_text(cell)) + erratum_mark(cell.erratum);
+          published += "\\small " + escaped_latex(published_text(cell)) +
+                       erratum_mark(cell.published.erratum);
         }
         const std::string compared = difference_text(cell);
         difference += " & " + (compared.empty() ? "" : "\\small " + escaped_latex(compared));
@@ -213,9 +213,10 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
           "coordinates {{",
           pen, mark);
       for (const FigurePoint& point : series.points) {
-        const auto bar = error_bar(point.cell, figure.errors);
-        made += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x), exact_text(*point.cell.mean),
-                            bar ? exact_text(bar->high - *point.cell.mean) : "0");
+        const auto bar = error_bar(point.cell.measured, figure.errors);
+        made += fmt::format(" ({},{}) +- (0,{})", exact_text(point.x),
+                            exact_text(*point.cell.measured.mean),
+                            bar ? exact_text(bar->high - *point.cell.measured.mean) : "0");
       }
       made += "};\n";
       entry("");
@@ -243,8 +244,8 @@ std::string figure_latex(const Figure& figure, const std::vector<std::string>& n
           "({{rel axis cs:1,0}} |- {{axis cs:{5},{4}}});\n",
           pen, style, escaped_latex(line.name), more, exact_text(y), exact_text(first_x(figure)));
     };
-    if (line.cell.kind == Cell::Kind::number) rule(*line.cell.mean, "", "");
-    if (line.cell.published) rule(*line.cell.published, ",dashed", " (published)");
+    if (line.cell.measured.is_number()) rule(*line.cell.measured.mean, "", "");
+    if (line.cell.published.number) rule(*line.cell.published.number, ",dashed", " (published)");
   }
   made += "\\end{axis}\n\\end{tikzpicture}\n\\end{fitted}\n";
   std::string caption = escaped_latex(figure.title);

@@ -50,10 +50,10 @@ void add_table(std::string& text, const Table& table) {
     bool differs = false;
     for (const Cell& cell : cells) {
       const std::string shown = escaped_markdown(cell_text(cell).whole());
-      line.push_back(cell.best     ? "**" + shown + "**"
-                     : cell.second ? "<ins>" + shown + "</ins>"
-                                   : shown);
-      const bool printed = cell.published || cell.published_text;
+      line.push_back(cell.standing.best     ? "**" + shown + "**"
+                     : cell.standing.second ? "<ins>" + shown + "</ins>"
+                                            : shown);
+      const bool printed = cell.published.is_there();
       published.push_back(printed ? "*" + escaped_markdown(published_text(cell)) + "*" : "");
       const std::string compared = difference_text(cell);
       differs = differs || !compared.empty();

@@ -73,9 +73,9 @@ std::vector<BodyLine> body_of(const Table& table) {
     bool differs = false;
     for (const Cell& cell : table.cells[row]) {
       line.cells.push_back(cell_text(cell));
-      line.best.push_back(cell.best);
-      line.second.push_back(cell.second);
-      const bool printed = cell.published || cell.published_text;
+      line.best.push_back(cell.standing.best);
+      line.second.push_back(cell.standing.second);
+      const bool printed = cell.published.is_there();
       published.cells.push_back({printed ? published_text(cell) : "", "", "", true});
       difference.cells.push_back({difference_text(cell), "", "", true});
       differs = differs || !difference.cells.back().value.empty();

@@ -1,5 +1,7 @@
 #include "reports/show.h"
 
+#include "reports/cell_text.h"
+
 namespace petlab::reports {
 namespace {
 
@@ -8,21 +10,22 @@ Cell nothing_measured(const Cell& cell) {
   Cell made;
   made.digits = cell.digits;
   made.better = cell.better;
-  made.reason = cell.reason;
-  made.spread = false;
+  made.measured.reason = cell.measured.reason;
+  made.measured.spread = false;
   return made;
 }
 
 Cell published_cell(const Cell& cell) {
   Cell made = nothing_measured(cell);
-  made.reason = "nothing is published here";
-  made.erratum = cell.erratum;
-  if (cell.published) {
-    made.kind = Cell::Kind::number;
-    made.mean = cell.published;
-  } else if (cell.published_text) {
-    made.kind = Cell::Kind::text;
-    made.text = *cell.published_text;
+  Measured& shown = made.measured;
+  shown.reason = "nothing is published here";
+  made.published.erratum = cell.published.erratum;
+  if (cell.published.number) {
+    shown.kind = Cell::Kind::number;
+    shown.mean = cell.published.number;
+  } else if (cell.published.text) {
+    shown.kind = Cell::Kind::text;
+    shown.text = *cell.published.text;
   }
   return made;
 }
@@ -30,31 +33,25 @@ Cell published_cell(const Cell& cell) {
 Cell difference_cell(const Cell& cell) {
   Cell made = nothing_measured(cell);
   made.better = Better::none;
-  made.stale = cell.stale;
-  made.trials = cell.trials;
-  if (made.reason.empty()) made.reason = "nothing is published here";
-  if (cell.difference) {
-    made.kind = Cell::Kind::number;
-    made.mean = cell.difference;
+  made.trials.stale = cell.trials.stale;
+  made.trials.ids = cell.trials.ids;
+  Measured& shown = made.measured;
+  if (shown.reason.empty()) shown.reason = "nothing is published here";
+  if (const auto difference = cell.difference()) {
+    shown.kind = Cell::Kind::number;
+    shown.mean = difference;
     made.sign_shown = true;
-  } else if (cell.published_text && cell.kind == Cell::Kind::text) {
-    made.kind = Cell::Kind::text;
-    made.text = cell.text == *cell.published_text ? "=" : "≠";
+  } else if (const std::string compared = difference_text(cell); !compared.empty()) {
+    shown.kind = Cell::Kind::text;
+    shown.text = compared;
   }
   return made;
-}
-
-void without_published(Cell& cell) {
-  cell.published.reset();
-  cell.published_text.reset();
-  cell.difference.reset();
-  cell.erratum.clear();
 }
 
 void show_in(Table& table, Show show) {
   for (std::vector<Cell>& row : table.cells) {
     for (Cell& cell : row) {
-      if (show == Show::measured) without_published(cell);
+      if (show == Show::measured) cell.published = {};
       if (show == Show::published) cell = published_cell(cell);
       if (show == Show::difference) cell = difference_cell(cell);
     }
@@ -71,11 +68,10 @@ void show_in(Figure& figure, Show show) {
     if (show == Show::published) series.points.clear();
   }
   for (HorizontalLine& line : figure.horizontal) {
-    if (show == Show::measured) without_published(line.cell);
+    if (show == Show::measured) line.cell.published = {};
     if (show == Show::published) {
       Cell kept = nothing_measured(line.cell);
       kept.published = line.cell.published;
-      kept.erratum = line.cell.erratum;
       line.cell = kept;
     }
   }

@@ -26,47 +26,48 @@ std::vector<std::vector<Cell*>> cells_by_line(Table& table) {
 void mark_best(const std::vector<Cell*>& cells) {
   std::vector<Cell*> candidates;
   for (Cell* cell : cells) {
-    cell->best = false;
-    cell->second = false;
+    cell->standing.best = false;
+    cell->standing.second = false;
     // A mean over fewer seeds is not yet better than one over all.
-    if (cell->kind == Cell::Kind::number && cell->better != Better::none && !cell->partial()) {
+    const Measured& measured = cell->measured;
+    if (measured.is_number() && cell->better != Better::none && !measured.partial()) {
       candidates.push_back(cell);
     }
   }
   if (candidates.size() < 2) return;
   const auto goodness = [](const Cell* cell) {
-    return cell->better == Better::higher ? *cell->mean : -*cell->mean;
+    return cell->better == Better::higher ? *cell->measured.mean : -*cell->measured.mean;
   };
   double best = goodness(candidates.front());
   for (const Cell* cell : candidates) best = std::max(best, goodness(cell));
   std::optional<double> second;
   for (Cell* cell : candidates) {
-    cell->best = goodness(cell) == best;
-    if (!cell->best) second = std::max(second.value_or(goodness(cell)), goodness(cell));
+    cell->standing.best = goodness(cell) == best;
+    if (!cell->standing.best) second = std::max(second.value_or(goodness(cell)), goodness(cell));
   }
   // Of two, the second would be the last.
   if (candidates.size() < 3) return;
-  for (Cell* cell : candidates) cell->second = second && goodness(cell) == *second;
+  for (Cell* cell : candidates) cell->standing.second = second && goodness(cell) == *second;
 }
 
 // By seed; nothing where a seed has several values, or one that is undefined.
-std::optional<std::map<std::int64_t, double>> by_seed(const Cell& cell) {
+std::optional<std::map<std::int64_t, double>> by_seed(const Measured& measured) {
   std::map<std::int64_t, double> values;
-  if (cell.kind != Cell::Kind::number || !cell.spread) return std::nullopt;
-  for (const Sample& sample : cell.samples) {
+  if (!measured.is_number() || !measured.spread) return std::nullopt;
+  for (const Sample& sample : measured.samples) {
     if (!sample.value || !values.emplace(sample.seed, *sample.value).second) return std::nullopt;
   }
   return values;
 }
 
 void compare(const std::vector<Cell*>& cells, std::size_t against) {
-  const auto base = by_seed(*cells[against]);
+  const auto base = by_seed(cells[against]->measured);
   if (!base) return;
   std::vector<Cell*> tested;
   std::vector<double> p_values;
   for (std::size_t at = 0; at < cells.size(); ++at) {
     if (at == against) continue;
-    const auto other = by_seed(*cells[at]);
+    const auto other = by_seed(cells[at]->measured);
     if (!other) continue;
     std::vector<double> a;
     std::vector<double> b;
@@ -79,12 +80,14 @@ void compare(const std::vector<Cell*>& cells, std::size_t against) {
     // One seed says nothing of the spread.
     const auto test = metrics::paired_t_test(a, b);
     if (!test) continue;
-    cells[at]->comparison = {static_cast<std::int64_t>(a.size()), test->p, test->p};
+    cells[at]->standing.comparison = {static_cast<std::int64_t>(a.size()), test->p, test->p};
     tested.push_back(cells[at]);
     p_values.push_back(test->p);
   }
   const std::vector<double> adjusted = metrics::holm_adjusted(p_values);
-  for (std::size_t i = 0; i < tested.size(); ++i) tested[i]->comparison->adjusted = adjusted[i];
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    tested[i]->standing.comparison->adjusted = adjusted[i];
+  }
 }
 
 void compare_all(Table& table, const std::string& against) {
@@ -98,14 +101,15 @@ void compare_all(Table& table, const std::string& against) {
   }
 }
 
-void add_published(Cell& cell, const PublishedValue& value) {
-  cell.erratum = value.erratum;
+InPaper in_paper(const PublishedValue& value) {
+  InPaper made;
+  made.erratum = value.erratum;
   if (const auto* text = std::get_if<std::string>(&value.value)) {
-    cell.published_text = *text;
-    return;
+    made.text = *text;
+  } else {
+    made.number = std::get<double>(value.value);
   }
-  cell.published = std::get<double>(value.value);
-  if (cell.kind == Cell::Kind::number) cell.difference = *cell.mean - *cell.published;
+  return made;
 }
 
 // A column's means over that of the named row, published ones over its published one. Spreads are
@@ -116,35 +120,38 @@ void make_relative(Table& table, std::size_t column, const std::string& to) {
   const Cell base = row == table.rows.end()
                         ? Cell()
                         : table.cells[static_cast<std::size_t>(row - table.rows.begin())][column];
-  const double unit = base.kind == Cell::Kind::number ? *base.mean : 0;
+  const double unit = base.measured.is_number() ? *base.measured.mean : 0;
   for (std::vector<Cell>& cells : table.cells) {
-    Cell& cell = cells[column];
-    if (cell.published && base.published.value_or(0) != 0) {
-      *cell.published /= *base.published;
+    std::optional<double>& published = cells[column].published.number;
+    if (published && base.published.number.value_or(0) != 0) {
+      *published /= *base.published.number;
     } else {
-      cell.published.reset();
+      published.reset();
     }
-    if (cell.kind == Cell::Kind::number && unit != 0) {
-      cell.mean = *cell.mean / unit;
-      cell.deviation = cell.standard_error = cell.ci_low = cell.ci_high = std::nullopt;
-      cell.spread = false;
-    } else if (cell.kind == Cell::Kind::number) {
-      cell.kind = Cell::Kind::missing;
-      cell.reason = "no value of " + (row == table.rows.end() ? to : row->name) +
-                    ", to which it would be relative";
-    }
-    cell.difference.reset();
-    if (cell.kind == Cell::Kind::number && cell.published) {
-      cell.difference = *cell.mean - *cell.published;
+    Measured& measured = cells[column].measured;
+    if (measured.is_number() && unit != 0) {
+      measured.mean = *measured.mean / unit;
+      measured.deviation = measured.standard_error = std::nullopt;
+      measured.ci_low = measured.ci_high = std::nullopt;
+      measured.spread = false;
+    } else if (measured.is_number()) {
+      measured.kind = Measured::Kind::missing;
+      measured.reason = "no value of " + (row == table.rows.end() ? to : row->name) +
+                        ", to which it would be relative";
     }
   }
 }
 
 }  // namespace
 
-std::int64_t Cell::undefined() const {
+std::int64_t Measured::undefined() const {
   return std::count_if(samples.begin(), samples.end(),
                        [](const Sample& sample) { return !sample.value; });
+}
+
+std::optional<double> Cell::difference() const {
+  if (!measured.is_number() || !published.number) return std::nullopt;
+  return *measured.mean - *published.number;
 }
 
 Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& maker) {
@@ -168,7 +175,7 @@ Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& make
       Cell& cell = cells.emplace_back(maker.cell(row, column, spec.cells, spec.column_first));
       const PublishedValue* value =
           from.published.find(spec.published, row.published, column.published);
-      if (value != nullptr) add_published(cell, *value);
+      if (value != nullptr) cell.published = in_paper(*value);
     }
   }
   for (std::size_t column = 0; column < columns.size(); ++column) {

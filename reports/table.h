@@ -31,11 +31,10 @@ struct Comparison {
 /// Ids of trials, shared by what is of the same trials; nullptr where there is none.
 using TrialIds = std::shared_ptr<const std::vector<std::string>>;
 
-/// A cell of a table: what is shown, and everything that it was made from. Numbers are scaled.
-struct Cell {
+/// What a cell's trials say together. Numbers are scaled.
+struct Measured {
   enum class Kind { missing, undefined, number, text };
   Kind kind = Kind::missing;
-
   /// Over the samples; absent where n is too small for them (n < 1; the last four: n < 2) or a
   /// sample is undefined.
   std::optional<double> mean;
@@ -48,29 +47,53 @@ struct Cell {
 
   std::vector<Sample> samples;  // by seed, then trial id
   std::int64_t planned = 0;     // samples that the sweep plans; n = samples.size()
-  /// All trials that row and column select, with a value or without, each once, in the order of the
-  /// sweep.
-  TrialIds trials;
-  bool spread = true;  // false: a value of the configuration, the same in all samples
+  bool spread = true;           // false: a value of the configuration, the same in all samples
 
-  std::optional<double> published;
-  std::optional<std::string> published_text;
-  std::string erratum;               // what is known to be wrong with the published value
-  std::optional<double> difference;  // mean - published
-
-  Better better = Better::none;
-  bool best = false;                      // of its column (or row: TableSpec::best_of_row)
-  bool second = false;                    // the best but for those
-  std::optional<Comparison> comparison;   // absent: nobody asked, or fewer than two seeds
-  bool sign_shown = false;                // the number is a difference
-  bool stale = false;                     // some trial is
-  std::vector<std::string> numerics;      // the different ones of its trials; mixed: > 1
-  std::vector<std::string> mixed_fields;  // in which its trials differ, seed and task apart
-  std::optional<int> digits;              // decimals shown; absent: as many as it has, at most 6
-
+  bool is_number() const { return kind == Kind::number; }
   std::int64_t n() const { return static_cast<std::int64_t>(samples.size()); }
   std::int64_t undefined() const;
   bool partial() const { return n() < planned; }
+};
+
+/// The trials that a cell was made from.
+struct CellTrials {
+  /// All that row and column select, with a value or without, each once, in the order of the sweep.
+  TrialIds ids;
+  // Of those with a value:
+  bool stale = false;                     // some trial is
+  std::vector<std::string> numerics;      // the different ones; mixed: > 1
+  std::vector<std::string> mixed_fields;  // in which they differ, seed and task apart
+};
+
+/// What the paper prints in a cell's place: a number, a text or nothing.
+struct InPaper {
+  std::optional<double> number;
+  std::optional<std::string> text;
+  std::string erratum;  // what is known to be wrong with it
+  bool is_there() const { return number || text; }
+};
+
+/// How a cell stands among those of its column (or row: TableSpec::best_of_row).
+struct Standing {
+  bool best = false;
+  bool second = false;                   // the best but for those
+  std::optional<Comparison> comparison;  // absent: nobody asked, or fewer than two seeds
+};
+
+/// A cell of a table: what is shown, and everything that it was made from. CellMaker fills in what
+/// was measured and of which trials, make_table the rest.
+struct Cell {
+  using Kind = Measured::Kind;
+  Measured measured;
+  CellTrials trials;
+  InPaper published;
+  Standing standing;
+  Better better = Better::none;
+  std::optional<int> digits;  // decimals shown; absent: as many as it has, at most 6
+  bool sign_shown = false;    // the number is a difference
+
+  /// Mean minus published number, where there are both.
+  std::optional<double> difference() const;
 };
 
 /// A row's or a column's head.

@@ -175,8 +175,8 @@ std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data
   std::unordered_set<std::string> seen;
   std::vector<TrialRecord> records;
   each_cell(report, [&](const Cell& cell) {
-    if (cell.trials == nullptr || !lists.insert(cell.trials.get()).second) return;
-    for (const std::string& id : *cell.trials) {
+    if (cell.trials.ids == nullptr || !lists.insert(cell.trials.ids.get()).second) return;
+    for (const std::string& id : *cell.trials.ids) {
       const auto place = places.find(id);
       if (place == places.end() || !seen.insert(id).second) continue;
       TrialRecord& made =

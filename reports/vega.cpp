@@ -35,21 +35,21 @@ class Names {
 };
 
 Json point_row(const std::string& series, const Figure& figure, const FigurePoint& point) {
-  Json row = {{"series", series}, {"source", "measured"}, {"x", point.x}, {"y", *point.cell.mean}};
-  if (const auto bar = error_bar(point.cell, figure.errors)) {
+  const Measured& measured = point.cell.measured;
+  Json row = {{"series", series}, {"source", "measured"}, {"x", point.x}, {"y", *measured.mean}};
+  if (const auto bar = error_bar(measured, figure.errors)) {
     row["low"] = bar->low;
     row["high"] = bar->high;
   }
-  row["shown"] = number_text(*point.cell.mean, point.cell.digits);
-  row["deviation"] =
-      point.cell.deviation ? number_text(*point.cell.deviation, point.cell.digits) : "—";
-  row["seeds"] = point.cell.partial() ? fmt::format("{} of {}", point.cell.n(), point.cell.planned)
-                                      : fmt::format("{}", point.cell.n());
+  row["shown"] = number_text(*measured.mean, point.cell.digits);
+  row["deviation"] = measured.deviation ? number_text(*measured.deviation, point.cell.digits) : "—";
+  row["seeds"] = measured.partial() ? fmt::format("{} of {}", measured.n(), measured.planned)
+                                    : fmt::format("{}", measured.n());
   std::string flags;
-  if (point.cell.stale) flags += "stale";
-  if (!point.cell.mixed_fields.empty()) {
+  if (point.cell.trials.stale) flags += "stale";
+  if (!point.cell.trials.mixed_fields.empty()) {
     flags += (flags.empty() ? "" : "; ") +
-             fmt::format("trials differ in {}", fmt::join(point.cell.mixed_fields, ", "));
+             fmt::format("trials differ in {}", fmt::join(point.cell.trials.mixed_fields, ", "));
   }
   row["note"] = flags.empty() ? "—" : printable(flags);
   return row;
@@ -120,18 +120,18 @@ std::string to_vega_lite(const Figure& figure) {
   }
   for (const HorizontalLine& line : figure.horizontal) {
     const std::string name = names.of(line.name, line.key);
-    if (line.cell.kind == Cell::Kind::number) {
+    if (line.cell.measured.is_number()) {
       values.push_back({{"series", name},
                         {"source", "line"},
-                        {"y", *line.cell.mean},
-                        {"shown", number_text(*line.cell.mean, line.cell.digits)},
-                        {"seeds", fmt::format("{}", line.cell.n())}});
+                        {"y", *line.cell.measured.mean},
+                        {"shown", number_text(*line.cell.measured.mean, line.cell.digits)},
+                        {"seeds", fmt::format("{}", line.cell.measured.n())}});
     }
-    if (line.cell.published) {
+    if (line.cell.published.number) {
       values.push_back({{"series", name},
                         {"source", "published line"},
-                        {"y", *line.cell.published},
-                        {"shown", number_text(*line.cell.published, figure.digits)},
+                        {"y", *line.cell.published.number},
+                        {"shown", number_text(*line.cell.published.number, figure.digits)},
                         {"seeds", "as printed"}});
     }
   }

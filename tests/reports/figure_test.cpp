@@ -55,19 +55,20 @@ TEST_CASE("A series' trials with one x are a point over their seeds", "[reports]
   const FigureSeries& a = figure.series[0];
   REQUIRE(a.points.size() == 2);
   CHECK(a.points[0].x == 4);
-  CHECK(*a.points[0].cell.mean == Approx(67));
-  CHECK(*a.points[0].cell.deviation == Approx(std::sqrt(2.0)));
-  CHECK(a.points[0].cell.n() == 2);
+  CHECK(*a.points[0].cell.measured.mean == Approx(67));
+  CHECK(*a.points[0].cell.measured.deviation == Approx(std::sqrt(2.0)));
+  CHECK(a.points[0].cell.measured.n() == 2);
   CHECK(a.points[1].x == 16);
-  CHECK(error_bar(a.points[1].cell, Spread::deviation)->low == Approx(79 - std::sqrt(2.0)));
-  CHECK(error_bar(a.points[1].cell, Spread::standard_error)->high == Approx(80));
-  CHECK_FALSE(error_bar(a.points[1].cell, Spread::none));
+  CHECK(error_bar(a.points[1].cell.measured, Spread::deviation)->low ==
+        Approx(79 - std::sqrt(2.0)));
+  CHECK(error_bar(a.points[1].cell.measured, Spread::standard_error)->high == Approx(80));
+  CHECK_FALSE(error_bar(a.points[1].cell.measured, Spread::none));
   REQUIRE(a.published.size() == 2);
   CHECK(a.published[0].x == 4);
   CHECK(a.published[1].y == 81);
   CHECK(a.published[1].erratum == "slip");
   REQUIRE(figure.horizontal.size() == 1);
-  CHECK(*figure.horizontal[0].cell.mean == 50);
+  CHECK(*figure.horizontal[0].cell.measured.mean == 50);
 }
 
 TEST_CASE("With the step as x each report of a metric is a point", "[reports]") {
@@ -88,7 +89,7 @@ TEST_CASE("With the step as x each report of a metric is a point", "[reports]") 
   CHECK(figure.series[0].name == "a");
   REQUIRE(figure.series[0].points.size() == 2);
   CHECK(figure.series[0].points[0].x == 10);
-  CHECK(*figure.series[0].points[0].cell.mean == Approx(11.5));
+  CHECK(*figure.series[0].points[0].cell.measured.mean == Approx(11.5));
   CHECK(figure.series[0].points[1].x == 20);
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("What was measured is an x by configuration, not by trial", "[reports]
       make.data, {});
   REQUIRE(figure.series[0].points.size() == 1);
   CHECK(figure.series[0].points[0].x == 15);
-  CHECK(figure.series[0].points[0].cell.n() == 2);
+  CHECK(figure.series[0].points[0].cell.measured.n() == 2);
 }
 
 TEST_CASE("What an axis has no place for is noted and left out", "[reports]") {
@@ -186,18 +187,19 @@ TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correctio
                  "  columns: [{key: acc, where: {name: accuracy}}]\n"),
       make.data, {});
   CHECK(table.against == "base");
-  CHECK_FALSE(table.cells[0][0].comparison);
+  CHECK_FALSE(table.cells[0][0].standing.comparison);
   // scipy.stats.ttest_rel
-  REQUIRE(table.cells[1][0].comparison);
-  CHECK(table.cells[1][0].comparison->p == Approx(0.000755001995138391));
-  CHECK(table.cells[2][0].comparison->adjusted == Approx(0.6697108704620915));
-  CHECK(table.cells[1][0].comparison->n == 3);
-  CHECK(table.cells[1][0].comparison->adjusted == Approx(2 * table.cells[1][0].comparison->p));
-  CHECK(table.cells[1][0].comparison->significant());
-  CHECK_FALSE(table.cells[2][0].comparison->significant());
-  CHECK_FALSE(table.cells[3][0].comparison);  // one seed says nothing
-  CHECK(table.cells[3][0].best);
-  CHECK(table.cells[1][0].second);
+  REQUIRE(table.cells[1][0].standing.comparison);
+  CHECK(table.cells[1][0].standing.comparison->p == Approx(0.000755001995138391));
+  CHECK(table.cells[2][0].standing.comparison->adjusted == Approx(0.6697108704620915));
+  CHECK(table.cells[1][0].standing.comparison->n == 3);
+  CHECK(table.cells[1][0].standing.comparison->adjusted ==
+        Approx(2 * table.cells[1][0].standing.comparison->p));
+  CHECK(table.cells[1][0].standing.comparison->significant());
+  CHECK_FALSE(table.cells[2][0].standing.comparison->significant());
+  CHECK_FALSE(table.cells[3][0].standing.comparison);  // one seed says nothing
+  CHECK(table.cells[3][0].standing.best);
+  CHECK(table.cells[1][0].standing.second);
 }
 
 }  // namespace

@@ -193,8 +193,8 @@ TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
   const testing::MadeTable table =
       testing::table_of(builtin_report("sweep"), data, published_numbers());
   REQUIRE(table.rows.size() == 2);
-  CHECK(table.cells[0].back().mean == 50.0);
-  CHECK(table.cells[1].back().mean == 50.0);
+  CHECK(table.cells[0].back().measured.mean == 50.0);
+  CHECK(table.cells[1].back().measured.mean == 50.0);
   CHECK(table.progress[0].trials == 1);
 }
 

@@ -31,11 +31,11 @@ TEST_CASE("A row for each of very many steps comes to an end", "[reports]") {
   CHECK(std::chrono::steady_clock::now() - began < 60s);
   REQUIRE(table.rows.size() == static_cast<std::size_t>(kSteps));
   CHECK(table.rows[3].key == "4");
-  CHECK(*table.cells[3][0].mean == Approx(0.5));
-  CHECK(table.cells[3][0].n() == 2);
-  CHECK(*table.cells[4][0].mean == Approx(0.2));
-  CHECK(table.cells[4][0].n() == 1);
-  CHECK(table.cells[4][0].partial());
+  CHECK(*table.cells[3][0].measured.mean == Approx(0.5));
+  CHECK(table.cells[3][0].measured.n() == 2);
+  CHECK(*table.cells[4][0].measured.mean == Approx(0.2));
+  CHECK(table.cells[4][0].measured.n() == 1);
+  CHECK(table.cells[4][0].measured.partial());
 }
 
 TEST_CASE("A row for each step of many trials that report at steps of their own comes to an end",
@@ -66,12 +66,13 @@ TEST_CASE("A row for each step of many trials that report at steps of their own 
 #endif
   CHECK(std::chrono::steady_clock::now() - began < kMost);
   REQUIRE(table.rows.size() == static_cast<std::size_t>(kTrials * kStepsEach));
-  CHECK(*table.cells[7][0].mean == Approx(0.5));
-  CHECK(table.cells[7][0].n() == 1);
-  CHECK(table.cells[7][0].planned == kTrials);
-  CHECK(table.cells[7][1].reason == "no value yet of 3000 trials: 3000 done");
-  CHECK(table.cells[7][2].planned == kTrials);
-  CHECK(table.cells[7][2].reason == "the average is over 2 values, no seed has more than 1");
+  CHECK(*table.cells[7][0].measured.mean == Approx(0.5));
+  CHECK(table.cells[7][0].measured.n() == 1);
+  CHECK(table.cells[7][0].measured.planned == kTrials);
+  CHECK(table.cells[7][1].measured.reason == "no value yet of 3000 trials: 3000 done");
+  CHECK(table.cells[7][2].measured.planned == kTrials);
+  CHECK(table.cells[7][2].measured.reason ==
+        "the average is over 2 values, no seed has more than 1");
 }
 
 TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
@@ -98,9 +99,9 @@ TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
   CHECK(std::chrono::steady_clock::now() - began < 60s);
   REQUIRE(table.rows.size() == kTrials);
   CHECK(table.rows.back().key == "t49999");
-  CHECK(*table.cells.back()[0].mean == Approx(50));
-  CHECK(table.cells.back()[2].text == "t49999");
-  CHECK(whole.cells[0][0].text.starts_with("t0, t1, t2, "));
+  CHECK(*table.cells.back()[0].measured.mean == Approx(50));
+  CHECK(table.cells.back()[2].measured.text == "t49999");
+  CHECK(whole.cells[0][0].measured.text.starts_with("t0, t1, t2, "));
 }
 
 TEST_CASE("Steps are selected by whatever stands for their number", "[reports]") {
@@ -115,7 +116,7 @@ TEST_CASE("Steps are selected by whatever stands for their number", "[reports]")
                                      "scale: 1, where: {name: loss, step: " +
                                      step + "}}]\n"),
                           make.data, {});
-    return table.cells[0][0].mean;
+    return table.cells[0][0].measured.mean;
   };
   CHECK(shown("20") == 20.0);
   CHECK(shown("20.0") == 20.0);

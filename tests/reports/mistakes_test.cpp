@@ -27,11 +27,12 @@ TEST_CASE("A cell with several tasks, metrics or splits for its seeds is an erro
                     "r.yaml:6: the cell pools 2 kinds of values as if they were seeds (test movie "
                     "accuracy, test valence pearson): select one task and name with where, or take "
                     "their mean with average_over");
-  CHECK(*table("    - {key: c, where: {name: accuracy}}\n").cells[0][0].mean == Approx(85));
+  CHECK(*table("    - {key: c, where: {name: accuracy}}\n").cells[0][0].measured.mean ==
+        Approx(85));
   CHECK(*table("    - {key: c, average_over: [{task: movie, name: accuracy}, {task: valence, name: "
                "pearson}]}\n")
              .cells[0][0]
-             .mean == Approx(70));
+             .measured.mean == Approx(70));
   make.score(make.trial("a", 3, "movie"), "accuracy", 0.7, "validation");
   CHECK_THROWS_WITH(table("    - {key: c, where: {task: movie}}\n"),
                     "r.yaml:5: the cell pools 2 kinds of values as if they were seeds (test movie "
@@ -66,7 +67,7 @@ TEST_CASE("A word of a selection that nothing knows is an error with the nearest
   // Known, but without a value yet.
   const testing::MadeTable none =
       testing::table_of(report(all, "name: f1, task: rte"), make.data, {});
-  CHECK(none.cells[0][0].kind == Cell::Kind::missing);
+  CHECK(none.cells[0][0].measured.kind == Cell::Kind::missing);
   CHECK(none.notes.empty());
   // Variants are known from the sweep only.
   CHECK_THROWS_WITH(
@@ -79,8 +80,8 @@ TEST_CASE("A word of a selection that nothing knows is an error with the nearest
                                "    - {key: b, where: {variant: adapter-4}}\n",
                                "name: accuracy"),
                         make.data, {});
-  CHECK(part.cells[0][0].kind == Cell::Kind::number);
-  CHECK(part.cells[1][0].kind == Cell::Kind::missing);
+  CHECK(part.cells[0][0].measured.kind == Cell::Kind::number);
+  CHECK(part.cells[1][0].measured.kind == Cell::Kind::missing);
   CHECK(part.notes == std::vector<std::string>{"no trial here has variant adapter-4"});
 }
 

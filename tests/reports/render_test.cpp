@@ -101,7 +101,7 @@ c                 —
 
 TEST_CASE("Colours come only when asked for, and change no character", "[reports]") {
   Report report = demo();
-  testing::only_table(report).cells[1][1].best = true;
+  testing::only_table(report).cells[1][1].standing.best = true;
   const std::string plain = to_terminal(report, {});
   CHECK(plain.find('\033') == std::string::npos);
   std::string coloured = to_terminal(report, {.colour = true, .width = 0, .home = {}});
@@ -116,7 +116,7 @@ TEST_CASE("Colours come only when asked for, and change no character", "[reports
 
 TEST_CASE("The Markdown table escapes what would end a cell", "[reports]") {
   Report report = demo();
-  testing::only_table(report).cells[1][1].best = true;
+  testing::only_table(report).cells[1][1].standing.best = true;
   CHECK(to_markdown(report) == R"(## demo
 
 Two variants
@@ -206,7 +206,7 @@ TEST_CASE("The HTML page needs nothing from outside and escapes all texts", "[re
   Table& table = testing::only_table(report);
   report.about = "<script>alert(1)</script> & \"more\"";
   table.rows[0].name = "<b>";
-  table.cells[2][2].reason = "</template><script>";
+  table.cells[2][2].measured.reason = "</template><script>";
   const std::string html = to_html(report);
   CHECK(html.starts_with("<!doctype html>"));
   for (const char* outside : {"http:", "https:", " src=", "@import", "url("}) {
@@ -256,8 +256,8 @@ TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
   Table& table = testing::only_table(report);
   table.rows[0].name = "\\input{x}&$#%_^~<|>\"=cmd()";
   table.rows[1].name = "中";
-  table.cells[0][1].best = true;
-  table.cells[1][1].second = true;
+  table.cells[0][1].standing.best = true;
+  table.cells[1][1].standing.second = true;
   const std::string latex = to_latex(report);
   CHECK(latex.find("\\textbackslash{}input\\{x\\}\\&\\$\\#\\%\\_\\textasciicircum{}"
                    "\\textasciitilde{}$<$$|$$>$''=cmd()") != std::string::npos);
@@ -292,18 +292,18 @@ TEST_CASE("Rendering twice gives the same bytes in every format", "[reports]") {
 TEST_CASE("Signs stand for what a reader must know of a cell", "[reports]") {
   Cell cell;
   CHECK(cell_text(cell).whole() == "—");
-  cell.kind = Cell::Kind::number;
-  cell.mean = 1.234;
-  cell.samples = {{{"t"}, 1, 1.234}};
-  cell.planned = 1;
+  cell.measured.kind = Cell::Kind::number;
+  cell.measured.mean = 1.234;
+  cell.measured.samples = {{{"t"}, 1, 1.234}};
+  cell.measured.planned = 1;
   CHECK(cell_text(cell).whole() == "1.234 (1)");
   cell.digits = 1;
-  cell.stale = true;
-  cell.numerics = {"a", "b"};
-  cell.mixed_fields = {"training_epochs"};
+  cell.trials.stale = true;
+  cell.trials.numerics = {"a", "b"};
+  cell.trials.mixed_fields = {"training_epochs"};
   CHECK(cell_text(cell).whole() == "1.2 (1)†‡§");
-  cell.kind = Cell::Kind::undefined;
-  cell.samples = {{{"t"}, 1, 1.234}, {{"u"}, 2, std::nullopt}};
+  cell.measured.kind = Cell::Kind::undefined;
+  cell.measured.samples = {{{"t"}, 1, 1.234}, {{"u"}, 2, std::nullopt}};
   CHECK(cell_text(cell).whole() == "undefined (1 of 2)†‡§");
 }
 

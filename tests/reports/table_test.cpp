@@ -30,23 +30,23 @@ TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds"
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   REQUIRE(table.cells.size() == 2);
   const Cell& a = table.cells[0][0];
-  CHECK(a.kind == Cell::Kind::number);
-  CHECK(*a.mean == Approx(75));
-  CHECK(*a.deviation == Approx(7.0710678118654755));
-  CHECK(*a.standard_error == Approx(5));
+  CHECK(a.measured.kind == Cell::Kind::number);
+  CHECK(*a.measured.mean == Approx(75));
+  CHECK(*a.measured.deviation == Approx(7.0710678118654755));
+  CHECK(*a.measured.standard_error == Approx(5));
   // t(0.975, 1) = 12.706204736432095
-  CHECK(*a.ci_low == Approx(75 - 5 * 12.706204736432095));
-  CHECK(*a.ci_high == Approx(75 + 5 * 12.706204736432095));
-  CHECK(a.n() == 2);
-  CHECK(a.planned == 2);
-  CHECK_FALSE(a.partial());
-  CHECK(a.best);
-  CHECK(a.samples[0].trial_ids == std::vector<std::string>{"t0"});
+  CHECK(*a.measured.ci_low == Approx(75 - 5 * 12.706204736432095));
+  CHECK(*a.measured.ci_high == Approx(75 + 5 * 12.706204736432095));
+  CHECK(a.measured.n() == 2);
+  CHECK(a.measured.planned == 2);
+  CHECK_FALSE(a.measured.partial());
+  CHECK(a.standing.best);
+  CHECK(a.measured.samples[0].trial_ids == std::vector<std::string>{"t0"});
   const Cell& b = table.cells[1][0];
-  CHECK(*b.mean == Approx(60));
-  CHECK_FALSE(b.deviation);
-  CHECK_FALSE(b.ci_low);
-  CHECK_FALSE(b.best);
+  CHECK(*b.measured.mean == Approx(60));
+  CHECK_FALSE(b.measured.deviation);
+  CHECK_FALSE(b.measured.ci_low);
+  CHECK_FALSE(b.standing.best);
 }
 
 TEST_CASE("Only the last step and the selected split of a metric count", "[reports]") {
@@ -57,8 +57,8 @@ TEST_CASE("Only the last step and the selected split of a metric count", "[repor
   make.score(a, "accuracy", 0.2, "validation", 30);
   make.score(a, "f1", 0.3, "test", 20);
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
-  CHECK(*table.cells[0][0].mean == Approx(90));
-  CHECK(table.cells[0][0].n() == 1);
+  CHECK(*table.cells[0][0].measured.mean == Approx(90));
+  CHECK(table.cells[0][0].measured.n() == 1);
 }
 
 TEST_CASE("A cell with fewer seeds than planned is partial, one without any is missing",
@@ -69,12 +69,12 @@ TEST_CASE("A cell with fewer seeds than planned is partial, one without any is m
   make.data.trials[make.trial("b", 1, "x")].state = "failed";
   make.data.trials[make.trial("b", 2, "x")].state = "new";
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
-  CHECK(table.cells[0][0].partial());
-  CHECK(table.cells[0][0].planned == 2);
+  CHECK(table.cells[0][0].measured.partial());
+  CHECK(table.cells[0][0].measured.planned == 2);
   const Cell& b = table.cells[1][0];
-  CHECK(b.kind == Cell::Kind::missing);
-  CHECK_FALSE(b.mean);
-  CHECK(b.reason == "no value yet of 2 trials: 1 failed, 1 new");
+  CHECK(b.measured.kind == Cell::Kind::missing);
+  CHECK_FALSE(b.measured.mean);
+  CHECK(b.measured.reason == "no value yet of 2 trials: 1 failed, 1 new");
   REQUIRE(table.progress.size() == 1);
   CHECK(table.progress[0].sweep == "s");
   CHECK(table.progress[0].trials == 4);
@@ -92,7 +92,7 @@ TEST_CASE("The best of a column is chosen among cells that have all their seeds"
                    ", where: {name: accuracy}}]}\n"),
         make.data, {});
     std::string marks;
-    for (const auto& row : table.cells) marks += row[0].best ? '*' : '.';
+    for (const auto& row : table.cells) marks += row[0].standing.best ? '*' : '.';
     return marks;
   };
   CHECK(best("higher") == "..*");
@@ -113,14 +113,14 @@ TEST_CASE("Without a scale metrics are shown as tables print them", "[reports]")
                                    "{name: bleu}]}]}\n"),
                         make.data, {});
   const std::vector<Cell>& row = table.cells[0];
-  CHECK(*row[0].mean == Approx(50));
+  CHECK(*row[0].measured.mean == Approx(50));
   CHECK(row[0].digits == 2);
-  CHECK(*row[1].mean == Approx(32.63));
+  CHECK(*row[1].measured.mean == Approx(32.63));
   CHECK(row[1].better == Better::higher);
-  CHECK(*row[2].mean == Approx(0.25));
-  CHECK(*row[3].mean == Approx(60));
+  CHECK(*row[2].measured.mean == Approx(0.25));
+  CHECK(*row[3].measured.mean == Approx(60));
   CHECK(row[3].better == Better::lower);
-  CHECK(*row[4].mean == Approx(41.315));
+  CHECK(*row[4].measured.mean == Approx(41.315));
 }
 
 TEST_CASE("The best can be marked by row instead of by column", "[reports]") {
@@ -132,10 +132,10 @@ TEST_CASE("The best can be marked by row instead of by column", "[reports]") {
   const testing::MadeTable table = testing::table_of(
       definition("table: {best: row, rows: [{each: variant}], columns: [{each: [task, name]}]}\n"),
       make.data, {});
-  CHECK(table.cells[0][0].best);
-  CHECK_FALSE(table.cells[0][1].best);
-  CHECK_FALSE(table.cells[1][0].best);
-  CHECK(table.cells[1][1].best);
+  CHECK(table.cells[0][0].standing.best);
+  CHECK_FALSE(table.cells[0][1].standing.best);
+  CHECK_FALSE(table.cells[1][0].standing.best);
+  CHECK(table.cells[1][1].standing.best);
 }
 
 TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never 0", "[reports]") {
@@ -144,10 +144,10 @@ TEST_CASE("A metric that is undefined for a seed makes its cell undefined, never
   make.score(make.trial("a", 2, "x"), "accuracy", 0.5);
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   const Cell& a = table.cells[0][0];
-  CHECK(a.kind == Cell::Kind::undefined);
-  CHECK(a.undefined() == 1);
-  CHECK(a.n() == 2);
-  CHECK_FALSE(a.mean);
+  CHECK(a.measured.kind == Cell::Kind::undefined);
+  CHECK(a.measured.undefined() == 1);
+  CHECK(a.measured.n() == 2);
+  CHECK_FALSE(a.measured.mean);
 }
 
 TEST_CASE("Stale trials, mixed numerics and mixed configurations are flagged", "[reports]") {
@@ -158,9 +158,9 @@ TEST_CASE("Stale trials, mixed numerics and mixed configurations are flagged", "
   make.data.trials[1].numerics = R"({"version":"2"})";
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
   const Cell& a = table.cells[0][0];
-  CHECK(a.stale);
-  CHECK(a.numerics.size() == 2);
-  CHECK(a.mixed_fields == std::vector<std::string>{"training_epochs"});
+  CHECK(a.trials.stale);
+  CHECK(a.trials.numerics.size() == 2);
+  CHECK(a.trials.mixed_fields == std::vector<std::string>{"training_epochs"});
 }
 
 TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
@@ -172,8 +172,8 @@ TEST_CASE("A trial that two sweeps ask for counts once", "[reports]") {
   make.score(first, "accuracy", 0.5);
   make.score(again, "accuracy", 0.5);
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
-  CHECK(table.cells[0][0].n() == 1);
-  CHECK(table.cells[0][0].planned == 1);
+  CHECK(table.cells[0][0].measured.n() == 1);
+  CHECK(table.cells[0][0].measured.planned == 1);
 }
 
 TEST_CASE("A cell that selects several values of a trial is an error of the definition",
@@ -231,13 +231,13 @@ table:
 )");
   const testing::MadeTable table = testing::table_of(average, make.data, {});
   const Cell& cell = table.cells[0][0];
-  CHECK(cell.n() == 2);
-  CHECK(cell.planned == 3);
-  CHECK(cell.samples[0].trial_ids == std::vector<std::string>{"t0", "t1"});
-  CHECK(*cell.samples[0].value == Approx(50));
-  CHECK(*cell.samples[1].value == Approx(60));
-  CHECK(*cell.mean == Approx(55));
-  CHECK(cell.mixed_fields.empty());
+  CHECK(cell.measured.n() == 2);
+  CHECK(cell.measured.planned == 3);
+  CHECK(cell.measured.samples[0].trial_ids == std::vector<std::string>{"t0", "t1"});
+  CHECK(*cell.measured.samples[0].value == Approx(50));
+  CHECK(*cell.measured.samples[1].value == Approx(60));
+  CHECK(*cell.measured.mean == Approx(55));
+  CHECK(cell.trials.mixed_fields.empty());
 }
 
 TEST_CASE("An average whose parts never meet says how many it found", "[reports]") {
@@ -249,8 +249,9 @@ TEST_CASE("An average whose parts never meet says how many it found", "[reports]
     - {key: avg, average_over: [{task: x, name: accuracy}, {task: y, name: f1}]}
 )");
   const testing::MadeTable table = testing::table_of(average, make.data, {});
-  CHECK(table.cells[0][0].kind == Cell::Kind::missing);
-  CHECK(table.cells[0][0].reason == "the average is over 2 values, no seed has more than 1");
+  CHECK(table.cells[0][0].measured.kind == Cell::Kind::missing);
+  CHECK(table.cells[0][0].measured.reason ==
+        "the average is over 2 values, no seed has more than 1");
 }
 
 TEST_CASE("A value of the configuration is shown once where all trials agree", "[reports]") {
@@ -271,13 +272,13 @@ table:
   make.data.trials[0].fields["gone"] = results::Value();
   const testing::MadeTable table = testing::table_of(values, make.data, {});
   const std::vector<Cell>& row = table.cells[0];
-  CHECK(*row[0].mean == 3200);
-  CHECK_FALSE(row[0].spread);
-  CHECK(*row[1].mean == Approx(10));  // 3200 bits of 32 · 1000
-  CHECK(row[2].spread);
-  CHECK(*row[2].mean == Approx(0.6));
-  CHECK(row[3].text == "tiny");
-  CHECK(row[4].text == "50/3200/none, 70/3200/none");
+  CHECK(*row[0].measured.mean == 3200);
+  CHECK_FALSE(row[0].measured.spread);
+  CHECK(*row[1].measured.mean == Approx(10));  // 3200 bits of 32 · 1000
+  CHECK(row[2].measured.spread);
+  CHECK(*row[2].measured.mean == Approx(0.6));
+  CHECK(row[3].measured.text == "tiny");
+  CHECK(row[4].measured.text == "50/3200/none, 70/3200/none");
 }
 
 TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
@@ -291,8 +292,8 @@ TEST_CASE("%BLS of what has no module needs no sizes", "[reports]") {
                  "  rows: [{key: f, where: {variant: full}}, {key: h, where: {variant: head}}]\n"
                  "  columns: [{key: p, value: bls_percent}]\n"),
       make.data, {});
-  CHECK(*table.cells[0][0].mean == 25);  // the backbone once, for four tasks
-  CHECK(*table.cells[1][0].mean == 0);
+  CHECK(*table.cells[0][0].measured.mean == 25);  // the backbone once, for four tasks
+  CHECK(*table.cells[1][0].measured.mean == 0);
   CHECK(table.notes.empty());
 }
 
@@ -312,8 +313,8 @@ TEST_CASE("%BLS of a module is per task", "[reports]") {
                  "  rows: [{key: o, where: {variant: one}}, {key: f, where: {variant: four}}]\n"
                  "  columns: [{key: p, value: bls_percent}]\n"),
       make.data, {});
-  CHECK(*table.cells[0][0].mean == 10);
-  CHECK(*table.cells[1][0].mean == 2.5);
+  CHECK(*table.cells[0][0].measured.mean == 10);
+  CHECK(*table.cells[1][0].measured.mean == 2.5);
 }
 
 TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to do", "[reports]") {
@@ -324,7 +325,7 @@ TEST_CASE("%BLS of an unknown backbone is missing, with a note that says what to
   const testing::MadeTable table = testing::table_of(
       definition("table: {rows: [{key: a}], columns: [{key: p, value: bls_percent}]}\n"), make.data,
       {});
-  CHECK(table.cells[0][0].kind == Cell::Kind::missing);
+  CHECK(table.cells[0][0].measured.kind == Cell::Kind::missing);
   CHECK(table.notes ==
         std::vector<std::string>{"%BLS needs the parameter count of backbone mine: add it to "
                                  "backbone_parameters of the report"});
@@ -350,7 +351,7 @@ TEST_CASE("Rows and columns of each come in the order of the plan, metrics by na
   CHECK(table.columns[0].key == "y.pearson");
   CHECK(table.columns[1].name == "accuracy of x");
   CHECK(table.columns[2].name == "z of x");
-  CHECK(table.cells[0][1].reason == "the sweep has no such trial");
+  CHECK(table.cells[0][1].measured.reason == "the sweep has no such trial");
 
   Dataset reversed = make.data;
   std::reverse(reversed.scores.begin(), reversed.scores.end());
@@ -392,8 +393,8 @@ TEST_CASE("Separate rows are made where trials differ in more than the seed", "[
   CHECK(table.rows[0].name == "a (rate 0.1)");
   CHECK(table.rows[1].name == "a (rate 0.2)");
   CHECK(table.rows[2].name == "b");
-  CHECK(table.cells[0][0].n() == 2);
-  CHECK(table.cells[0][0].mixed_fields.empty());
+  CHECK(table.cells[0][0].measured.n() == 2);
+  CHECK(table.cells[0][0].trials.mixed_fields.empty());
 }
 
 TEST_CASE("Published values stand beside by row and column with the difference", "[reports]") {
@@ -412,11 +413,11 @@ TEST_CASE("Published values stand beside by row and column with the difference",
     - {key: unprinted, text: "{variant}"}
 )");
   const testing::MadeTable table = testing::table_of(compared, make.data, published);
-  CHECK(*table.cells[0][0].published == 74.5);
-  CHECK(*table.cells[0][0].difference == Approx(0.5));
-  CHECK(table.cells[0][0].erratum == "slip");
-  CHECK(*table.cells[0][1].published_text == "s");
-  CHECK_FALSE(table.cells[0][2].published);
+  CHECK(*table.cells[0][0].published.number == 74.5);
+  CHECK(*table.cells[0][0].difference() == Approx(0.5));
+  CHECK(table.cells[0][0].published.erratum == "slip");
+  CHECK(*table.cells[0][1].published.text == "s");
+  CHECK_FALSE(table.cells[0][2].published.number);
   CHECK(table.published_title == "The paper, table1: Main");
 
   const Definition wrong = definition(
@@ -441,11 +442,11 @@ TEST_CASE("What a cell shows comes from the row, else the column, else the table
     - {key: f1, average_over: [{task: x, name: f1}], scale: 100, digits: 1}
 )"),
                                                      make.data, {});
-  CHECK(*table.cells[0][0].mean == 80);
-  CHECK(*table.cells[0][1].mean == 50);
+  CHECK(*table.cells[0][0].measured.mean == 80);
+  CHECK(*table.cells[0][1].measured.mean == 50);
   CHECK(table.cells[0][1].digits == 1);
-  CHECK(table.cells[1][0].text == "r8");
-  CHECK(table.cells[1][1].text == "r8");
+  CHECK(table.cells[1][0].measured.text == "r8");
+  CHECK(table.cells[1][1].measured.text == "r8");
 }
 
 TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
@@ -467,16 +468,16 @@ TEST_CASE("A column can be relative to the mean of a row", "[reports]") {
         make.data, published);
   };
   const testing::MadeTable to_a = made("a");
-  CHECK(*to_a.cells[0][0].mean == 1);
-  CHECK(*to_a.cells[1][0].mean == 0.25);
-  CHECK(*to_a.cells[1][0].published == 0.5);
-  CHECK(*to_a.cells[1][0].difference == -0.25);
-  CHECK_FALSE(to_a.cells[0][0].deviation);
-  CHECK(to_a.cells[2][0].kind == Cell::Kind::missing);
+  CHECK(*to_a.cells[0][0].measured.mean == 1);
+  CHECK(*to_a.cells[1][0].measured.mean == 0.25);
+  CHECK(*to_a.cells[1][0].published.number == 0.5);
+  CHECK(*to_a.cells[1][0].difference() == -0.25);
+  CHECK_FALSE(to_a.cells[0][0].measured.deviation);
+  CHECK(to_a.cells[2][0].measured.kind == Cell::Kind::missing);
   // Of a row without a value nothing is a part.
   const testing::MadeTable to_c = made("c");
-  CHECK(to_c.cells[0][0].reason == "no value of c, to which it would be relative");
-  CHECK_FALSE(to_c.cells[0][0].published);
+  CHECK(to_c.cells[0][0].measured.reason == "no value of c, to which it would be relative");
+  CHECK_FALSE(to_c.cells[0][0].published.number);
   CHECK_THROWS_WITH(
       made("z"), "r.yaml:6: column.relative_to is 'z', must be the key of a row (known: a, b, c)");
 }

@@ -32,12 +32,12 @@ TEST_CASE("A cell knows its trials, those without a value too", "[reports]") {
   make.score(first, "accuracy", 0.5);
   const Report report = make_report(testing::definition(kByVariant), make.data, {});
   const auto& table = std::get<Table>(report.sections.front());
-  CHECK(*table.cells[0][0].trials == std::vector<std::string>{"t0", "t1"});
-  CHECK(table.cells[0][0].n() == 1);
-  CHECK(*table.cells[1][0].trials == std::vector<std::string>{"t2"});
+  CHECK(*table.cells[0][0].trials.ids == std::vector<std::string>{"t0", "t1"});
+  CHECK(table.cells[0][0].measured.n() == 1);
+  CHECK(*table.cells[1][0].trials.ids == std::vector<std::string>{"t2"});
   // Of an average, those of its parts alone.
-  CHECK(*table.cells[0][1].trials == std::vector<std::string>{"t0", "t1"});
-  CHECK(table.cells[1][1].trials == nullptr);
+  CHECK(*table.cells[0][1].trials.ids == std::vector<std::string>{"t0", "t1"});
+  CHECK(table.cells[1][1].trials.ids == nullptr);
 }
 
 TEST_CASE("The trials of a report are told once, with what belongs to each", "[reports]") {
