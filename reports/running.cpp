@@ -7,6 +7,7 @@
 #include <map>
 
 #include "reports/html.h"
+#include "results/attempt_events.h"
 
 namespace petlab::reports {
 namespace {
@@ -89,7 +90,7 @@ Now running_now(const results::Reader& reader, const results::LossReader& losses
   Now now;
   std::vector<results::AttemptFacts> open = reader.open_attempts();
   std::map<std::int64_t, results::ProgressFacts> progress;
-  for (results::ProgressFacts& one : reader.progress()) {
+  for (results::ProgressFacts& one : results::open_progress(reader)) {
     progress.emplace(one.attempt.key, std::move(one));
   }
   std::sort(open.begin(), open.end(),

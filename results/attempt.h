@@ -43,7 +43,7 @@ struct CheckpointAt {
   bool operator==(const CheckpointAt&) const = default;
 };
 
-/// Everything that is known of an attempt but its metrics.
+/// Everything that is known of an attempt but its metrics: a plain record, a field a column.
 struct AttemptFacts {
   AttemptRef attempt;
   protocol::AttemptBegun begun;
@@ -120,46 +120,7 @@ bool has_failed(const TrialFacts& facts, std::optional<std::int64_t> told = {});
 /// there is none. Trials whose versions differ have numbers that cannot be compared.
 std::string numerics_version(const std::string& numerics);
 
-/// What the user decided on a trial: only trials that are cancelled or were allowed a retry.
-struct Decided {
-  std::string trial_id;
-  bool cancelled = false;
-  std::int64_t retried_after = 0;
-  std::int64_t renewed_after = 0;
-};
-
-/// A trial is to be made again, whatever its attempts up to `after_attempt` came to.
-struct Renewal {
-  std::int64_t after_attempt = 0;
-  bool discarded = false;  ///< their results count no more; else until a later one is there
-  std::string why;
-  double time = 0;
-  bool operator==(const Renewal&) const = default;
-};
-
-/// A trial is in no report and no answer.
-struct Hiding {
-  std::string why;
-  double time = 0;
-  bool operator==(const Hiding&) const = default;
-};
-
-/// What the user said of a trial's results.
-struct Care {
-  std::vector<Renewal> renewals;  ///< by attempt
-  std::optional<Hiding> hidden;
-};
-
 /// Whether the trial has a result that is to be made again.
 bool is_to_renew(const TrialFacts& facts);
-
-/// The last `progress` of an attempt.
-struct ProgressFacts {
-  AttemptRef attempt;
-  std::int64_t step = 0;
-  std::int64_t of = 0;
-  std::optional<double> loss;
-  double time = 0;
-};
 
 }  // namespace petlab::results

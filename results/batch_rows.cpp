@@ -67,7 +67,7 @@ int at_end(sqlite3_vtab_cursor* cursor) {
 }
 
 int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
-  const MetricRow& row = connection_of(cursor).rows[reinterpret_cast<RowsCursor*>(cursor)->row];
+  const MetricReport& row = connection_of(cursor).rows[reinterpret_cast<RowsCursor*>(cursor)->row];
   switch (index) {
     case 0:
       sqlite3_result_int64(context, row.seq);

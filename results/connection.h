@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "results/attempt_events.h"
 #include "results/query.h"
 #include "results/store.h"
 
@@ -78,7 +79,7 @@ class Connection {
   }
 
   /// Rows that the table-valued function `batch_rows` reads.
-  std::span<const MetricRow> rows;
+  std::span<const MetricReport> rows;
   /// Keys of metrics' names, by split, task and name joined by U+001F.
   std::unordered_map<std::string, std::int64_t> series;
   bool series_changed = false;  // since the transaction began

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "results/attempt_events.h"
 #include "results/store.h"
 
 namespace petlab::results {

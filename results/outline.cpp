@@ -57,25 +57,4 @@ SweepOutline Reader::outline(const std::string& sweep) const {
   });
 }
 
-Care Reader::care(const std::string& trial_id) const {
-  return reading(*connection_, [&] {
-    Care care;
-    if (!internal::knows_care(*connection_)) return care;
-    Query renewals(
-        *connection_,
-        "SELECT after_attempt, discarded, why, decided_at FROM renewals JOIN trials t ON "
-        "t.key = trial WHERE trial_id = ?1 ORDER BY after_attempt, discarded");
-    renewals.with(trial_id);
-    while (renewals.step()) {
-      care.renewals.push_back(
-          {renewals.integer(0), renewals.integer(1) != 0, renewals.text(2), renewals.real(3)});
-    }
-    Query hidden(*connection_,
-                 "SELECT why, decided_at FROM hidden_trials JOIN trials t ON t.key = trial WHERE "
-                 "trial_id = ?1");
-    if (hidden.with(trial_id).step()) care.hidden = Hiding{hidden.text(0), hidden.real(1)};
-    return care;
-  });
-}
-
 }  // namespace petlab::results

@@ -210,60 +210,6 @@ std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
   });
 }
 
-std::vector<Decided> Reader::decided() const {
-  return reading(*connection_, [&] {
-    std::vector<Decided> all;
-    // What is to be made again was allowed a retry, too.
-#define PETLAB_DECIDED(RENEWALS)                         \
-  "SELECT trial_id, cancelled, retried_after, " RENEWALS \
-  " FROM trials t WHERE cancelled != 0 OR "              \
-  "retried_after != 0"
-    Query rows(*connection_,
-               knows_care(*connection_) ? PETLAB_DECIDED(PETLAB_RENEWALS) : PETLAB_DECIDED("0, 0"));
-    while (rows.step()) {
-      all.push_back({rows.text(0), rows.integer(1) != 0, rows.integer(2), rows.integer(3)});
-    }
-    return all;
-  });
-}
-
-std::vector<ProgressFacts> Reader::progress() const {
-  return reading(*connection_, [&] {
-    std::vector<ProgressFacts> all;
-    Query rows(*connection_,
-               "SELECT a.key, t.trial_id, a.number, p.step, p.of, p.loss, p.time FROM attempts a "
-               "CROSS JOIN progress p ON p.attempt = a.key CROSS JOIN trials t ON t.key = a.trial "
-               "WHERE a.outcome = 'open' ORDER BY a.key");
-    while (rows.step()) {
-      all.push_back({{rows.integer(0), rows.text(1), rows.integer(2)},
-                     rows.integer(3),
-                     rows.integer(4),
-                     rows.maybe_real(5),
-                     rows.real(6)});
-    }
-    return all;
-  });
-}
-
-std::vector<protocol::Metric> Reader::validation_metrics(const AttemptRef& attempt,
-                                                         std::int64_t& from_seq) const {
-  return reading(*connection_, [&] {
-    std::vector<protocol::Metric> all;
-    Query rows(
-        *connection_,
-        "SELECT v.step, s.task, s.name, v.value, v.seq FROM metric_values v JOIN series s ON "
-        "s.key = v.series WHERE v.attempt = ?1 AND v.seq >= ?2 AND s.split = 'validation' "
-        "ORDER BY v.seq");
-    rows.with(attempt.key).with(from_seq);
-    while (rows.step()) {
-      from_seq = rows.integer(4) + 1;
-      all.push_back(
-          {rows.integer(0), "validation", rows.text(1), rows.text(2), rows.maybe_real(3)});
-    }
-    return all;
-  });
-}
-
 std::optional<SweepRow> Reader::sweep(const std::string& name) const {
   return reading(*connection_, [&]() -> std::optional<SweepRow> {
     Query sweep(*connection_,
@@ -405,17 +351,6 @@ std::vector<std::string> Reader::trials_with_prefix(const std::string& prefix, i
     rows.with(prefix).with(std::int64_t{limit});
     while (rows.step()) ids.push_back(rows.text(0));
     return ids;
-  });
-}
-
-Cursor Reader::cursor(const AttemptRef& attempt) const {
-  return reading(*connection_, [&] {
-    Query row(*connection_,
-              "SELECT events_offset, events_next_seq, events_lines, events_closed FROM attempts "
-              "WHERE key = ?1");
-    if (!row.with(attempt.key).step()) return Cursor{.closed = true, .broken = true};
-    return Cursor{row.integer(0), row.integer(1), row.integer(2), row.integer(3) != 0,
-                  row.integer(3) == 2};
   });
 }
 

@@ -43,6 +43,7 @@ bool knows_remarks(Connection& connection) {
 namespace {
 
 using internal::Connection;
+using internal::connection_of;
 using internal::Query;
 using protocol::Remark;
 
@@ -94,12 +95,7 @@ Remark::What what_of(const std::string& word) {
 }  // namespace
 
 void record_remark(Batch& batch, const RemarkSubject& subject, const Remark& remark) {
-  Connection& connection = *batch.connection_;
-  if (!connection.in_transaction()) {
-    throw Error(fmt::format("{}: cannot record a remark: an earlier error ended this batch",
-                            connection.file().string()));
-  }
-  connection.guard("record a remark", [&] {
+  internal::writing(batch, "record a remark", [&](Connection& connection) {
     const RemarkSql& sql = sql_of(subject);
     const auto key = subject_key(connection, subject);
     if (!key) {
@@ -124,7 +120,7 @@ void record_remark(Batch& batch, const RemarkSubject& subject, const Remark& rem
 }
 
 Remarks remarks_of(const Reader& reader, const RemarkSubject& subject) {
-  Connection& connection = *reader.connection_;
+  Connection& connection = connection_of(reader);
   return internal::reading(connection, [&] {
     Remarks found;
     if (!internal::knows_remarks(connection)) return found;
@@ -143,7 +139,7 @@ Remarks remarks_of(const Reader& reader, const RemarkSubject& subject) {
 }
 
 std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader) {
-  Connection& connection = *reader.connection_;
+  Connection& connection = connection_of(reader);
   return internal::reading(connection, [&] {
     std::vector<std::pair<std::string, std::int64_t>> found;
     if (!internal::knows_remarks(connection)) return found;

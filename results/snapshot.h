@@ -1,8 +1,13 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <type_traits>
 
 #include "results/connection.h"
+#include "results/error.h"
+#include "results/store.h"
 
 namespace petlab::results::internal {
 
@@ -43,6 +48,19 @@ auto reading(Connection& connection, Body&& body) {
     connection.check_unchanged();
     return read;
   });
+}
+
+/// Runs `body` in the batch's transaction; SQLite's errors become Errors that say what could not be
+/// done.
+template <typename Body>
+auto writing(const Batch& batch, std::string_view doing, Body&& body) {
+  Connection& connection = connection_of(batch);
+  // Some errors (disk full) end SQLite's transaction: what came after would be stored at once.
+  if (!connection.in_transaction()) {
+    throw Error(fmt::format("{}: cannot {}: an earlier error ended this batch of writes",
+                            connection.file().string(), doing));
+  }
+  return connection.guard(doing, [&] { return body(connection); });
 }
 
 }  // namespace petlab::results::internal

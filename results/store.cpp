@@ -1,6 +1,5 @@
 #include "results/store.h"
 
-#include <SQLiteCpp/Database.h>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,26 +8,26 @@
 
 #include "results/connection.h"
 #include "results/host_lock.h"
-#include "results/loss_curve.h"
 #include "results/provenance.h"
 #include "results/schema.h"
+#include "results/snapshot.h"
 #include "results/trial_rows.h"
 
 namespace petlab::results {
+
+namespace internal {
+
+Connection& connection_of(const Batch& batch) { return *batch.connection_; }
+Connection& connection_of(const Reader& reader) { return *reader.connection_; }
+
+}  // namespace internal
+
 namespace {
 
 using internal::Connection;
 using internal::Query;
+using internal::trial_key;
 using internal::TrialWriter;
-
-std::int64_t trial_key(Connection& connection, const std::string& trial_id) {
-  Query query(connection, "SELECT key FROM trials WHERE trial_id = ?1");
-  if (!query.with(trial_id).step()) {
-    throw std::invalid_argument(
-        fmt::format("there is no trial {} in {}", trial_id, connection.file().string()));
-  }
-  return query.integer(0);
-}
 
 /// The folder to which a runs folder is remembered relative.
 std::filesystem::path folder_of(const std::filesystem::path& database) {
@@ -120,20 +119,10 @@ Batch::~Batch() {
   connection_->roll_back();
 }
 
-template <typename Body>
-auto Batch::write(std::string_view doing, Body&& body) {
-  // Some errors (disk full) end SQLite's transaction: what came after would be stored at once.
-  if (!connection_->in_transaction()) {
-    throw Error(fmt::format("{}: cannot {}: an earlier error ended this batch of writes",
-                            connection_->file().string(), doing));
-  }
-  return connection_->guard(doing, std::forward<Body>(body));
-}
-
 void Batch::commit() {
-  write("commit", [&] {
-    connection_->check_not_moved();
-    connection_->exec("COMMIT");
+  internal::writing(*this, "commit", [&](Connection& connection) {
+    connection.check_not_moved();
+    connection.exec("COMMIT");
   });
   connection_->last_committed = serial_;
   connection_->series_changed = false;
@@ -142,9 +131,9 @@ void Batch::commit() {
 
 void Batch::record_trial(const TrialRow& trial) {
   static const TrialWriter writer;
-  write("record a trial", [&] {
+  internal::writing(*this, "record a trial", [&](Connection& connection) {
     Query same(
-        *connection_,
+        connection,
         "SELECT config = ?2 AND (?3 IS NULL OR backbone_digest IS ?3) AND (?4 IS NULL OR "
         "bls_bits IS ?4) AND (?5 IS NULL OR stored_bits IS ?5) FROM trials WHERE trial_id = ?1");
     same.with(trial.trial_id)
@@ -153,18 +142,20 @@ void Batch::record_trial(const TrialRow& trial) {
         .with(trial.bls_bits)
         .with(trial.stored_bits);
     if (same.step() && same.maybe_integer(0) == 1) return;
-    writer.write(*connection_, trial);
+    writer.write(connection, trial);
   });
 }
 
 void Batch::record_sweep_text(const std::string& digest, std::string_view text) {
-  write("record a sweep", [&] { internal::record_sweep_text(*connection_, digest, text); });
+  internal::writing(*this, "record a sweep", [&](Connection& connection) {
+    internal::record_sweep_text(connection, digest, text);
+  });
 }
 
 void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials, double time) {
   for (const TrialRow& trial : trials) record_trial(trial);
-  write("record a sweep", [&] {
-    Query insert(*connection_,
+  internal::writing(*this, "record a sweep", [&](Connection& connection) {
+    Query insert(connection,
                  "INSERT INTO sweeps (name, about, file, digest, recorded_at, overrides) VALUES "
                  "(?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE SET about = ?2, file = ?3, "
                  "digest = ?4, recorded_at = ?5, overrides = ?6");
@@ -178,34 +169,34 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
         .text_or_null(overrides)
         .run();
     if (!sweep.text.empty()) {
-      internal::record_sweep_text(*connection_, sweep.digest, sweep.text);
+      internal::record_sweep_text(connection, sweep.digest, sweep.text);
     }
-    Query find(*connection_, "SELECT key FROM sweeps WHERE name = ?1");
+    Query find(connection, "SELECT key FROM sweeps WHERE name = ?1");
     find.with(sweep.name).step();
     const std::int64_t key = find.integer(0);
-    internal::keep_former_members(*connection_, key, sweep, trials, time);
-    Query clear(*connection_, "DELETE FROM sweep_trials WHERE sweep = ?1");
+    internal::keep_former_members(connection, key, sweep, trials, time);
+    Query clear(connection, "DELETE FROM sweep_trials WHERE sweep = ?1");
     clear.with(key).run();
     std::int64_t place = 0;
-    Query add(*connection_,
+    Query add(connection,
               "INSERT OR IGNORE INTO sweep_trials (sweep, trial, variant, place) VALUES (?1, ?2, "
               "?3, ?4)");
     for (const SweepRow::Member& member : sweep.members) {
-      add.with(key).with(trial_key(*connection_, member.trial_id));
+      add.with(key).with(trial_key(connection, member.trial_id));
       add.with(member.variant).with(place++).run();
       add.again();
     }
-    internal::forget_former_members(*connection_, key);
+    internal::forget_former_members(connection, key);
   });
 }
 
 void Batch::record_runs_folder(const std::filesystem::path& runs) {
-  write("record the runs folder", [&] {
+  internal::writing(*this, "record the runs folder", [&](Connection& connection) {
     const std::filesystem::path whole = std::filesystem::weakly_canonical(runs);
-    const std::filesystem::path below = whole.lexically_relative(folder_of(connection_->file()));
+    const std::filesystem::path below = whole.lexically_relative(folder_of(connection.file()));
     const bool inside = !below.empty() && *below.begin() != "..";
     const std::string value = (inside ? below : whole).string();
-    Query set(*connection_,
+    Query set(connection,
               "INSERT INTO settings (name, value) VALUES ('runs', ?1) ON CONFLICT (name) DO UPDATE "
               "SET value = ?1 WHERE value IS NOT ?1");
     set.with(value).run();
@@ -213,9 +204,9 @@ void Batch::record_runs_folder(const std::filesystem::path& runs) {
 }
 
 Claim Batch::begin_attempt(const NewAttempt& attempt) {
-  return write("begin an attempt", [&]() -> Claim {
+  return internal::writing(*this, "begin an attempt", [&](Connection& connection) -> Claim {
     Query trial(
-        *connection_,
+        connection,
         "SELECT key, cancelled, coalesce((SELECT max(number) FROM attempts WHERE trial = "
         "trials.key), 0), EXISTS (SELECT 1 FROM attempts WHERE trial = trials.key AND "
         "event_outcome = 'finished' AND number > retried_after), coalesce((SELECT changes FROM "
@@ -223,8 +214,8 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
         "max(number) FROM forgotten_attempts WHERE trial = trials.key), 0)) FROM trials WHERE "
         "trial_id = ?1");
     if (!trial.with(attempt.trial_id).step()) {
-      throw std::invalid_argument(fmt::format("there is no trial {} in {}", attempt.trial_id,
-                                              connection_->file().string()));
+      throw std::invalid_argument(
+          fmt::format("there is no trial {} in {}", attempt.trial_id, connection.file().string()));
     }
     const std::int64_t key = trial.integer(0);
     Taken taken;
@@ -232,7 +223,7 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
     taken.latest = trial.integer(2);
     taken.finished = trial.integer(3) != 0;
     const bool changed = trial.integer(4) != attempt.planned_from;
-    Query rival(*connection_,
+    Query rival(connection,
                 "SELECT outcome = 'open', owner, host FROM attempts WHERE trial = ?1 ORDER BY "
                 "outcome = 'open' DESC, number DESC LIMIT 1");
     if (rival.with(key).step()) {
@@ -242,31 +233,31 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
     }
     if (taken.cancelled || taken.open || taken.finished || changed) return taken;
     const std::int64_t given = std::max(taken.latest, trial.integer(5));
-    return insert_attempt(*connection_, key, attempt, std::max(given + 1, attempt.at_least));
+    return insert_attempt(connection, key, attempt, std::max(given + 1, attempt.at_least));
   });
 }
 
 AttemptRef Batch::record_attempt(const protocol::AttemptBegun& attempt, std::int64_t number) {
-  return write("record an attempt", [&] {
-    return insert_attempt(*connection_, trial_key(*connection_, attempt.trial_id), attempt, number);
+  return internal::writing(*this, "record an attempt", [&](Connection& connection) {
+    return insert_attempt(connection, trial_key(connection, attempt.trial_id), attempt, number);
   });
 }
 
 void Batch::forget_attempt(const AttemptRef& attempt) {
-  write("take an attempt back", [&] {
+  internal::writing(*this, "take an attempt back", [&](Connection& connection) {
     for (const char* sql :
          {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
           "DELETE FROM loss_points WHERE attempt = ?1", "DELETE FROM artifacts WHERE attempt = ?1",
           "DELETE FROM provenance WHERE attempt = ?1", "DELETE FROM attempts WHERE key = ?1"}) {
-      Query(*connection_, sql).with(attempt.key).run();
+      Query(connection, sql).with(attempt.key).run();
     }
   });
 }
 
 void Batch::record_launch(const AttemptRef& attempt, const Launch& launch) {
-  write("record a launch", [&] {
+  internal::writing(*this, "record a launch", [&](Connection& connection) {
     Query(
-        *connection_,
+        connection,
         "UPDATE attempts SET pid = ?2, pid_start = ?3, host = coalesce(?4, host), boot_id = "
         "coalesce(?5, boot_id), pid_namespace = coalesce(?6, pid_namespace), device = coalesce(?7, "
         "device), job = ?8, launched_at = ?9 WHERE key = ?1")
@@ -288,9 +279,9 @@ void Batch::record_ending(const AttemptRef& attempt, const Ending& ending) {
     throw std::invalid_argument("an orchestrator cannot say that an attempt is " +
                                 std::string(to_string(ending.outcome)));
   }
-  write("record how an attempt ended", [&] {
+  internal::writing(*this, "record how an attempt ended", [&](Connection& connection) {
     Query(
-        *connection_,
+        connection,
         "UPDATE attempts SET ending_outcome = ?2, ending_reason = ?3, exit_code = ?4, signal = ?5, "
         "log_tail = ?6, ending_at = ?7 WHERE key = ?1 AND ending_outcome IS NULL")
         .with(attempt.key)
@@ -300,194 +291,6 @@ void Batch::record_ending(const AttemptRef& attempt, const Ending& ending) {
         .with(ending.signal)
         .text_or_null(ending.log_tail)
         .with(ending.time)
-        .run();
-  });
-}
-
-void Batch::set_cancelled(const std::string& trial_id, bool cancelled) {
-  write("record a decision", [&] {
-    Query(*connection_, "UPDATE trials SET cancelled = ?2 WHERE key = ?1")
-        .with(trial_key(*connection_, trial_id))
-        .with(std::int64_t{cancelled})
-        .run();
-  });
-}
-
-void Batch::allow_retry(const std::string& trial_id, std::int64_t after_attempt) {
-  write("record a decision", [&] {
-    internal::allow_retry(*connection_, trial_key(*connection_, trial_id), after_attempt);
-  });
-}
-
-void Batch::renew(const std::string& trial_id, const Renewal& renewal) {
-  write("record a decision",
-        [&] { internal::renew(*connection_, trial_key(*connection_, trial_id), renewal); });
-}
-
-void Batch::set_hidden(const std::string& trial_id, const std::optional<Hiding>& hiding) {
-  write("record a decision",
-        [&] { internal::set_hidden(*connection_, trial_key(*connection_, trial_id), hiding); });
-}
-
-Series Batch::series(std::string_view split, std::string_view task, std::string_view name) {
-  std::string joined;
-  joined.reserve(split.size() + task.size() + name.size() + 2);
-  joined.append(split).append(1, '\x1f').append(task).append(1, '\x1f').append(name);
-  if (const auto known = connection_->series.find(joined); known != connection_->series.end()) {
-    return {known->second};
-  }
-  return write("record the name of a metric", [&]() -> Series {
-    Query find(*connection_, "SELECT key FROM series WHERE split = ?1 AND task = ?2 AND name = ?3");
-    std::int64_t key = 0;
-    if (find.with(split).with(task).with(name).step()) {
-      key = find.integer(0);
-    } else {
-      Query(*connection_, "INSERT INTO series (split, task, name) VALUES (?1, ?2, ?3)")
-          .with(split)
-          .with(task)
-          .with(name)
-          .run();
-      key = connection_->database().getLastInsertRowid();
-      connection_->series_changed = true;
-    }
-    connection_->series.emplace(std::move(joined), key);
-    return {key};
-  });
-}
-
-void Batch::append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows) {
-  if (rows.empty()) return;
-  write("record metrics", [&] {
-    connection_->rows = rows;
-    Query(*connection_,
-          "INSERT INTO metric_values (attempt, seq, step, series, value) SELECT ?1, seq, step, "
-          "series, value FROM batch_rows")
-        .with(attempt.key)
-        .run();
-  });
-}
-
-void Batch::record_started(const AttemptRef& attempt, const protocol::Started& started,
-                           double time) {
-  write("record that an attempt started", [&] {
-    Query(*connection_,
-          "UPDATE attempts SET started_at = ?2, worker = ?3, worker_version = ?4, worker_pid = ?5, "
-          "numerics = ?6, backbone_digest = ?7, data_digests = ?8 WHERE key = ?1")
-        .with(attempt.key)
-        .with(time)
-        .text_or_null(started.worker)
-        .text_or_null(started.version)
-        .with(started.pid)
-        .text_or_null(started.numerics)
-        .text_or_null(started.backbone_digest)
-        .with(nlohmann::json(started.data_digests).dump())
-        .run();
-    internal::record_provenance(*connection_, attempt.key, internal::Teller::worker,
-                                started.provenance);
-  });
-}
-
-void Batch::record_progress(const AttemptRef& attempt, const protocol::Progress& progress,
-                            double time, std::span<const LossReport> losses) {
-  write("record progress", [&] {
-    internal::append_losses(*connection_, attempt.key, losses);
-    Query(*connection_,
-          "INSERT INTO progress (attempt, step, of, loss, time) VALUES (?1, ?2, ?3, ?4, ?5) ON "
-          "CONFLICT (attempt) DO UPDATE SET step = ?2, of = ?3, loss = ?4, time = ?5")
-        .with(attempt.key)
-        .with(progress.step)
-        .with(progress.of)
-        .with(progress.loss)
-        .with(time)
-        .run();
-    if (!progress.device_memory_mib) return;
-    Query(*connection_,
-          "UPDATE attempts SET device_memory_mib = max(coalesce(device_memory_mib, 0), ?2) WHERE "
-          "key = ?1")
-        .with(attempt.key)
-        .with(progress.device_memory_mib)
-        .run();
-  });
-}
-
-void Batch::record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint) {
-  write("record a checkpoint", [&] {
-    Query(*connection_,
-          "UPDATE attempts SET checkpoint_step = ?2, checkpoint_seq = ?3, checkpoint_path = ?4 "
-          "WHERE key = ?1")
-        .with(attempt.key)
-        .with(checkpoint.step)
-        .with(checkpoint.seq)
-        .with(checkpoint.path)
-        .run();
-  });
-}
-
-void Batch::record_finished(const AttemptRef& attempt, const protocol::Finished& finished,
-                            double time) {
-  write("record that an attempt finished", [&] {
-    Query(*connection_,
-          "UPDATE attempts SET event_outcome = 'finished', event_at = ?2, finished_step = ?3, "
-          "peak_memory_mib = ?4, train_seconds = ?5, device_memory_mib = "
-          "coalesce(max(coalesce(device_memory_mib, 0), ?6), device_memory_mib) WHERE key = ?1")
-        .with(attempt.key)
-        .with(time)
-        .with(finished.step)
-        .with(finished.peak_memory_mib)
-        .with(finished.train_seconds)
-        .with(finished.device_memory_mib)
-        .run();
-    if (!finished.artifact.empty() || finished.bls_bits || finished.stored_bits) {
-      Query(
-          *connection_,
-          "INSERT OR REPLACE INTO artifacts (attempt, path, bls_bits, stored_bits) VALUES (?1, ?2, "
-          "?3, ?4)")
-          .with(attempt.key)
-          .text_or_null(finished.artifact)
-          .with(finished.bls_bits)
-          .with(finished.stored_bits)
-          .run();
-    }
-    Query trial(*connection_, "SELECT trial FROM attempts WHERE key = ?1");
-    if (trial.with(attempt.key).step()) internal::recount(*connection_, trial.integer(0));
-  });
-}
-
-void Batch::record_failed(const AttemptRef& attempt, const protocol::Failed& failed,
-                          std::optional<double> time) {
-  write("record that an attempt failed", [&] {
-    Query(*connection_,
-          "UPDATE attempts SET event_outcome = 'failed', event_kind = ?2, event_reason = ?3, "
-          "event_at = ?4 WHERE key = ?1")
-        .with(attempt.key)
-        .with(failed.kind)
-        .with(failed.reason)
-        .with(time)
-        .run();
-  });
-}
-
-void Batch::record_note(const AttemptRef& attempt, std::string_view note) {
-  write("record a note", [&] {
-    Query(*connection_, "UPDATE attempts SET note = ?2 WHERE key = ?1")
-        .with(attempt.key)
-        .with(note)
-        .run();
-  });
-}
-
-void Batch::set_cursor(const AttemptRef& attempt, const Cursor& cursor) {
-  write("record how far events were read", [&] {
-    Query(*connection_,
-          "UPDATE attempts SET events_offset = ?2, events_next_seq = ?3, events_lines = ?4, "
-          "events_closed = ?5 WHERE key = ?1")
-        .with(attempt.key)
-        .with(cursor.offset)
-        .with(cursor.next_seq)
-        .with(cursor.lines)
-        .with(std::int64_t{cursor.broken   ? 2
-                           : cursor.closed ? 1
-                                           : 0})
         .run();
   });
 }

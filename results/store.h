@@ -9,12 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
-#include "protocol/events.h"
-#include "protocol/remarks.h"
 #include "results/attempt.h"
 #include "results/error.h"
 
@@ -75,36 +72,6 @@ struct Taken {
 };
 using Claim = std::variant<AttemptRef, Taken>;
 
-/// Names of metrics are stored once; this is the number of one in one database.
-struct Series {
-  std::int64_t key = 0;
-};
-
-/// One `metric` event, ready to be stored.
-struct MetricRow {
-  std::int64_t seq = 0;
-  std::int64_t step = 0;
-  Series series;
-  std::optional<double> value;
-};
-
-/// What one `progress` event says of the loss.
-struct LossReport {
-  std::int64_t seq = 0;
-  std::int64_t step = 0;
-  std::optional<double> loss;  // the mean since the event before; absent: not finite
-};
-
-/// How far an attempt's events.jsonl was read.
-struct Cursor {
-  std::int64_t offset = 0;    // bytes, at the beginning of a line
-  std::int64_t next_seq = 0;  // what the next line must say
-  std::int64_t lines = 0;     // lines before offset
-  bool closed = false;        // finished, failed or a broken protocol: nothing more counts
-  bool broken = false;        // the line at offset broke the protocol
-  bool operator==(const Cursor&) const = default;
-};
-
 struct OpenOptions {
   /// How long a write waits for other processes' writes before it is an Error.
   std::chrono::milliseconds busy_timeout = std::chrono::minutes(2);
@@ -118,15 +85,18 @@ struct OpenOptions {
 };
 
 class Batch;
-struct RemarkSubject;
-struct Remarks;
+class Reader;
 namespace internal {
 class Connection;
 class HostLock;
+// What the functions on a Batch or a Reader work with.
+Connection& connection_of(const Batch& batch);
+Connection& connection_of(const Reader& reader);
 }  // namespace internal
 
 /// Reads a petlab database; also while others write it. Each call sees one state of it. Use from
-/// one thread at a time. Throws results::Error.
+/// one thread at a time. Throws results::Error. What the user decided and remarked, and how far
+/// workers have come, is read by the functions of decisions.h, remarks.h and attempt_events.h.
 class Reader {
  public:
   /// Throws Error for a file that is missing, no petlab database, or of another version. Whoever
@@ -143,20 +113,10 @@ class Reader {
   std::vector<AttemptFacts> open_attempts() const;
   /// std::nullopt where there is none.
   std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
-  /// Trials that are cancelled, were allowed a retry or are to be made again.
-  std::vector<Decided> decided() const;
   /// Where an attempt's numbers come from; empty texts where nobody said.
   Provenance provenance(const AttemptRef& attempt) const;
   /// The sweep file of that digest, as it was run; std::nullopt where it is not known.
   std::optional<std::string> sweep_text(const std::string& digest) const;
-  /// What the user said of a trial's results.
-  Care care(const std::string& trial_id) const;
-  /// The last progress of every open attempt.
-  std::vector<ProgressFacts> progress() const;
-  /// The metrics of split `validation` that an attempt has reported from `from_seq` on, in its
-  /// order; from_seq is set behind the last.
-  std::vector<protocol::Metric> validation_metrics(const AttemptRef& attempt,
-                                                   std::int64_t& from_seq) const;
   /// The sweep of that name; std::nullopt where there is none.
   std::optional<SweepRow> sweep(const std::string& name) const;
   /// Those trials that have a result and are members of the sweep, or were once.
@@ -180,16 +140,13 @@ class Reader {
   std::optional<TrialRow> trial(const std::string& trial_id) const;
   /// Trial ids that begin with `prefix`, at most `limit` (what a user typed).
   std::vector<std::string> trials_with_prefix(const std::string& prefix, int limit) const;
-  /// Of an attempt that was forgotten it is closed.
-  Cursor cursor(const AttemptRef& attempt) const;
   /// Differs from an earlier value when another process has written since; costs microseconds.
   std::int64_t data_version() const;
 
  private:
   friend class Store;
   friend class OneState;
-  friend Remarks remarks_of(const Reader& reader, const RemarkSubject& subject);
-  friend std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader);
+  friend internal::Connection& internal::connection_of(const Reader& reader);
   explicit Reader(std::shared_ptr<internal::Connection> connection);
   std::shared_ptr<internal::Connection> connection_;
 };
@@ -227,6 +184,10 @@ class Store {
 /// One transaction: all of it is stored by commit(), or nothing. Many changes in one batch cost
 /// little more than one. Every call throws Error where the database cannot be written; then the
 /// batch is over and only its destruction is allowed.
+///
+/// Its methods write what an orchestrator says: trials, sweeps, and attempts from the claim to the
+/// end. What a worker says is written by the functions of attempt_events.h, what the user says by
+/// those of decisions.h and remarks.h.
 class Batch {
  public:
   ~Batch();  // rolls back what was not committed
@@ -259,40 +220,11 @@ class Batch {
   void record_launch(const AttemptRef& attempt, const Launch& launch);
   /// The first one counts; finished and failed of the events stay.
   void record_ending(const AttemptRef& attempt, const Ending& ending);
-  /// Throws std::invalid_argument for a trial that was not recorded, as does allow_retry.
-  void set_cancelled(const std::string& trial_id, bool cancelled);
-  /// Attempts up to this one no longer count against the limit of failures, and a later finished
-  /// attempt takes their place in the views.
-  void allow_retry(const std::string& trial_id, std::int64_t after_attempt);
-  /// The same, also where one of them has finished: the trial is to be made again, and may be
-  /// claimed. A result of theirs counts until a later one is there or, where it is discarded, not
-  /// any more. Nothing is deleted.
-  void renew(const std::string& trial_id, const Renewal& renewal);
-  /// Takes a trial out of the views and of what is asked of results, or back in (no `hiding`).
-  void set_hidden(const std::string& trial_id, const std::optional<Hiding>& hiding);
-
-  // For the ingest (orchestrator/records/ingest.h), which is the only caller.
-  Series series(std::string_view split, std::string_view task, std::string_view name);
-  void append_metrics(const AttemptRef& attempt, std::span<const MetricRow> rows);
-  void record_started(const AttemptRef& attempt, const protocol::Started& started, double time);
-  /// The last progress, and of each since the call before its loss (loss_curve.h).
-  void record_progress(const AttemptRef& attempt, const protocol::Progress& progress, double time,
-                       std::span<const LossReport> losses = {});
-  void record_checkpoint(const AttemptRef& attempt, const CheckpointAt& checkpoint);
-  void record_finished(const AttemptRef& attempt, const protocol::Finished& finished, double time);
-  /// Without a time where the events do not tell one.
-  void record_failed(const AttemptRef& attempt, const protocol::Failed& failed,
-                     std::optional<double> time);
-  void record_note(const AttemptRef& attempt, std::string_view note);
-  void set_cursor(const AttemptRef& attempt, const Cursor& cursor);
 
  private:
   friend class Store;
-  friend void record_remark(Batch& batch, const RemarkSubject& subject,
-                            const protocol::Remark& remark);
+  friend internal::Connection& internal::connection_of(const Batch& batch);
   Batch(std::shared_ptr<internal::Connection> connection, std::int64_t serial);
-  template <typename Body>
-  auto write(std::string_view doing, Body&& body);
   std::shared_ptr<internal::Connection> connection_;
   std::int64_t serial_ = 0;
 };

@@ -139,43 +139,13 @@ void forget_former_members(Connection& connection, std::int64_t key) {
   back.with(key).run();
 }
 
-void allow_retry(Connection& connection, std::int64_t trial, std::int64_t after_attempt) {
-  Query(connection, "UPDATE trials SET retried_after = max(retried_after, ?2) WHERE key = ?1")
-      .with(trial)
-      .with(after_attempt)
-      .run();
-  Query(connection, "INSERT OR IGNORE INTO retries (trial, after_attempt) VALUES (?1, ?2)")
-      .with(trial)
-      .with(after_attempt)
-      .run();
-  recount(connection, trial);
-}
-
-void renew(Connection& connection, std::int64_t trial, const Renewal& renewal) {
-  Query(connection,
-        "INSERT OR IGNORE INTO renewals (trial, after_attempt, discarded, why, decided_at) VALUES "
-        "(?1, ?2, ?3, ?4, ?5)")
-      .with(trial)
-      .with(renewal.after_attempt)
-      .with(std::int64_t{renewal.discarded})
-      .text_or_null(renewal.why)
-      .with(renewal.time)
-      .run();
-  allow_retry(connection, trial, renewal.after_attempt);
-}
-
-void set_hidden(Connection& connection, std::int64_t trial, const std::optional<Hiding>& hiding) {
-  if (!hiding) {
-    Query(connection, "DELETE FROM hidden_trials WHERE trial = ?1").with(trial).run();
-    return;
+std::int64_t trial_key(Connection& connection, const std::string& trial_id) {
+  Query query(connection, "SELECT key FROM trials WHERE trial_id = ?1");
+  if (!query.with(trial_id).step()) {
+    throw std::invalid_argument(
+        fmt::format("there is no trial {} in {}", trial_id, connection.file().string()));
   }
-  Query(connection,
-        "INSERT INTO hidden_trials (trial, why, decided_at) VALUES (?1, ?2, ?3) ON CONFLICT "
-        "(trial) DO UPDATE SET why = ?2, decided_at = ?3")
-      .with(trial)
-      .text_or_null(hiding->why)
-      .with(hiding->time)
-      .run();
+  return query.integer(0);
 }
 
 void recount(Connection& connection, std::int64_t trial) {

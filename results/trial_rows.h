@@ -30,10 +30,8 @@ void keep_former_members(Connection& connection, std::int64_t key, const SweepRo
 /// Forgets the former members that came back.
 void forget_former_members(Connection& connection, std::int64_t key);
 
-/// The parts of Batch's methods of those names that write.
-void allow_retry(Connection& connection, std::int64_t trial, std::int64_t after_attempt);
-void renew(Connection& connection, std::int64_t trial, const Renewal& renewal);
-void set_hidden(Connection& connection, std::int64_t trial, const std::optional<Hiding>& hiding);
+/// The row of a trial. Throws std::invalid_argument where there is none.
+std::int64_t trial_key(Connection& connection, const std::string& trial_id);
 
 /// Decides which attempts of a trial make its results: the finished one with the lowest number that
 /// was not discarded, and its parents up to the checkpoints that were resumed from. A decision to

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/sha256.h"
+#include "results/attempt_events.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
 
@@ -91,11 +92,11 @@ int main(int argc, char** argv) {
       wanted.launcher = "local";
       wanted.time = static_cast<double>(at);
       const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
-      batch.record_started(attempt, started, wanted.time);
-      std::vector<results::MetricRow> events;
+      results::record_started(batch, attempt, started, wanted.time);
+      std::vector<results::MetricReport> events;
       std::int64_t seq = 0;
       const auto add = [&](std::int64_t step, const char* split, const char* name, double value) {
-        events.push_back({++seq, step, batch.series(split, tasks[at], name), value});
+        events.push_back({++seq, step, results::series_in(batch, split, tasks[at], name), value});
       };
       const int steps = metrics - 8;
       const double level = 0.5 + 0.05 * static_cast<double>(at % kVariants.size()) + 0.05 * draw();
@@ -108,15 +109,15 @@ int main(int argc, char** argv) {
       }
       add(steps, "test", "accuracy", level);
       add(steps, "test", "f1", level - 0.03);
-      batch.append_metrics(attempt, events);
+      results::append_metrics(batch, attempt, events);
       protocol::Finished finished;
       finished.step = steps;
       finished.artifact = "artifact.petl";
       finished.bls_bits = 35328;
       finished.stored_bits = 35328;
       finished.train_seconds = 60 + draw();
-      batch.record_finished(attempt, finished, wanted.time + 60);
-      batch.set_cursor(attempt, {100, seq + 2, seq + 2, true, false});
+      results::record_finished(batch, attempt, finished, wanted.time + 60);
+      results::set_cursor(batch, attempt, {100, seq + 2, seq + 2, true, false});
     }
     batch.commit();
   }

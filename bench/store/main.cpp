@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "results/attempt_events.h"
 #include "results/query.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
@@ -77,10 +78,11 @@ int main(int argc, char** argv) {
       claims.commit();
       results::Batch ends = store.begin();
       for (const results::AttemptRef& attempt : claimed) {
-        ends.record_started(attempt, {}, 1);
-        ends.append_metrics(attempt, {{{1, 1, ends.series("test", "cola", "f1"), 0.5}}});
-        ends.record_finished(attempt, {}, 2);
-        ends.set_cursor(attempt, {100, 3, 3, true, false});
+        results::record_started(ends, attempt, {}, 1);
+        results::append_metrics(ends, attempt,
+                                {{{1, 1, results::series_in(ends, "test", "cola", "f1"), 0.5}}});
+        results::record_finished(ends, attempt, {}, 2);
+        results::set_cursor(ends, attempt, {100, 3, 3, true, false});
       }
       ends.commit();
     }

@@ -21,6 +21,7 @@
 #include "orchestrator/running/progress_line.h"
 #include "protocol/trial_directory.h"
 #include "reports/text.h"
+#include "results/decisions.h"
 #include "results/remarks.h"
 #include "results/scores.h"
 
@@ -84,7 +85,7 @@ Shown read_trial(const ShowArguments& arguments) {
   shown.folder = protocol::trial_folder(runs, shown.id);
   shown.trial = reader.trial(shown.id).value();
   shown.facts = reader.trial_facts(std::vector<std::string>{shown.id}).front();
-  shown.care = reader.care(shown.id);
+  shown.care = results::care_of(reader, shown.id);
   for (const results::AttemptFacts& attempt : shown.facts.attempts) {
     shown.provenance[attempt.attempt.number] = reader.provenance(attempt.attempt);
   }

@@ -17,6 +17,7 @@
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/running/progress_line.h"
 #include "reports/text.h"
+#include "results/decisions.h"
 
 namespace petlab::cli {
 namespace {
@@ -99,7 +100,7 @@ int explain(const ExplainArguments& arguments, Streams streams) {
   if (facts.retried_after > 0) {
     streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);
   }
-  const results::Care care = reader.care(id);
+  const results::Care care = results::care_of(reader, id);
   for (const results::Renewal& one : care.renewals) {
     streams.out << fmt::format("results up to attempt {}: {}{}{}\n", one.after_attempt,
                                one.discarded ? "discarded" : "to be made again",

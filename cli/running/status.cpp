@@ -31,6 +31,7 @@
 #include "orchestrator/recovery/evidence.h"
 #include "orchestrator/running/best_metric.h"
 #include "orchestrator/running/progress_line.h"
+#include "results/attempt_events.h"
 #include "sweeps/error.h"
 
 namespace petlab::cli {
@@ -94,7 +95,7 @@ class Observer {
     if (version != version_) {
       open_ = reader_.open_attempts();
       progress_.clear();
-      for (results::ProgressFacts& one : reader_.progress()) {
+      for (results::ProgressFacts& one : results::open_progress(reader_)) {
         progress_.emplace(one.attempt.key, std::move(one));
       }
       version_ = version;
@@ -238,7 +239,7 @@ class Observer {
     trial.loss = progress->loss;
     if (its.best) {
       for (const protocol::Metric& one :
-           reader_.validation_metrics(attempt.attempt, its.next_seq)) {
+           results::validation_metrics(reader_, attempt.attempt, its.next_seq)) {
         its.best->add(one);
       }
       trial.best = its.best->value();

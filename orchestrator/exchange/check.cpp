@@ -17,6 +17,7 @@
 #include "orchestrator/records/rebuild.h"
 #include "orchestrator/recovery/evidence.h"
 #include "results/contents.h"
+#include "results/decisions.h"
 #include "results/remarks.h"
 
 namespace petlab::orchestrator {
@@ -165,8 +166,8 @@ class Check {
     compare("the last attempt before a retry", said.retried_after, there.retried_after);
     compare("the last attempt that is to be made again", said.renewed_after, there.renewed_after);
     compare("the last attempt that was discarded", said.discarded_after, there.discarded_after);
-    compare("hidden", said_.care(said.trial_id).hidden.has_value(),
-            folder_.read().care(said.trial_id).hidden.has_value());
+    compare("hidden", results::care_of(said_, said.trial_id).hidden.has_value(),
+            results::care_of(folder_.read(), said.trial_id).hidden.has_value());
     if (remarks_differ({said.trial_id, ""})) found.emplace_back("tags or notes differ");
     return fmt::format("{}", fmt::join(found, "; "));
   }

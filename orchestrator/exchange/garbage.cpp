@@ -23,6 +23,7 @@
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/recovery/evidence.h"
 #include "protocol/trial_directory.h"
+#include "results/attempt_events.h"
 #include "results/contents.h"
 
 namespace petlab::orchestrator {
@@ -264,7 +265,7 @@ class TrialsGarbage {
       if (!one.path.empty()) known.artifacts[one.attempt] = one.path;
     }
     for (const AttemptFacts& attempt : facts.attempts) {
-      known.read_to[attempt.attempt.number] = reader.cursor(attempt.attempt);
+      known.read_to[attempt.attempt.number] = results::cursor_of(reader, attempt.attempt);
     }
     if (const auto why = trial_.look(known, found)) {
       done.left.push_back({facts.trial_id, *why});

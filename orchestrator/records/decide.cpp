@@ -7,6 +7,7 @@
 
 #include "orchestrator/host/error.h"
 #include "protocol/trial_directory.h"
+#include "results/decisions.h"
 
 namespace petlab::orchestrator {
 
@@ -16,23 +17,24 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
   switch (decision.what) {
     case Decision::What::cancel:
     case Decision::What::uncancel:
-      batch.set_cancelled(trial_id, decision.what == Decision::What::cancel);
+      results::set_cancelled(batch, trial_id, decision.what == Decision::What::cancel);
       return;
     case Decision::What::retry:
-      batch.allow_retry(trial_id, decision.after_attempt);
-      batch.set_cancelled(trial_id, false);
+      results::allow_retry(batch, trial_id, decision.after_attempt);
+      results::set_cancelled(batch, trial_id, false);
       return;
     case Decision::What::rerun:
     case Decision::What::discard:
-      batch.renew(trial_id, {decision.after_attempt, decision.what == Decision::What::discard,
-                             decision.why, decision.time});
-      batch.set_cancelled(trial_id, false);
+      results::renew(batch, trial_id,
+                     {decision.after_attempt, decision.what == Decision::What::discard,
+                      decision.why, decision.time});
+      results::set_cancelled(batch, trial_id, false);
       return;
     case Decision::What::hide:
-      batch.set_hidden(trial_id, results::Hiding{decision.why, decision.time});
+      results::set_hidden(batch, trial_id, results::Hiding{decision.why, decision.time});
       return;
     case Decision::What::unhide:
-      batch.set_hidden(trial_id, std::nullopt);
+      results::set_hidden(batch, trial_id, std::nullopt);
       return;
   }
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "protocol/trial_directory.h"
+#include "results/attempt_events.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -197,7 +198,7 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
   if (mark == read_marks_.end()) {
     const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
     mark = read_marks_.emplace(attempt.key, ReadMark{-1, next, {}}).first;
-    mark->second.cursor = store_.read().cursor(attempt);
+    mark->second.cursor = results::cursor_of(store_.read(), attempt);
   }
   // Not where a line was half there: it may be complete now, also in as many bytes.
   const results::Cursor& known = mark->second.cursor;
@@ -252,44 +253,45 @@ void Ingest::store(results::Batch& batch, const NewEvents& events) {
   if (const auto mark = read_marks_.find(attempt.key); mark != read_marks_.end()) {
     mark->second.serial = batch.serial();
   }
-  if (!update.note.empty()) batch.record_note(attempt, update.note);
+  if (!update.note.empty()) results::record_note(batch, attempt, update.note);
   if (events.after_ == events.before_) return;
   // From the database and not from memory: another process may have stored some, or all.
-  const results::Cursor there = store_.read().cursor(attempt);
+  const results::Cursor there = results::cursor_of(store_.read(), attempt);
   const auto is_new = [&](std::int64_t seq) { return seq >= there.next_seq; };
   if (there.closed || (events.after_.next_seq <= there.next_seq && !events.after_.closed)) return;
   if (update.started && is_new(0)) {
-    batch.record_started(attempt, *update.started, events.started_time_);
+    results::record_started(batch, attempt, *update.started, events.started_time_);
   }
   std::vector<results::Series> series;
   series.reserve(events.series_.size());
   for (const NewEvents::SeriesName& one : events.series_) {
-    series.push_back(batch.series(one.split, one.task, one.name));
+    series.push_back(results::series_in(batch, one.split, one.task, one.name));
   }
-  std::vector<results::MetricRow> rows;
+  std::vector<results::MetricReport> rows;
   rows.reserve(events.rows_.size());
-  for (results::MetricRow row : events.rows_) {
+  for (results::MetricReport row : events.rows_) {
     if (!is_new(row.seq)) continue;
     row.series = series[static_cast<std::size_t>(row.series.key)];
     rows.push_back(row);
   }
-  batch.append_metrics(attempt, rows);
+  results::append_metrics(batch, attempt, rows);
   if (update.progress && is_new(events.progress_seq_)) {
     std::span<const results::LossReport> losses = events.losses_;
     while (!is_new(losses.front().seq)) losses = losses.subspan(1);
-    batch.record_progress(attempt, *update.progress, events.progress_time_, losses);
+    results::record_progress(batch, attempt, *update.progress, events.progress_time_, losses);
   }
   if (update.checkpoint && is_new(update.checkpoint->seq)) {
-    batch.record_checkpoint(attempt, *update.checkpoint);
+    results::record_checkpoint(batch, attempt, *update.checkpoint);
   }
   if (update.over) {
     if (const auto* finished = std::get_if<protocol::Finished>(&*update.over)) {
-      batch.record_finished(attempt, *finished, *events.over_time_);
+      results::record_finished(batch, attempt, *finished, *events.over_time_);
     } else {
-      batch.record_failed(attempt, std::get<protocol::Failed>(*update.over), events.over_time_);
+      results::record_failed(batch, attempt, std::get<protocol::Failed>(*update.over),
+                             events.over_time_);
     }
   }
-  batch.set_cursor(attempt, events.after_);
+  results::set_cursor(batch, attempt, events.after_);
 }
 
 IngestUpdate Ingest::read(results::Batch& batch, const results::AttemptRef& attempt,

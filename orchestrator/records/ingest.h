@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "protocol/events.h"
+#include "results/attempt_events.h"
 #include "results/store.h"
 
 namespace petlab::orchestrator {
@@ -49,7 +50,7 @@ class NewEvents {
   IngestUpdate update_;
   results::Cursor before_, after_;
   std::vector<SeriesName> series_;
-  std::vector<results::MetricRow> rows_;  // their series are places in series_
+  std::vector<results::MetricReport> rows_;  // their series are places in series_
   std::vector<results::LossReport> losses_;
   double started_time_ = 0;
   double progress_time_ = 0;

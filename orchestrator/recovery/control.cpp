@@ -14,6 +14,7 @@
 #include "orchestrator/host/lock_file.h"
 #include "orchestrator/records/decide.h"
 #include "protocol/attempt_log.h"
+#include "results/decisions.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -122,7 +123,7 @@ Decree discard_trial(results::Store& store, const std::filesystem::path& runs,
 
 Decree hide_trial(results::Store& store, const std::filesystem::path& runs,
                   const std::string& trial_id, const std::string& why, double time) {
-  const std::optional<results::Hiding> hidden = store.read().care(trial_id).hidden;
+  const std::optional<results::Hiding> hidden = results::care_of(store.read(), trial_id).hidden;
   if (hidden && hidden->why == why) return {false, "is hidden already"};
   decide(store, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
   return {true, "is in no report and no answer any more"};
@@ -130,7 +131,7 @@ Decree hide_trial(results::Store& store, const std::filesystem::path& runs,
 
 Decree unhide_trial(results::Store& store, const std::filesystem::path& runs,
                     const std::string& trial_id, double time) {
-  if (!store.read().care(trial_id).hidden) return {false, "is not hidden"};
+  if (!results::care_of(store.read(), trial_id).hidden) return {false, "is not hidden"};
   decide(store, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
   return {true, "is in reports and answers again"};
 }

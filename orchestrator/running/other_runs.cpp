@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orchestrator/host/fault_point.h"
+#include "results/decisions.h"
 
 namespace petlab::orchestrator {
 
@@ -86,7 +87,7 @@ void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel
   if (version == decisions_version_) return;
   decisions_version_ = version;
   std::set<std::size_t> cancelled;
-  for (const results::Decided& decision : context_.store.read().decided()) {
+  for (const results::Decided& decision : results::decided(context_.store.read())) {
     const std::optional<std::size_t> trial = trials_.find(decision.trial_id);
     if (!trial) continue;
     if (decision.cancelled) cancelled.insert(*trial);

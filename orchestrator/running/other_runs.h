@@ -8,6 +8,7 @@
 #include "orchestrator/recovery/recovery.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/trial_table.h"
+#include "results/decisions.h"
 
 namespace petlab::orchestrator {
 

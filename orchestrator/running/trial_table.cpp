@@ -11,6 +11,7 @@
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/planning/blame.h"
 #include "orchestrator/records/decide.h"
+#include "results/attempt_events.h"
 
 namespace petlab::orchestrator {
 
@@ -129,7 +130,7 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
       for (const results::AttemptFacts& attempt : known.attempts) {
         const protocol::TrialDirectory directory(options.runs, known.trial_id,
                                                  attempt.attempt.number);
-        const std::int64_t read = context_.store.read().cursor(attempt.attempt).offset;
+        const std::int64_t read = results::cursor_of(context_.store.read(), attempt.attempt).offset;
         if (bytes_in(directory.events()) <= read) continue;
         context_.ingest.read_all(attempt.attempt);
         context_.ingest.forget(attempt.attempt);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "results/attempt_events.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
 #include "tests/support/temp_dir.h"
@@ -50,18 +51,19 @@ class SmallDatabase {
     wanted.trial_id = id;
     wanted.host = "here";
     const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
-    batch.record_started(attempt, {}, 1);
-    std::vector<results::MetricRow> rows;
+    results::record_started(batch, attempt, {}, 1);
+    std::vector<results::MetricReport> rows;
     for (const Metric& metric : metrics) {
       rows.push_back({static_cast<std::int64_t>(rows.size()) + 1, metric.step,
-                      batch.series(metric.split, metric.task, metric.name), metric.value});
+                      results::series_in(batch, metric.split, metric.task, metric.name),
+                      metric.value});
     }
-    batch.append_metrics(attempt, rows);
+    results::append_metrics(batch, attempt, rows);
     protocol::Finished finished;
     finished.step = 9;
     finished.artifact = "artifact.petl";
     finished.train_seconds = 1.5;
-    batch.record_finished(attempt, finished, 2);
+    results::record_finished(batch, attempt, finished, 2);
     batch.commit();
   }
   /// A finished trial with one test score.

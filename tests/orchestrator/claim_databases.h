@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
 #include "tests/support/temp_dir.h"
@@ -87,7 +89,7 @@ class Databases {
         continue;
       }
       if (write.what == Write::What::rerun) {
-        batch.renew(id(write.trial), {write.number, false, "", 1});
+        results::renew(batch, id(write.trial), {write.number, false, "", 1});
         continue;
       }
       const results::AttemptRef attempt =
@@ -98,7 +100,7 @@ class Databases {
       } else if (write.what == Write::What::stopped) {
         batch.record_ending(attempt, {results::Outcome::stopped, "", {}, {}, "", 1});
       } else {
-        batch.record_finished(attempt, {}, 1);
+        results::record_finished(batch, attempt, {}, 1);
       }
     }
     State made{history, {}};

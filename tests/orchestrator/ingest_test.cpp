@@ -10,6 +10,7 @@
 #include <random>
 
 #include "protocol/trial_directory.h"
+#include "results/attempt_events.h"
 #include "results/query.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -113,7 +114,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   CHECK(update.progress->step == 4);
   CHECK(*update.checkpoint == results::CheckpointAt{4, 6, "checkpoint/step-4"});
   CHECK_FALSE(update.over);
-  CHECK(f.store.read().progress().at(0).of == 9);
+  CHECK(results::open_progress(f.store.read()).at(0).of == 9);
   CHECK(f.store.read().open_attempts().at(0).checkpoint->seq == 6);
   CHECK(*f.facts().device_memory_mib == 700.0);
 
@@ -130,7 +131,7 @@ TEST_CASE("events come into the database once, as they come into the file", "[or
   REQUIRE(rows.size() == 3);
   CHECK(std::get<double>(rows[1][4]) == 0.1 + 0.2);
   CHECK(std::holds_alternative<std::monostate>(rows[2][4]));
-  CHECK(f.store.read().cursor(f.attempt) ==
+  CHECK(results::cursor_of(f.store.read(), f.attempt) ==
         results::Cursor{static_cast<std::int64_t>(std::filesystem::file_size(f.directory.events())),
                         8, 8, true, false});
 }
@@ -193,7 +194,7 @@ TEST_CASE("what another reader stores between a look and its store is not stored
     store(other_store, other, few);
   }
   CHECK(f.count() == 2);
-  CHECK(f.store.read().cursor(f.attempt).next_seq == 5);
+  CHECK(results::cursor_of(f.store.read(), f.attempt).next_seq == 5);
   CHECK(f.facts().checkpoint->seq == 4);
   CHECK(other.read_all(f.attempt).metrics == 1);
   CHECK(f.count() == 2);
@@ -265,7 +266,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
     f.write({f.start(), f.metric(1)});
     f.ingest.read_all(f.attempt);
     std::filesystem::resize_file(f.directory.events(), 10);
-    const auto offset = std::to_string(f.store.read().cursor(f.attempt).offset);
+    const auto offset = std::to_string(results::cursor_of(f.store.read(), f.attempt).offset);
     CHECK(f.failure() ==
           "t1/1/events.jsonl:3: the file has 10 bytes, " + offset + " were read already");
   }
@@ -282,7 +283,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
   CHECK(after.lines == 0);
   CHECK_FALSE(after.over);
   CHECK(after.note.empty());
-  CHECK(f.store.read().cursor(f.attempt).broken);
+  CHECK(results::cursor_of(f.store.read(), f.attempt).broken);
 }
 
 TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {

@@ -48,6 +48,7 @@
 #include "orchestrator/records/rebuild.h"
 #include "orchestrator/recovery/evidence.h"
 #include "protocol/trial_directory.h"
+#include "results/attempt_events.h"
 #include "results/query.h"
 #include "results/store.h"
 #include "tests/orchestrator/traced_calls.h"
@@ -482,7 +483,7 @@ grid:
       for (const results::AttemptFacts& facts : reader.open_attempts()) {
         const auto owner = orchestrator::owner_name_from(facts.begun.owner);
         if (!owner || owner->pid != orchestrator) continue;
-        note_phase(facts, reader.cursor(facts.attempt).offset, runs);
+        note_phase(facts, results::cursor_of(reader, facts.attempt).offset, runs);
       }
     } catch (const results::Error&) {
       ++tally_.phases[fs::exists(database) ? "opening the database"

@@ -4,6 +4,8 @@
 #include "reports/error.h"
 #include "reports/render.h"
 #include "reports/report.h"
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "tests/reports/make_database.h"
 #include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
@@ -107,7 +109,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
   {
     results::Store store(file);
     results::Batch batch = store.begin();
-    batch.allow_retry("again", 1);
+    results::allow_retry(batch, "again", 1);
     results::NewAttempt wanted;
     wanted.trial_id = "again";
     wanted.sweep = "s";
@@ -119,15 +121,15 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
     started.worker = "petlab-trainer";
     started.numerics = R"({"version":"2"})";
     started.data_digests = {{"cola", "sha256:d"}};
-    batch.record_started(attempt, started, 30);
-    const std::vector<results::MetricRow> metrics = {
-        {1, 30, batch.series("test", "cola", "f1"), 0.9}};
-    batch.append_metrics(attempt, metrics);
-    batch.set_cursor(attempt, {100, 3, 9, true});
+    results::record_started(batch, attempt, started, 30);
+    const std::vector<results::MetricReport> metrics = {
+        {1, 30, results::series_in(batch, "test", "cola", "f1"), 0.9}};
+    results::append_metrics(batch, attempt, metrics);
+    results::set_cursor(batch, attempt, {100, 3, 9, true});
     protocol::Finished finished;
     finished.step = 30;
     finished.train_seconds = 99.5;
-    batch.record_finished(attempt, finished, 31);
+    results::record_finished(batch, attempt, finished, 31);
     batch.commit();
   }
   const Dataset data = load_dataset(file, {"s"}, {});

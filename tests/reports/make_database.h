@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "results/attempt_events.h"
 #include "results/store.h"
 
 namespace petlab::testing {
@@ -59,22 +60,23 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
     started.worker = "petlab-trainer";
     started.numerics = R"({"version":")" + trial.numerics + R"("})";
     started.data_digests = {{trial.task, trial.data_digest}};
-    batch.record_started(attempt, started, trial.time);
-    std::vector<results::MetricRow> metrics;
+    results::record_started(batch, attempt, started, trial.time);
+    std::vector<results::MetricReport> metrics;
     for (const auto& [score, value] : trial.scores) {
       metrics.push_back({static_cast<std::int64_t>(metrics.size()) + 1, 30,
-                         batch.series("test", trial.task, score), value});
+                         results::series_in(batch, "test", trial.task, score), value});
     }
-    batch.append_metrics(attempt, metrics);
-    batch.set_cursor(attempt, {100, static_cast<std::int64_t>(metrics.size()) + 2, 9, true});
+    results::append_metrics(batch, attempt, metrics);
+    results::set_cursor(batch, attempt,
+                        {100, static_cast<std::int64_t>(metrics.size()) + 2, 9, true});
     if (trial.outcome == results::Outcome::finished) {
       protocol::Finished finished;
       finished.step = 30;
       finished.bls_bits = 6400.0;
       finished.train_seconds = 12.5;
-      batch.record_finished(attempt, finished, trial.time + 1);
+      results::record_finished(batch, attempt, finished, trial.time + 1);
     } else if (trial.outcome == results::Outcome::failed) {
-      batch.record_failed(attempt, {"no good", "error"}, trial.time + 1);
+      results::record_failed(batch, attempt, {"no good", "error"}, trial.time + 1);
     } else if (trial.outcome != results::Outcome::open) {
       batch.record_ending(attempt, {trial.outcome, "gone", {}, 9, "", trial.time + 1});
     }

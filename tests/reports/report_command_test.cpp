@@ -5,6 +5,7 @@
 #include "cli/command_line.h"
 #include "reports/builtin.h"
 #include "reports/words.h"
+#include "results/attempt_events.h"
 #include "tests/reports/make_database.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -215,7 +216,7 @@ TEST_CASE("A loss over steps is that of progress, also of a trial that runs", "[
     for (const auto& [id, base] : {std::pair("t1", 0.0), std::pair("t2", 1.0)}) {
       const auto facts = store.read().attempt_facts(id, 1);
       const results::LossReport losses[] = {{1, 10, base + 0.5}, {2, 20, base + 0.25}};
-      batch.record_progress(facts->attempt, {20, 40, base + 0.25}, 1, losses);
+      results::record_progress(batch, facts->attempt, {20, 40, base + 0.25}, 1, losses);
     }
     batch.commit();
   }

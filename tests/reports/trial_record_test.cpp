@@ -5,6 +5,7 @@
 #include "reports/load.h"
 #include "reports/render.h"
 #include "reports/thinning.h"
+#include "results/attempt_events.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_database.h"
 #include "tests/support/catch.h"
@@ -101,15 +102,15 @@ std::filesystem::path validated(const testing::TempDir& folder, std::int64_t ste
   results::NewAttempt wanted;
   wanted.trial_id = trial.id;
   const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
-  std::vector<results::MetricRow> rows;
-  const results::Series series = batch.series("validation", "cola", "accuracy");
+  std::vector<results::MetricReport> rows;
+  const results::Series series = results::series_in(batch, "validation", "cola", "accuracy");
   for (std::int64_t step = 1; step <= steps; ++step) {
     rows.push_back({step, step, series, step == 500 ? 9.0 : 0.001 * static_cast<double>(step % 7)});
   }
-  rows.push_back({steps + 1, steps, batch.series("test", "cola", "accuracy"), 0.5});
-  batch.append_metrics(attempt, rows);
-  batch.set_cursor(attempt, {100, steps + 2, steps + 2, true});
-  batch.record_finished(attempt, {}, 2);
+  rows.push_back({steps + 1, steps, results::series_in(batch, "test", "cola", "accuracy"), 0.5});
+  results::append_metrics(batch, attempt, rows);
+  results::set_cursor(batch, attempt, {100, steps + 2, steps + 2, true});
+  results::record_finished(batch, attempt, {}, 2);
   batch.commit();
   return file;
 }

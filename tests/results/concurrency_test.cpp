@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <random>
 
+#include "results/attempt_events.h"
 #include "results/error.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
@@ -63,7 +64,7 @@ void orchestrate(const std::filesystem::path& file, int number) {
     if (attempt == nullptr) continue;
     Batch results = store.begin();
     append_losses(results, *attempt, 50, number * 1000.0);
-    results.record_finished(*attempt, {}, 9);
+    record_finished(results, *attempt, {}, 9);
     results.commit();
   }
 }
@@ -146,7 +147,7 @@ TEST_CASE("writers killed at any moment leave a database that is whole", "[resul
         batch.record_trial(trial_row(trial));
         const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request(trial)));
         append_losses(batch, attempt, 300);
-        batch.record_finished(attempt, {}, 9);
+        record_finished(batch, attempt, {}, 9);
         batch.commit();
       }
     });

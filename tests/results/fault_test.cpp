@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "results/attempt_events.h"
 #include "results/error.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
@@ -63,7 +64,7 @@ std::filesystem::path closed_database(const TempDir& folder) {
   batch.record_trial(trial_row("t1"));
   const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
   append_losses(batch, attempt, 20'000);
-  batch.record_finished(attempt, {}, 9);
+  record_finished(batch, attempt, {}, 9);
   batch.commit();
   return file;
 }
@@ -208,7 +209,7 @@ TEST_CASE("a full disk loses nothing: the same work succeeds when there is space
     std::filesystem::remove(ballast);
     Batch batch = store.begin();
     append_losses(batch, attempt, 5'000, 0, stored);
-    batch.record_finished(attempt, {}, 9);
+    record_finished(batch, attempt, {}, 9);
     batch.commit();
     stored += 5'000;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "results/attempt_events.h"
 #include "results/query.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
@@ -38,12 +39,12 @@ inline NewAttempt request(const std::string& trial_id) {
 /// `count` metrics "loss" at seq first, first + 1, …; the value is base + seq.
 inline void append_losses(Batch& batch, const AttemptRef& attempt, std::int64_t count,
                           double base = 0, std::int64_t first = 1) {
-  std::vector<MetricRow> all;
-  const Series loss = batch.series("train", "cola", "loss");
+  std::vector<MetricReport> all;
+  const Series loss = series_in(batch, "train", "cola", "loss");
   for (std::int64_t seq = first; seq < first + count; ++seq) {
     all.push_back({seq, seq * 10, loss, base + static_cast<double>(seq)});
   }
-  batch.append_metrics(attempt, all);
+  append_metrics(batch, attempt, all);
 }
 
 /// Each row as `a|b|c`.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "results/attempt_events.h"
 #include "results/error.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
@@ -152,7 +153,7 @@ TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]"
     batch.record_trial(trial_row("t1"));
     const auto attempt = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
     append_losses(batch, attempt, 20'000);
-    batch.record_finished(attempt, {}, 9);
+    record_finished(batch, attempt, {}, 9);
     batch.commit();
   }
   const Store store(file);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <random>
 
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -33,7 +35,7 @@ struct CurveFixture {
       const auto some = reports.first(std::min(at_once, reports.size()));
       reports = reports.subspan(some.size());
       Batch batch = store.begin();
-      batch.record_progress(attempt, {some.back().step, 9, some.back().loss}, 1, some);
+      record_progress(batch, attempt, {some.back().step, 9, some.back().loss}, 1, some);
       batch.commit();
     }
   }
@@ -144,7 +146,7 @@ TEST_CASE("a resumed attempt's curve goes on from what it resumed from", "[resul
 
   // A result is of the attempts that count, whatever was tried later.
   Batch batch = f.store.begin();
-  batch.record_finished(first, {}, 9);
+  record_finished(batch, first, {}, 9);
   batch.commit();
   CHECK(LossReader(f.file).of_trial("t").size() == 10);
   CHECK(LossReader(f.file).of_trial("t", 3) == points);
@@ -168,7 +170,7 @@ TEST_CASE("a sweep's curves come in its order, each trial once, without hidden o
   CHECK(all[1].trial_id == "b");
   CHECK(all[1].points == reader.of_trial("b"));
   Batch hide = f.store.begin();
-  hide.set_hidden("d", Hiding{"wrong", 1});
+  set_hidden(hide, "d", Hiding{"wrong", 1});
   hide.commit();
   CHECK(reader.of_sweep("s").size() == 1);
   CHECK(reader.of_sweep("none").empty());

@@ -1,6 +1,8 @@
 #include <fstream>
 
+#include "results/attempt_events.h"
 #include "results/connection.h"
+#include "results/decisions.h"
 #include "results/loss_curve.h"
 #include "results/one_state.h"
 #include "results/remarks.h"
@@ -77,13 +79,13 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
 
     // Work goes on: a retry, an attempt with all that it can report, a sweep recorded anew.
     Batch batch = store.begin();
-    batch.allow_retry("t2", 1);
+    allow_retry(batch, "t2", 1);
     batch.record_trial(trial_row("t4"));
     const AttemptRef attempt = batch.record_attempt(request("t2"), 2);
     append_losses(batch, attempt, 3);
     const LossReport losses[] = {{1, 2, 0.5}, {2, 5, {}}};
-    batch.record_progress(attempt, {5, 9, {}, 800.0}, 6, losses);
-    batch.record_finished(attempt, {}, 9);
+    record_progress(batch, attempt, {5, 9, {}, 800.0}, 6, losses);
+    record_finished(batch, attempt, {}, 9);
     batch.record_sweep({"old", "", "", "", {{"t2", "b"}, {"t4", ""}}}, {}, 7);
     batch.commit();
     CHECK(rows(file, "SELECT count(*), min(value) FROM results WHERE trial_id = 't2'") ==
@@ -103,10 +105,10 @@ TEST_CASE("a reader of a database that knows of no renewals sees what there is",
   const auto facts = reader.trial_facts(std::vector<std::string>{"t1"}).at(0);
   CHECK(facts.result_attempt == 2);
   CHECK(facts.renewed_after == 0);
-  CHECK(reader.care("t1").renewals.empty());
+  CHECK(care_of(reader, "t1").renewals.empty());
   CHECK(reader.sweep("old")->overrides.empty());
   CHECK(reader.outline("old").hidden == 0);
-  CHECK(reader.decided().size() == 2);
+  CHECK(decided(reader).size() == 2);
   std::int64_t members = 0;
   reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
   CHECK(members == 3);
@@ -114,8 +116,8 @@ TEST_CASE("a reader of a database that knows of no renewals sees what there is",
   // The same reader, after another petlab has made it fit.
   Store store(file);
   Batch batch = store.begin();
-  batch.renew("t1", {2, true, "wrong", 7});
-  batch.set_hidden("t2", Hiding{"far off", 8});
+  renew(batch, "t1", {2, true, "wrong", 7});
+  set_hidden(batch, "t2", Hiding{"far off", 8});
   batch.commit();
   CHECK(reader.trial_facts(std::vector<std::string>{"t1"}).at(0).discarded_after == 2);
   CHECK(reader.outline("old").discarded == 1);

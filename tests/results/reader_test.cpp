@@ -3,6 +3,8 @@
 #include <chrono>
 #include <map>
 
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -32,14 +34,14 @@ struct World {
     batch.record_sweep(sweep, rows, 1);
     const auto started = [&](const std::string& trial) {
       const AttemptRef attempt = batch.record_attempt(request(trial), 1);
-      batch.record_started(attempt, {7, "w", "1", R"({"version":"1"})", "b", {{"cola", "d"}}}, 2);
+      record_started(batch, attempt, {7, "w", "1", R"({"version":"1"})", "b", {{"cola", "d"}}}, 2);
       return attempt;
     };
-    for (const char* trial : {"t1", "t6", "t7"}) batch.record_finished(started(trial), {}, 3);
-    batch.record_failed(started("t2"), {"no good", "error"}, 3);
+    for (const char* trial : {"t1", "t6", "t7"}) record_finished(batch, started(trial), {}, 3);
+    record_failed(batch, started("t2"), {"no good", "error"}, 3);
     started("t4");
-    batch.set_cancelled("t5", true);
-    batch.allow_retry("t7", 1);
+    set_cancelled(batch, "t5", true);
+    allow_retry(batch, "t7", 1);
     batch.commit();
   }
 };

@@ -1,3 +1,5 @@
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "results/store.h"
 #include "results/trial_state.h"
 #include "tests/results/helpers.h"
@@ -43,7 +45,7 @@ struct RenewalFixture {
   void finish(const AttemptRef& attempt) {
     write([&](Batch& b) {
       append_losses(b, attempt, 1, 100 * static_cast<double>(attempt.number));
-      b.record_finished(attempt, {}, 9);
+      record_finished(b, attempt, {}, 9);
     });
   }
   Lines counted() const { return rows(file, "SELECT attempt, value FROM results"); }
@@ -66,7 +68,7 @@ TEST_CASE("a result that is to be made again counts until the next is there", "[
   CHECK(f.claim().number == 0);
   CHECK(f.state() == TrialState::done);
   const std::int64_t before = f.facts().changes;
-  f.write([](Batch& b) { b.renew("t1", {1, false, "", 10}); });
+  f.write([](Batch& b) { renew(b, "t1", {1, false, "", 10}); });
   CHECK(f.facts().changes > before);
   CHECK(f.state() == TrialState::interrupted);
   CHECK(f.counted() == Lines{"1|101.0"});
@@ -75,12 +77,12 @@ TEST_CASE("a result that is to be made again counts until the next is there", "[
   CHECK(f.claim().number == 0);
   CHECK(f.state() == TrialState::running);
   // Said again of the same result: nothing new.
-  f.write([](Batch& b) { b.renew("t1", {1, false, "", 11}); });
+  f.write([](Batch& b) { renew(b, "t1", {1, false, "", 11}); });
   f.finish(second);
   CHECK(f.state() == TrialState::done);
   CHECK(f.counted() == Lines{"2|201.0"});
   CHECK(f.claim().number == 0);
-  CHECK(f.store.read().care("t1").renewals == std::vector<Renewal>{{1, false, "", 10}});
+  CHECK(care_of(f.store.read(), "t1").renewals == std::vector<Renewal>{{1, false, "", 10}});
 }
 
 TEST_CASE("a result that is discarded counts no more, and nothing takes its place but a new one",
@@ -90,7 +92,7 @@ TEST_CASE("a result that is discarded counts no more, and nothing takes its plac
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::lost, "gone", {}, {}, "", 6}); });
   const AttemptRef second = f.claim();
   f.finish(second);
-  f.write([](Batch& b) { b.renew("t1", {2, true, "wrong data", 10}); });
+  f.write([](Batch& b) { renew(b, "t1", {2, true, "wrong data", 10}); });
   CHECK(f.counted().empty());
   CHECK_FALSE(f.facts().result_attempt);
   CHECK(f.state() == TrialState::interrupted);
@@ -111,14 +113,14 @@ TEST_CASE("a decision to make a result again bumps the count that claims are pla
   RenewalFixture f;
   const AttemptRef first = f.claim();
   f.write([&](Batch& b) { b.record_ending(first, {Outcome::lost, "gone", {}, {}, "", 6}); });
-  f.write([](Batch& b) { b.allow_retry("t1", 1); });
+  f.write([](Batch& b) { allow_retry(b, "t1", 1); });
   f.finish(first);
   // Late, so the retry stands before it; only the renewal changes anything now.
   const std::int64_t before = f.facts().changes;
   CHECK(f.state() == TrialState::done);
-  f.write([](Batch& b) { b.renew("t1", {1, false, "", 10}); });
+  f.write([](Batch& b) { renew(b, "t1", {1, false, "", 10}); });
   CHECK(f.facts().changes == before + 1);
-  CHECK(f.store.read().decided().at(0).renewed_after == 1);
+  CHECK(decided(f.store.read()).at(0).renewed_after == 1);
   CHECK(f.state() == TrialState::interrupted);
 }
 
@@ -126,7 +128,7 @@ TEST_CASE("a hidden trial is in no view and in no sweep that is read, and comes 
           "[results]") {
   RenewalFixture f;
   f.finish(f.claim());
-  f.write([](Batch& b) { b.set_hidden("t1", Hiding{"far off", 10}); });
+  f.write([](Batch& b) { set_hidden(b, "t1", Hiding{"far off", 10}); });
   CHECK(f.counted().empty());
   CHECK(rows(f.file, "SELECT * FROM sweep_results").empty());
   CHECK(rows(f.file, "SELECT value FROM metrics") == Lines{"101.0"});
@@ -134,10 +136,10 @@ TEST_CASE("a hidden trial is in no view and in no sweep that is read, and comes 
   const auto count = [&](const auto&, const auto&, const auto&) { ++members; };
   f.store.read().each_member("s", count);
   CHECK(members == 0);
-  CHECK(f.store.read().care("t1").hidden == Hiding{"far off", 10});
+  CHECK(care_of(f.store.read(), "t1").hidden == Hiding{"far off", 10});
   CHECK(f.store.read().outline("s").hidden == 1);
   CHECK(f.state() == TrialState::done);
-  f.write([](Batch& b) { b.set_hidden("t1", std::nullopt); });
+  f.write([](Batch& b) { set_hidden(b, "t1", std::nullopt); });
   f.store.read().each_member("s", count);
   CHECK(members == 1);
   CHECK(f.counted() == Lines{"1|101.0"});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "results/attempt_events.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -72,15 +73,16 @@ TEST_CASE("the views lead from a score to its artifact", "[results]") {
   batch.record_runs_folder(folder.path() / "some.runs");
   batch.record_trial(trial_row("t1"));
   const AttemptRef attempt = batch.record_attempt(request("t1"), 2);
-  batch.record_started(attempt, {}, 1);
-  batch.append_metrics(attempt, {{{1, 10, batch.series("validation", "cola", "f1"), 0.5},
-                                  {2, 20, batch.series("train", "cola", "loss"), 0.25},
-                                  {3, 10, batch.series("test", "cola", "f1"), 0.75}}});
+  record_started(batch, attempt, {}, 1);
+  append_metrics(batch, attempt,
+                 {{{1, 10, series_in(batch, "validation", "cola", "f1"), 0.5},
+                   {2, 20, series_in(batch, "train", "cola", "loss"), 0.25},
+                   {3, 10, series_in(batch, "test", "cola", "f1"), 0.75}}});
   protocol::Finished finished;
   finished.step = 20;
   finished.artifact = "artifact.petl";
   finished.train_seconds = 1.5;
-  batch.record_finished(attempt, finished, 2);
+  record_finished(batch, attempt, finished, 2);
   batch.commit();
   CHECK(
       rows(file,

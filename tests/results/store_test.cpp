@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "results/attempt_events.h"
+#include "results/decisions.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -38,7 +40,7 @@ struct StoreFixture {
     return std::get<AttemptRef>(write([&](Batch& b) { return b.begin_attempt(wanted); }));
   }
   void finish(const AttemptRef& attempt) {
-    write([&](Batch& b) { b.record_finished(attempt, {}, 9); });
+    write([&](Batch& b) { record_finished(b, attempt, {}, 9); });
   }
   TrialFacts facts(const std::string& id) {
     return store.read().trial_facts(std::vector<std::string>{id}).at(0);
@@ -69,7 +71,7 @@ TEST_CASE("results follow the finished attempt and its parents up to their check
   CHECK(rows(f.file, "SELECT * FROM results").empty());
 
   f.write([&](Batch& b) {
-    b.record_finished(second, {50, "artifact.petl", 900.0, 928, 12.0, 3.0}, 9);
+    record_finished(b, second, {50, "artifact.petl", 900.0, 928, 12.0, 3.0}, 9);
   });
   CHECK(rows(f.file, "SELECT attempt, seq, value, bls_bits, stored_bits FROM results") ==
         Lines{"1|1|101.0|900.0|928", "1|2|102.0|900.0|928", "2|1|201.0|900.0|928",
@@ -138,9 +140,9 @@ TEST_CASE("a trial is taken by one orchestrator at a time", "[results]") {
   CHECK_FALSE(taken.open);
   CHECK(taken.latest == 1);
   const std::int64_t ended = f.facts("t1").changes;
-  f.write([](Batch& b) { b.set_cancelled("t1", true); });
+  f.write([](Batch& b) { set_cancelled(b, "t1", true); });
   CHECK(std::get<Taken>(claim(f.facts("t1").changes)).cancelled);
-  f.write([](Batch& b) { b.set_cancelled("t1", false); });
+  f.write([](Batch& b) { set_cancelled(b, "t1", false); });
   CHECK(std::holds_alternative<Taken>(claim(ended)));  // it had not seen the user's decisions
   CHECK(std::get<AttemptRef>(claim(f.facts("t1").changes)).number == 2);
 }
@@ -173,7 +175,7 @@ TEST_CASE("a trial with a result is claimed only after the user asked for it", "
     return f.write([&](Batch& b) { return b.begin_attempt(again); });
   };
   CHECK(std::get<Taken>(claim()).finished);
-  f.write([](Batch& b) { b.allow_retry("t1", 1); });
+  f.write([](Batch& b) { allow_retry(b, "t1", 1); });
   const AttemptRef second = std::get<AttemptRef>(claim());
   CHECK(second.number == 2);
   f.finish(second);
@@ -188,20 +190,20 @@ TEST_CASE("what is written of a forgotten attempt reaches no other", "[results]"
   });
   const AttemptRef forgotten = f.begin(request("t1"));
   f.write([&](Batch& b) { b.forget_attempt(forgotten); });
-  CHECK(f.store.read().cursor(forgotten).closed);
+  CHECK(cursor_of(f.store.read(), forgotten).closed);
   const AttemptRef other = f.begin(request("t2"));
   f.write([&](Batch& b) {
     b.record_ending(forgotten, {Outcome::lost, "declared dead", {}, {}, "", 6});
   });
   CHECK(f.facts("t2").attempts.at(0).outcome == Outcome::open);
-  CHECK(f.store.read().cursor(other) == Cursor{});
+  CHECK(cursor_of(f.store.read(), other) == Cursor{});
 }
 
 TEST_CASE("a decision to retry counts no attempt that comes after it", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
   // As in a database made anew, where the attempt that was decided on has left no directory.
-  f.write([](Batch& b) { b.allow_retry("t1", 2); });
+  f.write([](Batch& b) { allow_retry(b, "t1", 2); });
   CHECK(f.begin(request("t1")).number == 3);
 }
 
@@ -254,10 +256,10 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   const Launch launch{77, 88, "node", "boot2", "pid:[2]", "GPU-1", "12_3", 6};
   f.write([&](Batch& b) {
     b.record_launch(attempt, launch);
-    b.record_started(attempt,
-                     {5, "w", "2", R"({"version":"1"})", "sha256:x", {{"cola", "sha256:d"}}}, 7);
-    b.record_progress(attempt, {10, 20, 0.5}, 8);
-    b.record_checkpoint(attempt, {10, 4, "checkpoint/a"});
+    record_started(b, attempt,
+                   {5, "w", "2", R"({"version":"1"})", "sha256:x", {{"cola", "sha256:d"}}}, 7);
+    record_progress(b, attempt, {10, 20, 0.5}, 8);
+    record_checkpoint(b, attempt, {10, 4, "checkpoint/a"});
   });
   facts = f.facts("t1").attempts.at(0);
   CHECK(*facts.launch == launch);
@@ -269,12 +271,12 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   CHECK(facts.data_digests == std::map<std::string, std::string>{{"cola", "sha256:d"}});
   CHECK(*facts.started_at == 7);
   CHECK(*facts.checkpoint == CheckpointAt{10, 4, "checkpoint/a"});
-  const ProgressFacts progress = f.store.read().progress().at(0);
+  const ProgressFacts progress = open_progress(f.store.read()).at(0);
   CHECK(progress.attempt == attempt);
   CHECK(progress.step == 10);
   CHECK(*progress.loss == 0.5);
   f.write([&](Batch& b) {
-    b.record_failed(attempt, {"out of memory", "out_of_memory"}, 9);
+    record_failed(b, attempt, {"out of memory", "out_of_memory"}, 9);
     b.record_ending(attempt, {Outcome::failed, "worker said so", 1, {}, "last\nlines", 10});
   });
   facts = *f.store.read().attempt_facts("t1", 1);
@@ -286,9 +288,9 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   CHECK(facts.log_tail == "last\nlines");
   CHECK(*facts.ended_at == 9);
   CHECK(f.store.read().open_attempts().empty());
-  CHECK(f.store.read().progress().empty());
+  CHECK(open_progress(f.store.read()).empty());
 
-  f.write([&](Batch& b) { b.allow_retry("t1", 1); });
+  f.write([&](Batch& b) { allow_retry(b, "t1", 1); });
   CHECK(f.facts("t1").retried_after == 1);
   CHECK_FALSE(f.facts("nobody").known);
   CHECK_FALSE(f.store.read().attempt_facts("t1", 9));
@@ -300,9 +302,9 @@ TEST_CASE("a renewed result takes the place of the old one when it is finished",
   const auto finish = [&](std::int64_t number, double value) {
     f.write([&](Batch& b) {
       const AttemptRef attempt = b.record_attempt(request("t1"), number);
-      const MetricRow row{1, 1, b.series("test", "cola", "accuracy"), value};
-      b.append_metrics(attempt, {&row, 1});
-      b.record_finished(attempt, {}, 1);
+      const MetricReport row{1, 1, series_in(b, "test", "cola", "accuracy"), value};
+      append_metrics(b, attempt, {&row, 1});
+      record_finished(b, attempt, {}, 1);
     });
   };
   const auto seen = [&] {
@@ -314,17 +316,17 @@ TEST_CASE("a renewed result takes the place of the old one when it is finished",
   finish(1, 0.25);
   finish(2, 0.5);  // a late one: the first counts
   CHECK(seen() == 1);
-  f.write([&](Batch& b) { b.allow_retry("t1", 2); });
+  f.write([&](Batch& b) { allow_retry(b, "t1", 2); });
   CHECK(seen() == 1);
   finish(3, 0.75);
   CHECK(seen() == 3);
   // A second renewal that has not finished does not bring the first result back.
-  f.write([&](Batch& b) { b.allow_retry("t1", 3); });
+  f.write([&](Batch& b) { allow_retry(b, "t1", 3); });
   CHECK(seen() == 3);
   finish(4, 1);
   CHECK(seen() == 4);
-  REQUIRE(f.store.read().decided().size() == 1);
-  CHECK(f.store.read().decided()[0].retried_after == 3);
+  REQUIRE(decided(f.store.read()).size() == 1);
+  CHECK(decided(f.store.read())[0].retried_after == 3);
 }
 
 TEST_CASE("a sweep of a name is what was recorded last; its trials stay", "[results]") {
@@ -366,7 +368,7 @@ TEST_CASE("what a batch wrote is gone when it is not committed", "[results]") {
   {
     Batch batch = f.store.begin();
     batch.record_trial(trial_row("t1"));
-    batch.series("train", "cola", "loss");
+    series_in(batch, "train", "cola", "loss");
     CHECK(f.store.read().trial("t1"));
     CHECK_THROWS_AS(f.store.begin(), std::logic_error);
   }
@@ -386,13 +388,13 @@ TEST_CASE("values come back to the bit", "[results]") {
   const std::vector<double> values = {0.1 + 0.2, 1e-320, -0.0,
                                       3.0,       1e300,  std::numeric_limits<double>::denorm_min()};
   f.write([&](Batch& b) {
-    std::vector<MetricRow> all;
-    const Series series = b.series("test", "cola", "é");
+    std::vector<MetricReport> all;
+    const Series series = series_in(b, "test", "cola", "é");
     for (std::size_t i = 0; i < values.size(); ++i) {
       all.push_back({static_cast<std::int64_t>(i), 1, series, values[i]});
     }
     all.push_back({100, 1, series, std::nullopt});
-    b.append_metrics(attempt, all);
+    append_metrics(b, attempt, all);
   });
   f.finish(attempt);
   const auto found =
@@ -421,7 +423,7 @@ TEST_CASE("what cannot be meant is refused", "[results]") {
   Batch batch = f.store.begin();
   CHECK_THROWS_WITH(batch.begin_attempt(request("t9")),
                     "there is no trial t9 in " + f.file.string());
-  CHECK_THROWS_AS(batch.set_cancelled("t9", true), std::invalid_argument);
+  CHECK_THROWS_AS(set_cancelled(batch, "t9", true), std::invalid_argument);
   CHECK_THROWS_AS(batch.record_ending({}, {Outcome::finished, "", {}, {}, "", 0}),
                   std::invalid_argument);
   CHECK_THROWS_WITH(batch.record_trial({"t1", "[1]", "", {}, {}}),
