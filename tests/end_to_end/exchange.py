@@ -18,10 +18,6 @@ import tiny_world
 from exchange_world import CHANGING, VALUES, ExchangeWorld
 
 
-# Which calls of a merge and an import kill it: every fourth; EVERY=1 tries all, in some minutes.
-EVERY = int(os.environ.get("EVERY", 4))
-
-
 class Merge(ExchangeWorld):
     def test_two_machines_come_to_what_one_would_have_made(self):
         self.machine("one")
@@ -177,32 +173,9 @@ class Merge(ExchangeWorld):
 class Killed(ExchangeWorld):
     """Killed at calls that change something, and repeated."""
 
-    def survives(self, *words):
-        """The calls of an undisturbed run, by a trace; then each of them kills one."""
-        self.copy_machine("a", "k")
-        trace = self.root / "trace"
-        self.faults = f"trace program=petlab file={trace}"
-        self.on("k", *words)
-        self.faults = ""
-        wanted = self.query(VALUES, "k.db"), self.artifacts("k")
-        calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
-        count = sum(call in CHANGING.split(",") for call in calls)
-        self.assertGreater(count, 50)
-        calls_to_kill = range(1, count + 1, EVERY)
-        killed = 0
-        for at in calls_to_kill:
-            with self.subTest(at=at):
-                self.copy_machine("a", "k")
-                self.faults = f"kill program=petlab calls={CHANGING} path=* at={at} torn"
-                done = self.petlab(*words, "--db", "k.db", "--runs", "k.runs")
-                self.faults = ""
-                killed += done.code == -9
-                done = self.petlab(*words, "--db", "k.db", "--runs", "k.runs")
-                self.assertEqual(done.code, 0, done)
-                self.assertEqual((self.query(VALUES, "k.db"), self.artifacts("k")), wanted)
-                self.assertEqual(self.on("k", "check").code, 0)
-                self.assertFalse((self.root / "k.runs/.incoming").exists())
-        self.assertGreater(killed, len(calls_to_kill) * 9 // 10)
+    def comes_together(self, *words):
+        self.survives(*words, look=lambda: (self.query(VALUES, "k.db"), self.artifacts("k")), fewest=50,
+                      when_repeated=lambda: self.assertFalse((self.root / "k.runs/.incoming").exists()))
 
     def test_merge(self):
         self.write_exchange_sweep(2)
@@ -210,14 +183,14 @@ class Killed(ExchangeWorld):
         self.machine("b", "--only", "seed=2,variant=small")
         self.on("b", "hide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0], "--why", "x")
         self.on("b", "unhide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0])
-        self.survives("merge", "b.db")
+        self.comes_together("merge", "b.db")
 
     def test_import_of_an_archive(self):
         self.write_exchange_sweep(2)
         self.machine("a", "--only", "seed=1,variant=small")
         self.machine("b", "--only", "seed=2,variant=small")
         self.on("b", "export", "archive", "b.tar.gz")
-        self.survives("import", "b.tar.gz")
+        self.comes_together("import", "b.tar.gz")
 
     def test_export(self):
         self.write_exchange_sweep(1)

@@ -60,6 +60,8 @@ else:
 # Calls that change something; what follows the making of a file is killed instead of that.
 CHANGING = ("write,pwrite,pwrite64,writev,ftruncate,ftruncate64,fsync,fdatasync,flock,rename,renameat2,"
             "link,unlink,unlinkat,rmdir,remove,mkdir,mkostemp")
+# Which of these calls kill a command: every fourth; EVERY=1 tries all, in some minutes.
+EVERY = int(os.environ.get("EVERY", 4))
 TABLES = [
     ["results", "--format", "csv"],
     ["results", "--by", "variant,seed", "--split", "validation", "--format", "json"],
@@ -133,3 +135,33 @@ class ExchangeWorld(ScriptedWorld):
 
     def as_json(self, name, *words, code=0):
         return json.loads(self.on(name, *words, "--json", code=code).out)
+
+    def survives(self, *words, look, fewest, killed_share=0.9, when_killed=lambda wanted: None,
+                 when_repeated=lambda: None):
+        """A command on k, a copy of machine a: the calls of an undisturbed run, by a trace; then each
+        of them kills one, which is repeated. What `look` sees is the same in the end, and
+        `when_killed` is called with it before the repetition. There are more than `fewest` calls."""
+        self.copy_machine("a", "k")
+        trace = self.root / "trace"
+        self.faults = f"trace program=petlab file={trace}"
+        self.on("k", *words)
+        self.faults = ""
+        wanted = look()
+        calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
+        count = sum(call in CHANGING.split(",") for call in calls)
+        self.assertGreater(count, fewest)
+        calls_to_kill = range(1, count + 1, EVERY)
+        killed = 0
+        for at in calls_to_kill:
+            with self.subTest(at=at):
+                self.copy_machine("a", "k")
+                self.faults = f"kill program=petlab calls={CHANGING} path=* at={at} torn"
+                done = self.petlab(*words, "--db", "k.db", "--runs", "k.runs")
+                self.faults = ""
+                killed += done.code == -9
+                when_killed(wanted)
+                self.on("k", *words)
+                self.assertEqual(look(), wanted)
+                self.on("k", "check")
+                when_repeated()
+        self.assertGreater(killed, len(calls_to_kill) * killed_share)

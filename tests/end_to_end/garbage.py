@@ -11,10 +11,8 @@ import signal
 import subprocess
 
 import tiny_world
-from exchange_world import CHANGING, VALUES, ExchangeWorld
+from exchange_world import VALUES, ExchangeWorld
 from scripted_world import METRICS
-
-EVERY = int(os.environ.get("EVERY", 4))
 
 
 class Garbage(ExchangeWorld):
@@ -273,33 +271,15 @@ class Killed(Garbage):
             (folder / "checkpoint/step-1.txt").write_text("1")
         (self.root / f"a.runs/{third}/.2.new-12").mkdir()
         (self.root / f"a.runs/{third}/.2.new-12/trial.json").write_text("{}")
-        self.copy_machine("a", "k")
-        trace = self.root / "trace"
-        self.faults = f"trace program=petlab file={trace}"
-        self.on("k", "gc")
-        self.faults = ""
-        wanted = self.query(VALUES, "k.db"), self.files("k")
-        calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
-        count = sum(call in CHANGING.split(",") for call in calls)
-        self.assertGreater(count, 20)
-        calls_to_kill = range(1, count + 1, EVERY)
-        killed = 0
-        for at in calls_to_kill:
-            with self.subTest(at=at):
-                self.copy_machine("a", "k")
-                self.faults = f"kill program=petlab calls={CHANGING} path=* at={at} torn"
-                done = self.petlab("gc", "--db", "k.db", "--runs", "k.runs")
-                self.faults = ""
-                killed += done.code == -9
-                # Whatever it came to, the results and the artifacts that count are whole.
-                self.assertEqual(self.query(VALUES, "k.db"), wanted[0])
-                checked = self.petlab("check", "--db", "k.db", "--runs", "k.runs", "--json")
-                self.assertLessEqual({one["kind"] for one in json.loads(checked.out)["findings"]},
-                                     {"left_behind"})
-                self.on("k", "gc")
-                self.assertEqual((self.query(VALUES, "k.db"), self.files("k")), wanted)
-                self.on("k", "check")
-        self.assertGreater(killed, len(calls_to_kill) * 8 // 10)
+
+        # Whatever it came to, the results and the artifacts that count are whole.
+        def when_killed(wanted):
+            self.assertEqual(self.query(VALUES, "k.db"), wanted[0])
+            checked = self.petlab("check", "--db", "k.db", "--runs", "k.runs", "--json")
+            self.assertLessEqual({one["kind"] for one in json.loads(checked.out)["findings"]},
+                                 {"left_behind"})
+        self.survives("gc", look=lambda: (self.query(VALUES, "k.db"), self.files("k")), fewest=20,
+                      killed_share=0.8, when_killed=when_killed)
 
 
 if __name__ == "__main__":
