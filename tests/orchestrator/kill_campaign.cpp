@@ -79,6 +79,7 @@ struct Options {
   bool keep = false;
 };
 
+// What was hit, and what there is to hit: which kinds of calls there are is learned from traces.
 struct Tally {
   std::map<std::string, std::int64_t> targets;  // by who was killed
   std::map<std::string, std::int64_t> phases;  // by what an attempt was at, at the moment of a kill
@@ -92,6 +93,85 @@ struct Tally {
   std::int64_t groups = 0;     // that started at once
   std::int64_t half_made = 0;  // of these, after one that was to leave claims half made
   std::vector<std::string> problems;
+  std::map<std::string, Call> known_calls;  // by name and path
+  std::string next_call;                    // to be killed at
+
+  // What was left half done is cleared up by the next start, or by none: the only chance for a kill
+  // there. Once it was met, chance does.
+  void kill_next_at(const std::string& call) {
+    if (is_unhit(call)) next_call = call;
+  }
+  bool is_unhit(const std::string& call) { return known_calls.contains(call) && calls[call] == 0; }
+
+  void learn_calls(const fs::path& trace, const fs::path& folder) {
+    std::map<std::string, std::int64_t> times;
+    std::istringstream lines(read_text(trace));
+    for (std::string line; std::getline(lines, line);) {
+      const std::optional<Call> kind = call_from(line, folder);
+      if (!kind) continue;
+      const std::string name = kind->name + " " + kind->path;
+      Call& call = known_calls.try_emplace(name, *kind).first->second;
+      call.most = std::max(call.most, ++times[name]);
+      calls.try_emplace(name, 0);
+    }
+    for (const auto& [name, count] : times) ++known_calls.at(name).starts;
+    fs::remove(trace);
+  }
+
+  bool all_phases_hit() {
+    for (const char* phase : {"loading", "training", "checkpointing", "ingest"}) {
+      if (phases[phase] == 0) {
+        std::cout << "no kill fell into " << phase << "\n";
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // What few starts came to is not waited for.
+  bool is_missed(const std::string& name, std::int64_t hits) const {
+    const auto call = known_calls.find(name);
+    return hits == 0 && (call == known_calls.end() || call->second.starts >= kOftenMade);
+  }
+  std::int64_t missed() const {
+    std::int64_t count = 0;
+    for (const auto* kind : {&points, &calls}) {
+      for (const auto& [name, hits] : *kind) count += is_missed(name, hits);
+    }
+    return count;
+  }
+  std::int64_t name_missed() const {
+    for (const auto* kind : {&points, &calls}) {
+      for (const auto& [name, hits] : *kind) {
+        if (hits > 0) continue;
+        std::cout << "no kill fell on " << name
+                  << (is_missed(name, hits) ? "\n" : ", which few starts came to\n");
+      }
+    }
+    return missed();
+  }
+
+  void print(std::uint64_t seed) const {
+    const auto print_counts = [](const char* title,
+                                 const std::map<std::string, std::int64_t>& counts) {
+      std::cout << title << "\n";
+      for (const auto& [name, count] : counts) std::cout << fmt::format("{:>8} {}\n", count, name);
+    };
+    std::cout << fmt::format("{} kills in {} rounds, {} starts, seed {}\n", kills, rounds, starts,
+                             seed);
+    std::cout << fmt::format(
+        "{} of the starts at once with others, in {} groups, {} of these after a start that was to "
+        "leave claims half made\n",
+        at_once, groups, half_made);
+    print_counts("killed:", targets);
+    print_counts("what attempts were at when something was killed:", phases);
+    print_counts("fault points:", points);
+    print_counts("stood still:", pauses);
+    print_counts("calls:", calls);
+  }
+
+ private:
+  static constexpr std::int64_t kOftenMade = 50;
 };
 
 // An orchestrator of this campaign.
@@ -103,6 +183,36 @@ struct Run {
   std::optional<Clock::time_point> paused_until;  // it stands still
 };
 
+// Of short trials, for the scripted worker.
+fs::path make_sweep(const fs::path& folder) {
+  const fs::path sweep = folder / "sweep.yaml";
+  ::setenv("PETLAB_HOME", (folder / "home").c_str(), 1);
+  const fs::path backbone = folder / "backbone";
+  fs::create_directories(backbone);
+  std::ofstream(backbone / "config.json")
+      << R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
+ "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
+ "max_position_embeddings": 64, "type_vocab_size": 2})";
+  std::ofstream(backbone / "model.safetensors") << "weights\n";
+  std::ofstream(backbone / "vocab.txt") << "[PAD]\n";
+  std::ofstream(sweep) << R"(sweep: kill-campaign
+base:
+  backbone: ./backbone
+  task: cola
+  module.kind: adapter
+  user: {steps: 8, step_ms: 3, load_ms: 12, checkpoint_every: 2, metrics: 3}
+grid:
+  seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]
+)";
+  return sweep;
+}
+
+results::QueryResult table(const fs::path& database) {
+  return results::query(
+      database,
+      "SELECT trial_id, step, split, task, name, value FROM results ORDER BY 1, 2, 3, 4, 5, 6");
+}
+
 class Campaign {
  public:
   explicit Campaign(Options options) : options_(std::move(options)), random_(options_.seed) {
@@ -110,7 +220,7 @@ class Campaign {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     if (options_.sweep.empty()) {
-      make_sweep();
+      sweep_ = make_sweep(folder_);
     } else {
       sweep_ = fs::absolute(options_.sweep);
     }
@@ -129,39 +239,16 @@ class Campaign {
     undisturbed();
     while (!enough() && tally_.problems.empty()) round();
     report();
-    const bool good = tally_.problems.empty() && all_phases_hit() &&
-                      (options_.kills < 1000 || name_missed() == 0);
+    const bool good = tally_.problems.empty() && tally_.all_phases_hit() &&
+                      (options_.kills < 1000 || tally_.name_missed() == 0);
     if (good && !options_.keep) fs::remove_all(folder_);
     return good ? 0 : 1;
   }
 
  private:
-  static constexpr std::int64_t kOftenMade = 50;
   static constexpr const char* kMark = "PETLAB_KILL_CAMPAIGN";
   // By who asks the worker of a dead guardian to end.
   static constexpr const char* kAskedCall = "open */disturbed.runs/.locks/*.cpu-*.lock.asked";
-
-  void make_sweep() {
-    sweep_ = folder_ / "sweep.yaml";
-    ::setenv("PETLAB_HOME", (folder_ / "home").c_str(), 1);
-    const fs::path backbone = folder_ / "backbone";
-    fs::create_directories(backbone);
-    std::ofstream(backbone / "config.json")
-        << R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
- "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100,
- "max_position_embeddings": 64, "type_vocab_size": 2})";
-    std::ofstream(backbone / "model.safetensors") << "weights\n";
-    std::ofstream(backbone / "vocab.txt") << "[PAD]\n";
-    std::ofstream(sweep_) << R"(sweep: kill-campaign
-base:
-  backbone: ./backbone
-  task: cola
-  module.kind: adapter
-  user: {steps: 8, step_ms: 3, load_ms: 12, checkpoint_every: 2, metrics: 3}
-grid:
-  seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]
-)";
-  }
 
   pid_t start(const fs::path& database, const fs::path& runs, const std::string& point,
               const std::string& faults) {
@@ -204,7 +291,7 @@ grid:
     const std::string program = fs::path(options_.petlab).filename().string();
     std::string faults = fmt::format("trace program={} file={}", program, run.trace.string());
     std::string point;
-    const std::string rare = std::exchange(next_call_, "");
+    const std::string rare = std::exchange(tally_.next_call, "");
     const std::size_t choice = !disturb ? 0 : first ? 10 : rare.empty() ? below(10) : 4;
     if (choice == 10) {
       point = fmt::format("{}:{}", below(2) == 0 ? "claimed" : "directory_made", 1 + below(6));
@@ -213,8 +300,9 @@ grid:
       // Few live long enough to come to a point often.
       const bool rarely = name.starts_with("recover") || tally_.points[name] == 0;
       point = fmt::format("{}:{}", name, 1 + below(rarely ? 2 : 12));
-    } else if (choice >= 4 && !calls_.empty()) {
-      const Call& call = calls_.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
+    } else if (choice >= 4 && !tally_.known_calls.empty()) {
+      const Call& call =
+          tally_.known_calls.at(rare.empty() ? one_of_the_least(tally_.calls) : rare);
       const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(call.most, 1, 60));
       const std::size_t at = 1 + below(below(2) == 0 ? most : std::min<std::size_t>(most, 3));
       faults += fmt::format(";kill program={} calls={} path={} at={}{}", program, call.name,
@@ -243,7 +331,7 @@ grid:
   std::vector<Run> start_some(const fs::path& database, const fs::path& runs, bool disturb) {
     std::vector<Run> all;
     const bool over_half_made = std::exchange(half_made_, false);
-    if (disturb && !next_call_.empty()) {  // others would come before it
+    if (disturb && !tally_.next_call.empty()) {  // others would come before it
       all.push_back(start_disturbed(database, runs, true, false));
       return all;
     }
@@ -322,12 +410,6 @@ grid:
     if (wanted_.rows.empty()) tally_.problems.push_back("the undisturbed run recorded nothing");
   }
 
-  static results::QueryResult table(const fs::path& database) {
-    return results::query(
-        database,
-        "SELECT trial_id, step, split, task, name, value FROM results ORDER BY 1, 2, 3, 4, 5, 6");
-  }
-
   void round() {
     ++tally_.rounds;
     const fs::path database = folder_ / "disturbed.db";
@@ -356,7 +438,7 @@ grid:
       }
       note_own_kills();
       for (const Run& run : runs_at_once) {
-        learn_calls(run.trace);
+        tally_.learn_calls(run.trace, folder_);
         if (!WIFEXITED(*run.status)) continue;
         const int code = WEXITSTATUS(*run.status);
         complete = complete || code == 0;
@@ -446,7 +528,7 @@ grid:
       }
       named(every ? "all " + kind + "s" : kind);
     };
-    const bool wanted = alive.size() == 1 && is_unhit(kAskedCall) && below(3) == 0;
+    const bool wanted = alive.size() == 1 && tally_.is_unhit(kAskedCall) && below(3) == 0;
     const std::size_t choice = wanted ? 7 : below(10);
     if (choice <= 2 || choice >= 7) {
       targets.push_back(orchestrator);
@@ -466,7 +548,7 @@ grid:
     for (const pid_t pid : targets) ::kill(pid, SIGKILL);
     // Workers that nobody asks to end any more are asked by the next start.
     if (choice == 7 && alive.size() == 1 && !workers.empty()) {
-      kill_next_at(kAskedCall);
+      tally_.kill_next_at(kAskedCall);
     }
     for (const auto* group : {&first, &guardians, &workers}) {
       for (const Process& process : *group) ::kill(process.pid, SIGCONT);
@@ -537,43 +619,19 @@ grid:
       if (line.starts_with(point)) {
         const std::string name = line.substr(point.size());
         ++tally_.points[name];
-        if (name == "directory_made") kill_next_at("remove */disturbed.runs/*/.*.new-*");
+        if (name == "directory_made") tally_.kill_next_at("remove */disturbed.runs/*/.*.new-*");
         ++tally_.targets["orchestrator at a fault point"];
       } else if (line.starts_with(call)) {
         const std::optional<Call> kind = call_from(line.substr(call.size()), folder_);
         if (!kind) continue;
         ++tally_.calls[kind->name + " " + kind->path];
-        if (kind->path.ends_with(".??????")) kill_next_at("unlink " + kind->path);
+        if (kind->path.ends_with(".??????")) tally_.kill_next_at("unlink " + kind->path);
         ++tally_.targets["orchestrator at a call"];
       } else {
         continue;
       }
       ++tally_.kills;
     }
-  }
-
-  // What was left half done is cleared up by the next start, or by none: the only chance for a kill
-  // there. Once it was met, chance does.
-  void kill_next_at(const std::string& call) {
-    if (is_unhit(call)) next_call_ = call;
-  }
-  bool is_unhit(const std::string& call) {
-    return calls_.contains(call) && tally_.calls[call] == 0;
-  }
-
-  void learn_calls(const fs::path& trace) {
-    std::map<std::string, std::int64_t> times;
-    std::istringstream lines(read_text(trace));
-    for (std::string line; std::getline(lines, line);) {
-      const std::optional<Call> kind = call_from(line, folder_);
-      if (!kind) continue;
-      const std::string name = kind->name + " " + kind->path;
-      Call& call = calls_.try_emplace(name, *kind).first->second;
-      call.most = std::max(call.most, ++times[name]);
-      tally_.calls.try_emplace(name, 0);
-    }
-    for (const auto& [name, count] : times) ++calls_.at(name).starts;
-    fs::remove(trace);
   }
 
   void check(const fs::path& database, const fs::path& runs) {
@@ -627,60 +685,14 @@ grid:
                                           what, found.rows.size(), wanted_.rows.size()));
   }
 
-  bool all_phases_hit() {
-    for (const char* phase : {"loading", "training", "checkpointing", "ingest"}) {
-      if (tally_.phases[phase] == 0) {
-        std::cout << "no kill fell into " << phase << "\n";
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // What few starts came to is not waited for.
-  bool is_missed(const std::string& name, std::int64_t kills) const {
-    const auto call = calls_.find(name);
-    return kills == 0 && (call == calls_.end() || call->second.starts >= kOftenMade);
-  }
-  std::int64_t missed() const {
-    std::int64_t count = 0;
-    for (const auto* hits : {&tally_.points, &tally_.calls}) {
-      for (const auto& [name, kills] : *hits) count += is_missed(name, kills);
-    }
-    return count;
-  }
-  std::int64_t name_missed() const {
-    for (const auto* hits : {&tally_.points, &tally_.calls}) {
-      for (const auto& [name, kills] : *hits) {
-        if (kills > 0) continue;
-        std::cout << "no kill fell on " << name
-                  << (is_missed(name, kills) ? "\n" : ", which few starts came to\n");
-      }
-    }
-    return missed();
-  }
   // A long campaign goes on for a while where something was not hit yet.
   bool enough() const {
     if (tally_.kills < options_.kills) return false;
-    return options_.kills < 1000 || missed() == 0 || tally_.kills >= 2 * options_.kills;
+    return options_.kills < 1000 || tally_.missed() == 0 || tally_.kills >= 2 * options_.kills;
   }
 
   void report() {
-    const auto print = [](const char* title, const std::map<std::string, std::int64_t>& counts) {
-      std::cout << title << "\n";
-      for (const auto& [name, count] : counts) std::cout << fmt::format("{:>8} {}\n", count, name);
-    };
-    std::cout << fmt::format("{} kills in {} rounds, {} starts, seed {}\n", tally_.kills,
-                             tally_.rounds, tally_.starts, options_.seed);
-    std::cout << fmt::format(
-        "{} of the starts at once with others, in {} groups, {} of these after a start that was to "
-        "leave claims half made\n",
-        tally_.at_once, tally_.groups, tally_.half_made);
-    print("killed:", tally_.targets);
-    print("what attempts were at when something was killed:", tally_.phases);
-    print("fault points:", tally_.points);
-    print("stood still:", tally_.pauses);
-    print("calls:", tally_.calls);
+    tally_.print(options_.seed);
     for (const std::string& problem : tally_.problems) std::cout << "PROBLEM: " << problem << "\n";
     if (tally_.problems.empty()) {
       std::cout << fmt::format(
@@ -703,9 +715,7 @@ grid:
   results::QueryResult wanted_;
   double undisturbed_seconds_ = 0;
   std::map<pid_t, Clock::time_point> zombies_;
-  std::map<std::string, Call> calls_;  // by name and path
-  std::string next_call_;              // to be killed at
-  bool half_made_ = false;             // the last start was to leave claims half made
+  bool half_made_ = false;  // the last start was to leave claims half made
   std::string log_;
   std::size_t log_checked_ = 0;
 };
