@@ -57,6 +57,20 @@ base::FileDescriptor open_regular(const fs::path& file) {
   return in;
 }
 
+// As much as there is, up to the whole block.
+std::size_t read_block(const base::FileDescriptor& in, std::vector<char>& block,
+                       const fs::path& file) {
+  std::size_t size = 0;
+  while (size < block.size()) {
+    const ssize_t got = ::read(in.get(), block.data() + size, block.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_to_read(file, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
 // The petlab or the worker of the attempt may add to these, or remove them.
 bool is_settled(const std::string& name) {
   return outlives_the_trial(name) && name != "attempt.jsonl" && name != "job.jsonl" &&
@@ -132,14 +146,10 @@ FileDigest read_in_parts(const fs::path& file,
   base::Sha256 hash;
   FileDigest found;
   std::vector<char> block(kCopyBlock);
-  while (true) {
-    const ssize_t got = ::read(in.get(), block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_to_read(file, errno);
-    if (got == 0) break;
-    hash.add(block.data(), static_cast<std::size_t>(got));
-    found.size += static_cast<std::uintmax_t>(got);
-    take(block.data(), static_cast<std::size_t>(got));
+  while (const std::size_t got = read_block(in, block, file)) {
+    hash.add(block.data(), got);
+    found.size += got;
+    take(block.data(), got);
   }
   found.digest = hash.finish();
   return found;
@@ -147,6 +157,19 @@ FileDigest read_in_parts(const fs::path& file,
 
 FileDigest digest_of_file(const fs::path& file) {
   return read_in_parts(file, [](const char*, std::size_t) {});
+}
+
+bool have_same_bytes(const fs::path& one, const fs::path& other) {
+  const base::FileDescriptor in_one = open_regular(one);
+  const base::FileDescriptor in_other = open_regular(other);
+  std::vector<char> block(kCopyBlock);
+  std::vector<char> wanted(kCopyBlock);
+  while (true) {
+    const std::size_t got = read_block(in_one, block, one);
+    if (read_block(in_other, wanted, other) != got) return false;
+    if (std::memcmp(block.data(), wanted.data(), got) != 0) return false;
+    if (got < block.size()) return true;
+  }
 }
 
 std::vector<std::string> files_below(const fs::path& folder) {

@@ -33,6 +33,8 @@ struct FileDigest {
 FileDigest read_in_parts(const std::filesystem::path& file,
                          const std::function<void(const char*, std::size_t)>& take);
 FileDigest digest_of_file(const std::filesystem::path& file);
+/// Whether two files hold the same, by their bytes: cheaper than their digests. Not through links.
+bool have_same_bytes(const std::filesystem::path& one, const std::filesystem::path& other);
 
 /// Names of the regular files below a folder, relative to it, sorted. Throws for a link, a device
 /// or a pipe: what it leads to is not the folder's.

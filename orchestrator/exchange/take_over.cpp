@@ -306,16 +306,14 @@ class TakeOver {
       const fs::path from = copy.from.folder() / copy.artifact;
       std::error_code error;
       if (!copy.artifact.empty() && fs::is_regular_file(from, error) &&
-          fs::is_regular_file(target.folder() / copy.artifact, error)) {
-        const std::string ours = digest_of_file(target.folder() / copy.artifact).digest;
-        const std::string theirs = digest_of_file(from).digest;
-        if (ours != theirs) {
-          conflict(id,
-                   fmt::format("{} of attempt {} is {} here, {} there (attempt {}): what is here "
-                               "stays; petlab check says which is damaged",
-                               copy.artifact, copy.number, ours, theirs, there.attempt.number));
-          return false;
-        }
+          fs::is_regular_file(target.folder() / copy.artifact, error) &&
+          !have_same_bytes(target.folder() / copy.artifact, from)) {
+        conflict(id, fmt::format("{} of attempt {} is {} here, {} there (attempt {}): what is here "
+                                 "stays; petlab check says which is damaged",
+                                 copy.artifact, copy.number,
+                                 digest_of_file(target.folder() / copy.artifact).digest,
+                                 digest_of_file(from).digest, there.attempt.number));
+        return false;
       }
       taken_.files += std::ssize(complete_attempt(copy, target.folder(), staging_));
     } catch (const SourceError& error) {

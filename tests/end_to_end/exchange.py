@@ -96,6 +96,24 @@ class Merge(ExchangeWorld):
         # The other way round nothing is wanted.
         self.assertEqual(self.as_json("b", "merge", "a.db")["attempts"], 0)
 
+    def test_an_artifact_that_is_another_there_is_named_with_both_digests(self):
+        self.write_exchange_sweep(1)
+        self.machine("a")
+        self.copy_machine("a", "b")
+        trial = self.trials("a")[0]
+        merge = ["merge", "b.db", "--other-runs", "b.runs"]
+        self.assertEqual(self.as_json("a", *merge)["conflicts"], [])
+        there = self.root / f"b.runs/{trial}/1/artifact.petl"
+        data = there.read_bytes()
+        there.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        before = self.artifacts("a")
+        merged = self.as_json("a", *merge, code=1)
+        self.assertEqual([(one["trial"], one["text"]) for one in merged["conflicts"]], [
+            (trial, f"artifact.petl of attempt 1 is sha256:{before[trial]} here, "
+                    f"sha256:{self.artifacts('b')[trial]} there (attempt 1): what is here stays; petlab check "
+                    "says which is damaged")])
+        self.assertEqual(self.artifacts("a"), before)
+
     def test_a_trial_that_runs_there_is_left_until_it_is_over(self):
         self.machine("a", "--only", "seed=1")
         self.extra = {"GATE": str(self.root / "gate")}

@@ -1,11 +1,12 @@
-// What decides in an exchange between machines, without files; tests/end_to_end/exchange.py has the
-// rest.
+// What decides in an exchange between machines; tests/end_to_end/exchange.py has the rest.
 #include <cmath>
 
 #include "orchestrator/exchange/archive_format.h"
+#include "orchestrator/exchange/attempt_copy.h"
 #include "orchestrator/exchange/differences.h"
 #include "orchestrator/exchange/foreign_decisions.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -125,6 +126,27 @@ TEST_CASE("the list of an archive reads back and refuses what is no list") {
     INFO(text);
     CHECK_THROWS_AS(parse_archive_list(text, "x.tar.gz"), Error);
   }
+}
+
+TEST_CASE("two files are the same where every byte is") {
+  const testing::TempDir folder;
+  // Files are read in blocks of 256 KiB.
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1} << 18,
+                                 (std::size_t{1} << 18) + 1, std::size_t{1} << 19}) {
+    INFO(size);
+    const std::string bytes(size, 'x');
+    const auto one = folder.write("one", bytes);
+    CHECK(have_same_bytes(one, folder.write("same", bytes)));
+    CHECK_FALSE(have_same_bytes(one, folder.write("longer", bytes + "x")));
+    CHECK_FALSE(have_same_bytes(folder.write("longer", bytes + "x"), one));
+    if (size == 0) continue;
+    std::string other = bytes;
+    other.back() = 'y';
+    CHECK_FALSE(have_same_bytes(one, folder.write("other", other)));
+  }
+  std::filesystem::create_symlink("one", folder.path() / "link");
+  CHECK_THROWS_AS(have_same_bytes(folder.path() / "one", folder.path() / "link"), SourceError);
+  CHECK_THROWS_AS(have_same_bytes(folder.path() / "none", folder.path() / "one"), SourceError);
 }
 
 }  // namespace
