@@ -4,11 +4,13 @@
 #include "sweeps/catalog.h"
 #include "tests/trainer/core/golden_tensors.h"
 #include "tests/trainer/core/tiny_text_world.h"
+#include "tests/trainer/core/train_attempt.h"
 #include "trainer/backbones/t5.h"
 #include "trainer/training/loop.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
+using petlab::testing::first_losses;
 using petlab::testing::TinyTextWorld;
 using Position = petlab::trainer::Hyperformer::Position;
 
@@ -26,27 +28,6 @@ struct HyperWorld {
       trial.config.tasks.push_back(trial.tasks.back().name);
     }
     return trial;
-  }
-
-  /// Losses and trained tensors of the first steps.
-  std::vector<double> train(const protocol::TrialFile& trial, const Placement& placement,
-                            std::int64_t steps, NamedTensors* tensors = nullptr) {
-    const auto backbone = backbones.get(trial.backbone_folder, placement);
-    std::vector<double> losses;
-    std::atomic<bool> stop{false};
-    LoopObserver observer;
-    observer.on_step = [&](std::int64_t step, std::int64_t, double loss) {
-      losses.push_back(loss);
-      stop = step == steps;
-    };
-    TrainingLoop loop(trial.config,
-                      load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
-                      backbone->pretrained(), observer);
-    CHECK_THROWS_AS(loop.run(stop), Interrupted);
-    if (tensors != nullptr) {
-      for (const auto& [name, tensor] : loop.tensors()) tensors->emplace(name, tensor.clone());
-    }
-    return losses;
   }
 
   std::unique_ptr<Module> module(std::int64_t tasks, std::vector<std::uint64_t> seeds = {42}) {
@@ -130,7 +111,7 @@ TEST_CASE("a batch of one task moves the generators and no other task's embeddin
     }
   }
   // The first step's rate is 0: it is warm-up's.
-  world.train(trial, {}, 2, &moved);
+  first_losses(world.backbones, trial, {}, 2, &moved);
   BatchOrder order(trial.config.seed.value, {40, 40, 40}, trial.config.training);
   const std::set<std::size_t> drawn{order.at(0).task, order.at(1).task};
   REQUIRE(drawn.size() < 3);
@@ -154,9 +135,9 @@ TEST_CASE("gradients of generated adapters are the same however the batch is cut
   trial.config.training.dropout = 0;
   const Placement exact = Placement::all_in(at::kDouble);
   NamedTensors whole, parts;
-  const std::vector<double> losses = world.train(trial, exact, 5, &whole);
+  const std::vector<double> losses = first_losses(world.backbones, trial, exact, 5, &whole);
   trial.config.training.gradient_accumulation = 4;
-  const std::vector<double> in_parts = world.train(trial, exact, 5, &parts);
+  const std::vector<double> in_parts = first_losses(world.backbones, trial, exact, 5, &parts);
   REQUIRE(losses.size() == in_parts.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     CHECK(in_parts[i] == Approx(losses[i]).epsilon(1e-10));
@@ -171,9 +152,9 @@ TEST_CASE("generators are trained in float32 where the backbone computes in 16 b
   protocol::TrialFile trial = world.trial();
   trial.config.training.dropout = 0;
   NamedTensors tensors;
-  const std::vector<double> wanted = world.train(trial, {}, 5);
+  const std::vector<double> wanted = first_losses(world.backbones, trial, {}, 5);
   const std::vector<double> found =
-      world.train(trial, {at::kCPU, at::kBFloat16, at::kFloat}, 5, &tensors);
+      first_losses(world.backbones, trial, {at::kCPU, at::kBFloat16, at::kFloat}, 5, &tensors);
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     CHECK(found[i] == Approx(wanted[i]).epsilon(3e-2));

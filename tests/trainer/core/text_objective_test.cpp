@@ -15,6 +15,7 @@ using namespace petlab;
 using namespace petlab::trainer;
 using metrics::MaskKind;
 using petlab::testing::events_of;
+using petlab::testing::first_losses;
 using petlab::testing::Run;
 using petlab::testing::TinyTextWorld;
 using petlab::testing::train;
@@ -47,24 +48,6 @@ std::vector<protocol::Metric> test_metrics(const Run& run) {
     if (metric.split == "test") all.push_back(metric);
   }
   return all;
-}
-
-std::vector<double> losses_of_loop(const protocol::TrialFile& trial, const Placement& placement,
-                                   std::int64_t steps) {
-  BackboneStore backbones;
-  const auto backbone = backbones.get(trial.backbone_folder, placement);
-  std::vector<double> losses;
-  std::atomic<bool> stop{false};
-  LoopObserver observer;
-  observer.on_step = [&](std::int64_t step, std::int64_t, double loss) {
-    losses.push_back(loss);
-    stop = step == steps;
-  };
-  TrainingLoop loop(trial.config,
-                    load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
-                    backbone->pretrained(), observer);
-  CHECK_THROWS_AS(loop.run(stop), Interrupted);
-  return losses;
 }
 
 }  // namespace
@@ -128,16 +111,16 @@ TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cu
   trial.tasks.front().text_to_text.targets = {"good", "very bad 0"};
   trial.config.training.dropout = 0;
   const Placement exact = Placement::all_in(at::kDouble);
-  const std::vector<double> whole = losses_of_loop(trial, exact, 5);
+  BackboneStore backbones;
+  const std::vector<double> whole = first_losses(backbones, trial, exact, 5);
   trial.config.training.gradient_accumulation = 4;
-  const std::vector<double> parts = losses_of_loop(trial, exact, 5);
+  const std::vector<double> parts = first_losses(backbones, trial, exact, 5);
   REQUIRE(whole.size() == parts.size());
   for (std::size_t i = 0; i < whole.size(); ++i) {
     CHECK(std::abs(whole[i] - parts[i]) < 1e-12);
   }
 
   // By hand, from the logits of each example alone.
-  BackboneStore backbones;
   const auto backbone = backbones.get(trial.backbone_folder, exact);
   const auto runs = load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
   TrialModel model(trial.config, trial.tasks, backbone->pretrained());

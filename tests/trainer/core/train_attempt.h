@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/trainer/core/tiny_world.h"
+#include "trainer/training/loop.h"
 
 namespace petlab::testing {
 
@@ -33,6 +34,30 @@ inline Run train(const std::filesystem::path& attempt, std::int64_t stop_after =
   run.events = read_events(attempt);
   run.log = log.str();
   return run;
+}
+
+/// The losses of a trial's first steps, and the tensors that it has then in `tensors`.
+inline std::vector<double> first_losses(trainer::BackboneStore& backbones,
+                                        const protocol::TrialFile& trial,
+                                        const trainer::Placement& placement, std::int64_t steps,
+                                        trainer::NamedTensors* tensors = nullptr) {
+  const auto backbone = backbones.get(trial.backbone_folder, placement);
+  std::vector<double> losses;
+  std::atomic<bool> stop{false};
+  trainer::LoopObserver observer;
+  observer.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+    losses.push_back(loss);
+    stop = step == steps;
+  };
+  trainer::TrainingLoop loop(
+      trial.config,
+      trainer::load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone),
+      backbone->pretrained(), observer);
+  CHECK_THROWS_AS(loop.run(stop), trainer::Interrupted);
+  if (tensors != nullptr) {
+    for (const auto& [name, tensor] : loop.tensors()) tensors->emplace(name, tensor.clone());
+  }
+  return losses;
 }
 
 }  // namespace petlab::testing
