@@ -23,10 +23,10 @@ bool needs_scores(const std::vector<std::string>& each) {
 }
 
 results::Value score_field(const Score& score, const std::string& field) {
-  if (field == "split") return score.split;
+  if (field == "split") return score.series->split;
   if (field == "step") return score.step;
-  if (field == "task") return score.task;
-  return score.name;
+  if (field == "task") return score.series->task;
+  return score.series->name;
 }
 
 // What `each` finds in the scores of one trial, by task, then split, name and step.
@@ -37,12 +37,12 @@ std::vector<Values> combinations_of_scores(const std::vector<std::string>& each,
   // Each score with its task's place among the trial's tasks; other tasks come last.
   std::vector<std::pair<std::size_t, const Score*>> sorted;
   for (const Score* score : scores) {
-    const auto place = places.find(score->task);
+    const auto place = places.find(score->series->task);
     sorted.emplace_back(place == places.end() ? places.size() : place->second, score);
   }
   const auto key = [](const std::pair<std::size_t, const Score*>& entry) {
-    return std::tie(entry.first, entry.second->task, entry.second->split, entry.second->name,
-                    entry.second->step);
+    return std::tie(entry.first, entry.second->series->task, entry.second->series->split,
+                    entry.second->series->name, entry.second->step);
   };
   std::sort(sorted.begin(), sorted.end(),
             [&](const auto& a, const auto& b) { return key(a) < key(b); });
@@ -72,11 +72,7 @@ std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, 
       }
       for (const std::string& task : trial.tasks) {
         // Of a trial's tasks, only those that the line itself selects.
-        if (!matches(where, Score{0, 0, "", task, "", std::nullopt}) &&
-            std::any_of(where.conditions.begin(), where.conditions.end(),
-                        [](const Condition& condition) { return condition.field == "task"; })) {
-          continue;
-        }
+        if (!selects_task(where, task)) continue;
         longer.push_back(values);
         longer.back().emplace_back(task);
       }
@@ -247,13 +243,21 @@ std::vector<std::string> differing_fields(const Dataset& data,
                                           const std::vector<std::size_t>& trials) {
   std::vector<std::string> different;
   std::map<std::vector<std::string>, std::size_t> first_of_tasks;
-  for (const std::size_t index : trials) first_of_tasks.emplace(data.trials[index].tasks, index);
+  for (const std::size_t index : trials)
+    first_of_tasks.try_emplace(data.trials[index].tasks, index);
+  // The fields of those alone are compared that are not known to be equal.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (const std::size_t index : trials) {
+    const std::size_t first = first_of_tasks.at(data.trials[index].tasks);
+    const std::size_t number = data.trials[index].configuration;
+    if (number != 0 && number == data.trials[first].configuration) continue;
+    pairs.emplace_back(index, first);
+  }
+  if (pairs.empty()) return {};
   for (const std::string& field : data.configuration) {
     if (field == "seed" || field == "task" || field == "tasks") continue;
-    const bool differs = std::any_of(trials.begin(), trials.end(), [&](std::size_t index) {
-      const Trial& trial = data.trials[index];
-      const Trial& first = data.trials[first_of_tasks.at(trial.tasks)];
-      return field_of(trial, field) != field_of(first, field);
+    const bool differs = std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
+      return field_of(data.trials[pair.first], field) != field_of(data.trials[pair.second], field);
     });
     if (differs) different.push_back(field);
   }

@@ -63,17 +63,17 @@ std::string build_line(const std::string& worker, const std::string& petlab_said
 
 }  // namespace
 
-std::vector<std::string> builds_of(const std::filesystem::path& database,
+std::vector<std::string> builds_of(const results::Reader& reader,
                                    const std::vector<std::string>& sweeps) {
   // An earlier petlab's database has none.
-  if (results::query(database, "SELECT 1 FROM sqlite_master WHERE name = 'provenance'")
+  if (results::query(reader, "SELECT 1 FROM sqlite_master WHERE name = 'provenance'")
           .rows.empty()) {
     return {};
   }
   std::map<std::string, std::int64_t> lines;
   for (const std::string& sweep : sweeps) {
     const results::QueryResult found = results::query(
-        database,
+        reader,
         "SELECT a.worker, p.text, q.text, count(DISTINCT t.key) FROM sweeps w CROSS JOIN "
         "sweep_trials m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial CROSS JOIN "
         "attempts a ON a.key = t.result_attempt CROSS JOIN provenance v ON v.attempt = a.key LEFT "

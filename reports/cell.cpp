@@ -43,7 +43,9 @@ Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& 
   return made;
 }
 
-auto series_of(const Score& score) { return std::tie(score.split, score.task, score.name); }
+auto series_of(const Score& score) {
+  return std::tie(score.series->split, score.series->task, score.series->name);
+}
 
 // The condition on the step that comes first; nullptr: there is none.
 const Condition* step_condition(const std::vector<const Selection*>& selections) {
@@ -287,13 +289,13 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
     std::vector<const Score*> scores = scores_of(index, selections);
     if (scores.size() > 1) {
       std::sort(scores.begin(), scores.end(), [](const Score* a, const Score* b) {
-        return std::tie(a->task, a->split, a->name, a->step) <
-               std::tie(b->task, b->split, b->name, b->step);
+        return std::tie(a->series->task, a->series->split, a->series->name, a->step) <
+               std::tie(b->series->task, b->series->split, b->series->name, b->step);
       });
       std::vector<std::string> found;
       for (const Score* score : scores) {
-        found.push_back(fmt::format("{} {} {} at step {}", score->split, score->task, score->name,
-                                    score->step));
+        found.push_back(fmt::format("{} {} {} at step {}", score->series->split,
+                                    score->series->task, score->series->name, score->step));
       }
       problem(line,
               fmt::format("the cell selects {} values of trial {} ({}), must select one: add "
@@ -302,10 +304,11 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
     }
     if (scores.empty()) continue;
     Sample sample{{trial.id}, trial.seed, scores.front()->value};
-    const metrics::MetricRow* metric = metrics::find_metric(scores.front()->name);
+    const metrics::MetricRow* metric = metrics::find_metric(scores.front()->series->name);
     if (sample.value && metric != nullptr && as_printed_) *sample.value *= metric->printed_scale;
     lower_is_better_ = metric != nullptr && !metric->higher_is_better;
-    series_.emplace(scores.front()->task, scores.front()->name, scores.front()->split);
+    series_.emplace(scores.front()->series->task, scores.front()->series->name,
+                    scores.front()->series->split);
     samples.push_back(std::move(sample));
     used.push_back(index);
   }

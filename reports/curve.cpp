@@ -138,7 +138,7 @@ class CurveMaker {
   template <typename Each>
   void each_score(const Selection& where, Each each) const {
     for (const Score& score : data_.scores) {
-      if (score.name == request_.y && matches(where, score) &&
+      if (score.series->name == request_.y && matches(where, score) &&
           matches(where, data_.trials[score.trial])) {
         each(score);
       }
@@ -148,7 +148,7 @@ class CurveMaker {
   std::string split_of(const std::string& x, const Selection& where) const {
     if (!request_.split.empty()) return request_.split;
     std::set<std::string> splits;
-    each_score(where, [&](const Score& score) { splits.insert(score.split); });
+    each_score(where, [&](const Score& score) { splits.insert(score.series->split); });
     const std::string usual = x == kStep ? "validation" : "test";
     if (splits.contains(usual) || splits.empty()) return usual;
     return *splits.begin();
@@ -157,7 +157,7 @@ class CurveMaker {
   std::set<std::string> tasks_with(const std::string& split, const Selection& where) const {
     std::set<std::string> tasks;
     each_score(where, [&](const Score& score) {
-      if (score.split == split) tasks.insert(score.task);
+      if (score.series->split == split) tasks.insert(score.series->task);
     });
     return tasks;
   }
@@ -188,7 +188,7 @@ Selection curve_selection(const CurveRequest& request) {
     made.conditions.push_back(*condition);
     made.conditions.back().field = underscored(condition->field);
   }
-  if (request.x == kStep) made.conditions.push_back({"name", {request.y}, 1});
+  made.conditions.push_back({"name", {request.y}, 1});
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,16 +27,24 @@ struct Trial {
   /// the members above included.
   std::map<std::string, results::Value> fields;
   std::vector<results::AttemptFacts> attempts;  // by number
+  /// Trials of one dataset with the same number have the same configuration, but for seeds; 0 says
+  /// nothing.
+  std::size_t configuration = 0;
+};
+
+/// What a value is of.
+struct Series {
+  std::string split;
+  std::string task;
+  std::string name;
 };
 
 /// A metric's value of a trial.
 struct Score {
   std::size_t trial = 0;  // index into Dataset::trials
   std::int64_t step = 0;
-  std::string split;
-  std::string task;
-  std::string name;
-  std::optional<double> value;  // absent: undefined
+  std::shared_ptr<const Series> series;  // never null; one of many scores
+  std::optional<double> value;           // absent: undefined
 };
 
 /// What a report is computed from. Trials stand in the order of the sweep; the order of scores

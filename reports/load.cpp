@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "metrics/metric_table.h"
 #include "reports/builds.h"
@@ -14,6 +17,7 @@
 #include "reports/words.h"
 #include "results/attempt.h"
 #include "results/store.h"
+#include "results/sweep_scores.h"
 #include "results/trial_state.h"
 
 namespace petlab::reports {
@@ -134,11 +138,7 @@ class SweepLoader {
     made.sweep = sweep;
     made.variant = member.variant;
     made.id = member.trial_id;
-    const Json config = Json::parse(row.config);
-    flatten(config, "", made.fields);
-    for (const auto& [field, value] : made.fields) data_.configuration.insert(field);
-    made.tasks = tasks_of(config);
-    made.seed = config.value("seed", std::int64_t{0});
+    read_configuration(row.config, made);
     std::string tasks;
     for (const std::string& task : made.tasks) tasks += (tasks.empty() ? "" : ",") + task;
     made.fields["task"] = tasks;
@@ -161,93 +161,97 @@ class SweepLoader {
     return made;
   }
 
+  // Trials that differ in the seed alone are read once: by the text without it.
+  void read_configuration(const std::string& text, Trial& trial) {
+    constexpr std::string_view kSeed = "\"seed\":";
+    const std::size_t seed = text.find(kSeed);
+    // The trial's own, of no group within.
+    const bool has_seed = seed != std::string::npos && text.rfind('{', seed) == 0;
+    std::string rest = text;
+    if (has_seed) rest.erase(seed, text.find_first_of(",}", seed) - seed);
+    const auto [known, is_new] =
+        configurations_.try_emplace(std::move(rest), Configuration{configurations_.size() + 1});
+    Configuration& configuration = known->second;
+    if (is_new) {
+      const Json config = Json::parse(text);
+      flatten(config, "", configuration.fields);
+      configuration.tasks = tasks_of(config);
+      configuration.seed = config.value("seed", std::int64_t{0});
+      for (const auto& [field, value] : configuration.fields) data_.configuration.insert(field);
+    }
+    trial.configuration = configuration.number;
+    trial.fields = configuration.fields;
+    trial.tasks = configuration.tasks;
+    trial.seed = configuration.seed;
+    if (!has_seed) return;
+    const char* const begin = text.data() + seed + kSeed.size();
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), trial.seed);
+    if (error != std::errc() || (*end != ',' && *end != '}')) {
+      trial.seed = Json::parse(text).at("seed").get<std::int64_t>();
+    }
+    trial.fields["seed"] = trial.seed;
+  }
+
+  struct Configuration {
+    std::size_t number = 0;
+    std::map<std::string, results::Value> fields = {};
+    std::vector<std::string> tasks = {};
+    std::int64_t seed = 0;
+  };
+
   const results::Reader& reader_;
   Dataset& data_;
+  std::unordered_map<std::string, Configuration> configurations_;
   Latest latest_;
   std::vector<results::TrialFacts> facts_;  // by trial of data_
 };
 
-// The conditions of `where` that the database can apply: those on texts of a metric's own columns.
-std::string pushed_down(const Selection& where, std::vector<results::Value>& parameters) {
-  std::string sql;
-  for (const Condition& condition : where.conditions) {
-    const bool of_score =
-        condition.field == "split" || condition.field == "name" || condition.field == "task";
-    const bool texts = std::all_of(
-        condition.any_of.begin(), condition.any_of.end(),
-        [](const results::Value& value) { return std::holds_alternative<std::string>(value); });
-    if (!of_score || !texts) continue;
-    std::vector<std::string> places;
-    for (const results::Value& value : condition.any_of) {
-      parameters.push_back(value);
-      places.push_back(fmt::format("?{}", parameters.size()));
-    }
-    sql += fmt::format(" AND {} IN ({})", condition.field, fmt::join(places, ", "));
-  }
-  return sql;
-}
-
-// `AND trial_id IN …` where the selection leaves trials of the sweep out; empty where it takes all.
-// What a worker measured is not known before its scores are read.
-std::string of_selected_trials(
-    const Selection& where, const std::map<std::pair<std::string, std::string>, std::size_t>& index,
-    const Dataset& data, std::vector<results::Value>& parameters) {
-  for (const Condition& condition : where.conditions) {
-    if (condition.field == "bls_bits" || condition.field == "stored_bits") return {};
-  }
-  Json ids = Json::array();
-  for (const auto& [key, place] : index) {
-    if (matches(where, data.trials[place])) ids.push_back(key.second);
-  }
-  if (ids.size() == index.size()) return {};
-  parameters.emplace_back(ids.dump());
-  return fmt::format(" AND trial_id IN (SELECT value FROM json_each(?{}))", parameters.size());
-}
-
-double number(const results::Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  return std::get<double>(value);
-}
-
-void load_scores(const std::filesystem::path& database, const std::string& sweep,
-                 const Selection& where, Dataset& data) {
-  std::map<std::pair<std::string, std::string>, std::size_t> index;  // variant and trial
-  for (std::size_t i = 0; i < data.trials.size(); ++i) {
+// The metrics of the trials of one sweep, data.trials from `begin` to `end`.
+void load_scores(const results::Reader& reader, const std::string& sweep, std::size_t begin,
+                 std::size_t end, const Wanted& wanted, Dataset& data) {
+  std::unordered_map<std::string, std::vector<std::size_t>> places;  // one for each variant
+  std::vector<std::string> ids;
+  bool all = true;
+  for (std::size_t i = begin; i < end; ++i) {
     const Trial& trial = data.trials[i];
-    if (trial.sweep == sweep) index[{trial.variant, trial.id}] = i;
+    if (!wanted.trial(trial)) {
+      all = false;
+      continue;
+    }
+    std::vector<std::size_t>& of_trial = places[trial.id];
+    if (of_trial.empty()) ids.push_back(trial.id);
+    of_trial.push_back(i);
   }
-  std::vector<results::Value> parameters = {sweep};
-  const std::string conditions =
-      pushed_down(where, parameters) + of_selected_trials(where, index, data, parameters);
-  const results::QueryResult found = results::query(
-      database,
-      "SELECT variant, trial_id, step, split, task, name, value, bls_bits, stored_bits FROM "
-      "sweep_results WHERE sweep = ?1" +
-          conditions,
-      parameters);
-  const auto text = [](const results::Value& value) {
-    const auto* held = std::get_if<std::string>(&value);
-    return held == nullptr ? std::string() : *held;
+  results::SweepQuestion question;
+  question.sweep = sweep;
+  using Steps = results::SweepQuestion::Steps;
+  question.steps = wanted.every_step ? Steps::every : Steps::last;
+  question.wanted = [&](const results::SeriesName& name) {
+    return wanted.series({name.split, name.task, name.name});
   };
-  for (const std::vector<results::Value>& row : found.rows) {
-    const auto place = index.find({text(row[0]), text(row[1])});
-    if (place == index.end()) continue;  // joined the sweep between the two queries
-    Score score;
-    score.trial = place->second;
-    score.step = std::get<std::int64_t>(row[2]);
-    score.split = text(row[3]);
-    score.task = text(row[4]);
-    score.name = text(row[5]);
-    if (row[6].index() != 0) score.value = number(row[6]);
-    data.scores.push_back(std::move(score));
-    // What the worker measured stands before what the plan computed.
-    std::map<std::string, results::Value>& fields = data.trials[place->second].fields;
-    if (row[7].index() != 0) fields["bls_bits"] = row[7];
-    if (row[8].index() != 0) fields["stored_bits"] = row[8];
-  }
+  if (!all) question.trial_ids = std::move(ids);
+  std::unordered_map<std::int64_t, std::shared_ptr<const Series>> known;
+  results::each_scored_trial(reader, question, [&](const results::SweepTrial& trial) {
+    const auto of_trial = places.find(trial.trial_id);
+    if (of_trial == places.end()) return;  // joined the sweep between the two reads
+    for (const std::size_t place : of_trial->second) {
+      // What the worker measured stands before what the plan computed.
+      std::map<std::string, results::Value>& fields = data.trials[place].fields;
+      if (trial.bls_bits) fields["bls_bits"] = *trial.bls_bits;
+      if (trial.stored_bits) fields["stored_bits"] = *trial.stored_bits;
+      for (const results::Score& score : trial.scores) {
+        std::shared_ptr<const Series>& series = known[score.series->key];
+        if (series == nullptr) {
+          series = std::make_shared<const Series>(
+              Series{score.series->split, score.series->task, score.series->name});
+        }
+        data.scores.push_back({place, score.step, series, score.value});
+      }
+    }
+  });
 }
 
-void load_known_words(const std::filesystem::path& database, Dataset& data) {
+void load_known_words(const results::Reader& reader, Dataset& data) {
   std::set<std::string>& names = data.known_words["name"];
   for (const metrics::MetricRow& metric : metrics::metric_table()) names.emplace(metric.name);
   std::set<std::string>& tasks = data.known_words["task"];
@@ -258,7 +262,7 @@ void load_known_words(const std::filesystem::path& database, Dataset& data) {
                                "cached", "stale",   "failed",      "cancelled"};
   // The table and not a view of it: a row for each, where a view has one for each value.
   const results::QueryResult series =
-      results::query(database, "SELECT split, task, name FROM series", {});
+      results::query(reader, "SELECT split, task, name FROM series");
   for (const std::vector<results::Value>& row : series.rows) {
     splits.insert(std::get<std::string>(row[0]));
     tasks.insert(std::get<std::string>(row[1]));
@@ -281,8 +285,8 @@ bool has_published_numbers(const Definition& definition) {
 
 std::vector<std::string> choose_sweeps(const Definition& definition,
                                        const std::vector<std::string>& named,
-                                       const std::filesystem::path& database) {
-  const std::vector<std::string> known = results::Reader(database).sweep_names();
+                                       const std::filesystem::path& database,
+                                       const std::vector<std::string>& known) {
   const std::vector<std::string>& wanted = named.empty() ? definition.sweeps : named;
   if (known.empty()) {
     throw Error(fmt::format("{}: it has no sweep yet; petlab run SWEEP.yaml --db {} makes one",
@@ -305,24 +309,31 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
   return wanted;
 }
 
-Dataset load_dataset(const std::filesystem::path& database, const std::vector<std::string>& sweeps,
-                     const Selection& where) {
+Dataset load_dataset(const results::Reader& reader, const std::vector<std::string>& sweeps,
+                     const Wanted& wanted) {
   Dataset data;
-  const results::Reader reader(database);
-  {
-    SweepLoader loader(reader, data);
-    const std::vector<std::string> known = reader.sweep_names();
-    for (const std::string& sweep : sweeps) {
-      if (std::find(known.begin(), known.end(), sweep) != known.end()) loader.load(sweep);
-    }
-    loader.find_states();
+  struct Loaded {
+    std::string sweep;
+    std::size_t begin;
+    std::size_t end;
+  };
+  std::vector<Loaded> loaded;  // with its trials
+  SweepLoader loader(reader, data);
+  const std::vector<std::string> known = reader.sweep_names();
+  for (const std::string& sweep : sweeps) {
+    if (std::find(known.begin(), known.end(), sweep) == known.end()) continue;
+    const std::size_t begin = data.trials.size();
+    loader.load(sweep);
+    loaded.push_back({sweep, begin, data.trials.size()});
   }
-  for (const std::string& sweep : sweeps) load_scores(database, sweep, where, data);
-  const results::QueryResult none =
-      results::query(database, "SELECT * FROM sweep_results LIMIT 0", {});
+  loader.find_states();
+  for (const Loaded& one : loaded) {
+    load_scores(reader, one.sweep, one.begin, one.end, wanted, data);
+  }
+  const results::QueryResult none = results::query(reader, "SELECT * FROM sweep_results LIMIT 0");
   data.other_fields.insert(none.columns.begin(), none.columns.end());
-  load_known_words(database, data);
-  data.builds = builds_of(database, sweeps);
+  load_known_words(reader, data);
+  data.builds = builds_of(reader, sweeps);
   return data;
 }
 

@@ -43,8 +43,16 @@ class NameCheck {
       : definition_(definition), published_(published), known_(data.known_words) {
     collect_selected();
     std::set<std::string> fields;
+    const Trial* before = nullptr;
     for (const Trial& trial : data.trials) {
-      for (const auto& [field, value] : trial.fields) fields.insert(field);
+      // Most trials have the fields of the one before.
+      if (before == nullptr ||
+          !std::equal(trial.fields.begin(), trial.fields.end(), before->fields.begin(),
+                      before->fields.end(),
+                      [](const auto& a, const auto& b) { return a.first == b.first; })) {
+        for (const auto& [field, value] : trial.fields) fields.insert(field);
+      }
+      before = &trial;
       for (auto& [field, words] : present_) {
         const auto value = trial.fields.find(field);
         if (value != trial.fields.end()) words.insert(to_text(value->second));
@@ -53,10 +61,13 @@ class NameCheck {
         present_["task"].insert(trial.tasks.begin(), trial.tasks.end());
       }
     }
+    const Series* last = nullptr;
     for (const Score& score : data.scores) {
+      if (score.series.get() == last) continue;
+      last = score.series.get();
       for (const auto& [field, word] :
-           {std::pair("task", &score.task), std::pair("split", &score.split),
-            std::pair("name", &score.name)}) {
+           {std::pair("task", &last->task), std::pair("split", &last->split),
+            std::pair("name", &last->name)}) {
         if (const auto words = present_.find(field); words != present_.end())
           words->second.insert(*word);
       }

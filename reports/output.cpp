@@ -66,7 +66,13 @@ std::vector<Report> figures_of(const Report& report) {
   for (const Section& section : report.sections) {
     const auto* figure = std::get_if<Figure>(&section);
     if (figure == nullptr) continue;
-    Report one = report;
+    // Without the trials, of which formats of figures tell nothing.
+    Report one;
+    one.name = report.name;
+    one.about = report.about;
+    one.progress = report.progress;
+    one.notes = report.notes;
+    one.builds = report.builds;
     one.sections = {*figure};
     if (!figure->key.empty()) one.name += "-" + figure->key;
     figures.push_back(std::move(one));

@@ -107,16 +107,30 @@ bool matches(const Selection& selection, const Trial& trial) {
   return true;
 }
 
+bool matches(const Selection& selection, const Series& series) {
+  return std::all_of(selection.conditions.begin(), selection.conditions.end(),
+                     [&](const Condition& condition) {
+                       const std::string* word = condition.field == "split"  ? &series.split
+                                                 : condition.field == "name" ? &series.name
+                                                 : condition.field == "task" ? &series.task
+                                                                             : nullptr;
+                       return word == nullptr || any_same(condition, *word);
+                     });
+}
+
+bool selects_task(const Selection& selection, const std::string& task) {
+  return std::all_of(selection.conditions.begin(), selection.conditions.end(),
+                     [&](const Condition& condition) {
+                       return condition.field != "task" || any_same(condition, task);
+                     });
+}
+
 bool matches(const Selection& selection, const Score& score) {
-  for (const Condition& condition : selection.conditions) {
-    if ((condition.field == "split" && !any_same(condition, score.split)) ||
-        (condition.field == "step" && !any_same(condition, score.step)) ||
-        (condition.field == "name" && !any_same(condition, score.name)) ||
-        (condition.field == "task" && !any_same(condition, score.task))) {
-      return false;
-    }
-  }
-  return true;
+  return matches(selection, *score.series) &&
+         std::all_of(selection.conditions.begin(), selection.conditions.end(),
+                     [&](const Condition& condition) {
+                       return condition.field != "step" || any_same(condition, score.step);
+                     });
 }
 
 std::string filled(const std::string& text, const Trial& trial) {

@@ -28,6 +28,12 @@ const results::Value& field_of(const Trial& trial, const std::string& field);
 /// Whether the conditions on the trial's own fields (and, of its tasks, one) hold.
 bool matches(const Selection& selection, const Trial& trial);
 
+/// Whether the conditions on split, name and task hold.
+bool matches(const Selection& selection, const Series& series);
+
+/// Whether the conditions on the task hold.
+bool selects_task(const Selection& selection, const std::string& task);
+
 /// Whether the conditions on split, step, name and task hold.
 bool matches(const Selection& selection, const Score& score);
 

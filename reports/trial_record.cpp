@@ -109,7 +109,7 @@ Json attempt_json(const AttemptRecord& attempt, const Json& usual) {
   }
   if (!attempt.reason.empty()) json["reason"] = printable(attempt.reason);
   if (!attempt.device.empty()) json["device"] = printable(attempt.device);
-  if (attempt.begun_at) json["begun"] = *attempt.begun_at;
+  if (attempt.begun_at) json["begun"] = std::llround(*attempt.begun_at);
   if (attempt.seconds) json["seconds"] = std::round(*attempt.seconds * 100) / 100;
   if (!attempt.log.empty()) json["log"] = attempt.log;
   return json;
@@ -191,20 +191,17 @@ std::vector<TrialRecord> trial_records(const Report& report, const Dataset& data
 
 void add_logs(std::vector<TrialRecord>& records, const LogEnd& log_end, const PageRoom& room) {
   std::size_t left = room.log_bytes;
-  const auto is_first = [](const TrialRecord& record) {
-    return record.state == "failed" || record.state == "running" || record.state == "interrupted";
-  };
-  for (const bool first : {true, false}) {
-    for (TrialRecord& record : records) {
-      if (is_first(record) != first || record.attempts.empty()) continue;
-      AttemptRecord& last = record.attempts.back();
-      std::vector<std::string> lines = last_of(printable_lines(log_end(record.id, last.number)));
-      std::size_t size = 0;
-      for (const std::string& line : lines) size += line.size() + 1;
-      if (size > left) return;
-      left -= size;
-      if (!lines.empty()) last.log = std::move(lines);
-    }
+  for (TrialRecord& record : records) {
+    if (record.attempts.empty()) continue;
+    AttemptRecord& last = record.attempts.back();
+    // Nobody looks for a fault where there was none, and ten thousand files are not opened for it.
+    if (last.outcome == to_string(results::Outcome::finished)) continue;
+    std::vector<std::string> lines = last_of(printable_lines(log_end(record.id, last.number)));
+    std::size_t size = 0;
+    for (const std::string& line : lines) size += line.size() + 1;
+    if (size > left) return;
+    left -= size;
+    if (!lines.empty()) last.log = std::move(lines);
   }
 }
 
@@ -216,8 +213,8 @@ void add_curves(std::vector<TrialRecord>& records, const std::filesystem::path& 
       "SELECT trial_id, step, split, task, name, value FROM results WHERE trial_id IN (SELECT "
       "value FROM json_each(?1)) AND value IS NOT NULL",
       {trials_with_room(records, database, room.metric_rows)});
-  using Series = std::tuple<std::string, std::string, std::string>;  // split, task, name
-  std::unordered_map<std::string, std::map<Series, std::map<std::int64_t, double>>> values;
+  using Name = std::tuple<std::string, std::string, std::string>;  // split, task, name
+  std::unordered_map<std::string, std::map<Name, std::map<std::int64_t, double>>> values;
   for (const auto& row : found.rows) {
     const auto text = [&](std::size_t at) { return to_text(row[at]); };
     values[text(0)][{text(2), text(3), text(4)}][std::get<std::int64_t>(row[1])] =
@@ -247,15 +244,32 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
     return !record.attempts.empty();
   });
   const Json usual = tried == records.end() ? Json::object() : usual_json(tried->attempts.front());
+  // Told once: many trials differ in the seed alone.
+  Json configurations = Json::array();
+  std::unordered_map<std::string, std::size_t> places;
+  const auto configuration_of = [&](const TrialRecord& record) {
+    Json fields = Json::object();
+    auto& all = fields.get_ref<Json::object_t&>();
+    for (const auto& [field, value] : record.fields) {
+      if (field != "seed" && !same.contains(field)) {
+        all.emplace_back(printable(field), printable(value));
+      }
+    }
+    const auto [place, is_new] =
+        places.emplace(fields.dump(-1, ' ', false, Json::error_handler_t::replace), places.size());
+    if (is_new) configurations.push_back(std::move(fields));
+    return place->second;
+  };
   Json trials = Json::object();
   auto& made = trials.get_ref<Json::object_t&>();
   made.reserve(records.size());
   for (const TrialRecord& record : records) {
     Json json = {{"state", record.state}, {"variant", printable(record.variant)}};
     for (const std::string& member : record.members) json["members"].push_back(printable(member));
-    json["fields"] = Json::object();
-    for (const auto& [field, value] : record.fields) {
-      if (!same.contains(field)) json["fields"][printable(field)] = printable(value);
+    json["configuration"] = configuration_of(record);
+    if (const auto seed = record.fields.find("seed");
+        seed != record.fields.end() && !same.contains("seed")) {
+      json["seed"] = seed->second;
     }
     for (const AttemptRecord& attempt : record.attempts) {
       json["attempts"].push_back(attempt_json(attempt, usual));
@@ -266,8 +280,9 @@ std::string trials_json(const std::vector<TrialRecord>& records) {
   }
   Json equal = Json::object();
   for (const auto& [field, value] : same) equal[printable(field)] = printable(value);
-  return Json{{"same", equal}, {"attempt", usual}, {"trials", trials}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  const Json all = {
+      {"same", equal}, {"configurations", configurations}, {"attempt", usual}, {"trials", trials}};
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace petlab::reports

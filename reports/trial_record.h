@@ -62,7 +62,7 @@ struct PageRoom {
   static constexpr std::size_t kLogLines = 12;      // of an attempt
 };
 
-/// Reads the last lines of each trial's last attempt, those of trials that failed first.
+/// Reads the last lines of each trial's last attempt, unless that has finished.
 void add_logs(std::vector<TrialRecord>& records, const LogEnd& log_end, const PageRoom& room = {});
 
 /// Reads the learning curves of the trials in two queries, those of the first trials where there is
@@ -71,8 +71,9 @@ void add_curves(std::vector<TrialRecord>& records, const std::filesystem::path& 
                 const PageRoom& room = {});
 
 /// JSON for the page's script (docs/reports.md does not promise it): `same`, the fields that are
-/// equal in all trials; `attempt`, what attempts say that say nothing else; `trials` by id, each
-/// with the fields that differ.
+/// equal in all trials; `configurations`, the different ones of the others but the seed; `attempt`,
+/// what attempts say that say nothing else; `trials` by id, each with its seed and the place of its
+/// configuration.
 std::string trials_json(const std::vector<TrialRecord>& records);
 
 }  // namespace petlab::reports

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -140,25 +142,19 @@ CurveAttempt attempt_of(const Query& row, int first) {
 
 constexpr std::int64_t kAll = INT64_MAX;
 
+/// The points of an attempt, the last first, as far as they count.
+using PointsTo = std::function<void(const CurveAttempt&, std::int64_t to, std::vector<LossPoint>&)>;
+
 /// `attempts` by number; `wanted`: one of them, else the result, else the last.
-std::vector<LossPoint> points_of(Connection& connection, const std::vector<CurveAttempt>& attempts,
+std::vector<LossPoint> points_of(const std::vector<CurveAttempt>& attempts, const PointsTo& add,
                                  std::optional<std::int64_t> wanted = {}) {
   const CurveAttempt* at = attempts.empty() || wanted ? nullptr : &attempts.back();
   for (const CurveAttempt& attempt : attempts) {
     if (wanted ? attempt.number == *wanted : attempt.is_result) at = &attempt;
   }
   std::vector<LossPoint> points;
-  Query rows(
-      connection,
-      "SELECT place, seq, step, steps, reports, loss FROM loss_points WHERE attempt = ?1 AND "
-      "seq <= ?2 ORDER BY place DESC");
   for (std::int64_t to = kAll; at != nullptr;) {
-    rows.with(at->key).with(to);
-    while (rows.step()) {
-      points.push_back(point_from(rows));
-      points.back().attempt = at->number;
-    }
-    rows.again();
+    add(*at, to, points);
     to = at->resume_seq;
     // A parent comes before its child, so this ends.
     const std::int64_t parent = std::min(at->parent, at->number - 1);
@@ -201,36 +197,66 @@ std::vector<LossPoint> LossReader::of_trial(const std::string& trial_id,
                "a.number");
     rows.with(trial_id);
     while (rows.step()) attempts.push_back(attempt_of(rows, 0));
-    return points_of(*connection_, attempts, attempt);
+    Query stored(
+        *connection_,
+        "SELECT place, seq, step, steps, reports, loss FROM loss_points WHERE attempt = ?1 AND "
+        "seq <= ?2 ORDER BY place DESC");
+    const auto add = [&](const CurveAttempt& at, std::int64_t to, std::vector<LossPoint>& points) {
+      stored.with(at.key).with(to);
+      while (stored.step()) {
+        points.push_back(point_from(stored));
+        points.back().attempt = at.number;
+      }
+      stored.again();
+    };
+    return points_of(attempts, add, attempt);
   });
 }
 
-std::vector<TrialLosses> LossReader::of_sweep(const std::string& sweep) const {
-  return internal::reading(*connection_, [&] {
-    std::vector<TrialLosses> all;
+void LossReader::each_of_sweep(const std::string& sweep,
+                               const std::function<void(const TrialLosses&)>& take) const {
+  internal::reading(*connection_, [&] {
     // The table of hidden trials is older than this one.
-    if (!internal::has_table(*connection_, "loss_points")) return all;
-    std::vector<std::pair<std::string, std::vector<CurveAttempt>>> trials;
-    std::map<std::string, std::size_t> places;  // a trial may have several variants
+    if (!internal::has_table(*connection_, "loss_points")) return;
+    // By place in the sweep; a trial may have several variants.
     Query rows(
         *connection_,
-        "SELECT t.trial_id, a.key, a.number, a.parent, a.resume_seq, a.key IS "
-        "t.result_attempt FROM sweeps w CROSS JOIN (SELECT sweep, trial, min(place) AS place "
-        "FROM sweep_trials GROUP BY sweep, trial) m ON m.sweep = w.key CROSS JOIN trials t "
-        "ON t.key = m.trial CROSS JOIN attempts a ON a.trial = t.key WHERE w.name = ?1 AND "
-        "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key) ORDER BY m.place, "
-        "a.number");
+        "SELECT t.trial_id, a.key, a.number, a.parent, a.resume_seq, a.key IS t.result_attempt, "
+        "p.place, p.seq, p.step, p.steps, p.reports, p.loss FROM sweeps w CROSS JOIN (SELECT "
+        "sweep, trial, min(place) AS place FROM sweep_trials GROUP BY sweep, trial ORDER BY "
+        "3 LIMIT -1) m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial CROSS JOIN "
+        "attempts a ON a.trial = t.key LEFT JOIN loss_points p ON p.attempt = a.key WHERE w.name = "
+        "?1 AND NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)");
     rows.with(sweep);
+    TrialLosses trial;
+    std::vector<CurveAttempt> attempts;
+    std::map<std::int64_t, std::vector<LossPoint>> stored;  // by attempt, the first first
+    const auto add = [&](const CurveAttempt& at, std::int64_t to, std::vector<LossPoint>& points) {
+      const std::vector<LossPoint>& its = stored[at.key];
+      std::copy_if(its.rbegin(), its.rend(), std::back_inserter(points),
+                   [&](const LossPoint& point) { return point.seq <= to; });
+    };
+    const auto end = [&] {
+      std::sort(attempts.begin(), attempts.end(),
+                [](const CurveAttempt& a, const CurveAttempt& b) { return a.number < b.number; });
+      trial.points = points_of(attempts, add);
+      if (!trial.points.empty()) take(trial);
+      attempts.clear();
+      stored.clear();
+    };
     while (rows.step()) {
-      const auto [place, is_new] = places.emplace(rows.text(0), trials.size());
-      if (is_new) trials.emplace_back(place->first, std::vector<CurveAttempt>());
-      trials[place->second].second.push_back(attempt_of(rows, 1));
+      if (trial.trial_id != rows.text(0)) {
+        end();
+        trial.trial_id = rows.text(0);
+      }
+      const CurveAttempt attempt = attempt_of(rows, 1);
+      if (attempts.empty() || attempts.back().key != attempt.key) attempts.push_back(attempt);
+      if (rows.is_null(6)) continue;
+      std::vector<LossPoint>& its = stored[attempt.key];
+      its.push_back({attempt.number, rows.integer(7), rows.integer(8), rows.integer(9),
+                     rows.integer(10), rows.maybe_real(11)});
     }
-    for (const auto& [id, attempts] : trials) {
-      std::vector<LossPoint> points = points_of(*connection_, attempts);
-      if (!points.empty()) all.push_back({id, std::move(points)});
-    }
-    return all;
+    end();
   });
 }
 

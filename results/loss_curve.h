@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,8 +49,10 @@ class LossReader {
   /// not.
   std::vector<LossPoint> of_trial(const std::string& trial_id,
                                   std::optional<std::int64_t> attempt = {}) const;
-  /// Of each trial of a sweep that has some and is not hidden, each once, in the sweep's order.
-  std::vector<TrialLosses> of_sweep(const std::string& sweep) const;
+  /// Calls `take` with those of each trial of a sweep that has some and is not hidden, each once,
+  /// in the sweep's order, in one pass over the database.
+  void each_of_sweep(const std::string& sweep,
+                     const std::function<void(const TrialLosses&)>& take) const;
 
  private:
   std::shared_ptr<internal::Connection> connection_;

@@ -13,7 +13,10 @@
 
 #include "results/connection.h"
 #include "results/error.h"
+#include "results/question_sql.h"
 #include "results/schema.h"
+#include "results/snapshot.h"
+#include "results/store.h"
 
 namespace petlab::results {
 namespace {
@@ -232,6 +235,23 @@ QueryResult query(const std::filesystem::path& database, const std::string& sql,
            return true;
          },
          {}});
+    return result;
+  });
+}
+
+QueryResult query(const Reader& reader, const std::string& sql,
+                  const std::vector<Value>& parameters) {
+  return internal::reading(internal::connection_of(reader), [&] {
+    internal::Query rows(internal::connection_of(reader), sql, 0);
+    internal::bind_all(rows, parameters);
+    QueryResult result;
+    result.columns = rows.columns();
+    const int columns = static_cast<int>(result.columns.size());
+    while (rows.step()) {
+      std::vector<Value>& row = result.rows.emplace_back();
+      row.reserve(result.columns.size());
+      for (int i = 0; i < columns; ++i) row.push_back(rows.value(i));
+    }
     return result;
   });
 }

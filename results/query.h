@@ -25,6 +25,12 @@ struct QueryResult {
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
                   const std::vector<Value>& parameters = {});
 
+class Reader;
+
+/// The same for a statement of petlab's own, on an open database.
+QueryResult query(const Reader& reader, const std::string& sql,
+                  const std::vector<Value>& parameters = {});
+
 /// Who takes the rows of stream_query().
 struct RowSink {
   /// Called once, before any row.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "base/end_of_file.h"
 #include "cli/options/trial_arguments.h"
@@ -17,6 +20,7 @@
 #include "reports/builtin.h"
 #include "reports/load.h"
 #include "reports/losses.h"
+#include "reports/wanted.h"
 #include "results/store.h"
 #include "sweeps/catalog.h"
 
@@ -25,9 +29,9 @@ namespace {
 
 constexpr std::size_t kLogEndBytes = 4096;  // of which a page shows the last lines
 
-reports::Dataset data_of(const std::filesystem::path& database,
-                         const std::vector<std::string>& sweeps, const reports::Selection& where) {
-  reports::Dataset data = reports::load_dataset(database, sweeps, where);
+reports::Dataset data_of(const results::Reader& reader, const std::vector<std::string>& sweeps,
+                         const reports::Wanted& wanted) {
+  reports::Dataset data = reports::load_dataset(reader, sweeps, wanted);
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     data.known_words["task"].insert(task.name);
   }
@@ -44,12 +48,48 @@ reports::Report made_report(const reports::Definition& definition, const reports
   return report;
 }
 
+// A report, or the mistakes that keep it from being made.
+using Made = std::variant<reports::Report, std::exception_ptr>;
+
+// The definitions' reports, in their order. Those that are about the same sweeps are made from data
+// that are read once.
+std::vector<Made> reports_on(const results::Reader& reader, const std::filesystem::path& database,
+                             const std::vector<reports::Definition>& definitions, For what) {
+  // Losses are added to the data of those that want them alone: they would stand in a cell of
+  // others that select no split.
+  std::map<std::pair<std::vector<std::string>, bool>, std::vector<std::size_t>> together;
+  for (std::size_t i = 0; i < definitions.size(); ++i) {
+    together[{definitions[i].sweeps, reports::wants_losses(definitions[i])}].push_back(i);
+  }
+  std::vector<Made> made(definitions.size());
+  for (const auto& [of, places] : together) {
+    const auto& [sweeps, losses] = of;
+    std::vector<reports::Definition> those;
+    for (const std::size_t place : places) those.push_back(definitions[place]);
+    reports::Dataset data = data_of(reader, sweeps, reports::wanted_by(those));
+    if (losses) reports::add_losses(database, sweeps, data);
+    for (const std::size_t place : places) {
+      try {
+        made[place] = made_report(definitions[place], data, what);
+      } catch (const std::invalid_argument&) {
+        made[place] = std::current_exception();
+      }
+    }
+  }
+  return made;
+}
+
+reports::Report report_or_throw(Made made) {
+  if (const auto* error = std::get_if<std::exception_ptr>(&made)) std::rethrow_exception(*error);
+  return std::get<reports::Report>(std::move(made));
+}
+
 // A loss over steps that no worker reports as a metric is that of its progress.
 bool wants_progress(const reports::CurveRequest& request, const reports::Dataset& data) {
   if (request.split == reports::kProgressSplit) return true;
   return request.split.empty() && request.x == "step" && request.y == reports::kProgressLoss &&
          std::none_of(data.scores.begin(), data.scores.end(), [](const reports::Score& score) {
-           return score.name == reports::kProgressLoss;
+           return score.series->name == reports::kProgressLoss;
          });
 }
 
@@ -104,10 +144,9 @@ reports::Definition definition_named(const std::string& report) {
 
 reports::Report report_on(reports::Definition definition, const std::vector<std::string>& sweeps,
                           const std::filesystem::path& database, For what) {
-  definition.sweeps = reports::choose_sweeps(definition, sweeps, database);
-  reports::Dataset data = data_of(database, definition.sweeps, definition.where);
-  if (reports::wants_losses(definition)) reports::add_losses(database, definition.sweeps, data);
-  return made_report(definition, data, what);
+  const results::Reader reader(database);
+  definition.sweeps = reports::choose_sweeps(definition, sweeps, database, reader.sweep_names());
+  return report_or_throw(reports_on(reader, database, {definition}, what).front());
 }
 
 reports::Report curve_on(const reports::CurveRequest& request,
@@ -115,8 +154,12 @@ reports::Report curve_on(const reports::CurveRequest& request,
                          const std::filesystem::path& database, For what) {
   reports::Definition none;
   none.name = kCurveReport;
-  const std::vector<std::string> chosen = reports::choose_sweeps(none, sweeps, database);
-  reports::Dataset data = data_of(database, chosen, reports::curve_selection(request));
+  const results::Reader reader(database);
+  const std::vector<std::string> chosen =
+      reports::choose_sweeps(none, sweeps, database, reader.sweep_names());
+  const reports::Selection selection = reports::curve_selection(request);
+  reports::Dataset data =
+      data_of(reader, chosen, reports::wanted_by(selection, request.x == "step"));
   if (wants_progress(request, data)) reports::add_losses(database, chosen, data);
   reports::Definition definition = reports::curve_definition(request, data);
   definition.sweeps = chosen;
@@ -124,14 +167,20 @@ reports::Report curve_on(const reports::CurveRequest& request,
 }
 
 reports::Report all_reports_on(const std::filesystem::path& database, For what) {
-  std::vector<reports::Report> made;
+  const results::Reader reader(database);
+  const std::vector<std::string> known = reader.sweep_names();
+  std::vector<reports::Definition> chosen;
   for (reports::Definition& definition : shipped_definitions()) {
     try {
-      reports::choose_sweeps(definition, {}, database);
+      definition.sweeps = reports::choose_sweeps(definition, {}, database, known);
     } catch (const std::invalid_argument&) {
       continue;
     }
-    made.push_back(report_on(std::move(definition), {}, database, what));
+    chosen.push_back(std::move(definition));
+  }
+  std::vector<reports::Report> made;
+  for (Made& one : reports_on(reader, database, chosen, what)) {
+    made.push_back(report_or_throw(std::move(one)));
   }
   return reports::joined_reports(kAllReports,
                                  "Every table and figure of the paper, and every other report "
@@ -152,39 +201,46 @@ void complete_trials(std::vector<reports::TrialRecord>& trials,
 }
 
 reports::Report own_reports_on(const std::filesystem::path& database) {
-  const std::vector<std::string> known = results::Reader(database).sweep_names();
-  std::vector<reports::Report> shipped;
+  const results::Reader reader(database);
+  const std::vector<std::string> known = reader.sweep_names();
+  std::vector<reports::Definition> shipped;
   std::vector<std::string> others = known;
-  std::vector<std::string> failures;
-  // One that a sweep does not fit keeps none of the others from being seen.
-  const auto make = [&](std::vector<reports::Report>& into, const auto& report,
-                        const std::string& name) {
-    try {
-      into.push_back(report());
-    } catch (const std::invalid_argument& error) {
-      failures.push_back(fmt::format("{} cannot be made: {}", name, error.what()));
-    }
-  };
   for (reports::Definition& definition : shipped_definitions()) {
     if (!has_one_of(known, definition.sweeps)) continue;
     std::erase_if(others,
                   [&](const std::string& sweep) { return has_one_of({sweep}, definition.sweeps); });
-    make(
-        shipped, [&] { return report_on(definition, {}, database, For::page); }, definition.name);
+    shipped.push_back(std::move(definition));
   }
-  std::vector<reports::Report> made;
+  std::vector<reports::Definition> definitions;
   for (const std::string& sweep : others) {
-    make(
-        made,
-        [&] {
-          reports::Report report =
-              report_on(reports::builtin_report("sweep"), {sweep}, database, For::page);
-          report.name = sweep;
-          return report;
-        },
-        sweep);
+    reports::Definition& definition = definitions.emplace_back(reports::builtin_report("sweep"));
+    definition.sweeps = {sweep};
   }
-  std::move(shipped.begin(), shipped.end(), std::back_inserter(made));
+  std::vector<std::string> failures;
+  const auto failed = [&](const reports::Definition& definition, const std::exception& error) {
+    failures.push_back(fmt::format("{} cannot be made: {}", definition.name, error.what()));
+  };
+  for (reports::Definition& definition : shipped) {
+    try {
+      definition.sweeps = reports::choose_sweeps(definition, {}, database, known);
+      definitions.push_back(std::move(definition));
+    } catch (const std::invalid_argument& error) {
+      failed(definition, error);
+    }
+  }
+  std::vector<Made> reports = reports_on(reader, database, definitions, For::page);
+  std::vector<reports::Report> made;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (i < others.size()) definitions[i].name = others[i];
+    // One that a sweep does not fit keeps none of the others from being seen.
+    try {
+      reports::Report report = report_or_throw(std::move(reports[i]));
+      report.name = definitions[i].name;
+      made.push_back(std::move(report));
+    } catch (const std::invalid_argument& error) {
+      failed(definitions[i], error);
+    }
+  }
   reports::Report whole = reports::joined_reports(
       database.filename().string(),
       known.empty() ? "No sweep has begun in this database" : "The sweeps of this database",
@@ -196,14 +252,23 @@ reports::Report own_reports_on(const std::filesystem::path& database) {
 
 reports::Report named_reports_on(const std::vector<std::string>& names,
                                  const std::filesystem::path& database) {
-  std::vector<reports::Report> made;
+  const results::Reader reader(database);
+  std::vector<reports::Definition> definitions;
   for (const std::string& name : names) {
-    made.push_back(report_on(definition_named(name), {}, database, For::page));
+    reports::Definition& definition = definitions.emplace_back(definition_named(name));
+    definition.sweeps = reports::choose_sweeps(definition, {}, database, reader.sweep_names());
   }
-  for (reports::Report& report : made) complete_trials(report.trials, database);
-  if (made.size() == 1) return std::move(made.front());
-  return reports::joined_reports(database.filename().string(),
-                                 fmt::format("{}", fmt::join(names, ", ")), std::move(made));
+  std::vector<reports::Report> made;
+  for (Made& one : reports_on(reader, database, definitions, For::page)) {
+    made.push_back(report_or_throw(std::move(one)));
+  }
+  reports::Report whole =
+      made.size() == 1
+          ? std::move(made.front())
+          : reports::joined_reports(database.filename().string(),
+                                    fmt::format("{}", fmt::join(names, ", ")), std::move(made));
+  complete_trials(whole.trials, database);
+  return whole;
 }
 
 }  // namespace petlab::cli

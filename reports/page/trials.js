@@ -6,7 +6,9 @@
   petlab.newTrials = () => Object.assign(all, petlab.parsed("trials"));
   const kColours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F"];
 
-  const fieldsOf = (trial) => ({ ...all.same, ...trial.fields });
+  const ownFieldsOf = (trial) => ({ ...all.configurations[trial.configuration],
+    ...trial.seed === undefined ? {} : { seed: trial.seed } });
+  const fieldsOf = (trial) => ({ ...all.same, ...ownFieldsOf(trial) });
   const seriesOf = (curve) => `${curve.split} ${curve.task} ${curve.name}`;
 
   // One line a trial, coloured by `colour` (id, trial) => name.
@@ -142,7 +144,7 @@
   const differingOf = (ids) => {
     const values = new Map();
     for (const id of ids) {
-      for (const [field, value] of Object.entries(all.trials[id]?.fields ?? {})) {
+      for (const [field, value] of Object.entries(all.trials[id] ? ownFieldsOf(all.trials[id]) : {})) {
         if (!values.has(field)) values.set(field, new Map());
         values.get(field).set(value, (values.get(field).get(value) ?? 0) + 1);
       }

@@ -15,8 +15,14 @@ namespace petlab::reports {
 namespace {
 
 using results::Outcome;
+using testing::loaded;
 using testing::make_database;
 using testing::TempDir;
+
+std::vector<std::string> chosen(const Definition& definition, const std::vector<std::string>& named,
+                                const std::filesystem::path& file) {
+  return choose_sweeps(definition, named, file, results::Reader(file).sweep_names());
+}
 
 TEST_CASE("Trials come from the database in the order of their plan with their state",
           "[reports]") {
@@ -28,7 +34,7 @@ TEST_CASE("Trials come from the database in the order of their plan with their s
                  {.id = "t2", .variant = "a", .seed = 2, .outcome = Outcome::failed},
                  {.id = "t3", .variant = "a", .seed = 3, .outcome = Outcome::crashed},
                  {.id = "t4", .variant = "a", .seed = 4, .outcome = Outcome::open}});
-  const Dataset data = load_dataset(file, {"s"}, {});
+  const Dataset data = loaded(file, {"s"}, {});
   REQUIRE(data.trials.size() == 5);
   const Trial& first = data.trials[0];
   CHECK(first.id == "t9");
@@ -54,9 +60,9 @@ TEST_CASE("Trials come from the database in the order of their plan with their s
   CHECK(data.trials[4].state == "running");
   REQUIRE(data.scores.size() == 2);
   CHECK(data.scores[0].trial == 0);
-  CHECK(data.scores[0].split == "test");
-  CHECK(data.scores[0].task == "cola");
-  CHECK(data.scores[0].name == "f1");
+  CHECK(data.scores[0].series->split == "test");
+  CHECK(data.scores[0].series->task == "cola");
+  CHECK(data.scores[0].series->name == "f1");
   CHECK(data.scores[0].value == 0.5);
   CHECK_FALSE(data.scores[1].value);
 }
@@ -66,9 +72,9 @@ TEST_CASE("The report's own selection of metrics is applied by the database", "[
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .scores = {{"f1", 0.5}, {"mcc", 0.4}}}});
   const Selection only_f1 = {{{"name", {results::Value("f1")}, 1}}};
-  CHECK(load_dataset(file, {"s"}, only_f1).scores.size() == 1);
+  CHECK(loaded(file, {"s"}, only_f1).scores.size() == 1);
   const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
-  CHECK(load_dataset(file, {"s"}, validation).scores.empty());
+  CHECK(loaded(file, {"s"}, validation).scores.empty());
 }
 
 TEST_CASE("A trial is stale where later attempts ran on other numerics or other data",
@@ -92,7 +98,7 @@ TEST_CASE("A trial is stale where later attempts ran on other numerics or other 
                   .numerics = "2",
                   .data_digest = "sha256:2",
                   .time = 30}});
-  const Dataset data = load_dataset(file, {"s"}, {});
+  const Dataset data = loaded(file, {"s"}, {});
   CHECK(data.trials[0].stale);
   CHECK_FALSE(data.trials[1].stale);
   CHECK(data.trials[2].stale);
@@ -105,7 +111,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
   make_database(file, "s",
                 {{.id = "again", .scores = {{"f1", 0.1}}, .numerics = "1", .time = 10},
                  {.id = "other", .seed = 2, .scores = {{"f1", 0.1}}, .numerics = "2", .time = 20}});
-  CHECK(load_dataset(file, {"s"}, {}).trials[0].stale);
+  CHECK(loaded(file, {"s"}, {}).trials[0].stale);
   {
     results::Store store(file);
     results::Batch batch = store.begin();
@@ -132,7 +138,7 @@ TEST_CASE("A trial that was made again shows the attempt that its scores are of"
     results::record_finished(batch, attempt, finished, 31);
     batch.commit();
   }
-  const Dataset data = load_dataset(file, {"s"}, {});
+  const Dataset data = loaded(file, {"s"}, {});
   const Trial& trial = data.trials[0];
   CHECK_FALSE(trial.stale);
   CHECK(trial.numerics == R"({"version":"2"})");
@@ -150,7 +156,7 @@ TEST_CASE("Words that selections can hold are those of the whole database and it
   make_database(file, "s", {{.id = "t", .task = "mine", .scores = {}}});
   make_database(file, "other", {{.id = "u", .task = "theirs", .scores = {{"own_metric", 0.1}}}});
   const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
-  const Dataset data = load_dataset(file, {"s"}, validation);
+  const Dataset data = loaded(file, {"s"}, validation);
   CHECK(data.known_words.at("task") == std::set<std::string>{"mine", "theirs"});
   CHECK(data.known_words.at("split") ==
         std::set<std::string>{"progress", "test", "train", "validation"});
@@ -164,17 +170,17 @@ TEST_CASE("The sweep is the named one, the definition's, or the database's only 
   Definition definition;
   definition.name = "r";
   { results::Store empty(file); }
-  CHECK_THROWS_AS(choose_sweeps(definition, {}, file), Error);
+  CHECK_THROWS_AS(chosen(definition, {}, file), Error);
   make_database(file, "one", {{.id = "t"}});
-  CHECK(choose_sweeps(definition, {}, file) == std::vector<std::string>{"one"});
+  CHECK(chosen(definition, {}, file) == std::vector<std::string>{"one"});
   make_database(file, "two", {{.id = "u"}});
-  CHECK_THROWS_WITH(choose_sweeps(definition, {}, file),
+  CHECK_THROWS_WITH(chosen(definition, {}, file),
                     file.string() +
                         " has 2 sweeps, report r shows one: name it with --sweep "
                         "(there are: one, two)");
-  CHECK(choose_sweeps(definition, {"two"}, file) == std::vector<std::string>{"two"});
+  CHECK(chosen(definition, {"two"}, file) == std::vector<std::string>{"two"});
   definition.sweeps = {"tow"};
-  CHECK_THROWS_WITH(choose_sweeps(definition, {}, file),
+  CHECK_THROWS_WITH(chosen(definition, {}, file),
                     "report r is about sweep 'tow', which " + file.string() +
                         " does not have; did you mean two? (it has: one, two); run that sweep "
                         "first, or name another with --sweep");
@@ -190,7 +196,7 @@ TEST_CASE("A trial that two variants share is in both rows", "[reports]") {
     batch.record_sweep({"s", "", "s.yaml", "d", {{"t", "a"}, {"t", "b"}}}, {}, 2);
     batch.commit();
   }
-  const Dataset data = load_dataset(file, {"s"}, {});
+  const Dataset data = loaded(file, {"s"}, {});
   CHECK(data.trials.size() == 2);
   const testing::MadeTable table =
       testing::table_of(builtin_report("sweep"), data, published_numbers());
@@ -219,8 +225,8 @@ TEST_CASE("The order in which trials finished changes no byte of a report", "[re
   std::vector<testing::MadeTrial> reversed(trials.rbegin(), trials.rend());
   make_database(folder.path() / "2.db", "other", reversed);
   const auto html = [&](const std::string& name) {
-    return to_html(make_report(builtin_report("sweep"),
-                               load_dataset(folder.path() / name, {"s"}, {}), published_numbers()));
+    return to_html(make_report(builtin_report("sweep"), loaded(folder.path() / name, {"s"}, {}),
+                               published_numbers()));
   };
   CHECK(html("1.db") == html("2.db"));
 }

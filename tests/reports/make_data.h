@@ -43,7 +43,10 @@ class DataMaker {
 
   void score(std::size_t trial, const std::string& name, std::optional<double> value,
              const std::string& split = "test", std::int64_t step = 10) {
-    data.scores.push_back({trial, step, split, data.trials[trial].tasks.front(), name, value});
+    data.scores.push_back({trial, step,
+                           std::make_shared<const reports::Series>(
+                               reports::Series{split, data.trials[trial].tasks.front(), name}),
+                           value});
   }
 
   reports::Dataset data;

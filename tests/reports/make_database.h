@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/load.h"
 #include "results/attempt_events.h"
 #include "results/store.h"
 
@@ -82,6 +83,14 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
     }
   }
   batch.commit();
+}
+
+/// All that a report with this selection can show, the last value of each metric.
+inline reports::Dataset loaded(const std::filesystem::path& file,
+                               const std::vector<std::string>& sweeps,
+                               const reports::Selection& where, bool every_step = false) {
+  return reports::load_dataset(results::Reader(file), sweeps,
+                               reports::wanted_by(where, every_step));
 }
 
 }  // namespace petlab::testing

@@ -48,7 +48,7 @@ TEST_CASE("The trials of a report are told once, with what belongs to each", "[r
                          {{.id = "aa", .variant = "a", .scores = {{"accuracy", 0.5}}},
                           {.id = "bb", .variant = "b", .outcome = results::Outcome::failed},
                           {.id = "cc", .variant = "c"}});
-  const Dataset data = load_dataset(file, {"s"}, {});
+  const Dataset data = testing::loaded(file, {"s"}, {});
   const Report report = make_report(
       testing::definition("sweep: s\nwhere: {split: test}\ntable:\n  rows: [{each: variant}]\n"
                           "  columns: [{key: acc, where: {name: accuracy}}, {key: f1, where: "
@@ -69,19 +69,25 @@ TEST_CASE("The trials of a report are told once, with what belongs to each", "[r
   CHECK(records[1].attempts[0].reason == "no good");
   CHECK(records[2].attempts.empty());
 
-  // Logs of those that failed come first where there is not room for all.
-  const auto log = [](const std::string& trial, std::int64_t attempt) {
+  // The logs of those that have not finished, as far as there is room.
+  std::vector<std::string> asked;
+  const auto log = [&](const std::string& trial, std::int64_t attempt) {
+    asked.push_back(trial);
     return trial + std::to_string(attempt) + " one\n\x1b[31mtwo\n";
   };
-  add_logs(records, log, {.log_bytes = 20});
+  add_logs(records, log, {.log_bytes = 10});
+  CHECK(records[1].attempts[0].log.empty());
+  add_logs(records, log);
   CHECK(records[1].attempts[0].log == std::vector<std::string>{"bb1 one", "\uFFFD[31mtwo"});
   CHECK(records[0].attempts[0].log.empty());
-  add_logs(records, log);
-  CHECK(records[0].attempts[0].log.size() == 2);
+  CHECK(asked == std::vector<std::string>{"bb", "bb"});
 
   const auto json = nlohmann::json::parse(trials_json(records));
   CHECK(json["same"]["module_bottleneck"] == "16");
-  CHECK_FALSE(json["trials"]["aa"]["fields"].contains("module_bottleneck"));
+  // Of the first the size was measured; the others are told once.
+  REQUIRE(json["configurations"].size() == 2);
+  CHECK(json["configurations"][0] == nlohmann::json{{"bls_bits", "6400"}});
+  CHECK(json["trials"]["bb"]["configuration"] == json["trials"]["cc"]["configuration"]);
   CHECK(json["attempt"]["outcome"] == "finished");
   CHECK_FALSE(json["trials"]["aa"]["attempts"][0].contains("outcome"));
   CHECK(json["trials"]["bb"]["attempts"][0]["outcome"] == "failed");

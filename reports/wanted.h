@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "reports/dataset.h"
+#include "reports/definition.h"
+
+namespace petlab::reports {
+
+/// What of a database some reports can show; the rest need not be read.
+struct Wanted {
+  /// Whether a value of that metric may be shown, or makes a row or column.
+  std::function<bool(const Series&)> series;
+  /// Whether the trial's metrics may be shown.
+  std::function<bool(const Trial&)> trial;
+  /// Every step at which a metric was reported, not only its last value.
+  bool every_step = false;
+};
+
+/// What these definitions can show. They must outlive it.
+Wanted wanted_by(std::span<const Definition> definitions);
+
+/// What the selection can select. It must outlive it.
+Wanted wanted_by(const Selection& where, bool every_step);
+
+}  // namespace petlab::reports

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results/scores.h"
+#include "results/store.h"
+
+namespace petlab::results {
+
+/// Which metrics are wanted of which trials of a sweep.
+struct SweepQuestion {
+  enum class Steps { last, every };
+  std::string sweep;
+  Steps steps = Steps::last;
+  std::function<bool(const SeriesName&)> wanted;
+  /// std::nullopt: all.
+  std::optional<std::vector<std::string>> trial_ids;
+};
+
+/// What one trial of a sweep reported. Valid during the call.
+struct SweepTrial {
+  const std::string& trial_id;
+  std::optional<double> bls_bits;           ///< as its worker measured them, else as they
+  std::optional<std::int64_t> stored_bits;  ///< were planned
+  /// By series or, with every step, as they were reported.
+  std::span<const Score> scores;
+};
+
+/// Calls `take` once with each trial of the sweep that has a result and is not hidden, in the order
+/// in which trials were recorded. Of a metric that was reported at several steps the last report is
+/// its last value. A score counts for the trial's own tasks and for tasks that no trial has, as
+/// with ScoreReader. What is asked of the database does not grow with the number of trials, nor,
+/// where only last values are wanted, what is read of a trial with its metrics: these are read from
+/// their end, and all of them only where something is not found there. Throws Error, as Reader.
+void each_scored_trial(const Reader& reader, const SweepQuestion& question,
+                       const std::function<void(const SweepTrial&)>& take);
+
+}  // namespace petlab::results

@@ -1,0 +1,54 @@
+// What a page asks of the database, however many trials it has.
+#include "reports/builtin.h"
+#include "reports/losses.h"
+#include "reports/report.h"
+#include "tests/reports/make_database.h"
+#include "tests/results/counted_statements.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::reports {
+namespace {
+
+std::filesystem::path database_of(const testing::TempDir& folder, std::size_t trials) {
+  std::vector<testing::MadeTrial> made;
+  for (std::size_t i = 0; i < trials; ++i) {
+    testing::MadeTrial trial;
+    trial.id = "t" + std::to_string(i);
+    trial.variant = i % 2 == 0 ? "a" : "b";
+    trial.seed = static_cast<std::int64_t>(i);
+    trial.task = i % 3 == 0 ? "cola" : "rte";
+    trial.scores = {{"accuracy", 0.5}, {"f1", 0.25}};
+    if (i % 5 == 4) trial.scores.erase("f1");  // is looked for among all that it reported
+    made.push_back(std::move(trial));
+  }
+  const std::filesystem::path file = folder.path() / (std::to_string(trials) + ".db");
+  testing::make_database(file, "s", made);
+  return file;
+}
+
+std::int64_t statements_of_page(const std::filesystem::path& file, bool every_step) {
+  return testing::statements_in([&] {
+    const Definition definition = builtin_report("sweep");
+    Dataset data = testing::loaded(file, {"s"}, definition.where, every_step);
+    add_losses(file, {"s"}, data);
+    std::vector<TrialRecord> records =
+        trial_records(make_report(definition, data, published_numbers()), data);
+    add_curves(records, file);
+    CHECK(records.size() == data.trials.size());
+  });
+}
+
+TEST_CASE("A page asks as much of a database of many trials as of one of few", "[reports]") {
+  const testing::TempDir folder;
+  const auto few = database_of(folder, 10);
+  const auto many = database_of(folder, 300);
+  for (const bool every_step : {false, true}) {
+    const std::int64_t statements = statements_of_page(few, every_step);
+    CHECK(statements > 5);
+    CHECK(statements_of_page(many, every_step) == statements);
+  }
+}
+
+}  // namespace
+}  // namespace petlab::reports

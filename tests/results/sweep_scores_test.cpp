@@ -1,0 +1,154 @@
+#include "results/sweep_scores.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "results/attempt_events.h"
+#include "results/decisions.h"
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+using testing::TempDir;
+using Lines = std::vector<std::string>;
+
+/// Trials of sweep "s" on task cola, each with what it is told to have reported.
+struct ScoredSweep {
+  struct Reported {
+    std::string split, task, name;
+    std::int64_t step = 0;
+    double value = 0;
+  };
+  TempDir folder;
+  std::filesystem::path file = folder.path() / "petlab.db";
+  Store store{file};
+  SweepRow sweep{"s", "", "s.yaml", "", {}};
+
+  /// Its attempts, each resumed from the one before after that one's `counted` metrics.
+  void trial(const std::string& id, const std::vector<std::vector<Reported>>& attempts,
+             std::int64_t counted = 0) {
+    Batch batch = store.begin();
+    batch.record_trial(trial_row(id));
+    std::int64_t number = 0;
+    for (const std::vector<Reported>& reported : attempts) {
+      NewAttempt wanted = request(id);
+      if (number > 0) wanted.resume = protocol::Resume{number, 1, counted, "c"};
+      const AttemptRef attempt = batch.record_attempt(wanted, ++number);
+      std::vector<MetricReport> rows;
+      std::int64_t seq = number > 1 ? counted : 0;
+      for (const Reported& one : reported) {
+        rows.push_back(
+            {++seq, one.step, series_in(batch, one.split, one.task, one.name), one.value});
+      }
+      append_metrics(batch, attempt, rows);
+      protocol::Finished finished;
+      finished.bls_bits = 77;
+      if (number == static_cast<std::int64_t>(attempts.size())) {
+        record_finished(batch, attempt, finished, 9);
+      }
+    }
+    sweep.members.push_back({id, "a"});
+    sweep.members.push_back({id, "b"});
+    batch.record_sweep(sweep, {}, 1);
+    batch.commit();
+  }
+
+  Lines ask(SweepQuestion::Steps steps, const std::string& split = "",
+            std::optional<Lines> ids = {}) const {
+    SweepQuestion question;
+    question.sweep = "s";
+    question.steps = steps;
+    question.wanted = [&](const SeriesName& name) { return split.empty() || name.split == split; };
+    question.trial_ids = std::move(ids);
+    Lines lines;
+    each_scored_trial(Reader(file), question, [&](const SweepTrial& trial) {
+      lines.push_back(fmt::format("{} {}", trial.trial_id, trial.bls_bits.value_or(0)));
+      for (const Score& score : trial.scores) {
+        lines.push_back(fmt::format("{} {} {} {} {}", score.series->split, score.series->task,
+                                    score.series->name, score.step, score.value.value_or(-1)));
+      }
+    });
+    return lines;
+  }
+};
+
+constexpr auto kLast = SweepQuestion::Steps::last;
+constexpr auto kEvery = SweepQuestion::Steps::every;
+
+std::vector<ScoredSweep::Reported> losses(std::int64_t count) {
+  std::vector<ScoredSweep::Reported> made;
+  for (std::int64_t step = 1; step <= count; ++step) {
+    made.push_back({"train", "cola", "loss", step, 0.5});
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("The last value of each metric is found, at the end or long before it", "[results]") {
+  ScoredSweep f;
+  auto reported = losses(1);
+  reported.push_back({"validation", "cola", "f1", 1, 0.25});
+  reported.push_back({"validation", "cola", "f1", 2, 0.5});
+  for (auto& loss : losses(300)) reported.push_back(loss);
+  reported.push_back({"test", "cola", "f1", 2, 0.75});
+  f.trial("t", {reported});
+  CHECK(f.ask(kLast) == Lines{"t 77", "test cola f1 2 0.75", "train cola loss 300 0.5",
+                              "validation cola f1 2 0.5"});
+  CHECK(f.ask(kLast, "test") == Lines{"t 77", "test cola f1 2 0.75"});
+  CHECK(f.ask(kEvery, "validation") ==
+        Lines{"t 77", "validation cola f1 1 0.25", "validation cola f1 2 0.5"});
+  CHECK(f.ask(kEvery, "train").size() == 302);
+}
+
+TEST_CASE("What counts of the attempts that a result was resumed from is there too", "[results]") {
+  ScoredSweep f;
+  f.trial("t",
+          {{{"validation", "cola", "f1", 1, 0.1},
+            {"validation", "cola", "mcc", 2, 0.2},
+            {"validation", "cola", "f1", 3, 0.9}},
+           {{"validation", "cola", "f1", 3, 0.3}}},
+          2);
+  CHECK(f.ask(kLast) == Lines{"t 77", "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
+  CHECK(f.ask(kEvery) == Lines{"t 77", "validation cola f1 1 0.1", "validation cola mcc 2 0.2",
+                               "validation cola f1 3 0.3"});
+}
+
+TEST_CASE("Scores for a task that is another trial's are left out, those of nobody's are not",
+          "[results]") {
+  ScoredSweep f;
+  f.trial("t", {{{"test", "cola", "f1", 1, 0.1}, {"test", "glue", "mean", 1, 0.2}}});
+  {
+    Batch batch = f.store.begin();
+    TrialRow other = trial_row("other");
+    other.config.replace(other.config.find("cola"), 4, "mrpc");
+    batch.record_trial(other);
+    batch.commit();
+  }
+  f.trial("u", {{{"test", "cola", "f1", 1, 0.3}, {"test", "mrpc", "f1", 1, 0.4}}});
+  for (const auto steps : {kLast, kEvery}) {
+    CHECK(f.ask(steps) == Lines{"t 77", "test cola f1 1 0.1", "test glue mean 1 0.2", "u 77",
+                                "test cola f1 1 0.3"});
+    CHECK(f.ask(steps, "", Lines{"u"}) == Lines{"u 77", "test cola f1 1 0.3"});
+  }
+}
+
+TEST_CASE("Trials that are hidden or have no result have no scores", "[results]") {
+  ScoredSweep f;
+  f.trial("t", {{{"test", "cola", "f1", 1, 0.1}}});
+  f.trial("gone", {{{"test", "cola", "f1", 1, 0.1}}});
+  Batch batch = f.store.begin();
+  set_hidden(batch, "gone", Hiding{"wrong", 1});
+  batch.record_trial(trial_row("new"));
+  f.sweep.members.push_back({"new", "a"});
+  batch.record_sweep(f.sweep, {}, 1);
+  batch.commit();
+  CHECK(f.ask(kLast) == Lines{"t 77", "test cola f1 1 0.1"});
+  CHECK(f.ask(kEvery) == f.ask(kLast));
+}
+
+}  // namespace petlab::results
