@@ -6,9 +6,11 @@ usage: report_page.py FOLDER_OF_PROGRAMS
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
+import serving
 import tiny_world
 from scripted_world import WORKER, ScriptedWorld
 
@@ -55,6 +57,7 @@ sections:
         - {{key: one, name: "{signal}", where: {{variant: [small, middle]}}}}
         - {{key: two, name: "{evil}", where: {{variant: large}}}}
 """.format(evil=EVIL, signal=SIGNAL)
+PATIENCE = 60_000  # ms; a page is made anew as often as a tenth of the time allows
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -311,6 +314,91 @@ class ReportPage(ScriptedWorld):
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto((self.root / "out/pages.html").as_uri())
         return page
+
+
+class LivePage(ScriptedWorld):
+    """petlab serve in two browsers while a sweep runs."""
+
+    serve = serving.Serving.serve
+
+    def open(self, address):
+        """Another browser; what it says and asks for is in .said and .asked of the page."""
+        browser = PLAYWRIGHT.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
+                  "--no-first-run"])
+        self.addCleanup(browser.close)
+        page = browser.new_context(viewport=WIDE).new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(address)
+        # Gone with a reload.
+        page.evaluate("window.stays = true")
+        return page
+
+    def scores_of(self, page, variant):
+        row = page.locator("#scripted tbody tr").filter(
+            has=page.get_by_role("rowheader", name=variant, exact=True))
+        return row.locator("td.number[data-value]")
+
+    def test_two_browsers_are_told_what_happens_and_when_the_server_ends(self):
+        gate = self.root / "gate"
+        self.write_sweep({"steps": 3}, {"steps": 40, "gate": str(gate), "checkpoint_every": 30})
+        run = self.start_scripted()
+        self.until(lambda: (self.root / "sweep.db").exists() and
+                   self.query("SELECT step FROM progress WHERE step >= 30") and
+                   self.outcomes().get("finished") == 1)
+        second = self.query("SELECT trial_id FROM "
+                            "trials WHERE result_attempt IS NULL")[0]["trial_id"]
+        server = self.serve()
+        address = f"http://127.0.0.1:{server.port}/"
+        pages = [self.open(address) for _ in range(2)]
+        for page in pages:
+            expect(page.locator("#live-state")).to_contain_text("live, as of", timeout=PATIENCE)
+            expect(page.locator("#live-now")).to_contain_text(second[:8], timeout=PATIENCE)
+            expect(page.locator("#live-now progress")).to_have_attribute("value", "30")
+            expect(page.locator("ul.progress")).to_contain_text("1 of 2 trials done",
+                                                                timeout=PATIENCE)
+            # Its size is known before it has run; a score is not.
+            expect(self.scores_of(page, "v1")).not_to_have_count(1)
+            expect(self.scores_of(page, "v2")).to_have_count(1)
+        # What a reader has opened stays open.
+        first = pages[0]
+        first.locator("#scripted .columns summary").click()
+        filtering = first.get_by_role("searchbox")
+        filtering.fill("v2")
+        gate.touch()
+        self.assertEqual(self.end(run).code, 0)
+        for page in pages:
+            expect(page.locator("#live-now")).to_contain_text("Nothing runs now.", timeout=PATIENCE)
+            expect(page.locator("ul.progress")).to_contain_text("2 of 2 trials done",
+                                                                timeout=PATIENCE)
+            expect(self.scores_of(page, "v2")).not_to_have_count(1)
+        expect(first.locator("#scripted .columns")).to_have_attribute("open", "")
+        expect(filtering).to_have_value("v2")
+        expect(first.locator("#scripted tbody tr:visible")).to_have_count(1)
+        self.scores_of(first, "v2").first.click()
+        dialog = first.get_by_role("dialog")
+        expect(dialog).to_contain_text(second)
+        first.keyboard.press("Escape")
+        for page in pages:
+            self.assertEqual(page.said, [])
+        server.send_signal(signal.SIGINT)
+        self.assertEqual(self.end(server).code, 0)
+        for page in pages:
+            expect(page.locator("#live-state")).to_contain_text(
+                "The server does not answer; this is what there was at", timeout=PATIENCE)
+            expect(page.locator("ul.progress")).to_contain_text("2 of 2 trials done")
+        self.serve("--port", server.port)
+        for page in pages:
+            expect(page.locator("#live-state")).to_contain_text("live, as of", timeout=PATIENCE)
+            self.assertTrue(page.evaluate("window.stays"))
+            for line in page.said:  # of the connection that was lost, and of it alone
+                self.assertRegex(line, r"^error: Failed to load resource: net::ERR_")
+            self.assertEqual([url for url in page.asked
+                              if not url.startswith(address) and not url.startswith("data:,")], [])
 
 
 def skip(why):
