@@ -83,7 +83,12 @@ CellText cell_text(const Cell& cell) {
 }
 
 std::string published_text(const Cell& cell) {
-  if (cell.published.number) return number_text(*cell.published.number, cell.digits);
+  if (cell.published.number) {
+    // Beside a text there are no decimals that both would have.
+    return cell.measured.kind == Cell::Kind::text
+               ? exact_text(*cell.published.number)
+               : number_text(*cell.published.number, cell.digits);
+  }
   if (cell.published.text) return printable(*cell.published.text);
   return "—";
 }

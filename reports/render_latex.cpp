@@ -84,17 +84,33 @@ std::string letters(std::size_t number) {
   return mark;
 }
 
+// Words below each other, so that a column is as wide as its numbers, but short ones share a line.
+std::string head_lines(const std::string& name) {
+  constexpr std::size_t kShort = 11;
+  std::string made;
+  std::size_t length = 0;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find(' ', at), name.size());
+    const std::string word = name.substr(at, end - at);
+    const bool joins = length > 0 && length + 1 + word.size() <= kShort;
+    if (at > 0) made += joins ? " " : "\\\\";
+    length = joins ? length + 1 + word.size() : word.size();
+    made += escaped_latex(word);
+    at = end + 1;
+  }
+  return "\\petlabhead{" + made + "}";
+}
+
 class TableWriter {
  public:
-  explicit TableWriter(const Table& table) : table_(table) {}
+  explicit TableWriter(const Table& table) : table_(table) { choose_place(); }
 
   std::string text(const std::vector<std::string>& notes) {
     std::string body = rows();
     std::string made = "\\begin{table}[p]\n\\centering\n";
     if (!table_.title.empty()) made += "\\caption{" + escaped_latex(table_.title) + "}\n";
-    made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(table_.columns.size(), 'r') +
-            "}\n\\toprule\n" + head() + "\\midrule\n" + body +
-            "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
+    made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
+            head() + "\\midrule\n" + body + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
     if (!notes.empty() || !errata_.empty()) {
       made += "\\begin{tablenotes}\n";
       for (std::size_t i = 0; i < errata_.size(); ++i) {
@@ -108,21 +124,63 @@ class TableWriter {
   }
 
  private:
+  // What a column of the table has, besides its own.
+  struct Parts {
+    bool published = false;
+    bool difference = false;
+    std::size_t count() const { return 1 + (published ? 1 : 0) + (difference ? 1 : 0); }
+  };
+
+  // Published values stand below the measured ones, as in other formats; where that makes a narrow
+  // table of more lines than a page has, beside them.
+  void choose_place() {
+    constexpr std::size_t kMostLines = 32;
+    constexpr std::size_t kMostColumns = 9;
+    parts_.resize(table_.columns.size());
+    std::size_t lines = 0;
+    for (const std::vector<Cell>& cells : table_.cells) {
+      bool published = false;
+      bool difference = false;
+      for (std::size_t column = 0; column < cells.size(); ++column) {
+        const bool printed = cells[column].published.is_there();
+        const bool compared = !difference_text(cells[column]).empty();
+        parts_[column].published = parts_[column].published || printed;
+        parts_[column].difference = parts_[column].difference || compared;
+        published = published || printed;
+        difference = difference || compared;
+      }
+      lines += 1 + (published ? 1 : 0) + (difference ? 1 : 0);
+    }
+    std::size_t columns = 0;
+    for (const Parts& parts : parts_) columns += parts.count();
+    beside_ = lines > kMostLines && columns <= kMostColumns;
+    if (!beside_) parts_.assign(table_.columns.size(), {});
+  }
+
+  std::size_t width() const {
+    std::size_t columns = 0;
+    for (const Parts& parts : parts_) columns += parts.count();
+    return columns;
+  }
+
   std::string head() const {
     std::string line;
-    for (const Head& column : table_.columns) {
-      // Words below each other: a column is as wide as its numbers.
-      std::string name;
-      for (const char c : escaped_latex(column.name)) {
-        if (c == ' ') {
-          name += "\\\\";
-        } else {
-          name += c;
-        }
-      }
-      line += " & \\petlabhead{" + name + "}";
+    std::string rules;
+    std::string below;
+    std::size_t at = 2;
+    for (std::size_t column = 0; column < parts_.size(); ++column) {
+      const std::size_t count = parts_[column].count();
+      const std::string name = head_lines(table_.columns[column].name);
+      line += " & ";
+      line += count == 1 ? name : fmt::format("\\multicolumn{{{}}}{{c}}{{{}}}", count, name);
+      if (count > 1) rules += fmt::format("\\cmidrule(lr){{{}-{}}}", at, at + count - 1);
+      below += count == 1 ? " & " : " & measured";
+      if (parts_[column].published) below += " & published";
+      if (parts_[column].difference) below += " & difference";
+      at += count;
     }
-    return line + " \\\\\n";
+    line += " \\\\\n";
+    return rules.empty() ? line : line + rules + "\n" + below + " \\\\\n";
   }
 
   std::string erratum_mark(const std::string& erratum) {
@@ -132,44 +190,67 @@ class TableWriter {
     return "\\textsuperscript{" + letters(static_cast<std::size_t>(known - errata_.begin())) + "}";
   }
 
+  std::string measured(const Cell& cell) {
+    const bool printed = cell.published.is_there();
+    return cell_latex(cell) + (printed ? "" : erratum_mark(cell.published.erratum));
+  }
+  std::string printed(const Cell& cell) {
+    if (!cell.published.is_there()) return {};
+    return "\\small " + escaped_latex(published_text(cell)) + erratum_mark(cell.published.erratum);
+  }
+  static std::string compared(const Cell& cell) {
+    const std::string text = difference_text(cell);
+    return text.empty() ? text : "\\small " + escaped_latex(text);
+  }
+
+  std::string row_beside(const Head& head, const std::vector<Cell>& cells) {
+    std::string line = escaped_latex(head.name);
+    for (std::size_t column = 0; column < cells.size(); ++column) {
+      line += " & " + measured(cells[column]);
+      if (parts_[column].published) line += " & " + printed(cells[column]);
+      if (parts_[column].difference) line += " & " + compared(cells[column]);
+    }
+    return line + " \\\\\n";
+  }
+
+  std::string row_below(const Head& head, const std::vector<Cell>& cells) {
+    std::string line = escaped_latex(head.name);
+    std::string published = "\\quad published";
+    std::string difference = "\\quad difference";
+    bool differs = false;
+    for (const Cell& cell : cells) {
+      line += " & " + measured(cell);
+      published += " & " + printed(cell);
+      difference += " & " + compared(cell);
+      differs = differs || !compared(cell).empty();
+    }
+    line += " \\\\\n";
+    if (has_published(cells)) line += published + " \\\\\n";
+    if (differs) line += difference + " \\\\\n";
+    return line;
+  }
+
   std::string rows() {
     std::string made;
     std::string group;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       const Head& head = table_.rows[row];
-      const std::vector<Cell>& cells = table_.cells[row];
       if (head.group != group) {
         group = head.group;
         if (row > 0) made += "\\addlinespace\n";
         if (!group.empty()) {
-          made += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n",
-                              table_.columns.size() + 1, escaped_latex(group));
+          made += fmt::format("\\multicolumn{{{}}}{{l}}{{\\textit{{{}}}}} \\\\\n", width() + 1,
+                              escaped_latex(group));
         }
       }
-      std::string line = escaped_latex(head.name);
-      std::string published = "\\quad published";
-      std::string difference = "\\quad difference";
-      bool differs = false;
-      for (const Cell& cell : cells) {
-        const bool printed = cell.published.is_there();
-        line += " & " + cell_latex(cell) + (printed ? "" : erratum_mark(cell.published.erratum));
-        published += " & ";
-        if (printed) {
-          published += "\\small " + escaped_latex(published_text(cell)) +
-                       erratum_mark(cell.published.erratum);
-        }
-        const std::string compared = difference_text(cell);
-        difference += " & " + (compared.empty() ? "" : "\\small " + escaped_latex(compared));
-        differs = differs || !compared.empty();
-      }
-      made += line + " \\\\\n";
-      if (has_published(cells)) made += published + " \\\\\n";
-      if (differs) made += difference + " \\\\\n";
+      made += beside_ ? row_beside(head, table_.cells[row]) : row_below(head, table_.cells[row]);
     }
     return made;
   }
 
   const Table& table_;
+  bool beside_ = false;
+  std::vector<Parts> parts_;  // by column; where it is not beside, each its own alone
   std::vector<std::string> errata_;
 };
 
@@ -271,7 +352,7 @@ std::string to_latex(const Report& report) {
       "% Written by petlab. A document of its own; another takes it in with\n"
       "% \\usepackage{standalone} and \\input.\n"
       "\\documentclass{article}\n"
-      "\\usepackage[utf8]{inputenc}\n\n"
+      "\\usepackage[utf8]{inputenc}\n"
       "\\usepackage{booktabs,graphicx,pgfplots}\n" +
       std::string(is_wide(report) ? "\\usepackage[a4paper,landscape,margin=12mm]{geometry}\n"
                                   : "") +
@@ -292,9 +373,13 @@ std::string to_latex(const Report& report) {
       "\\newenvironment{tablenotes}{\\par\\medskip\\noindent\\begin{minipage}{\\linewidth}"
       "\\footnotesize\\raggedright\\setlength{\\parskip}{2pt}}{\\end{minipage}}\n"
       "\\begin{document}\n";
+  const Section* before = nullptr;
   for (const Section& section : report.sections) {
     const bool only = report.sections.size() == 1;
     std::vector<std::string> notes;
+    // LaTeX keeps the order of tables and that of figures, and mixes the two.
+    if (before != nullptr && before->index() != section.index()) text += "\\clearpage\n";
+    before = &section;
     if (const auto* figure = std::get_if<Figure>(&section)) {
       notes = legend(*figure);
       if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());

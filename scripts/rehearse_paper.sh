@@ -11,6 +11,8 @@
 #             numpy and scipy (scripts/statistics_venv.sh; exit code 77 where they are not there)
 # all         both (the default)
 #
+# Where pdflatex is there, the LaTeX of all tables and figures is compiled too, without a warning.
+#
 # FOLDER_OF_PROGRAMS is build/release/bin, else build/no-torch/bin; databases, runs and the page with
 # all reports are made in FOLDER (build/rehearsal), in place of those of an earlier rehearsal.
 caller=$PWD
@@ -60,6 +62,18 @@ check() { # check PYTHON PROGRAM FEED [ARGUMENTS...]
   "$python" -B "scripts/rehearsal/$program" "$petlab" "$out/$feed.db" "$@"
 }
 
+compile_latex() { # compile_latex FOLDER: its all.tex, as it is
+  if ! command -v pdflatex >/dev/null; then
+    say "There is no pdflatex (Debian: texlive-latex-extra texlive-pictures): the LaTeX was not compiled"
+    return
+  fi
+  (cd "$1" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >all.pdflatex 2>&1) ||
+    die "pdflatex does not take $1/all.tex: $(grep -m 1 -A 3 '^!' "$1/all.log")"
+  if grep -E '^(Overfull|Underfull)|Warning' "$1/all.log"; then
+    die "pdflatex warns of $1/all.tex"
+  fi
+}
+
 for feed in "${feeds[@]}"; do
   began=$SECONDS
   say "Fed with $feed numbers"
@@ -70,8 +84,9 @@ for feed in "${feeds[@]}"; do
   ran=$((SECONDS - began))
   began=$SECONDS
   mkdir -p "$out/$feed"
-  "$petlab" report all --db "$out/$feed.db" --out "$out/$feed" --format html
+  "$petlab" report all --db "$out/$feed.db" --out "$out/$feed" --format html,latex
   reported=$((SECONDS - began))
+  compile_latex "$out/$feed"
   began=$SECONDS
   check python3 check_trials.py "$feed"
   if [ "$feed" = published ]; then check python3 check_printed.py "$feed"; fi

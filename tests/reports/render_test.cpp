@@ -268,6 +268,48 @@ TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
   CHECK(latex.find("\\begin{tabular}{lrrr}") != std::string::npos);
 }
 
+TEST_CASE("In LaTeX a long narrow table has its published values beside the measured ones",
+          "[reports]") {
+  Report report;
+  report.name = "long";
+  Table table;
+  table.columns = {{"bls", "", "%BLS"}, {"score", "", "GLUE average score"}, {"n", "", "n"}};
+  const auto add_rows = [&](int rows) {
+    for (int row = 0; row < rows; ++row) {
+      table.rows.push_back({"r" + std::to_string(row), "", "bn=" + std::to_string(row)});
+      Cell plain;
+      plain.measured.kind = Measured::Kind::number;
+      plain.measured.mean = 3;
+      plain.measured.spread = false;
+      plain.digits = 2;
+      Cell published = plain;
+      published.published.number = 4;
+      Cell text;
+      text.measured.kind = Measured::Kind::text;
+      text.measured.text = "rate";
+      text.digits = 2;
+      text.published.number = 0.003;  // not 0.00
+      table.cells.push_back({published, text, plain});
+    }
+  };
+  add_rows(5);
+  report.sections = {table};
+  const std::string few = to_latex(report);
+  CHECK(few.find("\\begin{tabular}{lrrr}") != std::string::npos);
+  CHECK(few.find("\\quad published & \\small 4.00 & \\small 0.003 &  \\\\\n") != std::string::npos);
+  CHECK(few.find("\\petlabhead{GLUE\\\\average\\\\score}") != std::string::npos);
+  add_rows(10);
+  report.sections = {table};
+  const std::string many = to_latex(report);
+  CHECK(many.find("\\begin{tabular}{lrrrrrr}") != std::string::npos);
+  CHECK(many.find("\\multicolumn{3}{c}{\\petlabhead{\\%BLS}} & "
+                  "\\multicolumn{2}{c}{\\petlabhead{GLUE\\\\average\\\\score}} & "
+                  "\\petlabhead{n} \\\\\n\\cmidrule(lr){2-4}\\cmidrule(lr){5-6}\n & measured & "
+                  "published & difference & measured & published &  \\\\\n") != std::string::npos);
+  CHECK(many.find("bn=0 & 3.00 & \\small 4.00 & \\small $-$1.00 & rate & \\small 0.003 & 3.00 "
+                  "\\\\\n") != std::string::npos);
+}
+
 // What other programs and eyes have got used to: a change of it is one of the format.
 TEST_CASE("A report of one table is what it was, to the byte", "[reports]") {
   for (const Format& format : formats()) {
