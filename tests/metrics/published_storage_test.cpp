@@ -1,7 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/published_backbones.h"
@@ -183,12 +187,15 @@ void add_tables_1_to_3(const nlohmann::json& tables, std::vector<Value>& storage
   add_rows(tables.at("table3").at("rows"), "table3", "t5-3b", 8, 0, storage, trained);
 }
 
-const nlohmann::json& row_of(const nlohmann::json& rows, const std::string& group,
-                             const std::string& module) {
+const nlohmann::json& row_of(const nlohmann::json& rows, std::string_view group,
+                             std::string_view module) {
   for (const auto& row : rows) {
-    if (row.at("group") == group && row.at("module") == module) return row;
+    if (row.at("group").get_ref<const std::string&>() == group &&
+        row.at("module").get_ref<const std::string&>() == module) {
+      return row;
+    }
   }
-  throw std::runtime_error("no row " + group + " " + module);
+  throw std::runtime_error(fmt::format("no row {} {}", group, module));
 }
 
 // Tables 4 and 12: table 4 prints one percentage a row, of settings that stand in table 12.
