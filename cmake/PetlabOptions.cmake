@@ -12,6 +12,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 takes "literal" + std::string for an overlapping copy (its bug 105651).
   target_compile_options(petlab_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # GCC 13 and 14 take a reference into one argument for one into another, which is temporary.
+  target_compile_options(petlab_options INTERFACE -Wno-dangling-reference)
+endif()
 if(PETLAB_WERROR)
   target_compile_options(petlab_options INTERFACE -Werror)
 endif()

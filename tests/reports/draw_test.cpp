@@ -61,9 +61,10 @@ TEST_CASE("A figure is drawn as SVG, PDF and PNG without a browser", "[reports]"
 TEST_CASE("What draws figures is said to be missing, by its place", "[reports]") {
   const testing::TempDir folder;
   CHECK(draw({}, folder.path()).empty());
-  CHECK_THROWS_WITH(draw({{"{}", "svg"}}, folder.path()),
-                    Catch::StartsWith((folder.path() / "figures/bin/python3").string() +
-                                      ": not there, and SVG, PDF and PNG are drawn by it"));
+  CHECK_THROWS_WITH(
+      draw({{"{}", "svg"}}, folder.path()),
+      Catch::Matchers::StartsWith((folder.path() / "figures/bin/python3").string() +
+                                  ": not there, and SVG, PDF and PNG are drawn by it"));
   // One that fails says why.
   const auto python =
       folder.write("figures/bin/python3", "#!/bin/sh\necho no such module >&2\nexit 3\n");

@@ -65,7 +65,8 @@ std::string difference(const Tokenizer& tokenizer, const Json& wanted) {
       mask != wanted["attention_mask"].get<std::vector<int>>()) {
     return number + "mask " + Json(mask).dump();
   }
-  if (wanted.contains("decoded") && tokenizer.decode(found.ids, true) != wanted["decoded"]) {
+  if (wanted.contains("decoded") &&
+      tokenizer.decode(found.ids, true) != wanted["decoded"].get<std::string>()) {
     return number + "decoded " + tokenizer.decode(found.ids, true);
   }
   return "";
