@@ -25,7 +25,7 @@ struct AttemptRef {
   bool operator==(const AttemptRef&) const = default;
 };
 
-/// A wish to begin an attempt: what is written of it, and what the claim depends on.
+/// An attempt that is asked for: what is written of it, and what the claim depends on.
 struct NewAttempt : protocol::AttemptBegun {
   /// TrialFacts::changes as they were when the caller decided. Where the database says another
   /// number, something has happened to the trial since, and nothing is claimed.
