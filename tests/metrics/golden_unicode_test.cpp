@@ -1,3 +1,5 @@
+#include <unicode/uchar.h>
+
 #include "base/utf8.h"
 #include "metrics/unicode.h"
 #include "tests/metrics/golden_text.h"
@@ -30,6 +32,14 @@ std::string utf8(char32_t c) {
     put(0x80 | (c & 0x3F));
   }
   return bytes;
+}
+
+// Whether ICU knows the code point from a later Unicode than the golden values' (14.0): what its
+// lower case is nobody could say then.
+bool is_later(char32_t c) {
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(c), age);
+  return age[0] > 14;
 }
 
 // A value of the file: JSON, or JSON within a string.
@@ -84,8 +94,9 @@ TEST_CASE("every code point has the class, white space and lower case that sacre
       lower_case(bytes, found);
       const char* p = bytes.data();
       if (code_point_class(c) != wanted || is_white_space(c) != space[c] ||
-          found != (lower.contains(c) ? lower[c] : bytes) || next_code_point(p) != c ||
-          p != bytes.data() + bytes.size() || petlab::base::first_invalid_utf8(bytes)) {
+          (found != (lower.contains(c) ? lower[c] : bytes) && !is_later(c)) ||
+          next_code_point(p) != c || p != bytes.data() + bytes.size() ||
+          petlab::base::first_invalid_utf8(bytes)) {
         ++wrong;
         UNSCOPED_INFO("U+" << std::hex << static_cast<unsigned>(c));
       }
