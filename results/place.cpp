@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -26,6 +28,19 @@ namespace fs = std::filesystem;
 constexpr auto kPatience = std::chrono::milliseconds(200);
 // Locks of a network file system whose lock server is gone wait for ever.
 constexpr auto kLongestAnswer = std::chrono::seconds(60);
+
+// What statfs(2) calls it, of common ones: what a chroot lies on is no mount within it.
+std::string file_system_by_number(const fs::path& folder) {
+  static const std::map<unsigned long, const char*> names = {
+      {0x01021994, "tmpfs"}, {0x58465342, "xfs"},     {0x6969, "nfs"},
+      {0x65735546, "fuse"},  {0x794c7630, "overlay"}, {0x9123683e, "btrfs"},
+      {0xef53, "ext4"},      {0xf2f52010, "f2fs"},    {0xfe534d42, "cifs"},
+  };
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) != 0) return "";
+  const auto name = names.find(static_cast<unsigned long>(status.f_type) & 0xffffffffUL);
+  return name == names.end() ? "" : name->second;
+}
 
 // The type of the mount that `folder` lies on: the one with the longest path that leads to it.
 std::string file_system_of(const fs::path& folder) {
@@ -44,7 +59,7 @@ std::string file_system_of(const fs::path& folder) {
     longest = at.size();
     type = line.substr(dash + 3, line.find(' ', dash + 3) - dash - 3);
   }
-  return type;
+  return longest > 0 ? type : file_system_by_number(folder);
 }
 
 struct Pipe {
