@@ -141,8 +141,9 @@ class TinyWorld(unittest.TestCase):
             self.write(f"grades-{part}.tsv", text)
 
     def environment(self):
+        # Neither another petlab's places nor whichever terminal the tests were begun from.
         inherited = {name: value for name, value in os.environ.items()
-                     if not name.startswith("PETLAB_")}
+                     if not name.startswith("PETLAB_") and name != "TERM"}
         return inherited | {"PETLAB_HOME": str(self.root / "home"),
                             "PETLAB_DATA": str(self.root / "data"),
                             "PETLAB_SLOTS": str(self.root / "slots"), "LC_ALL": "C.UTF-8"}

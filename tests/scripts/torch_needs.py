@@ -41,6 +41,9 @@ class TorchNeeds(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
+        pip = subprocess.run([PYTHON, "-c", "import pip; print(pip.__path__[0])"],
+                             capture_output=True, text=True, check=True).stdout.strip()
+        (pathlib.Path(self.folder.name) / "pip").symlink_to(pip)
 
     def has(self, name, version, requires=()):
         info = pathlib.Path(self.folder.name) / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -50,8 +53,8 @@ class TorchNeeds(unittest.TestCase):
             + [f"Requires-Dist: {line}\n" for line in requires]))
 
     def run_it(self, what):
-        # -I would leave PYTHONPATH out, by which the made wheels come before installed ones.
-        return subprocess.run([PYTHON, SOURCE / "scripts/torch_needs.py", what],
+        # -S: none but the made wheels, whatever this machine's LibTorch came with.
+        return subprocess.run([PYTHON, "-S", SOURCE / "scripts/torch_needs.py", what],
                               env={**os.environ, "PYTHONPATH": self.folder.name},
                               capture_output=True, text=True, check=False)
 
