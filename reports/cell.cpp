@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <set>
@@ -45,31 +44,6 @@ Settings inherited(const CellSpec& row, const CellSpec& column, const CellSpec& 
 
 auto series_of(const Score& score) {
   return std::tie(score.series->split, score.series->task, score.series->name);
-}
-
-// The condition on the step that comes first; nullptr: there is none.
-const Condition* step_condition(const std::vector<const Selection*>& selections) {
-  for (const Selection* selection : selections) {
-    for (const Condition& condition : selection->conditions) {
-      if (condition.field == "step") return &condition;
-    }
-  }
-  return nullptr;
-}
-
-// The steps that a condition may mean, ascending: a fraction only seems to be one.
-std::vector<std::int64_t> steps_of(const Condition& condition) {
-  std::vector<std::int64_t> steps;
-  for (const results::Value& value : condition.any_of) {
-    const auto* real = std::get_if<double>(&value);
-    const std::string text = real != nullptr ? fmt::format("{:.0f}", *real) : to_text(value);
-    std::int64_t step = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (error == std::errc() && end == text.data() + text.size()) steps.push_back(step);
-  }
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
 }
 
 // Texts in the order in which they came, each once.

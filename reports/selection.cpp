@@ -133,6 +133,29 @@ bool matches(const Selection& selection, const Score& score) {
                      });
 }
 
+const Condition* step_condition(const std::vector<const Selection*>& selections) {
+  for (const Selection* selection : selections) {
+    for (const Condition& condition : selection->conditions) {
+      if (condition.field == "step") return &condition;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::int64_t> steps_of(const Condition& condition) {
+  std::vector<std::int64_t> steps;
+  for (const results::Value& value : condition.any_of) {
+    const auto* real = std::get_if<double>(&value);
+    const std::string text = real != nullptr ? fmt::format("{:.0f}", *real) : to_text(value);
+    std::int64_t step = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+    if (error == std::errc() && end == text.data() + text.size()) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
 std::string filled(const std::string& text, const Trial& trial) {
   std::string made;
   take_apart(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ bool selects_task(const Selection& selection, const std::string& task);
 
 /// Whether the conditions on split, step, name and task hold.
 bool matches(const Selection& selection, const Score& score);
+
+/// The condition on the step that comes first; nullptr: there is none.
+const Condition* step_condition(const std::vector<const Selection*>& selections);
+
+/// The steps that a condition may mean, ascending, each once: a fraction only seems to be one.
+std::vector<std::int64_t> steps_of(const Condition& condition);
 
 /// `{field}` in `text` replaced by the trial's values; `{field*100}` multiplies a number, and
 /// `{field|88}` or `{field*100|100}` gives what stands for NULL.
