@@ -28,4 +28,4 @@ for program in petlab make_database; do
 done
 work=$(mktemp -d "$folder/petlab-answers.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-python3 bench/answers/questions.py --work "$work" --sizes "$sizes" --bin "$(realpath "$bin")"
+PYTHONDONTWRITEBYTECODE=1 python3 bench/answers/questions.py --work "$work" --sizes "$sizes" --bin "$(realpath "$bin")"

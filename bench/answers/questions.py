@@ -2,26 +2,15 @@
 """The questions of bench/answers.sh, which says what they measure."""
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from measured import measured  # noqa: E402
 
 RUNS = 5
-
-
-def measured(words, folder):
-    began = time.monotonic()
-    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    said = process.stderr.read().decode(errors="replace")
-    process.stderr.close()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{words} failed: {said}")
-    return (time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def main():

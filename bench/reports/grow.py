@@ -34,6 +34,8 @@ def grow(database, copies, metrics):
     places = one("SELECT max(place) FROM sweep_trials") + 1
     scores = one("SELECT max(n) FROM (SELECT count(*) AS n FROM metric_values GROUP BY attempt)")
     losses = metrics - scores
+    if losses < scores:
+        sys.exit(f"--metrics: found {metrics}, wanted at least {2 * scores}: a trial has {scores} scores")
     # The loss of training stands before the scores, which then belong to the last steps.
     database.execute("UPDATE metric_values SET seq = -seq")
     database.execute("UPDATE metric_values SET seq = ? - seq, step = ? - 2 + step", (losses, losses))

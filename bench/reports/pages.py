@@ -2,7 +2,6 @@
 """The reports of bench/reports.sh, which says what they measure."""
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import sqlite3
@@ -10,21 +9,11 @@ import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import grow  # noqa: E402  (beside this file)
+from measured import measured  # noqa: E402
 
 RUNS = 3
-
-
-def measured(words, folder):
-    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    said = process.stderr.read().decode(errors="replace")
-    process.stderr.close()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{words} failed: {said}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main():
@@ -54,7 +43,7 @@ def main():
         shutil.rmtree(work / "page", ignore_errors=True)
         runs_of = [measured([petlab, "report", *words, "--db", database], work)
                    for _ in range(RUNS + 1)][1:]
-        seconds, memory = (statistics.median(part) for part in zip(*runs_of))
+        _, seconds, memory = (statistics.median(part) for part in zip(*runs_of))
         said = {"report": f"{words[0]}, a page" if "--out" in words else words[0],
                 "trials": trials, "metric_rows": rows, "processor_seconds": round(seconds, 3),
                 "memory_mib": round(memory)}
