@@ -129,13 +129,21 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
   for (const Score& score : data.scores) scores_[score.trial].push_back(&score);
   for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
     std::vector<const Score*>& scores = scores_[trial];
-    std::stable_sort(scores.begin(), scores.end(), [](const Score* a, const Score* b) {
-      return std::pair(series_of(*a), -a->step) < std::pair(series_of(*b), -b->step);
-    });
-    std::unique_copy(scores.begin(), scores.end(), std::back_inserter(last_scores_[trial]),
-                     [](const Score* a, const Score* b) { return series_of(*a) == series_of(*b); });
+    std::stable_sort(scores.begin(), scores.end(),
+                     [](const Score* a, const Score* b) { return series_of(*a) < series_of(*b); });
+    // The last report, whatever its step: as where the dataset has no other.
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (i + 1 == scores.size() || series_of(*scores[i]) != series_of(*scores[i + 1])) {
+        last_scores_[trial].push_back(scores[i]);
+      }
+    }
     std::stable_sort(scores.begin(), scores.end(),
                      [](const Score* a, const Score* b) { return a->step < b->step; });
+    const auto first =
+        std::unique(scores.rbegin(), scores.rend(), [](const Score* later, const Score* score) {
+          return later->step == score->step && series_of(*later) == series_of(*score);
+        });
+    scores.erase(scores.begin(), first.base());
   }
 }
 

@@ -47,8 +47,8 @@ struct Score {
   std::optional<double> value;           // absent: undefined
 };
 
-/// What a report is computed from. Trials stand in the order of the sweep; the order of scores
-/// does not matter.
+/// What a report is computed from. Trials stand in the order of the sweep; the scores of one trial
+/// and series in that in which they were reported.
 struct Dataset {
   std::vector<Trial> trials;
   std::vector<Score> scores;

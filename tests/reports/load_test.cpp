@@ -6,6 +6,7 @@
 #include "reports/report.h"
 #include "results/attempt_events.h"
 #include "results/decisions.h"
+#include "tests/reports/make_data.h"
 #include "tests/reports/make_database.h"
 #include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
@@ -22,6 +23,41 @@ using testing::TempDir;
 std::vector<std::string> chosen(const Definition& definition, const std::vector<std::string>& named,
                                 const std::filesystem::path& file) {
   return choose_sweeps(definition, named, file, results::Reader(file).sweep_names());
+}
+
+TEST_CASE("A cell shows the last report, whatever else the report asks for", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  {
+    results::Store store(file);
+    results::Batch batch = store.begin();
+    const testing::MadeTrial trial{.id = "t1", .variant = "a"};
+    batch.record_sweep(
+        {"s", "", "s.yaml", "", {{trial.id, trial.variant}}},
+        std::vector<results::TrialRow>{{trial.id, testing::config_of(trial), "", {}, {}}}, 1);
+    results::NewAttempt wanted;
+    wanted.trial_id = trial.id;
+    const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
+    const results::Series series = results::series_in(batch, "test", "cola", "accuracy");
+    // Training ends at step 20 and goes back to the best checkpoint, that of step 10.
+    results::append_metrics(batch, attempt,
+                            std::vector<results::MetricReport>{
+                                {1, 10, series, 0.7}, {2, 20, series, 0.6}, {3, 10, series, 0.9}});
+    results::set_cursor(batch, attempt, {100, 4, 20, true});
+    results::record_finished(batch, attempt, {}, 2);
+    batch.commit();
+  }
+  const Definition definition = testing::definition(
+      "table: {rows: [{each: variant}], columns: [{key: a, where: {name: accuracy}}]}\n");
+  for (const bool every_step : {false, true}) {
+    const Dataset data = loaded(file, {"s"}, {}, every_step);
+    CHECK(data.scores.size() == (every_step ? 3 : 1));
+    CHECK(*testing::table_of(definition, data, {}).cells[0][0].measured.mean == Approx(90));
+  }
+  const Definition by_step = testing::definition(
+      "table: {rows: [{each: variant}], columns: [{key: a, where: {name: accuracy, step: 10}}]}\n");
+  CHECK(*testing::table_of(by_step, loaded(file, {"s"}, {}, true), {}).cells[0][0].measured.mean ==
+        Approx(90));
 }
 
 TEST_CASE("Trials come from the database in the order of their plan with their state",

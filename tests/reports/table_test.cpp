@@ -49,11 +49,11 @@ TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds"
   CHECK_FALSE(b.standing.best);
 }
 
-TEST_CASE("Only the last step and the selected split of a metric count", "[reports]") {
+TEST_CASE("Only the last report and the selected split of a metric count", "[reports]") {
   DataMaker make;
   const std::size_t a = make.trial("a", 1, "x");
-  make.score(a, "accuracy", 0.9, "test", 20);
-  make.score(a, "accuracy", 0.1, "test", 10);
+  make.score(a, "accuracy", 0.1, "test", 20);
+  make.score(a, "accuracy", 0.9, "test", 10);  // of the best checkpoint, once more
   make.score(a, "accuracy", 0.2, "validation", 30);
   make.score(a, "f1", 0.3, "test", 20);
   const testing::MadeTable table = testing::table_of(definition(kSimple), make.data, {});
