@@ -77,6 +77,10 @@ std::filesystem::path TrialDirectory::predicted_file(const std::string& task, bo
   return predictions() / (plain_name(task) + ".predicted" + (texts ? ".jsonl" : ".txt"));
 }
 
+std::string announcement(const std::string& attempt_folder) {
+  return kAnnouncement + attempt_folder + "\n";
+}
+
 std::filesystem::path sweep_text_file(const std::filesystem::path& runs,
                                       const std::string& digest) {
   std::string name = digest;

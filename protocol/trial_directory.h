@@ -48,6 +48,12 @@ class TrialDirectory {
   std::int64_t attempt_ = 0;
 };
 
+/// What a worker that reads directories prints before it begins one, so that what it prints of this
+/// one can be told from what it printed of the one before (docs/worker.md): kAnnouncement, the
+/// directory as it was read, a newline.
+constexpr char kAnnouncement = '\x1e';
+std::string announcement(const std::string& attempt_folder);
+
 /// runs/<trial id>: the attempts of a trial.
 std::filesystem::path trial_folder(const std::filesystem::path& runs, const std::string& trial_id);
 /// runs/<trial id>/decisions.jsonl: what the user decided on the trial (cancel, retry).

@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "metrics/t5_labels.h"
+#include "protocol/trial_directory.h"
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/artifact/module_artifact.h"
@@ -219,22 +220,23 @@ int run_worker(const std::vector<std::string>& folders) {
   BackboneStore backbones(digest_cache());
   bool interrupted = false;
   // Trials of a gang are trained one after the other: the numbers are the same.
-  const auto train = [&](const std::vector<std::string>& gang) {
+  const auto train = [&](const std::vector<std::string>& gang, bool announce) {
     for (const std::string& folder : gang) {
       if (stop) interrupted = true;
       if (interrupted) return;
+      if (announce) std::cout << protocol::announcement(folder) << std::flush;
       interrupted = train_trial(folder, backbones, stop, system_clock(), std::cout) ==
                     TrialOutcome::interrupted;
     }
   };
   if (folders != std::vector<std::string>{"-"}) {
-    train(folders);
+    train(folders, false);
   } else {
     InputLines lines;
     while (!interrupted) {
       const std::optional<std::string> line = lines.next();
       if (!line) break;
-      train(gang_of(*line));
+      train(gang_of(*line), true);
     }
   }
   return interrupted ? 3 : 0;

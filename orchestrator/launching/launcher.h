@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ struct WorkerEnd {
   std::variant<Exited, Killed, TakenAway, OutOfTime, Refused> how;
   /// The last lines of its output, valid UTF-8; empty where it said nothing.
   std::string last_lines;
+  /// Of the attempts that it was at before and whose ends were not seen yet, by their log.txt; only
+  /// those that it announced.
+  std::map<std::filesystem::path, std::string> lines_before = {};
 };
 /// "exit code 3", "signal 9 (Killed)", or why.
 std::string to_string(const WorkerEnd& end);
@@ -49,11 +53,13 @@ class Worker {
   virtual void submit(const std::filesystem::path& attempt_folder) = 0;
   /// No more attempts will come: the worker ends after those that it has.
   virtual void close() = 0;
-  /// What the worker prints from here on belongs to this log.txt; what it printed so far is written
+  /// The worker is at the attempt of this log.txt. Unless it announces its attempts itself
+  /// (docs/worker.md), what it prints from here on belongs there; what it printed so far is written
   /// to the earlier one first.
   virtual void log_to(const std::filesystem::path& log) = 0;
-  /// The last lines that it printed since log_to, valid UTF-8.
-  virtual std::string last_lines() = 0;
+  /// The last lines that it printed while it was at the attempt of this log.txt, valid UTF-8; empty
+  /// where that is not known.
+  virtual std::string last_lines(const std::filesystem::path& log) = 0;
   /// Asks it to write a checkpoint and end (SIGTERM to its group).
   virtual void stop() = 0;
   /// Ends its group at once (SIGKILL); the end is reported as any other.

@@ -126,6 +126,7 @@ class LocalWorker final : public Worker {
   }
 
   void submit(const std::filesystem::path& attempt_folder) override {
+    log_.expect(attempt_folder);
     pending_ += attempt_folder.string() + "\n";
     write_input();
   }
@@ -137,12 +138,12 @@ class LocalWorker final : public Worker {
 
   void log_to(const std::filesystem::path& log) override {
     drain();
-    log_.switch_to(log);
+    log_.log_to(log);
   }
 
-  std::string last_lines() override {
+  std::string last_lines(const std::filesystem::path& log) override {
     drain();
-    return log_.last_lines();
+    return log_.last_lines(log);
   }
 
   void stop() override {
@@ -250,7 +251,9 @@ class LocalWorker final : public Worker {
     } else {
       end.how = Exited{WEXITSTATUS(status)};
     }
+    log_.end();
     end.last_lines = log_.last_lines();
+    end.lines_before = log_.lines_before();
     std::exchange(on_end_, nullptr)(std::move(end));
   }
 

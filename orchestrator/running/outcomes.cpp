@@ -116,10 +116,11 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
 std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const {
   if (live.worker_ended) {
     const EndedWorker& ended = slot.ended_with(live);
+    const auto before = ended.end.lines_before.find(live.directory.log());
+    if (before != ended.end.lines_before.end()) return before->second;
     return ended.given.front() == &live ? ended.end.last_lines : std::string();
   }
-  const bool is_front = !slot.given.empty() && slot.given.front() == &live;
-  return is_front && slot.has_worker() ? slot.worker().last_lines() : std::string();
+  return slot.has_worker() ? slot.worker().last_lines(live.directory.log()) : std::string();
 }
 
 void Outcomes::conclude_attempt(LiveAttempt& live, const results::Ending& ending) {

@@ -94,7 +94,7 @@ void SlurmJob::close() {
   if (!closing_since_) closing_since_ = SlurmClock::now();
 }
 
-std::string SlurmJob::last_lines() {
+std::string SlurmJob::last_lines(const std::filesystem::path&) {
   return job_last_lines(directory, jobs_.context().options.runs, submission, task);
 }
 
@@ -168,7 +168,7 @@ void SlurmJobs::forget(SlurmJob& job) {
 void SlurmJobs::finish(SlurmJob& job, WorkerEnd end) {
   if (job.at() != SlurmJob::At::over) job.become(SlurmJob::At::over);
   job.waiting = false;
-  if (end.last_lines.empty()) end.last_lines = job.last_lines();
+  if (end.last_lines.empty()) end.last_lines = job.last_lines(job.directory.log());
   forget(job);
   if (!job.submission.empty()) leave(job);
   const auto on_end = std::move(job.on_end);

@@ -69,7 +69,7 @@ class SlurmJob final : public Worker {
   void submit(const std::filesystem::path&) override;
   void close() override;
   void log_to(const std::filesystem::path&) override {}
-  std::string last_lines() override;
+  std::string last_lines(const std::filesystem::path& log) override;
   void stop() override;
   void kill() override;
   const results::Launch& launch() const override;

@@ -300,9 +300,11 @@ def test_a_sweep_is_trained_with_an_interpreter(world: World) -> None:
         "reason": "RuntimeError: the script says so", "note": None,
     }  # fmt: skip
     assert {row["outcome"] for row in told[1:]} == {"finished"}
-    # One process trained several: what it keeps is there for the next.
+    # One process trained several: what it keeps is there for the next. Each has its own log.
     logs = [file.read_text() for file in world.root.glob("sweep.runs/*/1/log.txt")]
     assert sum("trial 2 of this process" in log for log in logs) >= 1
+    assert [log.count(" of this process") for log in logs] == [1] * 4
+    assert not any("\x1e" in log for log in logs)
     failed = next(log for log in logs if "Traceback" in log)
     assert "in two lines" in failed
     # Its results are nobody else's: the numerics version is known.
@@ -343,6 +345,7 @@ def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> 
         assert process.stdin and process.stdout
         process.stdin.write(f"{attempt(tmp_path / '1')}\n")
         process.stdin.flush()
+        assert process.stdout.readline() == f"\x1e{tmp_path / '1'}\n"
         assert "trial 1" in process.stdout.readline()
         while events(tmp_path / "1")[-1]["type"] != "finished":
             time.sleep(0.01)

@@ -134,7 +134,9 @@ class ScriptedLauncher final : public orchestrator::Launcher {
       if (!busy_) later(milliseconds(0), [this] { next(); });
     }
     void log_to(const std::filesystem::path&) override {}
-    std::string last_lines() override { return "the script's last line"; }
+    std::string last_lines(const std::filesystem::path&) override {
+      return "the script's last line";
+    }
     void stop() override {
       if (script_.hears_stop) later(seconds(1), [this] { end(orchestrator::Exited{3}); });
     }

@@ -103,6 +103,8 @@ class Worker:
                 for folder in filter(None, line.split("\t")):
                     if self._stop:
                         sys.exit(_STOPPED)
+                    if words == ["-"]:
+                        _announce(folder)
                     self._train(Path(folder), train)
         except Stopped:
             sys.exit(_STOPPED)
@@ -203,6 +205,16 @@ def _keep_output() -> None:
                 line_buffering=True,
             )
             setattr(sys, name, text)
+
+
+def _announce(folder: str) -> None:
+    """Divides the output of this attempt from that of the one before (docs/worker.md)."""
+    for file in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            file.flush()
+    # All at once, so that nothing that a child prints stands in it; nobody may be there to read it.
+    with contextlib.suppress(OSError):
+        os.write(1, b"\x1e" + os.fsencode(folder) + b"\n")
 
 
 def _lines(wake: int, stopping: Callable[[], bool]) -> Iterator[str]:
