@@ -14,12 +14,14 @@
 #include "bench/trainer/meters.h"
 #include "bench/trainer/text.h"
 #include "sweeps/catalog.h"
+#include "sweeps/locations.h"
 #include "trainer/backbones/encoder.h"
 #include "trainer/compute/products.h"
 #include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
 #include "trainer/training/evaluation.h"
 #include "trainer/training/optimizer.h"
+#include "trainer/worker/product_choice.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -234,7 +236,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::string products;
   app.add_option("--products", products,
-                 "Libraries of products, as PETLAB_PRODUCTS (default: timed at the start)");
+                 "Libraries of products, as PETLAB_PRODUCTS (default: timed at the start; before a "
+                 "first step those that are "
+                 "kept)");
   std::string lengths, folder, ready_folder, module = "adapter";
   int threads = 1;
   int warm = 2;
@@ -270,7 +274,14 @@ int main(int argc, char** argv) {
   try {
     const auto named = parse_product_libraries(products);
     if (!named && !products.empty()) throw std::runtime_error("--products: no such libraries");
-    use_product_libraries(named ? *named : measure_product_libraries());
+    if (*ready && !named) {
+      // As a worker does: what was found faster here before is looked up.
+      const auto environment = sweeps::process_environment();
+      use_product_libraries(choose_product_libraries(
+          environment, sweeps::find_locations(environment).cache(), std::cerr));
+    } else {
+      use_product_libraries(named ? *named : measure_product_libraries());
+    }
     if (*step) return time_steps(lengths, threads, warm, module);
     if (*evaluate) return time_evaluation(lengths, threads);
     if (*ready) return time_ready(ready_folder);
