@@ -145,7 +145,11 @@ class Doctor {
       if (!choice.failed) diagnosis_.add("machine", "gpus", State::note, note);
     }
     const bool gpus = !choice.gpus.empty();
-    diagnosis_.uses = {{"worker", worker_.empty() ? Facts(nullptr) : Facts(worker_.text())},
+    const bool has_worker =
+        std::none_of(diagnosis_.checks.begin(), diagnosis_.checks.end(), [](const Check& check) {
+          return check.group == "worker" && check.state == State::problem;
+        });
+    diagnosis_.uses = {{"worker", has_worker ? Facts(worker_.text()) : Facts(nullptr)},
                        {"device", gpus ? "gpu" : "cpu"},
                        {"slots", choice.slots(1)},
                        {"launcher", "local"}};

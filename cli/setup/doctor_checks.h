@@ -28,7 +28,7 @@ std::string_view to_string(Check::State state);
 
 struct Diagnosis {
   std::vector<Check> checks;
-  /// What `petlab run` would use here: worker, device, slots, launcher.
+  /// What `petlab run` would use here: worker (null where none can work), device, slots, launcher.
   nlohmann::ordered_json uses;
   bool fine() const;
   /// A check of that kind, to which facts may be added.

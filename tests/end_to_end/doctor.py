@@ -118,6 +118,7 @@ class Doctor(TinyWorld):
                     "libtorch_cpu.so: cannot open shared object file\" >&2; exit 127\n")
         self.problem("program", r"petlab-trainer --describe ended with exit code 127: .*error while loading "
                      r"shared libraries: libtorch_cpu\.so", mend, worker=None, program=alone)
+        self.assertEqual(self.uses["worker"], None)
         self.script("bin/petlab-trainer", "echo '{\"name\": \"petlab-trainer\", \"protocol\": 2}'\n")
         self.problem("program", "the worker speaks protocol 2, this petlab speaks 1",
                      "build petlab and its worker together", worker=None, program=alone)
