@@ -66,15 +66,13 @@ class Latest {
  public:
   void add(const AttemptFacts& attempt) {
     if (!attempt.started_at) return;
-    note(versions_[attempt.worker], *attempt.started_at,
-         results::numerics_version(attempt.numerics));
+    note(versions_[attempt.worker], *attempt.started_at, version_in(attempt.numerics));
     for (const auto& [task, digest] : attempt.data_digests) {
       note(digests_[task], *attempt.started_at, digest);
     }
   }
-  bool is_stale(const AttemptFacts& attempt) const {
-    if (differs(versions_, attempt.worker, results::numerics_version(attempt.numerics)))
-      return true;
+  bool is_stale(const AttemptFacts& attempt) {
+    if (differs(versions_, attempt.worker, version_in(attempt.numerics))) return true;
     return std::any_of(
         attempt.data_digests.begin(), attempt.data_digests.end(),
         [&](const auto& entry) { return differs(digests_, entry.first, entry.second); });
@@ -97,8 +95,16 @@ class Latest {
            found->second.value != value;
   }
 
+  // Most attempts of a sweep say the same.
+  const std::string& version_in(const std::string& numerics) {
+    const auto [known, is_new] = known_versions_.try_emplace(numerics);
+    if (is_new) known->second = results::numerics_version(numerics);
+    return known->second;
+  }
+
   ByName versions_;
   ByName digests_;
+  std::unordered_map<std::string, std::string> known_versions_;
 };
 
 // The trials of one sweep, a trial once for each of its variants.
@@ -207,7 +213,7 @@ class SweepLoader {
 };
 
 // The metrics of the trials of one sweep, data.trials from `begin` to `end`.
-void load_scores(const results::Reader& reader, const std::string& sweep, std::size_t begin,
+void load_scores(results::SweepScores& scores, const std::string& sweep, std::size_t begin,
                  std::size_t end, const Wanted& wanted, Dataset& data) {
   std::unordered_map<std::string, std::vector<std::size_t>> places;  // one for each variant
   std::vector<std::string> ids;
@@ -226,12 +232,9 @@ void load_scores(const results::Reader& reader, const std::string& sweep, std::s
   question.sweep = sweep;
   using Steps = results::SweepQuestion::Steps;
   question.steps = wanted.every_step ? Steps::every : Steps::last;
-  question.wanted = [&](const results::SeriesName& name) {
-    return wanted.series({name.split, name.task, name.name});
-  };
   if (!all) question.trial_ids = std::move(ids);
   std::unordered_map<std::int64_t, std::shared_ptr<const Series>> known;
-  results::each_scored_trial(reader, question, [&](const results::SweepTrial& trial) {
+  scores.each(question, [&](const results::SweepTrial& trial) {
     const auto of_trial = places.find(trial.trial_id);
     if (of_trial == places.end()) return;  // joined the sweep between the two reads
     for (const std::size_t place : of_trial->second) {
@@ -327,8 +330,11 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
     loaded.push_back({sweep, begin, data.trials.size()});
   }
   loader.find_states();
+  results::SweepScores scores(reader, [&](const results::SeriesName& name) {
+    return wanted.series({name.split, name.task, name.name});
+  });
   for (const Loaded& one : loaded) {
-    load_scores(reader, one.sweep, one.begin, one.end, wanted, data);
+    load_scores(scores, one.sweep, one.begin, one.end, wanted, data);
   }
   const results::QueryResult none = results::query(reader, "SELECT * FROM sweep_results LIMIT 0");
   data.other_fields.insert(none.columns.begin(), none.columns.end());

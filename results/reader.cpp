@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 #include "base/shallow_json.h"
 #include "results/connection.h"
@@ -72,8 +75,30 @@ bool knows_changes(Connection& connection) {
   PETLAB_MEMBERS_AND(RETRIES, PETLAB_RENEWALS, \
                      " WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)")
 
+// Many attempts have the same data: what a text says is read once.
+class Digests {
+ public:
+  const std::map<std::string, std::string>& in(const std::string& text) {
+    if (known_.size() > kMostKnown) known_.clear();
+    const auto [known, is_new] = known_.try_emplace(text);
+    if (is_new) {
+      const auto digests = base::shallow_json_or_none(text);
+      if (digests.is_object()) {
+        for (const auto& [task, digest] : digests.items()) {
+          if (digest.is_string()) known->second[task] = digest.get<std::string>();
+        }
+      }
+    }
+    return known->second;
+  }
+
+ private:
+  static constexpr std::size_t kMostKnown = 1024;
+  std::unordered_map<std::string, std::map<std::string, std::string>> known_;
+};
+
 /// From a row that begins with PETLAB_ATTEMPT_FIELDS(…).
-AttemptFacts attempt_from(const Query& row) {
+AttemptFacts attempt_from(const Query& row, Digests& digests) {
   int at = 0;
   const auto integer = [&] { return row.integer(at++); };
   const auto text = [&] { return row.text(at++); };
@@ -125,12 +150,7 @@ AttemptFacts attempt_from(const Query& row) {
   facts.worker_version = text();
   facts.numerics = text();
   facts.backbone_digest = text();
-  const auto digests = base::shallow_json_or_none(text());
-  if (digests.is_object()) {
-    for (const auto& [task, digest] : digests.items()) {
-      if (digest.is_string()) facts.data_digests[task] = digest.get<std::string>();
-    }
-  }
+  facts.data_digests = digests.in(text());
   if (!row.is_null(at)) {
     facts.checkpoint = CheckpointAt{row.integer(at), row.integer(at + 1), row.text(at + 2)};
   }
@@ -160,6 +180,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
   return reading(*connection_, [&] {
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
+    Digests digests;
     // Without changes where an earlier petlab made the database: nobody claims by a reader.
 #define PETLAB_TRIAL(CHANGES, RENEWALS)                                             \
   "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = " \
@@ -183,7 +204,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
         facts.renewed_after = trial.integer(5);
         facts.discarded_after = trial.integer(6);
         attempts.with(trial.integer(0));
-        while (attempts.step()) facts.attempts.push_back(attempt_from(attempts));
+        while (attempts.step()) facts.attempts.push_back(attempt_from(attempts, digests));
         attempts.again();
       }
       trial.again();
@@ -196,7 +217,8 @@ std::vector<AttemptFacts> Reader::open_attempts() const {
   return reading(*connection_, [&] {
     std::vector<AttemptFacts> all;
     Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_OPEN_ATTEMPTS));
-    while (attempts.step()) all.push_back(attempt_from(attempts));
+    Digests digests;
+    while (attempts.step()) all.push_back(attempt_from(attempts, digests));
     return all;
   });
 }
@@ -206,7 +228,8 @@ std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
   return reading(*connection_, [&]() -> std::optional<AttemptFacts> {
     Query attempt(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ONE_ATTEMPT));
     if (!attempt.with(trial_id).with(number).step()) return std::nullopt;
-    return attempt_from(attempt);
+    Digests digests;
+    return attempt_from(attempt, digests);
   });
 }
 
@@ -279,6 +302,7 @@ void Reader::each_member(const std::string& sweep,
     SweepRow::Member member;
     TrialRow trial;
     TrialFacts facts;
+    Digests digests;
     const auto told = [&] {
       std::sort(facts.attempts.begin(), facts.attempts.end(),
                 [](const auto& a, const auto& b) { return a.attempt.number < b.attempt.number; });
@@ -301,7 +325,7 @@ void Reader::each_member(const std::string& sweep,
         trial = {member.trial_id, rows.text(kOwn + 6), rows.text(kOwn + 7),
                  rows.maybe_real(kOwn + 8), rows.maybe_integer(kOwn + 9)};
       }
-      if (!rows.is_null(0)) facts.attempts.push_back(attempt_from(rows));
+      if (!rows.is_null(0)) facts.attempts.push_back(attempt_from(rows, digests));
     }
     if (place) told();
   });

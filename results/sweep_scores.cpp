@@ -34,6 +34,10 @@ void each_task(std::string_view tasks, Take take) {
   }
 }
 
+}  // namespace
+
+namespace internal {
+
 /// The series that are wanted, and whose they are.
 class WantedSeries {
  public:
@@ -85,6 +89,12 @@ class WantedSeries {
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_task_;
   std::unordered_map<std::string, std::vector<std::size_t>> of_tasks_;
 };
+
+}  // namespace internal
+
+namespace {
+
+using internal::WantedSeries;
 
 bool is_among(const std::vector<std::size_t>& sorted, std::size_t place) {
   return std::binary_search(sorted.begin(), sorted.end(), place);
@@ -225,15 +235,23 @@ void take_every(Connection& connection, const SweepQuestion& question, WantedSer
 
 }  // namespace
 
-void each_scored_trial(const Reader& reader, const SweepQuestion& question,
-                       const std::function<void(const SweepTrial&)>& take) {
+SweepScores::SweepScores(const Reader& reader, const std::function<bool(const SeriesName&)>& wanted)
+    : reader_(reader) {
   Connection& connection = internal::connection_of(reader);
+  internal::reading(connection,
+                    [&] { wanted_ = std::make_unique<WantedSeries>(connection, wanted); });
+}
+
+SweepScores::~SweepScores() = default;
+
+void SweepScores::each(const SweepQuestion& question,
+                       const std::function<void(const SweepTrial&)>& take) {
+  Connection& connection = internal::connection_of(reader_);
   internal::reading(connection, [&] {
-    WantedSeries series(connection, question.wanted);
     if (question.steps == SweepQuestion::Steps::last) {
-      take_last(connection, question, series, take);
+      take_last(connection, question, *wanted_, take);
     } else {
-      take_every(connection, question, series, take);
+      take_every(connection, question, *wanted_, take);
     }
   });
 }

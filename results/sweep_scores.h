@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,12 +13,15 @@
 
 namespace petlab::results {
 
-/// Which metrics are wanted of which trials of a sweep.
+namespace internal {
+class WantedSeries;
+}
+
+/// Of which trials of a sweep scores are wanted.
 struct SweepQuestion {
   enum class Steps { last, every };
   std::string sweep;
   Steps steps = Steps::last;
-  std::function<bool(const SeriesName&)> wanted;
   /// std::nullopt: all.
   std::optional<std::vector<std::string>> trial_ids;
 };
@@ -31,13 +35,28 @@ struct SweepTrial {
   std::span<const Score> scores;
 };
 
-/// Calls `take` once with each trial of the sweep that has a result and is not hidden, in the order
-/// in which trials were recorded. Of a metric that was reported at several steps the last report is
-/// its last value. A score counts for the trial's own tasks and for tasks that no trial has, as
-/// with ScoreReader. What is asked of the database does not grow with the number of trials, nor,
-/// where only last values are wanted, what is read of a trial with its metrics: these are read from
-/// their end, and all of them only where something is not found there. Throws Error, as Reader.
-void each_scored_trial(const Reader& reader, const SweepQuestion& question,
-                       const std::function<void(const SweepTrial&)>& take);
+/// Reads the scores of trials, a sweep at a time. Which metrics there are is looked up once: those
+/// that are new later are left out.
+class SweepScores {
+ public:
+  /// Throws Error, as Reader. The reader must outlive it.
+  SweepScores(const Reader& reader, const std::function<bool(const SeriesName&)>& wanted);
+  ~SweepScores();
+  SweepScores(const SweepScores&) = delete;
+  SweepScores& operator=(const SweepScores&) = delete;
+
+  /// Calls `take` once with each trial of the sweep that has a result and is not hidden, in the
+  /// order in which trials were recorded. Of a metric that was reported at several steps the last
+  /// report is its last value. A score counts for the trial's own tasks and for tasks that no trial
+  /// has, as with ScoreReader. What is asked of the database does not grow with the number of
+  /// trials, nor, where only last values are wanted, what is read of a trial with its metrics:
+  /// these are read from their end, and all of them only where something is not found there.
+  /// Throws Error, as Reader.
+  void each(const SweepQuestion& question, const std::function<void(const SweepTrial&)>& take);
+
+ private:
+  const Reader& reader_;
+  std::unique_ptr<internal::WantedSeries> wanted_;
+};
 
 }  // namespace petlab::results

@@ -62,10 +62,12 @@ struct ScoredSweep {
     SweepQuestion question;
     question.sweep = "s";
     question.steps = steps;
-    question.wanted = [&](const SeriesName& name) { return split.empty() || name.split == split; };
     question.trial_ids = std::move(ids);
     Lines lines;
-    each_scored_trial(Reader(file), question, [&](const SweepTrial& trial) {
+    const Reader reader(file);
+    SweepScores scores(
+        reader, [&](const SeriesName& name) { return split.empty() || name.split == split; });
+    scores.each(question, [&](const SweepTrial& trial) {
       lines.push_back(fmt::format("{} {}", trial.trial_id, trial.bls_bits.value_or(0)));
       for (const Score& score : trial.scores) {
         lines.push_back(fmt::format("{} {} {} {} {}", score.series->split, score.series->task,
