@@ -19,6 +19,7 @@
 #include "results/store.h"
 #include "results/sweep_scores.h"
 #include "results/trial_state.h"
+#include "sweeps/fields.h"
 
 namespace petlab::reports {
 namespace {
@@ -44,6 +45,17 @@ void flatten(const Json& group, const std::string& prefix,
     } else if (name != "task" && name != "tasks") {
       fields[name] = value_of(value);
     }
+  }
+}
+
+// As the columns of the views.
+void fill_left_out(std::map<std::string, results::Value>& fields) {
+  const auto found = fields.find("module_kind");
+  const auto* kind = found == fields.end() ? nullptr : std::get_if<std::string>(&found->second);
+  for (const sweeps::Field& field : sweeps::fields()) {
+    const auto value =
+        sweeps::value_where_left_out(field, kind == nullptr ? std::string_view() : *kind);
+    if (value) fields.try_emplace(std::string(field.column), value_of(Json(*value)));
   }
 }
 
@@ -183,6 +195,7 @@ class SweepLoader {
       flatten(config, "", configuration.fields);
       configuration.tasks = tasks_of(config);
       configuration.seed = config.value("seed", std::int64_t{0});
+      fill_left_out(configuration.fields);
       for (const auto& [field, value] : configuration.fields) data_.configuration.insert(field);
     }
     trial.configuration = configuration.number;

@@ -30,7 +30,15 @@ std::string tasks_of(const nlohmann::json& config) {
   return joined;
 }
 
-void bind(Query& query, const nlohmann::json& config, const FieldColumn& field) {
+std::string module_kind_of(const nlohmann::json& config) {
+  const auto module = config.find("module");
+  if (module == config.end() || !module->is_object()) return {};
+  const auto kind = module->find("kind");
+  return kind != module->end() && kind->is_string() ? kind->get<std::string>() : std::string();
+}
+
+void bind(Query& query, const nlohmann::json& config, const std::string& kind,
+          const FieldColumn& field) {
   if (field.column == "tasks") {
     query.text_or_null(tasks_of(config));
     return;
@@ -39,24 +47,13 @@ void bind(Query& query, const nlohmann::json& config, const FieldColumn& field) 
   for (const std::string& key : field.path) {
     const auto found = value->is_object() ? value->find(key) : value->end();
     if (!value->is_object() || found == value->end()) {
-      query.null();
+      const auto left_out = sweeps::value_where_left_out(*field.row, kind);
+      query.with_json(left_out.value_or(nullptr), field.type);
       return;
     }
     value = &*found;
   }
-  if (value->is_string()) {
-    query.with(value->get_ref<const std::string&>());
-  } else if (value->is_boolean()) {
-    query.with(std::int64_t{value->get<bool>()});
-  } else if (value->is_number_float() || (value->is_number() && field.type == "REAL")) {
-    query.with(value->get<double>());
-  } else if (value->is_number()) {
-    query.with(value->get<std::int64_t>());
-  } else if (value->is_null()) {
-    query.null();
-  } else {
-    query.with(value->dump());
-  }
+  query.with_json(*value, field.type);
 }
 
 }  // namespace
@@ -95,7 +92,8 @@ void TrialWriter::write(Connection& connection, const TrialRow& trial) const {
       .with(trial.bls_bits)
       .with(trial.stored_bits)
       .with(user == config.end() ? "{}" : user->dump());
-  for (const FieldColumn& field : internal::field_columns()) bind(query, config, field);
+  const std::string kind = module_kind_of(config);
+  for (const FieldColumn& field : internal::field_columns()) bind(query, config, kind, field);
   query.run();
 }
 

@@ -334,6 +334,18 @@ bool is_written(const Field& field, const TrialConfig& config) {
          (field.written_at_default || field.get(config) != field.get(usual));
 }
 
+std::optional<json> value_where_left_out(const Field& field, std::string_view module_kind) {
+  static const TrialConfig usual;
+  if (field.written_at_default) return std::nullopt;
+  if (field.use == FieldUse::of_kind) {
+    const ModuleRow* const row = find_module(module_kind);
+    if (row == nullptr || !row->has_field(field.name)) return std::nullopt;
+  } else if (field.use != FieldUse::always) {
+    return std::nullopt;
+  }
+  return field.get(usual);
+}
+
 std::string use_text(const Field& field) {
   std::string kinds;
   const std::string_view listed = field.use == FieldUse::learned_mask ? "module.mask" : field.name;

@@ -68,6 +68,11 @@ bool is_active(const Field& field, const TrialConfig& config);
 /// Whether to_json writes it: active, and with another value than the default where the field came
 /// later.
 bool is_written(const Field& field, const TrialConfig& config);
+/// The value of a field that to_json left out of a configuration with a module of that kind: its
+/// default, where it came later and means something for the kind. Nothing where the field means
+/// nothing, or only with a T5: which backbone it is, a configuration alone does not know.
+std::optional<nlohmann::json> value_where_left_out(const Field& field,
+                                                   std::string_view module_kind);
 /// What is_active says, in words: "always", "lora", "adapter, lora, prefix with a mask".
 std::string use_text(const Field& field);
 /// The default as a sweep file spells it, and behind it those of kinds of module that have another:

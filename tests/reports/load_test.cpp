@@ -84,6 +84,8 @@ TEST_CASE("Trials come from the database in the order of their plan with their s
   CHECK(first.fields.at("user_note") == results::Value("x"));
   CHECK(first.fields.at("bls_bits") == results::Value(6400.0));
   CHECK(first.fields.at("train_seconds") == results::Value(12.5));
+  CHECK(first.fields.at("training_label_smoothing") == results::Value(0.0));
+  CHECK_FALSE(first.fields.contains("decoding_beams"));
   CHECK(data.configuration.contains("training_epochs"));
   CHECK_FALSE(data.configuration.contains("bls_bits"));
   CHECK(data.other_fields.contains("module_rank"));

@@ -1,5 +1,6 @@
 #include "results/schema.h"
 
+#include <SQLiteCpp/Database.h>
 #include <fmt/format.h>
 
 #include "results/attempt_events.h"
@@ -63,6 +64,53 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
   REQUIRE(columns.size() >= known.size());
   columns.resize(known.size());
   CHECK(columns == known);
+}
+
+TEST_CASE("what a configuration leaves out at its default can be asked for", "[results]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  const std::string asked =
+      "SELECT trial_id, training_label_smoothing, training_steps, module_cross_attention, "
+      "evaluation_keep_predictions, module_rank, decoding_beams FROM trials ORDER BY trial_id";
+  const std::vector<std::string> filled = {"a|0.0|0|NULL|0|NULL|NULL", "b|0.1|0|0|0|8|NULL",
+                                           "c|0.0|0|1|0|8|4"};
+  {
+    Store store(file);
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("a"));
+    sweeps::TrialConfig config = sweeps::default_config("lora");
+    config.backbone = "minilm";
+    config.tasks = {"cola"};
+    config.module.rank = 8;
+    config.training.label_smoothing = 0.1;
+    batch.record_trial({"b", sweeps::to_json(config).dump(), "", {}, {}});
+    config.training.label_smoothing = 0;
+    config.module.cross_attention = true;
+    config.decoding.beams = 4;
+    batch.record_trial({"c", sweeps::to_json(config).dump(), "", {}, {}});
+    batch.commit();
+  }
+  CHECK(rows(file, asked) == filled);
+  {
+    // As petlabs before left it.
+    SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
+    database.exec(
+        "UPDATE trials SET training_label_smoothing = NULL WHERE training_label_smoothing = 0; "
+        "UPDATE trials SET training_steps = NULL, evaluation_keep_predictions = NULL; "
+        "UPDATE trials SET module_cross_attention = NULL WHERE module_cross_attention = 0; "
+        "DELETE FROM settings WHERE name = 'fields_filled'");
+  }
+  CHECK(rows(file, asked) != filled);
+  { const Store store(file); }
+  CHECK(rows(file, asked) == filled);
+  {
+    // Once: what is not known afterwards stays so.
+    SQLite::Database database(file.string(), SQLite::OPEN_READWRITE);
+    database.exec("UPDATE trials SET training_steps = NULL");
+  }
+  { const Store store(file); }
+  CHECK(rows(file, "SELECT DISTINCT training_steps FROM trials") ==
+        std::vector<std::string>{"NULL"});
 }
 
 TEST_CASE("the views lead from a score to its artifact", "[results]") {
