@@ -179,6 +179,13 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
     told = asked(swept, "history", trial, "--metric", "loss")
     assert list(frame.value) == [row["value"] for row in told]
     assert set(db.history(trial).metric) == {"loss", "extra_1", "accuracy", "score"}
+    losses = db.history_rows(trial, split="progress")
+    assert losses == [
+        row | {"metric": "loss"}
+        for row in asked(swept, "history", trial, "--split", "progress")
+        if row.pop("name") == "loss"
+    ]
+    assert len(losses) > 0
     with pytest.raises(petlab.QuestionError, match="has reported no 'los'; did you mean 'loss'"):
         db.history(trial, metric="los")
     with pytest.raises(petlab.QuestionError, match="there is no trial zzz"):

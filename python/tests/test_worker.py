@@ -332,6 +332,13 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
     world.sweep(worker)
     (again,) = query(world, "SELECT outcome, resume_step FROM attempts WHERE number = 2")
     assert again["outcome"] == "finished" and again["resume_step"] > 0
+    # The curve goes from the first attempt to the checkpoint, and from there.
+    losses = petlab.open(world.root / "sweep.db").history_rows(
+        query(world, "SELECT trial_id FROM trials")[0]["trial_id"], "loss", "progress"
+    )
+    assert {row["attempt"] for row in losses} == {1, 2} and losses[-1]["step"] == 400
+    assert [row["step"] for row in losses] == sorted({row["step"] for row in losses})
+    assert all(row["step"] <= again["resume_step"] for row in losses if row["attempt"] == 1)
     world.sweep(worker, "--db", "whole.db", "--runs", "whole")
     assert query(world, METRICS) == query(world, METRICS, "whole.db")
 

@@ -15,7 +15,7 @@ from .config import Config, config_from_json
 from .errors import Error, QuestionError
 from .program import NoteWarning, ask, find_program
 from .reading import check_file, connect, reading
-from .scores import HISTORY, Scores
+from .scores import HISTORY, LOSS, PROGRESS, Scores
 from .words import CONFIGURATION, Word, nearest, words_named
 
 if TYPE_CHECKING:
@@ -149,8 +149,10 @@ class Database:
     ) -> pandas.DataFrame:
         """Every value that a trial reported, by step: of its result, resumed attempts included.
 
-        Without a result those of its last attempt. `trial` is an id or its beginning. Columns:
-        `split`, `task`, `metric`, `attempt`, `seq`, `step`, `value`.
+        Without a result those of its last attempt. `trial` is an id or its beginning. Split
+        `progress` has the loss as it was told while the trial trained, which is also meant by the
+        metric `loss` where none has that name. Columns: `split`, `task`, `metric`, `attempt`,
+        `seq`, `step`, `value`.
         """
         return _frame(self.history_rows(trial, metric, split, task), HISTORY, list(HISTORY))
 
@@ -164,7 +166,13 @@ class Database:
         """As history(), as dicts."""
         with reading(self.file) as connection:
             scores = Scores(connection)
-            found = scores.history(self._id(connection, trial))
+            trial_id = self._id(connection, trial)
+            found = scores.history(trial_id)
+            is_metric = any(row["metric"] == LOSS for row in found)
+            if split == PROGRESS or (
+                split is None and task is None and metric == LOSS and not is_metric
+            ):
+                found += scores.losses(trial_id)
         for name, wanted in (("metric", metric), ("split", split), ("task", task)):
             if wanted is None:
                 continue

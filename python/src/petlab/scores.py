@@ -22,6 +22,9 @@ HISTORY: Mapping[str, str] = {
     "step": "integer",
     "value": "number",
 }
+# What `progress` events say of the loss, as if it were a metric of a split of its own.
+PROGRESS = "progress"
+LOSS = "loss"
 # The order in which values were reported, over resumed attempts.
 _PLACE = "((r.attempt << 40) + r.seq)"
 
@@ -147,6 +150,41 @@ class Scores:
             "ORDER BY 1, 2, 3, r.step, r.attempt, r.seq"
         )
         return [dict(row) for row in self._connection.execute(sql, [trial_id])]
+
+    def losses(self, trial_id: str) -> list[dict[str, Any]]:
+        """The losses that a trial told of while it trained, as history() has the metric `loss`.
+
+        A point may be the mean over several steps, of which it has the last. Empty where an earlier
+        petlab read the events.
+        """
+        tables = "SELECT 1 FROM sqlite_master WHERE name = 'loss_points'"
+        if self._connection.execute(tables).fetchone() is None:
+            return []
+        attempts = self._connection.execute(
+            "SELECT a.key, a.number, a.parent, a.resume_seq, a.key IS t.result_attempt AS result "
+            "FROM trials t JOIN attempts a ON a.trial = t.key WHERE t.trial_id = ? "
+            "ORDER BY a.number",
+            [trial_id],
+        ).fetchall()
+        by_number = {row["number"]: row for row in attempts}
+        at = next((row for row in attempts if row["result"]), attempts[-1] if attempts else None)
+        found: list[dict[str, Any]] = []
+        to = None  # of what an attempt resumed from that counts which came before its checkpoint
+        while at is not None:
+            points = self._connection.execute(
+                "SELECT seq, step, loss FROM loss_points WHERE attempt = ? "
+                "AND seq <= coalesce(?, seq) ORDER BY place DESC",
+                [at["key"], to],
+            )
+            found += [
+                {"split": PROGRESS, "task": "", "metric": LOSS, "attempt": at["number"]}
+                | {"seq": seq, "step": step, "value": loss}
+                for seq, step, loss in points
+            ]
+            to = at["resume_seq"] or 0
+            # A parent comes before its child, so this ends.
+            at = by_number.get(min(at["parent"] or 0, at["number"] - 1))
+        return found[::-1]
 
     def _own(self, bound: dict[str, object]) -> str:
         """Of the trial's own tasks, or of a task that no trial has."""
