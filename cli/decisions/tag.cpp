@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -62,13 +63,20 @@ TagRequest read_request(const TagArguments& arguments, double time) {
   return request;
 }
 
-// A tag that is there already, or one that is not, is no change, and is not written down.
-std::vector<Remark> real_changes(const std::vector<Remark>& wanted,
-                                 const std::vector<std::string>& tags) {
+// A tag that is there already, or one that is not, is no change, and is not written down. Of a tag
+// the latest remark counts: where one of before is of a clock that was ahead, the change comes just
+// behind it.
+std::vector<Remark> real_changes(const std::vector<Remark>& wanted, const results::Remarks& known) {
   std::vector<Remark> changes;
-  for (const Remark& one : wanted) {
-    const bool there = std::find(tags.begin(), tags.end(), one.text) != tags.end();
-    if (there != (one.what == Remark::What::tag)) changes.push_back(one);
+  for (Remark one : wanted) {
+    const bool there =
+        std::find(known.tags.begin(), known.tags.end(), one.text) != known.tags.end();
+    if (there == (one.what == Remark::What::tag)) continue;
+    for (const Remark& before : known.all) {
+      if (before.what == Remark::What::note || before.text != one.text) continue;
+      one.time = std::max(one.time, std::nextafter(before.time, HUGE_VAL));
+    }
+    changes.push_back(std::move(one));
   }
   return changes;
 }
@@ -129,7 +137,7 @@ int tag(const TagArguments& arguments, Streams streams) {
   results::Store store(database);
   for (const RemarkSubject& subject : subjects) {
     const std::vector<Remark> changes =
-        real_changes(request.changes, results::remarks_of(store.read(), subject).tags);
+        real_changes(request.changes, results::remarks_of(store.read(), subject));
     if (!changes.empty()) orchestrator::remark(store, runs, subject, changes);
   }
   print_tags(arguments, store.read(), subjects, streams.out);

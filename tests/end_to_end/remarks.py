@@ -5,6 +5,7 @@ usage: remarks.py FOLDER_OF_PROGRAMS
 """
 import json
 import os
+import sqlite3
 import tarfile
 
 import tiny_world
@@ -56,6 +57,16 @@ class Remarks(ExchangeWorld):
         before = self.files("a")
         self.tags(second, "+good", "-none")
         self.assertEqual(self.files("a"), before)
+
+    def test_a_tag_of_a_clock_that_was_ahead_can_be_taken_off(self):
+        trial = self.ids[0]
+        self.tags(trial, "+good")
+        with sqlite3.connect(self.root / "a.db") as database:
+            database.execute("UPDATE trial_remarks SET time = time + 86400")
+        database.close()
+        for change, tags in (("-good", "no tags"), ("+good", "good"), ("-good", "no tags")):
+            self.assertEqual(self.tags(trial, change), f"{trial}  {tags}\n")
+        self.assertEqual(self.tags(trial), f"{trial}  no tags\n")
 
     def test_notes_are_kept_and_shown(self):
         first = self.ids[0]
