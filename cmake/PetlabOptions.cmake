@@ -49,3 +49,6 @@ function(petlab_library name)
   target_link_libraries(${name} PUBLIC petlab_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
+
+# A program loads no library of which it uses nothing.
+add_link_options(LINKER:--as-needed)

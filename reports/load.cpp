@@ -16,10 +16,10 @@
 #include "reports/selection.h"
 #include "reports/words.h"
 #include "results/attempt.h"
+#include "results/left_out.h"
 #include "results/store.h"
 #include "results/sweep_scores.h"
 #include "results/trial_state.h"
-#include "sweeps/fields.h"
 
 namespace petlab::reports {
 namespace {
@@ -52,10 +52,9 @@ void flatten(const Json& group, const std::string& prefix,
 void fill_left_out(std::map<std::string, results::Value>& fields) {
   const auto found = fields.find("module_kind");
   const auto* kind = found == fields.end() ? nullptr : std::get_if<std::string>(&found->second);
-  for (const sweeps::Field& field : sweeps::fields()) {
-    const auto value =
-        sweeps::value_where_left_out(field, kind == nullptr ? std::string_view() : *kind);
-    if (value) fields.try_emplace(std::string(field.column), value_of(Json(*value)));
+  for (auto& [column, value] :
+       results::values_where_left_out(kind == nullptr ? std::string() : *kind)) {
+    fields.try_emplace(column, std::move(value));
   }
 }
 

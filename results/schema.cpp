@@ -15,6 +15,8 @@
 #include <set>
 
 #include "results/connection.h"
+#include "results/left_out.h"
+#include "results/question_sql.h"
 #include "results/remarks.h"
 #include "sweeps/fields.h"
 
@@ -461,17 +463,15 @@ void fill_left_out(Connection& connection) {
     Query rows(connection, "SELECT DISTINCT coalesce(module_kind, '') FROM trials");
     while (rows.step()) kinds.push_back(rows.text(0));
   }
-  for (const FieldColumn& field : field_columns()) {
-    for (const std::string& kind : kinds) {
-      if (field.row == nullptr) continue;
-      const auto value = sweeps::value_where_left_out(*field.row, kind);
-      if (!value) continue;
+  for (const std::string& kind : kinds) {
+    for (const auto& [column, value] : values_where_left_out(kind)) {
       Query update(connection,
                    fmt::format("UPDATE trials SET {0} = ?1 WHERE {0} IS NULL AND "
                                "coalesce(module_kind, '') = ?2",
-                               quoted(field.column)),
+                               quoted(column)),
                    0);
-      update.with_json(*value, field.type).with(std::string_view(kind)).run();
+      bind_all(update, {value, kind});
+      update.run();
     }
   }
   Query note(connection,

@@ -13,8 +13,8 @@
 #include "base/trimmed.h"
 #include "cli/scoring/score_files.h"
 #include "metrics/error.h"
+#include "metrics/file_corpus.h"
 #include "metrics/t5_labels.h"
-#include "metrics/text_corpus.h"
 
 namespace petlab::cli {
 namespace {

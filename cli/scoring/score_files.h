@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/scoring/score.h"
-#include "metrics/text_corpus.h"
+#include "metrics/file_corpus.h"
 
 namespace petlab::cli {
 

@@ -11,6 +11,7 @@
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/error.h"
+#include "metrics/file_corpus.h"
 #include "metrics/porter_stemmer.h"
 #include "metrics/rouge.h"
 #include "metrics/ter.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/text_corpus.h"
+#include "metrics/file_corpus.h"
 
 namespace petlab::testing {
 

@@ -1,10 +1,9 @@
-#include "metrics/text_corpus.h"
-
 #include <fstream>
 #include <sstream>
 
 #include "metrics/bleu.h"
 #include "metrics/error.h"
+#include "metrics/file_corpus.h"
 #include "metrics/significance.h"
 #include "tests/metrics/golden_json.h"
 #include "tests/metrics/golden_text.h"
