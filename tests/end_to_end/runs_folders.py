@@ -122,8 +122,8 @@ class RunsFolders(ScriptedWorld):
         plan = self.petlab("plan", "sweeps/sweep.yaml", "--worker", WORKER)
         self.assertIn("      2 done\n", plan.out)
         self.assertEqual(self.run_it().code, 0)
-        self.assertEqual(self.query("SELECT * FROM settings", "sweeps/sweep.db"),
-                         [{"name": "runs", "value": "sweep.runs"}])
+        self.assertEqual(self.query("SELECT value FROM settings WHERE name = 'runs'", "sweeps/sweep.db"),
+                         [{"value": "sweep.runs"}])
         self.assertEqual(self.query("SELECT * FROM former_sweep_results", "sweeps/sweep.db"), [])
 
     def test_files_that_a_worker_cannot_read_are_found_before_the_first_trial(self):
