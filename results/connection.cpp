@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "results/host_lock.h"
@@ -323,17 +322,6 @@ Query& Query::with(const std::optional<int>& value) {
   return value ? with(static_cast<std::int64_t>(*value)) : null();
 }
 Query& Query::text_or_null(std::string_view text) { return text.empty() ? null() : with(text); }
-
-Query& Query::with_json(const nlohmann::json& value, std::string_view sql_type) {
-  if (value.is_string()) return with(std::string_view(value.get_ref<const std::string&>()));
-  if (value.is_boolean()) return with(std::int64_t{value.get<bool>()});
-  if (value.is_number_float() || (value.is_number() && sql_type == "REAL")) {
-    return with(value.get<double>());
-  }
-  if (value.is_number()) return with(value.get<std::int64_t>());
-  if (value.is_null()) return null();
-  return with(std::string_view(value.dump()));
-}
 
 bool Query::step() {
   return connection_.patiently([&] { return statement_->executeStep(); });

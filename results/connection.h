@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -135,9 +134,6 @@ class Query {
   Query& with(const std::optional<int>& value);
   /// Empty text as NULL.
   Query& text_or_null(std::string_view text);
-  /// Switches as 0 and 1, null as NULL, lists and objects as their JSON; whole numbers as reals
-  /// where the column is `REAL`.
-  Query& with_json(const nlohmann::json& value, std::string_view sql_type);
 
   bool step();
   /// Steps to the end.

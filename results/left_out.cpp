@@ -1,7 +1,11 @@
 #include "results/left_out.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "results/connection.h"
+#include "results/question_sql.h"
 #include "sweeps/fields.h"
 
 namespace petlab::results {
@@ -21,6 +25,39 @@ std::vector<std::pair<std::string, Value>> values_where_left_out(const std::stri
     }
   }
   return found;
+}
+
+bool internal::is_filled(Connection& connection) {
+  Query row(connection, "SELECT value FROM settings WHERE name = 'fields_filled'");
+  return row.step() && row.text(0) == std::to_string(sweeps::fields().size());
+}
+
+std::string internal::note_filled() {
+  return fmt::format(
+      "INSERT INTO settings (name, value) VALUES ('fields_filled', '{}') ON CONFLICT (name) DO "
+      "UPDATE SET value = excluded.value",
+      sweeps::fields().size());
+}
+
+void internal::fill_left_out(Connection& connection) {
+  if (is_filled(connection)) return;
+  std::vector<std::string> kinds;
+  {
+    Query rows(connection, "SELECT DISTINCT coalesce(module_kind, '') FROM trials");
+    while (rows.step()) kinds.push_back(rows.text(0));
+  }
+  for (const std::string& kind : kinds) {
+    for (const auto& [column, value] : values_where_left_out(kind)) {
+      Query update(connection,
+                   fmt::format("UPDATE trials SET \"{0}\" = ?1 WHERE \"{0}\" IS NULL AND "
+                               "coalesce(module_kind, '') = ?2",
+                               column),
+                   0);
+      bind_all(update, {value, kind});
+      update.run();
+    }
+  }
+  connection.exec(note_filled().c_str());
 }
 
 }  // namespace petlab::results

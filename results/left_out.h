@@ -15,4 +15,17 @@ namespace petlab::results {
 /// backbone it is, a configuration alone does not know.
 std::vector<std::pair<std::string, Value>> values_where_left_out(const std::string& module_kind);
 
+namespace internal {
+
+class Connection;
+
+/// Whether trials that an earlier petlab recorded have those values. It is noted in `settings`,
+/// with how many fields were known.
+bool is_filled(Connection& connection);
+/// The statement that notes it: true of a new database.
+std::string note_filled();
+/// Gives them their values, unless it is noted.
+void fill_left_out(Connection& connection);
+
+}  // namespace internal
 }  // namespace petlab::results

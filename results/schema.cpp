@@ -16,7 +16,6 @@
 
 #include "results/connection.h"
 #include "results/left_out.h"
-#include "results/question_sql.h"
 #include "results/remarks.h"
 #include "sweeps/fields.h"
 
@@ -215,25 +214,11 @@ std::vector<FieldColumn> collect_fields() {
     FieldColumn& field = found.at(static_cast<std::size_t>(row.place));
     field.column = row.column;
     field.type = sweeps::sql_type(row.type);
-    field.row = &row;
     const std::size_t dot = row.name.find('.');
     if (dot != std::string_view::npos) field.path.emplace_back(row.name.substr(0, dot));
     field.path.emplace_back(row.name.substr(dot == std::string_view::npos ? 0 : dot + 1));
   }
   return found;
-}
-
-// In `settings`: how many fields were known when the columns of trials were filled last.
-constexpr const char* kFilled = "fields_filled";
-
-const std::string& fields_known() {
-  static const std::string known = std::to_string(sweeps::fields().size());
-  return known;
-}
-
-bool is_filled(Connection& connection) {
-  Query row(connection, "SELECT value FROM settings WHERE name = 'fields_filled'");
-  return row.step() && row.text(0) == fields_known();
 }
 
 std::string system_message() { return std::strerror(errno); }
@@ -319,8 +304,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
     }
-    database.exec(fmt::format("INSERT INTO settings (name, value) VALUES ('{}', '{}')", kFilled,
-                              fields_known()));
+    database.exec(note_filled());
     for (const std::string& view : views()) database.exec(view);
     database.exec("COMMIT");
     // Last: all is in the file then. What a log beside it held would be brought in by the closing,
@@ -454,30 +438,6 @@ void check_columns(Connection& connection) {
       "{}: an earlier petlab made the database; petlab ingest --db {} --runs FOLDER, or "
       "petlab run of its sweep, makes it fit this one",
       connection.file().string(), connection.file().string()));
-}
-
-void fill_left_out(Connection& connection) {
-  if (is_filled(connection)) return;
-  std::vector<std::string> kinds;
-  {
-    Query rows(connection, "SELECT DISTINCT coalesce(module_kind, '') FROM trials");
-    while (rows.step()) kinds.push_back(rows.text(0));
-  }
-  for (const std::string& kind : kinds) {
-    for (const auto& [column, value] : values_where_left_out(kind)) {
-      Query update(connection,
-                   fmt::format("UPDATE trials SET {0} = ?1 WHERE {0} IS NULL AND "
-                               "coalesce(module_kind, '') = ?2",
-                               quoted(column)),
-                   0);
-      bind_all(update, {value, kind});
-      update.run();
-    }
-  }
-  Query note(connection,
-             "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET "
-             "value = excluded.value");
-  note.with(std::string_view(kFilled)).with(std::string_view(fields_known())).run();
 }
 
 void add_missing_columns(Connection& connection) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "results/store.h"
-#include "sweeps/fields.h"
 
 namespace petlab::results::internal {
 
@@ -21,10 +20,9 @@ inline constexpr std::int32_t kSchemaVersion = 1;
 
 /// A field of a trial's configuration that is a column of `trials` and of the views.
 struct FieldColumn {
-  std::string column;                  // training_learning_rate
-  std::vector<std::string> path;       // {"training", "learning_rate"}
-  std::string type;                    // TEXT, REAL, INTEGER
-  const sweeps::Field* row = nullptr;  // of tasks none
+  std::string column;             // training_learning_rate
+  std::vector<std::string> path;  // {"training", "learning_rate"}
+  std::string type;               // TEXT, REAL, INTEGER
 };
 
 /// Every field that a configuration can have: `tasks` (names joined by commas) in place of task and
@@ -34,10 +32,6 @@ const std::vector<FieldColumn>& field_columns();
 /// Makes a new database in its final form, so that nobody sees a half-made one; returns false
 /// where another process was faster. Throws Error.
 bool create_database(const std::filesystem::path& file, bool rollback_journal);
-
-/// Gives trials that an earlier petlab recorded the defaults of fields that their configurations
-/// leave out (sweeps::value_where_left_out), once.
-void fill_left_out(Connection& connection);
 
 /// Removes what processes that were killed in create_database left beside `file`.
 void remove_abandoned(const std::filesystem::path& file);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include "base/shallow_json.h"
+#include "results/left_out.h"
+#include "results/question_sql.h"
 #include "results/schema.h"
 
 namespace petlab::results::internal {
@@ -37,7 +40,9 @@ std::string module_kind_of(const nlohmann::json& config) {
   return kind != module->end() && kind->is_string() ? kind->get<std::string>() : std::string();
 }
 
-void bind(Query& query, const nlohmann::json& config, const std::string& kind,
+using LeftOut = std::vector<std::pair<std::string, Value>>;
+
+void bind(Query& query, const nlohmann::json& config, const LeftOut& left_out,
           const FieldColumn& field) {
   if (field.column == "tasks") {
     query.text_or_null(tasks_of(config));
@@ -47,13 +52,26 @@ void bind(Query& query, const nlohmann::json& config, const std::string& kind,
   for (const std::string& key : field.path) {
     const auto found = value->is_object() ? value->find(key) : value->end();
     if (!value->is_object() || found == value->end()) {
-      const auto left_out = sweeps::value_where_left_out(*field.row, kind);
-      query.with_json(left_out.value_or(nullptr), field.type);
+      const auto known = std::find_if(left_out.begin(), left_out.end(),
+                                      [&](const auto& one) { return one.first == field.column; });
+      bind_all(query, {known == left_out.end() ? Value() : known->second});
       return;
     }
     value = &*found;
   }
-  query.with_json(*value, field.type);
+  if (value->is_string()) {
+    query.with(value->get_ref<const std::string&>());
+  } else if (value->is_boolean()) {
+    query.with(std::int64_t{value->get<bool>()});
+  } else if (value->is_number_float() || (value->is_number() && field.type == "REAL")) {
+    query.with(value->get<double>());
+  } else if (value->is_number()) {
+    query.with(value->get<std::int64_t>());
+  } else if (value->is_null()) {
+    query.null();
+  } else {
+    query.with(value->dump());
+  }
 }
 
 }  // namespace
@@ -92,8 +110,8 @@ void TrialWriter::write(Connection& connection, const TrialRow& trial) const {
       .with(trial.bls_bits)
       .with(trial.stored_bits)
       .with(user == config.end() ? "{}" : user->dump());
-  const std::string kind = module_kind_of(config);
-  for (const FieldColumn& field : internal::field_columns()) bind(query, config, kind, field);
+  const LeftOut left_out = values_where_left_out(module_kind_of(config));
+  for (const FieldColumn& field : internal::field_columns()) bind(query, config, left_out, field);
   query.run();
 }
 

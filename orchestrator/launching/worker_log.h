@@ -53,7 +53,7 @@ class WorkerLog {
   void switch_to(const std::filesystem::path& log);
 
   std::int64_t max_bytes_;
-  std::deque<Part> parts_{1};  // the last one is written to
+  std::deque<Part> parts_ = std::deque<Part>(1);  // the last one is written to
   std::deque<Announcement> expected_;
   bool announces_ = false;
   std::string held_;  // may be the beginning of the next announcement
