@@ -1,28 +1,27 @@
 #pragma once
 
+#include <nettle/sha2.h>
+
+#include <array>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <string_view>
-
-struct evp_md_ctx_st;
 
 namespace petlab::base {
 
 /// A SHA-256 over bytes that come in pieces.
 class Sha256 {
  public:
-  /// Throws base::Error where OpenSSL does not offer it.
   Sha256();
   void add(const char* data, std::size_t size);
   /// "sha256:" and 64 hexadecimal digits; once.
   std::string finish();
+  /// The digest's bytes instead.
+  std::array<std::uint8_t, 32> finish_bytes();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  sha256_ctx context_;
 };
 
 /// "sha256:" and 64 hexadecimal digits of `bytes`.

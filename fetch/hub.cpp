@@ -1,7 +1,7 @@
 #include "fetch/hub.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
+#include <nettle/sha1.h>
 
 #include <algorithm>
 #include <array>
@@ -53,26 +53,25 @@ std::string git_blob_id(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
   const auto size = std::filesystem::file_size(file, error);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        &EVP_MD_CTX_free);
-  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr) != 1) {
-    throw Error("SHA-1: OpenSSL does not offer it, wanted it");
-  }
+  sha1_ctx context;
+  sha1_init(&context);
+  const auto add = [&](const char* bytes, std::size_t count) {
+    sha1_update(&context, count, reinterpret_cast<const std::uint8_t*>(bytes));
+  };
   const std::string header = fmt::format("blob {}", size);
-  EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1);
+  add(header.c_str(), header.size() + 1);
   std::array<char, 65536> buffer;
   while (in) {
     in.read(buffer.data(), buffer.size());
-    EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(in.gcount()));
+    add(buffer.data(), static_cast<std::size_t>(in.gcount()));
   }
   if (error || in.bad() || !in.eof()) {
     throw Error(fmt::format("{}: cannot be read", file.string()));
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned length = 0;
-  EVP_DigestFinal_ex(context.get(), digest.data(), &length);
+  std::array<std::uint8_t, SHA1_DIGEST_SIZE> digest{};
+  sha1_digest(&context, digest.size(), digest.data());
   std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  for (const std::uint8_t byte : digest) text += fmt::format("{:02x}", byte);
   return text;
 }
 

@@ -1,14 +1,13 @@
 #include "metrics/spm_tokenizer.h"
 
 #include <fmt/format.h>
-#include <openssl/sha.h>
 #include <sentencepiece_processor.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/sha256.h"
 #include "metrics/error.h"
 #include "metrics/unicode.h"
 
@@ -29,8 +28,9 @@ class SpmTokenizer : public TextTokenizer {
     if (bytes.empty() || !status.ok()) {
       throw InputError(fmt::format("{}: is no SentencePiece model ({} bytes)", file, bytes.size()));
     }
-    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-    SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+    base::Sha256 hash;
+    hash.add(bytes.data(), bytes.size());
+    const auto digest = hash.finish_bytes();
     signature_ =
         fmt::format("spm-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
   }

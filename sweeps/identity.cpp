@@ -1,7 +1,6 @@
 #include "sweeps/identity.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <algorithm>
