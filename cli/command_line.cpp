@@ -87,8 +87,8 @@ std::span<const Subcommand> subcommands() {
       {"storage", "bits that a trained module takes", make_storage},
       {"fetch", "download backbones and data", make_fetch},
       {"doctor", "say what this machine has, and what is missing", make_doctor},
-      {"help", "tell of a command, or of the words of questions", make_help},
-      {"completion", "a script with which a shell completes petlab's words", make_completion},
+      {"help", "tell of a command, or of the words of questions", make_help, true},
+      {"completion", "a script with which a shell completes petlab's words", make_completion, true},
   };
   return table;
 }
@@ -97,10 +97,11 @@ namespace {
 
 // What is wrong with the command line, where CLI11 only counts words: the first that means nothing,
 // with the nearest that does. Empty for all else.
-std::string unknown_word_of(const CLI::App& app, int argc, const char* const* argv) {
+std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& app, int argc,
+                            const char* const* argv) {
   if (app.get_subcommands().empty()) {
     std::vector<std::string_view> names;
-    for (const Subcommand& row : subcommands()) names.push_back(row.name);
+    for (const Subcommand& row : table) names.push_back(row.name);
     if (argc < 2) {
       return fmt::format("found no subcommand, wanted one of {}", fmt::join(names, ", "));
     }
@@ -141,14 +142,29 @@ std::string unknown_word_of(const CLI::App& app, int argc, const char* const* ar
          (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }
 
+// The row that the first word names and whose options are enough; nullptr: it takes those of all.
+const Subcommand* named_alone(std::span<const Subcommand> table, int argc,
+                              const char* const* argv) {
+  for (const Subcommand& row : table) {
+    if (argc > 1 && row.name == argv[1]) return row.tells_of_others ? nullptr : &row;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv, Streams streams) {
+  return run(subcommands(), argc, argv, streams);
+}
+
+int run(std::span<const Subcommand> table, int argc, const char* const* argv, Streams streams) {
   CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
   app.set_version_flag("--version", std::string("petlab ") + kVersion);
   app.require_subcommand(1);
   std::function<int()> chosen;
-  for (const Subcommand& row : subcommands()) {
+  // Options of commands that nobody asked for take more time than most commands.
+  const Subcommand* const named = named_alone(table, argc, argv);
+  for (const Subcommand& row : named == nullptr ? table : std::span(named, 1)) {
     CLI::App* sub = app.add_subcommand(std::string(row.name), std::string(row.help));
     std::function<int()> body = row.make(*sub, streams);
     sub->callback([&chosen, body = std::move(body)] { chosen = body; });
@@ -163,7 +179,7 @@ int run(int argc, const char* const* argv, Streams streams) {
     return chosen();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, streams.out, streams.err);
-    const std::string unknown = unknown_word_of(app, argc, argv);
+    const std::string unknown = unknown_word_of(table, app, argc, argv);
     streams.err << "petlab: " << (unknown.empty() ? error.what() : unknown)
                 << " (--help tells more)\n";
     return kUsage;

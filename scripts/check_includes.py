@@ -41,7 +41,8 @@ INNER = {
         "answers": {"options", "output"},
         "exchange": {"options", "output"},
         "scoring": {"options"},
-        "setup": {"options", "output"},
+        "setup": {"options"},
+        "fetching": {"output", "setup", "options"},
     },
     "orchestrator": {
         "host": set(),

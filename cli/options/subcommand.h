@@ -28,6 +28,7 @@ struct Subcommand {
   /// function's result is the exit code. It throws std::invalid_argument for what the user wrote
   /// (exit code 2) and std::runtime_error for files, database and processes (exit code 1).
   std::function<int()> (*make)(CLI::App& app, Streams streams);
+  bool tells_of_others = false;  // and needs their options
 };
 
 }  // namespace petlab::cli

@@ -2,20 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <stdexcept>
-#include <system_error>
 
 #include "cli/options/database_option.h"
+#include "cli/options/program_places.h"
 #include "orchestrator/planning/plan.h"
 
 namespace petlab::cli {
-namespace {
-
-std::filesystem::path beside_this_program(const char* name) {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
-}
-
-}  // namespace
 
 sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations) const {
   return sweeps::load_sweep(file, locations, set);

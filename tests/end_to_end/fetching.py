@@ -9,13 +9,14 @@ import os
 import pathlib
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import time
 
 import tiny_world
 from hub_server import HubServer, git_blob_id, sha256
-from tiny_world import CONFIG, WORDS, TinyWorld, bert_shapes, write_safetensors
+from tiny_world import CONFIG, PETLAB, WORDS, TinyWorld, bert_shapes, write_safetensors
 
 CDN = "/cdn/"
 
@@ -111,6 +112,17 @@ class Fetching(FetchWorld):
         self.hub_environment = {"HF_HUB_OFFLINE": "1"}
         done = self.fetch()
         self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.hub.requests, [])
+
+    def test_petlab_alone_says_what_is_missing(self):
+        (self.root / "alone").mkdir()
+        alone = self.root / "alone/petlab"
+        shutil.copy(PETLAB, alone)
+        done = subprocess.run([alone, "fetch", "backbone", "someone/tiny-bert"], text=True,
+                              env=self.environment(), capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.replace(str(self.root), "ROOT")),
+                         (1, "petlab: ROOT/alone/petlab-fetch: cannot be run: No such file or "
+                          "directory; it is built beside petlab\n"))
         self.assertEqual(self.hub.requests, [])
 
     def test_offline_it_says_what_forbids_the_download(self):

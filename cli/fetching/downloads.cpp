@@ -1,0 +1,300 @@
+#include "cli/fetching/downloads.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+
+#include "base/nearest_word.h"
+#include "cli/options/version.h"
+#include "cli/output/patient_output.h"
+#include "cli/output/screen.h"
+#include "cli/setup/fetch.h"
+#include "fetch/error.h"
+#include "fetch/fetch_backbone.h"
+#include "fetch/fetch_data.h"
+#include "orchestrator/running/progress_line.h"
+#include "reports/text.h"
+#include "sweeps/catalog.h"
+#include "sweeps/error.h"
+#include "sweeps/hub_cache.h"
+
+namespace petlab::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kBetweenPictures = std::chrono::milliseconds(100);
+constexpr double kSpeedSeconds = 5;  // the speed is that of about so long
+
+volatile sig_atomic_t asked_to_end = 0;
+void on_signal(int) { asked_to_end = 1; }
+
+void listen_to_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+std::string megabytes(std::uintmax_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// One line on a terminal, drawn again as the download goes on; elsewhere notes alone.
+class FetchProgress {
+ public:
+  FetchProgress(Streams streams, const std::string& term) : err_(streams.err), out_(streams.err) {
+    if (err_.writer() != nullptr && Screen::can_draw(err_.writer()->fd(), term)) {
+      screen_.emplace(*err_.writer());
+    }
+  }
+  ~FetchProgress() {
+    if (screen_) screen_->print({});
+  }
+  FetchProgress(const FetchProgress&) = delete;
+  FetchProgress& operator=(const FetchProgress&) = delete;
+
+  void note(const std::string& line) {
+    const std::vector<std::string> lines = reports::printable_lines(line);
+    if (screen_) {
+      screen_->print(lines);
+    } else {
+      for (const std::string& each : lines) out_ << each << std::endl;
+    }
+  }
+
+  void step(const fetch::Step& step) {
+    if (!screen_) return;
+    const Clock::time_point now = Clock::now();
+    if (step.file != file_ || step.done < done_) {
+      file_ = step.file;
+      begun_ = now;
+      from_ = step.done;
+    }
+    done_ = step.done;
+    if (now - drawn_ < kBetweenPictures && step.done < step.size) return;
+    drawn_ = now;
+    const double seconds = std::chrono::duration<double>(now - begun_).count();
+    std::string line =
+        fmt::format("{}  {} of {}", step.file, megabytes(step.done), megabytes(step.size));
+    if (seconds >= 1) {
+      const double speed = static_cast<double>(step.done - from_) / seconds;
+      line += fmt::format(", {:.1f} MB/s", speed / 1e6);
+      if (speed > 0) {
+        line += fmt::format(", {} left", orchestrator::duration_text(
+                                             static_cast<double>(step.size - step.done) / speed));
+      }
+      // The beginning of the measure moves on, so that a speed that changes is seen.
+      if (seconds > 2 * kSpeedSeconds) {
+        const double part = 1 - kSpeedSeconds / seconds;
+        begun_ += std::chrono::duration_cast<Clock::duration>((now - begun_) * part);
+        from_ += static_cast<std::uintmax_t>(static_cast<double>(step.done - from_) * part);
+      }
+    }
+    screen_->show({line.substr(0, static_cast<std::size_t>(screen_->size().width - 1))});
+  }
+
+ private:
+  PatientOutput err_;
+  std::ostream& out_;
+  std::optional<Screen> screen_;
+  std::string file_;
+  Clock::time_point begun_;
+  Clock::time_point drawn_;
+  std::uintmax_t from_ = 0;
+  std::uintmax_t done_ = 0;
+};
+
+fetch::HttpOptions http_options(const FetchArguments& arguments,
+                                const sweeps::Environment& environment) {
+  fetch::HttpOptions options;
+  options.user_agent = std::string("petlab/") + kVersion;
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (options.certificates.empty()) options.certificates = environment(name).value_or("");
+  }
+  options.retries = arguments.retries;
+  options.retry_delay = std::chrono::milliseconds(std::llround(arguments.retry_delay * 1000));
+  if (const std::string text = environment("HF_HUB_DOWNLOAD_TIMEOUT").value_or(""); !text.empty()) {
+    std::size_t end = 0;
+    long seconds = 0;
+    try {
+      seconds = std::stol(text, &end);
+    } catch (const std::exception&) {
+      end = 0;
+    }
+    if (end != text.size() || seconds < 1 || seconds > 86400) {
+      throw std::invalid_argument(
+          fmt::format("HF_HUB_DOWNLOAD_TIMEOUT is '{}', must be whole seconds, 1 to 86400", text));
+    }
+    options.timeout = std::chrono::seconds(seconds);
+  }
+  return options;
+}
+
+// False: it was interrupted, and the user knows.
+template <typename Body>
+bool downloads(const fetch::HttpOptions& options, Streams streams,
+               const sweeps::Environment& environment, Body&& body) {
+  listen_to_signals();
+  try {
+    FetchProgress progress(streams, environment("TERM").value_or(""));
+    fetch::Watcher watcher;
+    watcher.step = [&](const fetch::Step& step) { progress.step(step); };
+    watcher.note = [&](const std::string& line) { progress.note(line); };
+    watcher.stopped = [] { return asked_to_end != 0; };
+    fetch::Http http(options, watcher);
+    body(http, watcher);
+  } catch (const fetch::Interrupted&) {
+    streams.err << "interrupted: the same command goes on where this stopped\n";
+    return false;
+  }
+  return true;
+}
+
+// How a sweep names it: by its name where petlab finds this commit by it.
+std::string name_in_a_sweep(const FetchArguments& arguments, const fetch::FetchedBackbone& fetched,
+                            const sweeps::Locations& locations) {
+  if (arguments.into.empty()) {
+    try {
+      if (sweeps::backbone_folder(locations, arguments.backbone, ".") == fetched.folder) {
+        return arguments.backbone;
+      }
+    } catch (const sweeps::Error&) {
+      // Two of that name, say: the folder is clear.
+    }
+  }
+  return fetched.folder.string();
+}
+
+int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
+  const sweeps::Environment environment = sweeps::process_environment();
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const fetch::HubSettings settings = fetch::hub_settings(environment);
+  const fetch::HttpOptions options = http_options(arguments, environment);
+  const fetch::BackboneRequest wanted = {.name = arguments.backbone,
+                                         .revision = arguments.revision,
+                                         .into = arguments.into,
+                                         .digests = locations.cache()};
+  fetch::FetchedBackbone fetched;
+  std::uintmax_t received = 0;
+  const bool over = downloads(options, streams, environment,
+                              [&](fetch::Http& http, const fetch::Watcher& watcher) {
+                                fetched = fetch::fetch_backbone(wanted, settings, http, watcher);
+                                received = http.received();
+                              });
+  if (!over) return kInterrupted;
+  streams.out << fmt::format("{}: {} files, {}, commit {}, in {}\n", wanted.name, fetched.files,
+                             megabytes(fetched.bytes), fetched.commit, fetched.folder.string())
+              << (received == 0 ? std::string("all of it was there\n")
+                                : fmt::format("downloaded {}\n", megabytes(received)))
+              << fmt::format("in a sweep: `backbone: {}`\n",
+                             name_in_a_sweep(arguments, fetched, locations));
+  return kDone;
+}
+
+// The sources of the tasks that were named; "glue" names all of GLUE's.
+std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::string>& tasks) {
+  std::vector<const fetch::DataSource*> wanted;
+  std::vector<std::string_view> known = {"glue"};
+  for (const fetch::DataSource& source : fetch::data_sources()) known.emplace_back(source.task);
+  for (const std::string& task : tasks) {
+    for (const fetch::DataSource& source : fetch::data_sources()) {
+      if (task == source.task || task == "glue") wanted.push_back(&source);
+    }
+    if (task == "glue" || std::find(known.begin(), known.end(), task) != known.end()) continue;
+    for (const sweeps::TaskDeclaration& declared : sweeps::tasks()) {
+      if (declared.name != task) continue;
+      throw std::invalid_argument(fmt::format("{}: its data are not fetched by petlab; they are {}",
+                                              task, declared.source));
+    }
+    throw std::invalid_argument(base::unknown_word("task", task, known));
+  }
+  return wanted;
+}
+
+// Where a task's data lie already, in any of the folders that are searched; empty: nowhere.
+std::filesystem::path data_there(const std::string& name, const sweeps::Locations& locations) {
+  for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
+    if (task.name != name) continue;
+    try {
+      return sweeps::find_task_files(task, locations.data_folders).train.parent_path();
+    } catch (const sweeps::Error&) {
+      return {};
+    }
+  }
+  return {};
+}
+
+int fetch_all_data(const FetchArguments& arguments, Streams streams) {
+  const sweeps::Environment environment = sweeps::process_environment();
+  const sweeps::Locations locations = sweeps::find_locations(environment);
+  const fetch::HttpOptions options = http_options(arguments, environment);
+  const std::vector<const fetch::DataSource*> sources = wanted_sources(arguments.tasks);
+  std::string server = arguments.server.empty() ? fetch::kDataServer : arguments.server;
+  server.erase(server.find_last_not_of('/') + 1);
+  if (!server.starts_with("https://") && !server.starts_with("http://")) {
+    throw std::invalid_argument(fmt::format("--from is '{}', must be a URL such as {}",
+                                            arguments.server, fetch::kDataServer));
+  }
+  const std::filesystem::path into =
+      arguments.into.empty() ? locations.home / "data" : std::filesystem::path(arguments.into);
+  const bool over = downloads(
+      options, streams, environment, [&](fetch::Http& http, const fetch::Watcher& watcher) {
+        for (const fetch::DataSource* source : sources) {
+          const std::filesystem::path there = arguments.into.empty()
+                                                  ? data_there(source->task, locations)
+                                                  : std::filesystem::path();
+          if (!there.empty() && there != into / source->folder) {
+            streams.out << fmt::format("{}: is there, in {}\n", source->task, there.string())
+                        << std::flush;
+            continue;
+          }
+          const auto download = [&](const fetch::DataFile& file, const std::filesystem::path& to) {
+            try {
+              http.download({server + file.path, "",
+                             std::filesystem::path(file.path).filename().string(), file.size, to});
+            } catch (const fetch::NoConnection& error) {
+              throw fetch::NoConnection(fmt::format(
+                  "{}: {}; --from names another server with the same files, https_proxy a proxy; "
+                  "without a network, unpack the task's archive of gluebenchmark.com/tasks to {}",
+                  source->task, error.what(), (into / source->folder).string()));
+            }
+          };
+          const std::uintmax_t before = http.received();
+          const fetch::FetchedData fetched = fetch::fetch_data(*source, into, download, watcher);
+          streams.out << fmt::format("{}: {}, in {}\n", source->task,
+                                     fetched.of_the_user
+                                         ? "is there, put there by you and left alone"
+                                     : fetched.was_there
+                                         ? "is there"
+                                         : "downloaded " + megabytes(http.received() - before),
+                                     fetched.folder.string())
+                      << std::flush;
+        }
+      });
+  return over ? kDone : kInterrupted;
+}
+
+}  // namespace
+
+std::function<int()> make_downloads(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<FetchArguments>();
+  add_fetch_options(app, *arguments);
+  return [arguments, streams]() -> int {
+    return arguments->of_backbone ? fetch_one_backbone(*arguments, streams)
+                                  : fetch_all_data(*arguments, streams);
+  };
+}
+
+}  // namespace petlab::cli

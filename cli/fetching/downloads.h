@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/options/subcommand.h"
+
+namespace petlab::cli {
+
+/// `petlab fetch`, with what it does.
+std::function<int()> make_downloads(CLI::App& app, Streams streams);
+
+}  // namespace petlab::cli
