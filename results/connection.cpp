@@ -198,10 +198,10 @@ Connection::Connection(const std::filesystem::path& file, Mode mode, const OpenO
   if (std::filesystem::is_directory(file)) {
     throw Error(fmt::format("{}: it is a folder, must be a database file (--db)", file.string()));
   }
-  open(mode, options.synced);
+  open(mode, options);
 }
 
-void Connection::open(Mode mode, bool synced) {
+void Connection::open(Mode mode, const OpenOptions& options) {
   const std::filesystem::path real = real_path(file_);
   guard("open it", [&] {
     immutable_ = mode == Mode::read && nobody_writes(real);
@@ -213,9 +213,13 @@ void Connection::open(Mode mode, bool synced) {
         immutable_ ? immutable_name(real) : file_.string(), flags);
     sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
     sqlite3_extended_result_codes(database_->getHandle(), 1);
+    // Before anything is read: the log's index is in memory then, and not in a file for others.
+    if (options.alone) exec("PRAGMA locking_mode = EXCLUSIVE");
     exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY");
     if (mode == Mode::write) {
-      exec(synced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+      exec(options.alone    ? "PRAGMA synchronous = OFF"
+           : options.synced ? "PRAGMA synchronous = FULL"
+                            : "PRAGMA synchronous = NORMAL");
       exec("PRAGMA foreign_keys = OFF; PRAGMA journal_size_limit = 67108864");
       register_batch_rows(*this);
     }
@@ -227,7 +231,7 @@ void Connection::look_again() {
   if (nobody_writes(real_path(file_)) && is_unchanged()) return;
   statements_.clear();
   ++reopened_;
-  open(Mode::read, false);
+  open(Mode::read, {});
 }
 
 bool Connection::is_unchanged() const {

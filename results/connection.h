@@ -104,7 +104,7 @@ class Connection {
   std::array<std::int64_t, 4> state_{};  // of the file then
   std::int64_t reopened_ = 0;
   bool is_unchanged() const;
-  void open(Mode mode, bool synced);
+  void open(Mode mode, const OpenOptions& options);
   static int on_busy(void* self, int tries);
   /// Throws the exception in flight again, unless SQLite gave up waiting and there is time left.
   void wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const;

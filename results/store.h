@@ -78,6 +78,9 @@ struct OpenOptions {
   /// Each commit is on the disk when it returns (synchronous=FULL). Without, a power cut may take
   /// back the last commits; a killed process never does. Files of the runs folder hold all of it.
   bool synced = true;
+  /// No other connection opens it, and whoever made it syncs it when it is whole: nothing is locked
+  /// and nothing synced meanwhile.
+  bool alone = false;
   /// automatic: rollback on a network file system, where one process at a time may write (it holds
   /// `<database>.lock`); WAL elsewhere.
   enum class Journal { automatic, wal, rollback };

@@ -56,7 +56,8 @@ class Check {
                         places_.database_word)});
       return std::move(report_);
     }
-    for (const std::string& text : ingest_runs(folder_, places_.runs).left_out) {
+    for (const std::string& text :
+         ingest_runs(folder_, places_.runs, {}, Configurations::all).left_out) {
       find({"unreadable_file",
             "",
             0,

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -72,8 +73,12 @@ results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
 class RunsReader {
  public:
   RunsReader(results::Store& store, const std::filesystem::path& runs,
-             const std::function<void(const RunsSummary&)>& progress)
-      : store_(store), runs_(runs), progress_(progress), ingest_(store, runs) {}
+             const std::function<void(const RunsSummary&)>& progress, Configurations configurations)
+      : store_(store),
+        runs_(runs),
+        progress_(progress),
+        configurations_(configurations),
+        ingest_(store, runs) {}
 
   RunsSummary read() {
     const std::vector<std::filesystem::path> entries = sorted_entries(runs_);
@@ -94,10 +99,8 @@ class RunsReader {
     }
     for (const std::string& trial : trials) read_trial(trial);
     store_attempts();
-    for (const std::string& trial : trials) {
-      read_decisions_of(trial);
-      read_remarks_of({trial, ""});
-    }
+    for (const std::string& trial : decided_) read_decisions_of(trial);
+    for (const std::string& trial : remarked_) read_remarks_of({trial, ""});
     for (const std::string& sweep : store_.read().sweep_names()) read_remarks_of({"", sweep});
     flush();
     return std::move(summary_);
@@ -108,7 +111,7 @@ class RunsReader {
   struct Found {
     protocol::TrialDirectory directory;
     protocol::AttemptLog log;
-    results::TrialRow trial;
+    std::optional<results::TrialRow> trial;  // absent: the store knows it
   };
 
   void read_trial(const std::string& trial_id) {
@@ -116,17 +119,27 @@ class RunsReader {
     for (const auto& entry : sorted_entries(protocol::trial_folder(runs_, trial_id))) {
       if (const auto number = protocol::attempt_number(entry.filename().string())) {
         numbers.push_back(*number);
+      } else if (entry == protocol::decisions_file(runs_, trial_id)) {
+        decided_.push_back(trial_id);
+      } else if (entry == protocol::remarks_file(runs_, trial_id)) {
+        remarked_.push_back(trial_id);
       }
     }
     if (numbers.empty()) return;
     std::sort(numbers.begin(), numbers.end());
     ++summary_.trials;
+    // From a sweep, or an earlier call. Its text need not be read then, which takes longer than all
+    // else that an attempt says.
+    const bool known =
+        configurations_ == Configurations::unknown && store_.read().trial(trial_id).has_value();
     for (const std::int64_t number : numbers) {
       const protocol::TrialDirectory directory(runs_, trial_id, number);
       leaving_out([&] {
         protocol::AttemptLog log = protocol::read_attempt_log(directory);
         summary_.left_out.insert(summary_.left_out.end(), log.left_out.begin(), log.left_out.end());
-        found_.push_back({directory, std::move(log), trial_row(directory)});
+        std::optional<results::TrialRow> row;
+        if (!known) row = trial_row(directory);
+        found_.push_back({directory, std::move(log), std::move(row)});
       });
       if (found_.size() == kAttemptsAtOnce) store_attempts();
     }
@@ -138,8 +151,8 @@ class RunsReader {
     std::vector<results::AttemptRef> attempts;
     to_store_.push_back([&](results::Batch& batch) {
       for (const Found& one : found) {
-        // What the store knows came from a sweep, or from an earlier attempt.
-        if (!store_.read().trial(one.trial.trial_id)) batch.record_trial(one.trial);
+        // Where it was not known before, an earlier attempt may have brought it.
+        if (one.trial && !store_.read().trial(one.trial->trial_id)) batch.record_trial(*one.trial);
         attempts.push_back(store_attempt(batch, one.directory, one.log));
       }
     });
@@ -254,8 +267,11 @@ class RunsReader {
   results::Store& store_;
   const std::filesystem::path& runs_;
   const std::function<void(const RunsSummary&)>& progress_;
+  const Configurations configurations_;
   Ingest ingest_;
   std::vector<Found> found_;
+  std::vector<std::string> decided_;   // trials with decisions of the user
+  std::vector<std::string> remarked_;  // and those with tags and notes
   std::vector<std::function<void(results::Batch&)>> to_store_;
   std::int64_t pending_events_ = 0;
   RunsSummary summary_;
@@ -275,8 +291,9 @@ results::AttemptRef store_attempt(results::Batch& batch, const protocol::TrialDi
 }
 
 RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
-                        const std::function<void(const RunsSummary&)>& progress) {
-  return RunsReader(store, runs, progress).read();
+                        const std::function<void(const RunsSummary&)>& progress,
+                        Configurations read) {
+  return RunsReader(store, runs, progress, read).read();
 }
 
 RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::path& database,
@@ -296,7 +313,7 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
     RunsSummary summary;
     {
       results::OpenOptions options;
-      options.synced = false;  // nobody sees it before it is complete
+      options.alone = true;  // nobody sees it before it is complete
       results::Store store(made, options);
       summary = ingest_runs(store, runs, progress);
     }

@@ -21,12 +21,18 @@ struct RunsSummary {
   std::vector<std::string> left_out;
 };
 
+/// Which attempts' configurations (trial.json) are read: those of trials that no sweep's file and
+/// no earlier attempt tells of, or all, so that one that cannot be understood is noticed and its
+/// attempt left out.
+enum class Configurations { unknown, all };
+
 /// Reads everything of a runs folder into the database that is not there yet: sweeps, trials,
 /// attempts, events, decisions. Repeating it changes nothing. `progress` is called now and then
 /// with what was found so far. Throws results::Error, and std::runtime_error where `runs` cannot be
 /// read.
 RunsSummary ingest_runs(results::Store& store, const std::filesystem::path& runs,
-                        const std::function<void(const RunsSummary&)>& progress = {});
+                        const std::function<void(const RunsSummary&)>& progress = {},
+                        Configurations read = Configurations::unknown);
 
 /// Stores what the files of an attempt say but its events; its trial is recorded. The same row
 /// where it is there.

@@ -278,6 +278,21 @@ TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrat
   CHECK(difference(content(again), content(f.file)) == "");
 }
 
+TEST_CASE("an attempt counts whose configuration is damaged where a sweep tells it",
+          "[orchestrator]") {
+  RebuildFixture f;
+  live(f);
+  f.folder.write("petlab.runs/t1/1/trial.json", "{");
+  const auto again = f.folder.path() / "again.db";
+  CHECK(rebuild(f.runs, again).left_out.empty());
+  CHECK(difference(content(again), content(f.file)) == "");
+  // `petlab check` asks for each all the same.
+  results::Store other(f.folder.path() / "other.db");
+  const RunsSummary all = ingest_runs(other, f.runs, {}, Configurations::all);
+  REQUIRE(all.left_out.size() == 1);
+  CHECK(all.left_out[0].find("t1/1/trial.json") != std::string::npos);
+}
+
 TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
   RebuildFixture f;
   live(f);
