@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Times the programs of two builds beside each other, so that a change can be seen not to cost speed or memory.
 
-usage: beside.py OLD NEW [--rounds N] [--trials N] [--checkpoint FOLDER] [--folder DIR]
+usage: beside.py OLD NEW [--rounds N] [--trials N] [--checkpoint FOLDER [--data FOLDER]] [--folder DIR]
 
 OLD and NEW are folders with petlab, bench-worker and trainer_bench, of two build folders. In each round each build does
 each of these, the two in turn: training steps of RoBERTa-base's shape with one thread (tokens per processor second),
 short trials with workers that stay, the database made anew from their runs folder, and, where --checkpoint names a
-folder with config.json and model.safetensors, all that comes before a trial's first step. One JSON line for each:
-medians of both (processor seconds, seconds, MiB) and NEW / OLD with its range over the rounds. Only the ratios mean
+folder with config.json and model.safetensors, all that comes before a trial's first step; and with --data beside it,
+a folder with RTE, CoLA and MRPC, whole small trials of four kinds, by whose memory one is not judged alone: it is the
+allocator's luck by some per cent. One JSON line for each: medians of both (processor seconds, seconds, MiB) and NEW / OLD with its range over the rounds. Only the ratios mean
 anything.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import statistics
@@ -22,6 +24,9 @@ from measured import measured
 
 BACKBONE = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
             "intermediate_size": 64, "vocab_size": 100, "max_position_embeddings": 64, "type_vocab_size": 2}
+
+
+TRIALS = [("cola", "adapter", 32), ("cola", "lora", 32), ("mrpc", "prefix", 16), ("rte", "adapter", 8)]
 
 
 def steps_of(program, lengths):
@@ -39,6 +44,15 @@ def written_sweep(work, trials):
     seeds = ", ".join(str(seed + 1) for seed in range(trials))
     (work / "trials.yaml").write_text("sweep: trivial\nbase:\n  backbone: ./backbone\n  task: cola\n"
                                       f"  module.kind: adapter\ngrid:\n  seed: [{seeds}]\n")
+
+
+def written_trial(work, checkpoint, task, kind, batch):
+    name = f"{task}-{kind}.yaml"
+    (work / name).write_text(f"sweep: one\nbase:\n  backbone: {checkpoint}\n  task: {task}\n  module.kind: {kind}\n"
+                             f"  training.epochs: 1\n  training.batch_size: {batch}\n"
+                             f"  data.max_train_examples: {4 * batch}\n  data.max_validation_examples: 64\n"
+                             "  data.max_test_examples: 8\n")
+    return name
 
 
 def written_lengths(file):
@@ -59,6 +73,12 @@ def one_round(build, name, number, work, options):
                                                database.with_suffix(".again.db")]}
     if options.checkpoint:
         jobs["ready for the first step"] = [build / "trainer_bench", "ready", options.checkpoint]
+    jobs["start of petlab"] = [petlab, "query", "--help"]
+    for task, kind, batch in TRIALS if options.data else ():
+        sweep = written_trial(work, options.checkpoint, task, kind, batch)
+        jobs[f"trial, {kind} on {task}"] = [
+            petlab, "run", sweep, "--quiet", "--worker", build / "petlab-trainer",
+            "--runs", work / f"{name}-{number}-{sweep}.runs", "--db", work / f"{name}-{number}-{sweep}.db"]
     for what, words in jobs.items():
         seconds, processor, memory = measured([str(word) for word in words], work)
         found[what] = {"seconds": seconds, "processor_seconds": processor, "memory_mib": memory}
@@ -72,8 +92,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=3000)
     parser.add_argument("--checkpoint", type=pathlib.Path)
+    parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path.cwd())
     options = parser.parse_args()
+    if options.data:
+        if not options.checkpoint:
+            parser.error("--data needs --checkpoint")
+        os.environ["PETLAB_DATA"] = str(options.data.resolve())
+    os.environ["OMP_NUM_THREADS"] = "1"
     builds = {"old": options.old.resolve(), "new": options.new.resolve()}
     if options.checkpoint:
         options.checkpoint = options.checkpoint.resolve()
