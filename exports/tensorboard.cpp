@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "protocol/events.h"
 #include "protocol/trial_directory.h"
 
@@ -85,13 +86,19 @@ EventTimes read_times(const fs::path& file, std::int64_t to) {
   return found;
 }
 
-// A name as one part of a path and of TensorBoard's name for the run.
+// A name as one part of a path and of TensorBoard's name for the run. One that is too long for a
+// file system is cut, and a digest tells it from others that begin alike.
 std::string folder_name(const std::string& name) {
   std::string made;
   for (const unsigned char c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '_' || c == '-' || (c == '.' && !made.empty());
     made += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
+  }
+  constexpr std::size_t kLongest = 200;
+  if (made.size() > kLongest) {
+    made.resize(kLongest - 16);
+    made += "~" + base::sha256(name).substr(std::string_view("sha256:").size(), 12);
   }
   return made;
 }

@@ -123,6 +123,18 @@ class Tables(ExchangeWorld):
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
         self.assertIn("of 4 runs no events.jsonl is there", done.err)
 
+    def test_names_that_no_file_system_takes_are_cut_and_stay_apart(self):
+        long = "é" * 49
+        text = (self.root / "sweep.yaml").read_text()
+        self.write("sweep.yaml", text.replace("small:", f"{long}a:").replace("large:", f"{long}b:"))
+        self.machine("b", "--only", "seed=1")
+        done = self.on("b", "export", "--tensorboard", "tb")
+        self.assertEqual(done.out, "tb: 2 runs, 14 values; tensorboard --logdir tb\n")
+        folders = sorted(path.parent.parent.name for path in self.root.glob("tb/**/*tfevents*"))
+        for folder in folders:
+            self.assertRegex(folder, "^(%C3%A9){30}%C3%~[0-9a-f]{12}$")
+        self.assertNotEqual(folders[0], folders[1])
+
 
 if __name__ == "__main__":
     tiny_world.main()
