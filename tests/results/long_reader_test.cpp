@@ -159,11 +159,11 @@ TEST_CASE("looking why a database is damaged keeps the locks on it", "[results]"
   const Store store(file);
   REQUIRE(is_locked(file));
   const auto size = static_cast<long>(std::filesystem::file_size(file));
-  // By another process: to close the file in this one would end the locks too. Bytes that no page
-  // begins with: random ones are at times not noticed.
-  REQUIRE(std::system(fmt::format("yes damaged | dd of={} bs=4096 seek={} count={} conv=notrunc "
+  // By another process: to close the file in this one would end the locks too. Whole pages, of
+  // bytes that none begins with: others are at times not noticed.
+  REQUIRE(std::system(fmt::format("yes damaged | dd of={} bs=8192 seek={} count={} conv=notrunc "
                                   "iflag=fullblock 2>/dev/null",
-                                  file.string(), size / 2 / 4096, size / 2 / 4096)
+                                  file.string(), size / 2 / 8192, size / 2 / 8192)
                           .c_str()) == 0);
   std::string message;
   try {
