@@ -306,6 +306,7 @@ class Run:
             artifact="peft/adapter_model.safetensors",
             stored_bits=32 * sum(p.numel() for n, p in self.trained.items() if "lora_" in n),
             train_seconds=self.seconds,
+            examples={trial.config.task: {n: len(rows) for n, rows in self.splits.items()}},
         )
 
 

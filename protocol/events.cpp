@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -46,6 +47,7 @@ enum Key {
   kStoredBits,
   kPeakMemory,
   kTrainSeconds,
+  kExamples,
   kReason,
   kKind,
   kKeys
@@ -74,6 +76,7 @@ constexpr std::array<std::string_view, kKeys> kNames = {"v",
                                                         "stored_bits",
                                                         "peak_memory_mib",
                                                         "train_seconds",
+                                                        "examples",
                                                         "reason",
                                                         "kind"};
 
@@ -217,13 +220,37 @@ Started read_started(const Fields& fields) {
   return started;
 }
 
+bool is_split(std::string_view word) {
+  return word == "train" || word == "validation" || word == "test";
+}
+
+Examples read_examples(const Fields& fields) {
+  const auto wanted = [&](bool holds) {
+    if (holds) return;
+    fields.refuse(kExamples,
+                  "{TASK: {\"train\": N, \"validation\": N, \"test\": N}, …} with whole numbers "
+                  ">= 0");
+  };
+  Examples examples;
+  const nlohmann::ordered_json tasks = fields.object(kExamples);
+  for (const auto& [task, splits] : tasks.items()) {
+    wanted(splits.is_object());
+    for (const auto& [split, number] : splits.items()) {
+      // One that is not negative is read as unsigned.
+      wanted(is_split(split) && number.is_number_unsigned() &&
+             number.get<std::uint64_t>() <=
+                 static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+      examples[task][split] = number.get<std::int64_t>();
+    }
+  }
+  return examples;
+}
+
 Metric read_metric(const Fields& fields) {
   Metric metric;
   metric.step = fields.whole(kStep);
   metric.split = fields.text(kSplit);
-  if (metric.split != "train" && metric.split != "validation" && metric.split != "test") {
-    fields.refuse(kSplit, "train, validation or test");
-  }
+  if (!is_split(metric.split)) fields.refuse(kSplit, "train, validation or test");
   metric.task = fields.text(kTask);
   metric.name = fields.text(kName);
   metric.value = fields.number_or_null(kValue);
@@ -239,6 +266,7 @@ Finished read_finished(const Fields& fields) {
   finished.peak_memory_mib = fields.not_negative(kPeakMemory);
   finished.device_memory_mib = fields.not_negative(kDeviceMemory);
   finished.train_seconds = fields.not_negative(kTrainSeconds);
+  if (fields.has(kExamples)) finished.examples = read_examples(fields);
   return finished;
 }
 
@@ -350,6 +378,13 @@ void write(Writer& out, const Finished& finished) {
   if (finished.peak_memory_mib) out.number(kPeakMemory, finished.peak_memory_mib);
   if (finished.device_memory_mib) out.number(kDeviceMemory, finished.device_memory_mib);
   if (finished.train_seconds) out.number(kTrainSeconds, finished.train_seconds);
+  if (finished.examples.empty()) return;
+  try {
+    out.raw(kExamples, nlohmann::json(finished.examples).dump());
+  } catch (const nlohmann::json::exception& error) {
+    throw std::invalid_argument(
+        fmt::format("a finished event's examples cannot be written as JSON: {}", error.what()));
+  }
 }
 
 void write(Writer& out, const Failed& failed) {

@@ -9,6 +9,9 @@
 
 namespace petlab::protocol {
 
+/// How many examples there are: by task, then by split (train, validation, test).
+using Examples = std::map<std::string, std::map<std::string, std::int64_t>>;
+
 // The events of docs/worker.md, one struct a type.
 struct Started {
   std::int64_t pid = 0;
@@ -50,6 +53,7 @@ struct Finished {
   std::optional<double> peak_memory_mib;  // of the machine's memory
   std::optional<double> train_seconds;
   std::optional<double> device_memory_mib = std::nullopt;  // as of progress
+  Examples examples = {};  // that the trial was trained and scored on; empty: not told
   bool operator==(const Finished&) const = default;
 };
 struct Failed {

@@ -11,14 +11,12 @@
 
 #include "metrics/metric_table.h"
 #include "metrics/published_backbones.h"
-#include "metrics/seed_statistics.h"
 #include "reports/derived.h"
+#include "reports/samples.h"
 #include "reports/selection.h"
 
 namespace petlab::reports {
 namespace {
-
-constexpr double kConfidence = 0.95;
 
 // The settings of a cell once everything is inherited: from the row, else the column, else the
 // table. What is shown (value, text, average_over) is one setting.
@@ -82,41 +80,14 @@ std::vector<std::size_t> each_once(const Dataset& data, const std::vector<std::s
   return once;
 }
 
-void sort_samples(std::vector<Sample>& samples) {
-  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
-    return std::tie(a.seed, a.trial_ids) < std::tie(b.seed, b.trial_ids);
-  });
-}
-
 void show(Measured& measured, const DifferentTexts& texts) {
   measured.kind = Measured::Kind::text;
   measured.text = fmt::format("{}", fmt::join(texts.texts(), ", "));
   measured.spread = false;
 }
 
-// Scales the samples, and makes of them what they say together.
-void summarise(Measured& measured, double scale) {
-  sort_samples(measured.samples);
-  if (measured.samples.empty()) return;
-  std::vector<double> values;
-  for (Sample& sample : measured.samples) {
-    if (!sample.value) continue;
-    *sample.value *= scale;
-    values.push_back(*sample.value);
-  }
-  if (values.size() < measured.samples.size()) {
-    // A mean over the seeds that happen to be defined would pass for one over all of them.
-    measured.kind = Measured::Kind::undefined;
-    return;
-  }
-  measured.kind = Measured::Kind::number;
-  measured.mean = metrics::mean(values);
-  measured.deviation = metrics::sample_deviation(values);
-  measured.standard_error = metrics::standard_error(values);
-  if (const auto interval = metrics::student_interval(values, kConfidence)) {
-    measured.ci_low = interval->low;
-    measured.ci_high = interval->high;
-  }
+bool has_result(const Trial& trial) {
+  return trial.state == "done" || trial.state == "cached" || trial.state == "stale";
 }
 
 }  // namespace
@@ -214,7 +185,13 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   made.trials.ids = common.ids;
   made.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
-    made.measured = value_of(trials, *settings.shown->value, settings.scale.value_or(1));
+    const double scale = settings.scale.value_or(1);
+    if (*settings.shown->value == kExamples) {
+      made.measured = examples_of(trials, selections, scale, line);
+      if (!made.digits && !settings.scale) made.digits = 0;
+    } else {
+      made.measured = value_of(trials, *settings.shown->value, scale);
+    }
     made.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
     made.measured = text_of(trials, *settings.shown->text);
@@ -395,6 +372,42 @@ void CellMaker::fill_average(Cell& cell, Common& common, const Selections& selec
   }
 }
 
+Measured CellMaker::examples_of(const Trials& trials, const Selections& selections, double scale,
+                                int line) {
+  Measured made;
+  std::size_t finished = 0;
+  std::set<std::string> found;
+  for (const std::size_t index : trials) {
+    const Trial& trial = data_.trials[index];
+    finished += has_result(trial) ? 1 : 0;
+    if (trial.examples == nullptr) continue;
+    for (const auto& [task, splits] : *trial.examples) {
+      for (const auto& [split, number] : splits) {
+        if (!std::all_of(selections.begin(), selections.end(), [&](const Selection* selection) {
+              return selects(*selection, task, split);
+            })) {
+          continue;
+        }
+        found.insert(split + " " + task);
+        made.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
+      }
+    }
+  }
+  if (found.size() > 1) {
+    problem(line,
+            fmt::format("the cell selects numbers of examples of {} tasks or splits ({}), "
+                        "must select one of each: add task or split to a where",
+                        found.size(), fmt::join(some_of({found.begin(), found.end()}), ", ")));
+  }
+  made.planned = static_cast<std::int64_t>(trials.size());
+  summarise_values(made, scale);
+  if (made.samples.empty() && finished > 0) {
+    made.reason = fmt::format("of {} {} with a result none says on how many examples", finished,
+                              finished == 1 ? "trial" : "trials");
+  }
+  return made;
+}
+
 Measured CellMaker::value_of(const Trials& trials, const std::string& field, double scale) {
   Measured made;
   DifferentTexts texts;
@@ -413,14 +426,7 @@ Measured CellMaker::value_of(const Trials& trials, const std::string& field, dou
     show(made, texts);
     return made;
   }
-  const bool all_equal =
-      std::all_of(made.samples.begin(), made.samples.end(),
-                  [&](const Sample& sample) { return sample.value == made.samples.front().value; });
-  summarise(made, scale);
-  if (all_equal) {
-    made.spread = false;
-    made.planned = made.n();
-  }
+  summarise_values(made, scale);
   return made;
 }
 

@@ -64,6 +64,7 @@ class CellMaker {
   void fill_average(Cell& cell, Common& common, const Selections& selections,
                     const std::vector<Selection>& parts, int line);
   Measured value_of(const Trials& trials, const std::string& field, double scale);
+  Measured examples_of(const Trials& trials, const Selections& selections, double scale, int line);
   Measured text_of(const Trials& trials, const std::string& text) const;
   std::optional<std::int64_t> parameters_of(const std::string& backbone);
   void describe_trials(CellTrials& trials, const Trials& used);

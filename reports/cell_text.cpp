@@ -48,6 +48,19 @@ std::string comparison_text(const Table& table) {
       Comparison::kSignificance);
 }
 
+// Whether a number is what a text such as "204k" or "0.5k" rounds; nothing where it is no such
+// text.
+std::optional<bool> rounds_to(double number, const std::string& text) {
+  const std::size_t point = text.find('.');
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (text.size() < 2 || text.back() != 'k' || digits != std::min(point, text.size() - 1) ||
+      text.find_first_not_of("0123456789", digits + 1) < text.size() - 1) {
+    return std::nullopt;
+  }
+  const std::size_t decimals = point == std::string::npos ? 0 : text.size() - point - 2;
+  return fmt::format("{:.{}f}k", number / 1000, decimals) == text;
+}
+
 }  // namespace
 
 CellText cell_text(const Cell& cell) {
@@ -97,6 +110,10 @@ std::string difference_text(const Cell& cell) {
   if (const auto difference = cell.difference()) return difference_text(*difference, cell.digits);
   if (cell.published.text && cell.measured.kind == Cell::Kind::text) {
     return cell.measured.text == *cell.published.text ? "=" : "≠";
+  }
+  if (cell.published.text && cell.measured.is_number()) {
+    const auto rounds = rounds_to(*cell.measured.mean, *cell.published.text);
+    if (rounds) return *rounds ? "=" : "≠";
   }
   return "";
 }

@@ -27,6 +27,8 @@ struct Trial {
   /// the members above included.
   std::map<std::string, results::Value> fields;
   std::vector<results::AttemptFacts> attempts;  // by number
+  /// What its worker said of the attempt that counts; nullptr: nothing, or nobody wants to know.
+  std::shared_ptr<const results::Examples> examples = nullptr;
   /// Trials of one dataset with the same number have the same configuration, but for seeds; 0 says
   /// nothing.
   std::size_t configuration = 0;

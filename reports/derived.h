@@ -26,7 +26,11 @@ std::optional<double> ft_params_percent(const Trial& trial);
 /// is none.
 std::optional<std::string> bls_formula(const Trial& trial);
 
-/// Whether a field is one of these.
+/// `examples`: on how many a trial was trained or scored. It belongs to a task and a split, which
+/// the cell selects, and is a value of a cell alone: no field of the trial.
+inline constexpr char kExamples[] = "examples";
+
+/// Whether a field is one of the first three.
 bool is_derived(const std::string& field);
 
 }  // namespace petlab::reports

@@ -16,6 +16,7 @@
 #include "reports/selection.h"
 #include "reports/words.h"
 #include "results/attempt.h"
+#include "results/examples.h"
 #include "results/left_out.h"
 #include "results/store.h"
 #include "results/sweep_scores.h"
@@ -266,6 +267,16 @@ void load_scores(results::SweepScores& scores, const std::string& sweep, std::si
   });
 }
 
+// What the trials of one sweep, data.trials from `begin` to `end`, were trained and scored on.
+void load_examples(const results::Reader& reader, const std::string& sweep, std::size_t begin,
+                   std::size_t end, Dataset& data) {
+  const auto examples = results::examples_in(reader, sweep);
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto found = examples.find(data.trials[i].id);
+    if (found != examples.end()) data.trials[i].examples = found->second;
+  }
+}
+
 void load_known_words(const results::Reader& reader, Dataset& data) {
   std::set<std::string>& names = data.known_words["name"];
   for (const metrics::MetricRow& metric : metrics::metric_table()) names.emplace(metric.name);
@@ -347,6 +358,7 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
   });
   for (const Loaded& one : loaded) {
     load_scores(scores, one.sweep, one.begin, one.end, wanted, data);
+    if (wanted.examples) load_examples(reader, one.sweep, one.begin, one.end, data);
   }
   const results::QueryResult none = results::query(reader, "SELECT * FROM sweep_results LIMIT 0");
   data.other_fields.insert(none.columns.begin(), none.columns.end());

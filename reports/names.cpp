@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "reports/derived.h"
 #include "reports/selection.h"
 #include "reports/words.h"
 
@@ -89,6 +90,7 @@ class NameCheck {
             for (const std::string& name : line.each) field(name, line.line);
           });
       std::visit([this](const auto& spec) { published(spec); }, section);
+      if (const auto* figure = std::get_if<FigureSpec>(&section)) x_axis(figure->x);
     }
   }
 
@@ -169,11 +171,17 @@ class NameCheck {
     if (std::find(absent.begin(), absent.end(), word) == absent.end()) absent.push_back(word);
   }
   void cells(const CellSpec& spec) {
-    if (spec.value) field(*spec.value, spec.line);
+    if (spec.value && *spec.value != kExamples) field(*spec.value, spec.line);
     if (spec.text) {
       for (const std::string& name : fields_in(*spec.text)) field(name, spec.line);
     }
     for (const Selection& part : spec.average_over) selection(part);
+  }
+  void x_axis(const FigureAxis& axis) {
+    if (axis.cells.value != kExamples) return;
+    problem(axis.line,
+            "figure.x.value is 'examples', which trials have of each task and split, must be a "
+            "field of the trials, or step; cells of tables and figure.y can show it");
   }
   const PublishedTable* published_table(const std::string& name, int line) {
     const PublishedTable* known = published_.table(name);

@@ -125,6 +125,14 @@ bool selects_task(const Selection& selection, const std::string& task) {
                      });
 }
 
+bool selects(const Selection& selection, const std::string& task, const std::string& split) {
+  return std::all_of(selection.conditions.begin(), selection.conditions.end(),
+                     [&](const Condition& condition) {
+                       return (condition.field != "task" || any_same(condition, task)) &&
+                              (condition.field != "split" || any_same(condition, split));
+                     });
+}
+
 bool matches(const Selection& selection, const Score& score) {
   return matches(selection, *score.series) &&
          std::all_of(selection.conditions.begin(), selection.conditions.end(),

@@ -35,6 +35,9 @@ bool matches(const Selection& selection, const Series& series);
 /// Whether the conditions on the task hold.
 bool selects_task(const Selection& selection, const std::string& task);
 
+/// Whether the conditions on the task and the split hold.
+bool selects(const Selection& selection, const std::string& task, const std::string& split);
+
 /// Whether the conditions on split, step, name and task hold.
 bool matches(const Selection& selection, const Score& score);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reports/derived.h"
 #include "reports/selection.h"
 
 namespace petlab::reports {
@@ -52,6 +53,42 @@ bool is_of_steps(const Definition& definition) {
                      });
 }
 
+bool shows_examples(const CellSpec& cells) { return cells.value == kExamples; }
+
+bool shows_examples(const TableSpec& table) {
+  const auto shows = [](const Line& line) { return shows_examples(line.cells); };
+  return shows_examples(table.cells) || std::any_of(table.rows.begin(), table.rows.end(), shows) ||
+         std::any_of(table.columns.begin(), table.columns.end(), shows);
+}
+
+bool shows_examples(const FigureSpec& figure) {
+  const auto shows = [](const SeriesSpec& series) { return shows_examples(series.line.cells); };
+  return shows_examples(figure.y.cells) ||
+         std::any_of(figure.series.begin(), figure.series.end(), shows) ||
+         std::any_of(figure.horizontal.begin(), figure.horizontal.end(), shows);
+}
+
+bool shows_examples(const Definition& definition) {
+  return std::any_of(
+      definition.sections.begin(), definition.sections.end(), [](const SectionSpec& section) {
+        return std::visit([](const auto& spec) { return shows_examples(spec); }, section);
+      });
+}
+
+// Whether no cell shows a metric, whichever of its row, its column and the table decides.
+bool shows_no_metric(const TableSpec& table) {
+  const auto averages = [](const Line& line) { return !line.cells.average_over.empty(); };
+  const auto tells = [](const Line& line) { return line.cells.value || line.cells.text; };
+  if (!table.cells.average_over.empty() ||
+      std::any_of(table.rows.begin(), table.rows.end(), averages) ||
+      std::any_of(table.columns.begin(), table.columns.end(), averages)) {
+    return false;
+  }
+  return table.cells.value || table.cells.text ||
+         std::all_of(table.rows.begin(), table.rows.end(), tells) ||
+         std::all_of(table.columns.begin(), table.columns.end(), tells);
+}
+
 // An average is over its parts alone; what else a cell shows may be decided on the other axis.
 bool may_show(const CellSpec& cells, const Series& series) {
   return cells.average_over.empty() ||
@@ -73,6 +110,7 @@ bool may_show(const TableSpec& table, const Series& series) {
       std::any_of(table.columns.begin(), table.columns.end(), comes)) {
     return true;
   }
+  if (shows_no_metric(table)) return false;
   // Where both axes and the table may say what a cell shows, one of them decides.
   const bool only_columns = table.cells.average_over.empty() &&
                             std::none_of(table.rows.begin(), table.rows.end(), averages);
@@ -115,6 +153,7 @@ Wanted wanted_by(std::span<const Definition> definitions) {
   };
   Wanted wanted;
   wanted.every_step = any([](const Definition& one) { return is_of_steps(one); });
+  wanted.examples = any([](const Definition& one) { return shows_examples(one); });
   wanted.series = [any](const Series& series) {
     return any([&](const Definition& one) { return may_show(one, series); });
   };

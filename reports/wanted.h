@@ -16,6 +16,8 @@ struct Wanted {
   std::function<bool(const Trial&)> trial;
   /// Every step at which a metric was reported, not only its last value.
   bool every_step = false;
+  /// Of each trial on how many examples it was trained and scored.
+  bool examples = false;
 };
 
 /// What these definitions can show. They must outlive it.

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "protocol/attempt.h"
+#include "protocol/events.h"
 
 namespace petlab::results {
 
 using protocol::Ending;
+using protocol::Examples;
 using protocol::Launch;
 using protocol::Outcome;
 using protocol::outcome_from;

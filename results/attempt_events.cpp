@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "results/connection.h"
+#include "results/examples.h"
 #include "results/loss_curve.h"
 #include "results/provenance.h"
 #include "results/snapshot.h"
@@ -141,6 +142,7 @@ void record_finished(Batch& batch, const AttemptRef& attempt, const protocol::Fi
           .with(finished.stored_bits)
           .run();
     }
+    internal::record_examples(connection, attempt.key, finished.examples);
     Query trial(connection, "SELECT trial FROM attempts WHERE key = ?1");
     if (trial.with(attempt.key).step()) internal::recount(connection, trial.integer(0));
   });

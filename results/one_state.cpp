@@ -19,7 +19,7 @@ OneState::OneState(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)), reader_(connection_), scores_(connection_) {
   internal::check_version(*connection_);
   internal::check_columns(*connection_);
-  if (!internal::knows_remarks(*connection_)) {
+  if (!internal::knows_remarks(*connection_) || !internal::has_table(*connection_, "examples")) {
     throw Error(fmt::format(
         "{0}: an earlier petlab made the database; petlab ingest --db {0}, or petlab run of its "
         "sweep, makes it fit this one",

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "results/connection.h"
+#include "results/examples.h"
 #include "results/left_out.h"
 #include "results/remarks.h"
 #include "sweeps/fields.h"
@@ -156,9 +157,11 @@ std::string provenance_view() {
   return fmt::format(
       "CREATE VIEW attempt_provenance AS SELECT t.trial_id, a.number AS attempt, a.sweep, a.host, "
       "a.device, a.launcher, a.worker, a.worker_version{}, a.backbone_digest, a.data_digests, "
-      "a.numerics, p.text AS petlab_said, q.text AS worker_said FROM trials t CROSS JOIN attempts "
-      "a ON a.trial = t.key LEFT JOIN provenance v ON v.attempt = a.key LEFT JOIN provenance_texts "
-      "p ON p.key = v.petlab LEFT JOIN provenance_texts q ON q.key = v.worker",
+      "a.numerics, p.text AS petlab_said, q.text AS worker_said, x.text AS examples FROM trials t "
+      "CROSS JOIN attempts a ON a.trial = t.key LEFT JOIN provenance v ON v.attempt = a.key LEFT "
+      "JOIN provenance_texts p ON p.key = v.petlab LEFT JOIN provenance_texts q ON q.key = "
+      "v.worker LEFT JOIN examples e ON e.attempt = a.key LEFT JOIN example_texts x ON x.key = "
+      "e.text",
       columns);
 }
 
@@ -197,6 +200,7 @@ std::vector<std::string> views() {
       "DROP VIEW IF EXISTS sweep_results",
       "DROP VIEW IF EXISTS former_sweep_results",
       "DROP VIEW IF EXISTS attempt_provenance",
+      "DROP VIEW IF EXISTS attempt_examples",
       "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
       "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
       "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
@@ -204,6 +208,7 @@ std::vector<std::string> views() {
       members_view("sweep_results", "sweep_trials"),
       members_view("former_sweep_results", "former_sweep_trials"),
       provenance_view(),
+      kExamplesView,
   };
 }
 
@@ -300,6 +305,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     database.exec(kTables);
     database.exec(kAddedLater);
     database.exec(kRemarkTables);
+    database.exec(kExampleTables);
     for (const FieldColumn& field : field_columns()) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
@@ -411,13 +417,14 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return has_column(connection, "attempts", name);
 }
 
-/// Whether the views are those of this petlab: they leave out what is hidden, and have tags.
+/// Whether the views are those of this petlab: they leave out what is hidden, have tags, and tell
+/// numbers of examples.
 static bool has_views(Connection& connection) {
   Query view(connection,
              "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials') "
              "AND instr(sql, 'sweep_tags')");
   return view.step() && has_table(connection, "former_sweep_results") &&
-         has_table(connection, "attempt_provenance");
+         has_table(connection, "attempt_examples");
 }
 
 bool has_table(Connection& connection, std::string_view name) {
@@ -454,6 +461,7 @@ void add_missing_columns(Connection& connection) {
   connection.guard("add columns for new fields", [&] {
     connection.exec(kAddedLater);
     connection.exec(kRemarkTables);
+    connection.exec(kExampleTables);
     if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
         has_column(connection, "sweeps", "overrides") && has_views(connection) &&

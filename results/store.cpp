@@ -248,7 +248,8 @@ void Batch::forget_attempt(const AttemptRef& attempt) {
     for (const char* sql :
          {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
           "DELETE FROM loss_points WHERE attempt = ?1", "DELETE FROM artifacts WHERE attempt = ?1",
-          "DELETE FROM provenance WHERE attempt = ?1", "DELETE FROM attempts WHERE key = ?1"}) {
+          "DELETE FROM provenance WHERE attempt = ?1", "DELETE FROM examples WHERE attempt = ?1",
+          "DELETE FROM attempts WHERE key = ?1"}) {
       Query(connection, sql).with(attempt.key).run();
     }
   });

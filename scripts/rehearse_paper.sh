@@ -5,8 +5,8 @@
 #
 #   scripts/rehearse_paper.sh [published|noise|all] [FOLDER_OF_PROGRAMS [FOLDER]]
 #
-# published   every trial answers what the paper prints: every printed cell of tables 1 to 6 and 8 to
-#             16 and every printed point of figure 3 must come back, but for the listed errata
+# published   every trial answers what the paper prints: every printed cell of tables 1 to 16 and
+#             every printed point of figure 3 must come back, but for the listed errata
 # noise       three seeds that differ: means, deviations, intervals, tests and marks must be those of
 #             numpy and scipy (scripts/statistics_venv.sh; exit code 77 where they are not there)
 # all         both (the default)

@@ -57,7 +57,7 @@ def grow(database, copies, metrics):
                f"trial <= {trials}")
         copied(database, "attempts", {"key": f"key + {first_attempt}", "trial": f"trial + {first_trial}"},
                f"key <= {attempts}")
-        for table in ("artifacts", "provenance", "progress"):
+        for table in ("artifacts", "provenance", "examples", "progress"):
             copied(database, table, {"attempt": f"attempt + {first_attempt}"}, f"attempt <= {attempts}")
         copied(database, "metric_values", {"attempt": f"attempt + {first_attempt}"}, f"attempt <= {attempts}")
     database.execute("INSERT INTO metric_values SELECT a.key, i, i, ?, 1.0 / i + 0.1 * abs(random() % 1000) / 1000 "

@@ -12,6 +12,7 @@
 #include "cli/output/answer_output.h"
 #include "cli/output/flat_configuration.h"
 #include "orchestrator/recovery/control.h"
+#include "results/examples.h"
 #include "results/scores.h"
 
 namespace petlab::cli {
@@ -63,6 +64,11 @@ Comparable comparable_of(const results::Reader& reader, const results::ScoreRead
     made.add("attempt.host", attempt.begun.host);
     made.add("digest.backbone", attempt.backbone_digest);
     for (const auto& [task, digest] : attempt.data_digests) made.add("digest." + task, digest);
+    for (const auto& [task, splits] : results::examples_of(reader, attempt.attempt)) {
+      for (const auto& [split, number] : splits) {
+        made.add(fmt::format("examples.{}.{}", task, split), std::to_string(number));
+      }
+    }
   }
   for (const results::SeriesName& one : scores.series_of(id)) {
     if (one.split == "train") continue;

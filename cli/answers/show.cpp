@@ -22,6 +22,7 @@
 #include "protocol/trial_directory.h"
 #include "reports/text.h"
 #include "results/decisions.h"
+#include "results/examples.h"
 #include "results/remarks.h"
 #include "results/scores.h"
 
@@ -50,6 +51,7 @@ struct Shown {
   results::Remarks remarks;
   std::map<std::string, std::vector<std::string>> sweep_tags;  // by sweep, of those that have some
   std::map<std::int64_t, results::Provenance> provenance;      // by attempt
+  std::map<std::int64_t, results::Examples> examples;          // by attempt
   std::vector<std::string> members;                            // "sweep", "sweep as variant"
   std::vector<Curve> curves;
   std::optional<results::ArtifactPlace> artifact;
@@ -88,6 +90,7 @@ Shown read_trial(const ShowArguments& arguments) {
   shown.care = results::care_of(reader, shown.id);
   for (const results::AttemptFacts& attempt : shown.facts.attempts) {
     shown.provenance[attempt.attempt.number] = reader.provenance(attempt.attempt);
+    shown.examples[attempt.attempt.number] = results::examples_of(reader, attempt.attempt);
   }
   shown.remarks = results::remarks_of(reader, {shown.id, ""});
   for (const std::string& sweep : reader.sweep_names()) {
@@ -136,6 +139,11 @@ ordered_json provenance(const Shown& shown, const results::AttemptFacts& attempt
   if (attempt.launch) add("job", attempt.launch->job);
   add("backbone_digest", attempt.backbone_digest);
   for (const auto& [task, digest] : attempt.data_digests) all["data_digests"][task] = digest;
+  for (const auto& [task, splits] : shown.examples.at(attempt.attempt.number)) {
+    for (const char* split : {"train", "validation", "test"}) {
+      if (splits.contains(split)) all["examples"][task][split] = splits.at(split);
+    }
+  }
   const results::Provenance& said = shown.provenance.at(attempt.attempt.number);
   for (const auto& [name, text] :
        {std::pair("petlab_said", said.petlab), std::pair("worker_said", said.worker)}) {
@@ -229,6 +237,15 @@ std::string plain(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+// "500 train, 100 validation"
+std::string numbers_by_split(const ordered_json& splits) {
+  std::vector<std::string> parts;
+  for (const auto& [split, number] : splits.items()) {
+    parts.push_back(number.dump() + " " + split);
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string curve_text(const Curve& curve) {
   std::vector<std::optional<double>> values;
   for (const results::HistoryPoint& point : curve.points) values.push_back(point.value);
@@ -313,6 +330,12 @@ void print_shown(const Shown& shown, std::ostream& out) {
   if (const results::AttemptFacts* attempt = told_attempt(shown.facts)) {
     const ordered_json all = provenance(shown, *attempt);
     for (const auto& [name, value] : all.items()) {
+      if (name == "examples") {
+        for (const auto& [task, splits] : value.items()) {
+          pairs.emplace_back("examples of " + task, numbers_by_split(splits));
+        }
+        continue;
+      }
       if (!name.ends_with("_said")) {
         pairs.emplace_back(name, plain(value));
         continue;

@@ -60,7 +60,8 @@ constexpr const char* kAttempts =
     "a.host, a.device, a.job, a.worker, a.worker_version, a.numerics, a.backbone_digest, "
     "a.data_digests, a.checkpoint_step, a.finished_step, a.peak_memory_mib, a.device_memory_mib, "
     "a.train_seconds, f.path AS artifact, f.bls_bits, f.stored_bits, a.\"commit\" AS "
-    "petlab_commit, p.petlab_said, p.worker_said FROM trials t CROSS JOIN attempts a ON a.trial = "
+    "petlab_commit, p.petlab_said, p.worker_said, p.examples FROM trials t CROSS JOIN attempts a "
+    "ON a.trial = "
     "t.key LEFT JOIN artifacts f ON f.attempt = a.key LEFT JOIN attempt_provenance p ON "
     "p.trial_id = t.trial_id AND p.attempt = a.number WHERE {0} ORDER BY t.key, a.number";
 constexpr const char* kSweeps =

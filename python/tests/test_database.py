@@ -209,6 +209,7 @@ def test_a_trial_with_all_that_is_known(db: petlab.Database, swept: World) -> No
     assert attempt.worker == "scripted-worker" and attempt.numerics == {"version": "1"}
     assert attempt.folder == swept.root.resolve() / "sweep.runs" / trial.trial_id / "1"
     assert (attempt.folder / "events.jsonl").is_file()
+    assert attempt.examples == {"rte": {"train": 90, "validation": 12}}
     assert trial.artifact is None
     assert {score["metric"] for score in trial.scores} == {"score", "accuracy", "loss", "extra_1"}
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pytest
 from conftest import PACKAGE, World
@@ -253,6 +253,16 @@ def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:
     assert not issubclass(petlab.Stopped, Exception)
 
 
+class Whole:
+    """A whole number of another library."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
 def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
@@ -262,10 +272,22 @@ def test_artifacts_lie_in_the_attempt(tmp_path: Path) -> None:
             trial.finish(1, artifact=named)
     with pytest.raises(ValueError, match="bls_bits is -1, must be a number >= 0"):
         trial.finish(1, bls_bits=-1)
+    for examples, message in (
+        ({"rte": {"train": 1}}, "examples has task 'rte', must be of the trial's: cola"),
+        (
+            {"cola": {"dev": 1}},
+            "examples of cola has split 'dev', must be train, validation or test",
+        ),
+        ({"cola": {"test": -1}}, "examples of cola test is -1, must be a whole number >= 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trial.finish(1, examples=examples)
     (folder / "module").mkdir()
     (folder / "module/adapter.bin").write_bytes(b"w")
-    trial.finish(1, artifact=folder / "module/adapter.bin")
+    numbers: dict[str, SupportsIndex] = {"train": Whole(8551), "test": 0}
+    trial.finish(1, artifact=folder / "module/adapter.bin", examples={"cola": numbers})
     assert events(folder)[-1]["artifact"] == "module/adapter.bin"
+    assert events(folder)[-1]["examples"] == {"cola": {"train": 8551, "test": 0}}
     with pytest.raises(petlab.WorkerError, match="the trial is over, a metric cannot follow"):
         trial.metric("a", 1, split="test", step=1)
 

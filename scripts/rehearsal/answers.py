@@ -34,6 +34,7 @@ TEXTS = {
     "xsum": ("rouge2", "rouge1", "rougeL", "rougeLsum"),
     "wmt16-ro-en": ("bleu", "chrf", "ter"),
 }
+ROWS_OF_TABLE7 = {"wmt16-ro-en": "ro-en"}  # other tasks have their name there
 _IN_PERCENT = ("bleu", "chrf", "ter")  # as the tools print them; other metrics are fractions
 
 
@@ -52,6 +53,11 @@ class Answer:
 
     scores: Mapping[tuple[str, str], float]
     train_seconds: float
+
+
+def number_of(text: str) -> int:
+    """What table 7 rounds: `8.6k`."""
+    return round(1000 * float(text.removesuffix("k")))
 
 
 class Printed:
@@ -260,6 +266,18 @@ def _noise(printed: Printed, config: Mapping[str, Any]) -> Answer:
             at[task, name] = (level + effect + shared + own.gauss(0, 0.5)) / scale_of(name)
     seconds = _seconds(printed, config)
     return Answer(at, seconds * math.exp(_draw(module, config["seed"]).gauss(0, 0.1)))
+
+
+def examples(printed: Printed, config: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """How many examples a trial tells of each task and split: those of table 7."""
+    columns = {"train": "train", "validation": "valid", "test": "test"}
+    return {
+        task: {
+            split: number_of(printed.value("table7", ROWS_OF_TABLE7.get(task, task), column))
+            for split, column in columns.items()
+        }
+        for task in _tasks(config)
+    }
 
 
 def answer(printed: Printed, feed: str, config: Mapping[str, Any]) -> Answer:

@@ -79,6 +79,16 @@ class Cells:
         sweep = "table1" if cell.row == "single-task" else "table16"
         return self._where(sweep, kind="adapter", share=True, mask="learned", bottleneck=64)
 
+    def _table7(self, cell: Cell) -> set[str]:
+        """Of all trials of the task in the sweeps that the report is about."""
+        task = {row: task for task, row in answers.ROWS_OF_TABLE7.items()}.get(cell.row, cell.row)
+        return {
+            trial.id
+            for trial in self.trials
+            if task in (trial.config.get("tasks") or [trial.config["task"]])
+            and {"table1", *_CURVES.values()} & set(trial.sweeps)
+        }
+
     def _table8(self, cell: Cell) -> set[str]:
         kind = cell.row.removeprefix("propetl_")
         if self.printed.value("table8", cell.row, "mask_learning_rate") != float(cell.column):

@@ -25,7 +25,8 @@ def train(trial: petlab.Trial) -> None:
         for (task, name), value in given.scores.items():
             trial.metric(name, value - 0.01 * (STEPS[-1] - step), split="test", task=task)
             trial.metric(name, value + 0.02 * step, split="validation", task=task)
-    trial.finish(train_seconds=given.train_seconds)
+    examples = answers.examples(PRINTED, config)
+    trial.finish(train_seconds=given.train_seconds, examples=examples)
 
 
 if __name__ == "__main__":

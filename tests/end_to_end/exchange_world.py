@@ -49,7 +49,8 @@ def train(folder):
     (folder / "predictions" / "films.predicted.txt").write_text(f"{seed}\\n")
     data = random.Random(seed).randbytes(3000)
     (folder / "artifact.petl").write_bytes(artifact(trial, data))
-    say("finished", step=3, artifact="artifact.petl", stored_bits=8 * len(data), train_seconds=1.5)
+    say("finished", step=3, artifact="artifact.petl", stored_bits=8 * len(data), train_seconds=1.5,
+        examples={trial["tasks"][0]["name"]: {"train": 100 + seed % 2, "test": 20}})
 
 if sys.argv[1] == "--describe":
     print(json.dumps({"name": "python", "version": "1", "protocol": 1, "numerics": "1"}))
@@ -70,7 +71,8 @@ TABLES = [
     ["report", "sweep", "--format", "csv"],
 ]
 VALUES = ("SELECT trial_id, seq, step, split, task, name, value, stored_bits, selected_step, train_seconds, "
-          "numerics, data_digests FROM results ORDER BY 1, 2")
+          "numerics, data_digests, (SELECT group_concat(split || ' ' || examples) FROM attempt_examples e WHERE "
+          "e.trial_id = results.trial_id AND is_result) AS examples FROM results ORDER BY 1, 2")
 
 
 class ExchangeWorld(ScriptedWorld):

@@ -326,7 +326,11 @@ class WhereNumbersComeFrom(Steering):
         shown = json.loads(self.petlab("show", row["trial_id"], "--db", "sweep.db", "--json").out)
         self.assertEqual(shown["attempts"][0]["provenance"]["worker_said"], self.SAID)
         self.assertEqual(shown["attempts"][0]["provenance"]["petlab_said"], told)
+        task = self.query("SELECT tasks FROM trials LIMIT 1")[0]["tasks"]
+        self.assertEqual(shown["attempts"][0]["provenance"]["examples"], {task: {"train": 90, "validation": 12}})
+        self.assertEqual(json.loads(row["examples"]), {task: {"train": 90, "validation": 12}})
         text = self.petlab("show", row["trial_id"], "--db", "sweep.db").out
+        self.assertRegex(text, rf"\n  examples of {task} +90 train, 12 validation\n")
         for part in ("worker libtorch", "petlab compiler", "petlab sweep_digest", told["processor"]):
             self.assertIn(part, text)
         page = self.petlab("report", "sweep", "--db", "sweep.db", "--format", "html")
@@ -341,6 +345,7 @@ class WhereNumbersComeFrom(Steering):
         done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweep.runs")
         self.assertEqual(done.code, 0, done)
         for sql in ("SELECT * FROM attempt_provenance ORDER BY trial_id, attempt",
+                    "SELECT * FROM attempt_examples ORDER BY trial_id, attempt, task, split",
                     "SELECT * FROM sweep_texts ORDER BY 1"):
             self.assertEqual(self.query(sql, "new.db"), self.query(sql))
         self.assertEqual(len(self.query("SELECT * FROM sweep_texts")), 2)

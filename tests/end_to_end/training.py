@@ -93,6 +93,26 @@ class Training(TinyWorld):
                 self.assertEqual(len(recorded), 2)
                 self.assertEqual(result["metrics"], recorded)
 
+    def test_a_trial_has_as_many_examples_as_the_files_have_rows(self):
+        rows = {part: len((self.root / f"films-{part}.tsv").read_text().splitlines()) - 1
+                for part in ("train", "dev", "test")}
+        self.write("sweep.yaml", SWEEP + "grid:\n  data.max_train_examples: [0, 24]\n")
+        self.train("runs")
+        found = self.query("SELECT data_max_train_examples AS most, split, examples FROM attempt_examples e JOIN "
+                           "trials t ON t.trial_id = e.trial_id WHERE is_result AND task = 'films' ORDER BY 1, 2",
+                           "runs.db")
+        self.assertEqual([(row["most"], row["split"], row["examples"]) for row in found],
+                         [(most, split, number) for most in (0, 24) for split, number in (
+                             ("test", rows["test"]), ("train", most or rows["train"]),
+                             ("validation", rows["dev"]))])
+        self.write("sizes.yaml", "report: sizes\nabout: sizes\nsweep: tiny\ntable:\n"
+                   "  cells: {value: examples}\n  rows: [{each: data_max_train_examples}]\n"
+                   "  columns: [{key: train, where: {split: train}}, {key: test, where: {split: test}}]\n")
+        shown = self.petlab("report", "./sizes.yaml", "--db", "runs.db", "--format", "csv")
+        self.assertEqual(shown.code, 0, shown)
+        self.assertEqual([line.split(",")[-2:] for line in shown.out.split()[1:]],
+                         [[str(rows["train"]), str(rows["test"])], ["24", str(rows["test"])]])
+
     def test_the_same_trials_again_have_the_same_losses_and_metrics(self):
         self.train("one")
         self.train("two")

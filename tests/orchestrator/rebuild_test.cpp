@@ -54,6 +54,7 @@ std::vector<std::string> content(const std::filesystem::path& database) {
       "SELECT * FROM results",
       "SELECT * FROM sweep_results",
       "SELECT * FROM attempt_provenance",
+      "SELECT * FROM attempt_examples",
       "SELECT digest, text FROM sweep_texts",
       "SELECT t.trial_id" + columns("renewals", ",trial,") +
           " FROM renewals x JOIN trials t ON t.key = x.trial",
@@ -189,7 +190,14 @@ const protocol::Started kStarted{7,
                                  "sha256:b",
                                  {{"cola", "sha256:d"}},
                                  R"({"libtorch":"2.13.0","commit":"2d8f6bf","gpu":"é"})"};
-const protocol::Finished kFinished{3, "artifact.petl", 99.5, 100, 12.5, 0.25};
+const protocol::Finished kFinished{3,
+                                   "artifact.petl",
+                                   99.5,
+                                   100,
+                                   12.5,
+                                   0.25,
+                                   std::nullopt,
+                                   {{"cola", {{"train", 8551}, {"test", 522}}}}};
 
 /// Every way in which an attempt can go, and every decision.
 void live(RebuildFixture& f) {

@@ -349,6 +349,7 @@ void train(const TrialDirectory& directory) {
     Finished finished;
     finished.step = step;
     finished.train_seconds = static_cast<double>(script.steps) * script.step_ms / 1000;
+    finished.examples[trial.config.tasks.front()] = {{"train", 90}, {"validation", 12}};
     if (on_gpu) finished.device_memory_mib = static_cast<double>(gpu.held());
     events.write(finished, true);
   } catch (const std::runtime_error& error) {

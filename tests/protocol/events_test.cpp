@@ -31,6 +31,13 @@ std::string metric_line(const std::string& value) {
          value + "}";
 }
 
+Finished finished_with(const Examples& examples) {
+  Finished finished;
+  finished.step = 400;
+  finished.examples = examples;
+  return finished;
+}
+
 }  // namespace
 
 TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
@@ -53,6 +60,10 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
       {7, 5, Finished{400, "artifact.petl", 1.5e7, 15000000, 812.5, 33.25}},
       {8, 6, Finished{400, "", std::nullopt, std::nullopt, 1.0, 2.0, 2048.0}},
       {8, 6, Finished{400, "", std::nullopt, std::nullopt, std::nullopt, std::nullopt}},
+      {8, 6,
+       finished_with({{"cola", {{"train", 8551}, {"validation", 521}, {"test", 522}}},
+                      {"a \"task\"", {{"test", 9223372036854775807}}},
+                      {"none", {{"train", 0}}}})},
       {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
   };
   for (const Event& event : events) {
@@ -146,6 +157,7 @@ TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
       {start + R"("started","pid":1,"digests":{"data":{"rte":1}}})",
        "digests: found {\"data\":{\"rte\":1}}, wanted {\"backbone\": text, \"data\": {TASK: text, "
        "…}}"},
+      {start + R"("finished","step":1,"examples":7})", "examples: found 7, wanted an object"},
       {metric_line("NaN"), "found 'NaN}' at byte 105, wanted a JSON value"},
       {metric_line("\"0.5\""), "value: found '0.5', wanted a number or null"},
       {metric_line("1e999"), "value: found 1e999, wanted a number that a double can hold"},
@@ -156,6 +168,23 @@ TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
     INFO(line);
     CHECK(error_of(line) == message);
   }
+}
+
+TEST_CASE("Numbers of examples that are none are refused", "[sweeps]") {
+  for (const std::string found :
+       {R"({"rte":5})", R"({"rte":{"train":-1}})", R"({"rte":{"train":1.0}})",
+        R"({"rte":{"train":"5"}})", R"({"rte":{"train":null}})", R"({"rte":{"train":true}})",
+        R"({"rte":{"train":9223372036854775808}})", R"({"rte":{"dev":5}})",
+        R"({"rte":{"train":{"a":1}}})"}) {
+    CHECK(error_of(R"({"v":1,"seq":1,"time":1,"type":"finished","step":1,"examples":)" + found +
+                   "}") ==
+          "examples: found " + found +
+              R"(, wanted {TASK: {"train": N, "validation": N, "test": N}, …} with whole )" +
+              "numbers >= 0");
+  }
+  CHECK_THROWS_WITH(
+      to_line({1, 1, finished_with({{"\xff", {{"test", 1}}}})}),
+      Catch::Matchers::StartsWith("a finished event's examples cannot be written as JSON: "));
 }
 
 TEST_CASE("A line that is too long or nested too deeply is refused", "[sweeps]") {

@@ -269,5 +269,31 @@ TEST_CASE("The order in which trials finished changes no byte of a report", "[re
   CHECK(html("1.db") == html("2.db"));
 }
 
+TEST_CASE("What trials were trained on is read where a report shows it, and no score for it",
+          "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  const results::Examples examples = {{"cola", {{"train", 8551}, {"test", 522}}}};
+  make_database(file, "s",
+                {{.id = "t1", .seed = 1, .scores = {{"f1", 0.5}}, .examples = examples},
+                 {.id = "t2", .seed = 2, .scores = {{"f1", 0.5}}, .examples = examples},
+                 {.id = "t3", .seed = 3, .scores = {{"f1", 0.5}}}});
+  const auto load = [&](const std::string& columns) {
+    const std::vector<Definition> definitions = {
+        testing::definition("table:\n  rows: [{key: a}]\n  columns: [" + columns + "]\n")};
+    return load_dataset(results::Reader(file), {"s"}, wanted_by(definitions));
+  };
+  const Dataset with = load("{key: c, value: examples, where: {split: train}}");
+  REQUIRE(with.trials.size() == 3);
+  CHECK(*with.trials[0].examples == examples);
+  CHECK(with.trials[1].examples == with.trials[0].examples);
+  CHECK(with.trials[2].examples == nullptr);
+  CHECK(with.scores.empty());
+  CHECK(load("{key: c, text: x}, {key: d, value: seed}").scores.empty());
+  const Dataset without = load("{key: c, where: {name: f1}}, {key: d, value: seed}");
+  CHECK(without.trials[0].examples == nullptr);
+  CHECK(without.scores.size() == 3);
+}
+
 }  // namespace
 }  // namespace petlab::reports

@@ -24,6 +24,7 @@ struct MadeTrial {
   std::string data_digest = "sha256:d";
   double time = 10;  // of its attempt
   results::Outcome outcome = results::Outcome::finished;
+  results::Examples examples = {};
 };
 
 inline std::string config_of(const MadeTrial& trial) {
@@ -75,6 +76,7 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
       finished.step = 30;
       finished.bls_bits = 6400.0;
       finished.train_seconds = 12.5;
+      finished.examples = trial.examples;
       results::record_finished(batch, attempt, finished, trial.time + 1);
     } else if (trial.outcome == results::Outcome::failed) {
       results::record_failed(batch, attempt, {"no good", "error"}, trial.time + 1);

@@ -19,6 +19,7 @@ std::filesystem::path database_of(const testing::TempDir& folder, std::size_t tr
     trial.seed = static_cast<std::int64_t>(i);
     trial.task = i % 3 == 0 ? "cola" : "rte";
     trial.scores = {{"accuracy", 0.5}, {"f1", 0.25}};
+    trial.examples = {{trial.task, {{"train", static_cast<std::int64_t>(i)}, {"test", 7}}}};
     if (i % 5 == 4) trial.scores.erase("f1");  // is looked for among all that it reported
     made.push_back(std::move(trial));
   }
@@ -48,6 +49,21 @@ TEST_CASE("A page asks as much of a database of many trials as of one of few", "
     CHECK(statements > 5);
     CHECK(statements_of_page(many, every_step) == statements);
   }
+}
+
+TEST_CASE("Numbers of examples are one question, however many trials there are", "[reports]") {
+  const testing::TempDir folder;
+  std::vector<Definition> definitions = {builtin_report("table7")};
+  const auto statements = [&](const std::filesystem::path& file, bool examples) {
+    Wanted wanted = wanted_by(definitions);
+    CHECK(wanted.examples);
+    wanted.examples = examples;
+    return testing::statements_in([&] { load_dataset(results::Reader(file), {"s"}, wanted); });
+  };
+  const auto few = database_of(folder, 10);
+  const auto many = database_of(folder, 300);
+  CHECK(statements(many, true) == statements(few, true));
+  CHECK(statements(many, true) <= statements(many, false) + 4);  // in a transaction of its own
 }
 
 }  // namespace

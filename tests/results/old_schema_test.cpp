@@ -3,6 +3,7 @@
 #include "results/attempt_events.h"
 #include "results/connection.h"
 #include "results/decisions.h"
+#include "results/examples.h"
 #include "results/loss_curve.h"
 #include "results/one_state.h"
 #include "results/remarks.h"
@@ -42,8 +43,9 @@ Lines names(const std::filesystem::path& file) {
 
 TEST_CASE("a database of each earlier schema becomes one of this, and its work goes on",
           "[results]") {
-  for (const std::string name : {"fewer_fields", "first", "decisions", "device_memory",
-                                 "before_renewals", "before_remarks", "before_loss_points"}) {
+  for (const std::string name :
+       {"fewer_fields", "first", "decisions", "device_memory", "before_renewals", "before_remarks",
+        "before_loss_points", "before_examples"}) {
     INFO(name);
     const bool has_memory = name == "device_memory" || name.starts_with("before_");
     const TempDir folder;
@@ -85,7 +87,9 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     append_losses(batch, attempt, 3);
     const LossReport losses[] = {{1, 2, 0.5}, {2, 5, {}}};
     record_progress(batch, attempt, {5, 9, {}, 800.0}, 6, losses);
-    record_finished(batch, attempt, {}, 9);
+    protocol::Finished finished;
+    finished.examples = {{"cola", {{"test", 5}}}};
+    record_finished(batch, attempt, finished, 9);
     batch.record_sweep({"old", "", "", "", {{"t2", "b"}, {"t4", ""}}}, {}, 7);
     batch.commit();
     CHECK(rows(file, "SELECT count(*), min(value) FROM results WHERE trial_id = 't2'") ==
@@ -94,6 +98,7 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     CHECK(Reader(file).sweep("old")->members.size() == 2);
     CHECK(LossReader(file).of_trial("t1").empty());
     CHECK(LossReader(file).of_trial("t2").size() == 2);
+    CHECK(examples_in(Reader(file), "old").size() == 1);
   }
 }
 
@@ -166,6 +171,27 @@ TEST_CASE("a database of before has no loss curves, and a reader gives it none",
   CHECK(reader.of_trial("t1").empty());
   reader.each_of_sweep("old", [](const TrialLosses& losses) { FAIL(losses.trial_id); });
   CHECK(names(file) == before);
+}
+
+TEST_CASE("a reader of a database that knows of no examples finds none", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "before_examples");
+  const Lines before = names(file);
+  const Reader reader(file);
+  CHECK(examples_in(reader, "old").empty());
+  const AttemptRef attempt = reader.attempt_facts("t1", 2)->attempt;
+  CHECK(examples_of(reader, attempt).empty());
+  CHECK_THROWS_WITH(OneState(file), Catch::Matchers::StartsWith(
+                                        file.string() + ": an earlier petlab made the database"));
+  CHECK(names(file) == before);
+  // The same reader, after another petlab has made it fit.
+  Store store(file);
+  Batch batch = store.begin();
+  protocol::Finished finished;
+  finished.examples = {{"cola", {{"test", 5}}}};
+  record_finished(batch, attempt, finished, 9);
+  batch.commit();
+  CHECK(examples_of(reader, attempt) == finished.examples);
 }
 
 TEST_CASE("a reader of a database that knows of no allowed retries says that nobody said",

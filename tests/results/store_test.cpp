@@ -6,6 +6,7 @@
 
 #include "results/attempt_events.h"
 #include "results/decisions.h"
+#include "results/examples.h"
 #include "tests/results/helpers.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -294,6 +295,48 @@ TEST_CASE("facts hold all that was recorded of an attempt", "[results]") {
   CHECK(f.facts("t1").retried_after == 1);
   CHECK_FALSE(f.facts("nobody").known);
   CHECK_FALSE(f.store.read().attempt_facts("t1", 9));
+}
+
+TEST_CASE("numbers of examples are kept once for all attempts that have the same", "[results]") {
+  StoreFixture f;
+  const Examples cola = {{"cola", {{"train", 8551}, {"validation", 521}, {"test", 522}}}};
+  const Examples fewer = {{"cola", {{"train", 100}, {"validation", 521}, {"test", 522}}}};
+  f.write([&](Batch& b) {
+    for (const char* id : {"t1", "t2", "t3", "t4", "t5"}) b.record_trial(trial_row(id));
+    b.record_sweep(
+        {"s", "", "", "", {{"t1", ""}, {"t2", "v"}, {"t2", "w"}, {"t3", ""}, {"t4", ""}}}, {}, 1);
+    protocol::Finished finished;
+    finished.examples = cola;
+    for (const char* id : {"t1", "t2", "t4", "t5"}) {
+      record_finished(b, b.record_attempt(request(id), 1), finished, 9);
+    }
+    set_hidden(b, "t4", Hiding{"far off", 8});
+    // Of a resumed trial that which finished counts, of a repeated one the first.
+    b.record_attempt(request("t3"), 1);
+    finished.examples = fewer;
+    record_finished(b, b.record_attempt(request("t3"), 2), finished, 9);
+    record_finished(b, b.record_attempt(request("t1"), 2), finished, 9);
+  });
+  const auto of = [&](const char* id, std::int64_t number) {
+    return examples_of(f.store.read(), f.store.read().attempt_facts(id, number)->attempt);
+  };
+  CHECK(of("t1", 1) == cola);
+  CHECK(of("t1", 2) == fewer);
+  CHECK(of("t3", 1).empty());
+  const auto found = examples_in(f.store.read(), "s");
+  REQUIRE(found.size() == 3);
+  CHECK(*found.at("t1") == cola);
+  CHECK(found.at("t2") == found.at("t1"));  // the same object
+  CHECK(*found.at("t3") == fewer);
+  CHECK(examples_in(f.store.read(), "nothing").empty());
+  CHECK(rows(f.file, "SELECT count(*) FROM example_texts") == std::vector<std::string>{"2"});
+  CHECK(rows(f.file,
+             "SELECT task, split, examples, is_result FROM attempt_examples WHERE trial_id = 't3' "
+             "ORDER BY split") ==
+        std::vector<std::string>{"cola|test|522|1", "cola|train|100|1", "cola|validation|521|1"});
+  f.write([&](Batch& b) { b.forget_attempt(f.store.read().attempt_facts("t3", 2)->attempt); });
+  CHECK(rows(f.file, "SELECT count(*) FROM attempt_examples WHERE trial_id = 't3'") ==
+        std::vector<std::string>{"0"});
 }
 
 TEST_CASE("a renewed result takes the place of the old one when it is finished", "[results]") {

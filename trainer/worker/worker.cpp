@@ -211,6 +211,11 @@ class TrialRun {
     finished.stored_bits = stored_bits(artifact);
     finished.peak_memory_mib = peak_memory_mib();
     finished.train_seconds = loop.state().train_seconds;
+    for (const TaskRun& task : loop.tasks()) {
+      finished.examples[task.declaration.name] = {{"train", task.train.size()},
+                                                  {"validation", task.validation.size()},
+                                                  {"test", task.test.size()}};
+    }
     events_.write(finished);
     log_ << "finished; selected step " << artifact.step << std::endl;
     // Nothing will be resumed from what is finished.

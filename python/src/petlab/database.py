@@ -51,6 +51,8 @@ class AttemptRecord:
     train_seconds: float | None
     peak_memory_mib: float | None
     device_memory_mib: float | None
+    examples: Mapping[str, Mapping[str, int]]
+    """By task and split, those that it was trained and scored on; empty where nobody said."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ class Database:
             attempts = connection.execute(
                 "SELECT * FROM attempts WHERE trial = ? ORDER BY number", [row["key"]]
             ).fetchall()
+            examples = self._examples(connection, row["key"])
             sweeps = connection.execute(
                 "SELECT w.name, nullif(m.variant, '') FROM sweep_trials m "
                 "JOIN sweeps w ON w.key = m.sweep WHERE m.trial = ? ORDER BY 1, 2",
@@ -208,7 +211,10 @@ class Database:
             scores = Scores(connection).selected(
                 [], [Condition(Word("trial_id"), "=", (trial_id,))], None, _SPLITS
             )
-        records = tuple(_attempt(one, runs and runs / trial_id) for one in attempts)
+        records = tuple(
+            _attempt(one, runs and runs / trial_id, examples.get(one["key"], {}))
+            for one in attempts
+        )
         result = next((one for one in records if one.number == row["result_number"]), None)
         folder = result.folder if result else None
         return TrialRecord(
@@ -347,6 +353,18 @@ class Database:
         row = connection.execute("SELECT value FROM settings WHERE name = 'runs'").fetchone()
         return None if row is None else self.file.resolve().parent / row[0]
 
+    def _examples(self, connection: sqlite3.Connection, trial: int) -> dict[int, Any]:
+        """By attempt; an earlier petlab's database has none."""
+        there = "SELECT 1 FROM sqlite_master WHERE name = 'examples'"
+        if connection.execute(there).fetchone() is None:
+            return {}
+        rows = connection.execute(
+            "SELECT e.attempt, x.text FROM attempts a JOIN examples e ON e.attempt = a.key "
+            "JOIN example_texts x ON x.key = e.text WHERE a.trial = ?",
+            [trial],
+        )
+        return {attempt: json.loads(text) for attempt, text in rows}
+
     def connect(self) -> sqlite3.Connection:
         """A connection of your own for SQL on the views (docs/database.md); it cannot write.
 
@@ -381,7 +399,9 @@ def _field_kinds() -> dict[str, str]:
     return {word.name: word.kind for word in CONFIGURATION}
 
 
-def _attempt(row: sqlite3.Row, trial_folder: Path | None) -> AttemptRecord:
+def _attempt(
+    row: sqlite3.Row, trial_folder: Path | None, examples: Mapping[str, Mapping[str, int]]
+) -> AttemptRecord:
     return AttemptRecord(
         number=row["number"],
         outcome=row["outcome"],
@@ -397,6 +417,7 @@ def _attempt(row: sqlite3.Row, trial_folder: Path | None) -> AttemptRecord:
         train_seconds=row["train_seconds"],
         peak_memory_mib=row["peak_memory_mib"],
         device_memory_mib=row["device_memory_mib"],
+        examples=examples,
     )
 
 
