@@ -59,6 +59,7 @@ class CurveMaker {
   CurveMaker(const CurveRequest& request, const Dataset& data) : request_(request), data_(data) {
     fields_.insert({kStep, "bls_percent", "ft_params_percent", "task", "split", "name"});
     fields_.insert(data.other_fields.begin(), data.other_fields.end());
+    fields_.insert(data.configuration.begin(), data.configuration.end());
     for (const Trial& trial : data.trials) {
       for (const auto& [name, value] : trial.fields) fields_.insert(name);
     }

@@ -13,6 +13,8 @@
 
 namespace petlab::reports {
 
+using Fields = std::map<std::string, results::Value>;
+
 /// A trial as a member of a sweep, whether it has results or not.
 struct Trial {
   std::string sweep;
@@ -23,9 +25,11 @@ struct Trial {
   std::vector<std::string> tasks;
   bool stale = false;
   std::string numerics;  // of the attempt that counts; empty: none
-  /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …),
-  /// the members above included.
-  std::map<std::string, results::Value> fields;
+  /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …), the
+  /// members above included: those that trials of its configuration have in common, which may be
+  /// nullptr, and its own, of other names. field_of() and find_field() look in both.
+  std::shared_ptr<const Fields> common;
+  Fields fields;
   std::vector<results::AttemptFacts> attempts;  // by number
   /// What its worker said of the attempt that counts; nullptr: nothing, or nobody wants to know.
   std::shared_ptr<const results::Examples> examples = nullptr;
@@ -54,7 +58,7 @@ struct Score {
 struct Dataset {
   std::vector<Trial> trials;
   std::vector<Score> scores;
-  /// The fields of Trial::fields that come from its configuration (module_kind, training_epochs,
+  /// The fields of trials that come from its configuration (module_kind, training_epochs,
   /// …): trials that differ in one of them, seed and task apart, are different experiments.
   std::set<std::string> configuration;
   /// Columns that the database has although no trial here uses them (module_rank, where all are

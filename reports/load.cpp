@@ -37,8 +37,7 @@ results::Value value_of(const Json& json) {
 }
 
 // module.kind as the column module_kind, as the views have it.
-void flatten(const Json& group, const std::string& prefix,
-             std::map<std::string, results::Value>& fields) {
+void flatten(const Json& group, const std::string& prefix, Fields& fields) {
   for (const auto& [key, value] : group.items()) {
     const std::string name = prefix + key;
     if (value.is_object()) {
@@ -50,7 +49,7 @@ void flatten(const Json& group, const std::string& prefix,
 }
 
 // As the columns of the views.
-void fill_left_out(std::map<std::string, results::Value>& fields) {
+void fill_left_out(Fields& fields) {
   const auto found = fields.find("module_kind");
   const auto* kind = found == fields.end() ? nullptr : std::get_if<std::string>(&found->second);
   for (auto& [column, value] :
@@ -192,28 +191,34 @@ class SweepLoader {
     Configuration& configuration = known->second;
     if (is_new) {
       const Json config = Json::parse(text);
-      flatten(config, "", configuration.fields);
+      Fields fields;
+      flatten(config, "", fields);
       configuration.tasks = tasks_of(config);
       configuration.seed = config.value("seed", std::int64_t{0});
-      fill_left_out(configuration.fields);
-      for (const auto& [field, value] : configuration.fields) data_.configuration.insert(field);
+      fill_left_out(fields);
+      for (const auto& [field, value] : fields) data_.configuration.insert(field);
+      fields.erase("seed");  // each trial's own
+      configuration.fields = std::make_shared<const Fields>(std::move(fields));
     }
     trial.configuration = configuration.number;
-    trial.fields = configuration.fields;
+    trial.common = configuration.fields;
     trial.tasks = configuration.tasks;
     trial.seed = configuration.seed;
-    if (!has_seed) return;
-    const char* const begin = text.data() + seed + kSeed.size();
+    if (has_seed) read_seed(text, seed + kSeed.size(), trial);
+    trial.fields["seed"] = trial.seed;
+  }
+
+  static void read_seed(const std::string& text, std::size_t at, Trial& trial) {
+    const char* const begin = text.data() + at;
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), trial.seed);
     if (error != std::errc() || (*end != ',' && *end != '}')) {
       trial.seed = Json::parse(text).at("seed").get<std::int64_t>();
     }
-    trial.fields["seed"] = trial.seed;
   }
 
   struct Configuration {
     std::size_t number = 0;
-    std::map<std::string, results::Value> fields = {};
+    std::shared_ptr<const Fields> fields = nullptr;
     std::vector<std::string> tasks = {};
     std::int64_t seed = 0;
   };
@@ -252,7 +257,7 @@ void load_scores(results::SweepScores& scores, const std::string& sweep, std::si
     if (of_trial == places.end()) return;  // joined the sweep between the two reads
     for (const std::size_t place : of_trial->second) {
       // What the worker measured stands before what the plan computed.
-      std::map<std::string, results::Value>& fields = data.trials[place].fields;
+      Fields& fields = data.trials[place].fields;
       if (trial.bls_bits) fields["bls_bits"] = *trial.bls_bits;
       if (trial.stored_bits) fields["stored_bits"] = *trial.stored_bits;
       for (const results::Score& score : trial.scores) {

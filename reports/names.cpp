@@ -37,6 +37,11 @@ void each_part(const SectionSpec& section, OfSelection selection, OfCells cells,
   for (const SeriesSpec& series : figure.horizontal) line(series.line);
 }
 
+void add_names(const std::shared_ptr<const Fields>& fields, std::set<std::string>& names) {
+  if (fields == nullptr) return;
+  for (const auto& [name, value] : *fields) names.insert(name);
+}
+
 // Finds the names of a definition that nothing answers to.
 class NameCheck {
  public:
@@ -47,6 +52,7 @@ class NameCheck {
     const Trial* before = nullptr;
     for (const Trial& trial : data.trials) {
       // Most trials have the fields of the one before.
+      if (before == nullptr || before->common != trial.common) add_names(trial.common, fields);
       if (before == nullptr ||
           !std::equal(trial.fields.begin(), trial.fields.end(), before->fields.begin(),
                       before->fields.end(),
@@ -55,8 +61,8 @@ class NameCheck {
       }
       before = &trial;
       for (auto& [field, words] : present_) {
-        const auto value = trial.fields.find(field);
-        if (value != trial.fields.end()) words.insert(to_text(value->second));
+        const results::Value* const value = find_field(trial, field);
+        if (value != nullptr) words.insert(to_text(*value));
       }
       if (selected_.contains("task")) {
         present_["task"].insert(trial.tasks.begin(), trial.tasks.end());

@@ -88,8 +88,17 @@ std::string to_text(const results::Value& value) {
 
 const results::Value& field_of(const Trial& trial, const std::string& field) {
   static const results::Value null;
+  const results::Value* const found = find_field(trial, field);
+  return found == nullptr ? null : *found;
+}
+
+const results::Value* find_field(const Trial& trial, const std::string& field) {
+  if (trial.common != nullptr) {
+    const auto found = trial.common->find(field);
+    if (found != trial.common->end()) return &found->second;
+  }
   const auto found = trial.fields.find(field);
-  return found == trial.fields.end() ? null : found->second;
+  return found == trial.fields.end() ? nullptr : &found->second;
 }
 
 bool matches(const Selection& selection, const Trial& trial) {

@@ -26,6 +26,9 @@ std::string to_text(const results::Value& value);
 /// The trial's field; NULL where it has none of that name.
 const results::Value& field_of(const Trial& trial, const std::string& field);
 
+/// The same; nullptr where the trial has no such field.
+const results::Value* find_field(const Trial& trial, const std::string& field);
+
 /// Whether the conditions on the trial's own fields (and, of its tasks, one) hold.
 bool matches(const Selection& selection, const Trial& trial);
 

@@ -4,6 +4,7 @@
 #include "reports/error.h"
 #include "reports/render.h"
 #include "reports/report.h"
+#include "reports/selection.h"
 #include "results/attempt_events.h"
 #include "results/decisions.h"
 #include "tests/reports/make_data.h"
@@ -78,14 +79,15 @@ TEST_CASE("Trials come from the database in the order of their plan with their s
   CHECK(first.state == "done");
   CHECK(first.numerics == R"({"version":"1"})");
   CHECK_FALSE(first.stale);
-  CHECK(first.fields.at("module_kind") == results::Value("adapter"));
-  CHECK(first.fields.at("module_share") == results::Value(std::int64_t{0}));
-  CHECK(first.fields.at("training_learning_rate") == results::Value(1e-3));
-  CHECK(first.fields.at("user_note") == results::Value("x"));
-  CHECK(first.fields.at("bls_bits") == results::Value(6400.0));
-  CHECK(first.fields.at("train_seconds") == results::Value(12.5));
-  CHECK(first.fields.at("training_label_smoothing") == results::Value(0.0));
-  CHECK_FALSE(first.fields.contains("decoding_beams"));
+  CHECK(field_of(first, "module_kind") == results::Value("adapter"));
+  CHECK(field_of(first, "module_share") == results::Value(std::int64_t{0}));
+  CHECK(field_of(first, "training_learning_rate") == results::Value(1e-3));
+  CHECK(field_of(first, "user_note") == results::Value("x"));
+  CHECK(field_of(first, "bls_bits") == results::Value(6400.0));
+  CHECK(field_of(first, "train_seconds") == results::Value(12.5));
+  CHECK(field_of(first, "training_label_smoothing") == results::Value(0.0));
+  CHECK(find_field(first, "decoding_beams") == nullptr);
+  CHECK(find_field(data.trials[1], "seed") != nullptr);
   CHECK(data.configuration.contains("training_epochs"));
   CHECK_FALSE(data.configuration.contains("bls_bits"));
   CHECK(data.other_fields.contains("module_rank"));
