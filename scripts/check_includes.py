@@ -71,7 +71,7 @@ INNER = {
 ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
-    r"boost/(asio/ip|beast)": ("serving/", "tests/fuzz/serving"),
+    r"boost/(asio/ip|beast)": ("serving/", "tests/serving/", "tests/fuzz/serving"),
     r"curl/": ("fetch/", "tests/fetch/"),
     r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),

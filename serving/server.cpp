@@ -21,6 +21,7 @@ using asio::ip::tcp;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kWatchedFor{10};
+constexpr std::chrono::milliseconds kNextLook{2};
 
 tcp::endpoint endpoint_of(asio::io_context& io, const ServerOptions& options) {
   boost::system::error_code error;
@@ -91,6 +92,18 @@ void Server::State::beat() {
   });
 }
 
+void Server::State::watch_turns() {
+  if (turns_watched || !turns.somebody_waits()) return;
+  turns_watched = true;
+  next_look.expires_after(kNextLook);
+  next_look.async_wait([this](const boost::system::error_code& error) {
+    turns_watched = false;
+    if (error) return;
+    turns.look(steady_clock::now());
+    watch_turns();
+  });
+}
+
 Server::Server(const ServerOptions& options) : state_(std::make_unique<State>()) {
   state_->limits = options.limits;
   state_->host = options.host;
@@ -119,7 +132,10 @@ Server::Server(const ServerOptions& options) : state_(std::make_unique<State>())
   }
 }
 
-Server::~Server() = default;
+Server::~Server() {
+  // They need what they belong to, and none is to begin when another ends.
+  state_->turns.clear();
+}
 
 std::string Server::address() const {
   // What listens on every address is opened by the machine's name.

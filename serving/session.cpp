@@ -1,6 +1,8 @@
 #include "serving/session.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -20,12 +22,19 @@ namespace http = boost::beast::http;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMostAtOnce = std::size_t{256} << 10;
+// What a connection takes at once, as a rule, needs no turn.
+constexpr std::size_t kShort = std::size_t{64} << 10;
 constexpr std::size_t kMostDiscarded = std::size_t{1} << 20;
 
 // No other site may frame, embed or read what is sent, and no address of ours goes elsewhere.
 constexpr std::string_view kEveryAnswer =
     "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n";
+
+// The system takes no more of an answer than what is on its way and this. Else it would take all of
+// them at once, and send them side by side.
+using Unsent = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+constexpr int kMostUnsent = 64 << 10;
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -41,11 +50,13 @@ Session::Session(asio::ip::tcp::socket socket, Server::State& state)
 Session::~Session() {
   state_.sessions.erase(this);
   if (state_.live.erase(this) > 0) --state_.watchers;
+  state_.turns.leave(this, steady_clock::now());
 }
 
 void Session::start() {
   Error ignored;
   stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  stream_.socket().set_option(Unsent(kMostUnsent), ignored);
   read();
 }
 
@@ -150,6 +161,16 @@ void Session::send(unsigned status, std::string_view headers,
   head_ += close_ ? "Connection: close\r\n\r\n" : "\r\n";
   body_ = head_only_ ? nullptr : std::move(body);
   sent_ = 0;
+  if (body_ == nullptr || body_->size() <= kShort) {
+    begin_answer();
+    return;
+  }
+  state_.turns.ask(this, steady_clock::now(),
+                   [self = shared_from_this()] { self->begin_answer(); });
+  state_.watch_turns();
+}
+
+void Session::begin_answer() {
   give_up_ = steady_clock::now() + state_.limits.answer;
   write_more();
 }
@@ -238,11 +259,13 @@ void Session::write_more() {
                                return;
                              }
                              self->sent_ += bytes;
+                             self->state_.turns.took(self.get(), steady_clock::now());
                              self->write_more();
                            });
 }
 
 void Session::on_written() {
+  if (body_ != nullptr) state_.turns.leave(this, steady_clock::now());
   body_ = nullptr;
   if (is_live_) {
     tell(false);

@@ -19,6 +19,7 @@
 
 #include "serving/gate.h"
 #include "serving/server.h"
+#include "serving/turns.h"
 
 namespace petlab::serving {
 
@@ -34,20 +35,25 @@ struct Server::State {
   std::uint16_t port = 0;
   std::set<Session*> sessions;  // outlives them: the last of them end with `io`
   std::set<Session*> live;
+  Turns turns;
+  bool turns_watched = false;
   std::atomic<std::size_t> watchers{0};
   std::atomic<std::chrono::steady_clock::rep> asked_at{0};
   boost::asio::io_context io{1};
   boost::asio::ip::tcp::acceptor acceptor{io};
   boost::asio::signal_set signals{io};
   boost::asio::steady_timer heartbeat{io};
-  boost::asio::steady_timer again{io};  // accepting, where there was no descriptor left
+  boost::asio::steady_timer next_look{io};  // at the turns
+  boost::asio::steady_timer again{io};      // accepting, where there was no descriptor left
 
   void accept();
   void beat();
+  /// Looks at the turns again and again while somebody waits for one.
+  void watch_turns();
 };
 
 /// One connection: requests one after the other, or events until it ends. Lives as long as an
-/// operation of it is under way.
+/// operation of it is under way, or it waits for its turn.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(boost::asio::ip::tcp::socket socket, Server::State& state);
@@ -66,8 +72,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_request(const Error& error);
   void answer();
   void refuse(unsigned status, std::string_view why);
-  /// Sends a head, with the body's length, and the body.
+  /// Sends a head, with the body's length, and the body: a long one when it is its turn.
   void send(unsigned status, std::string_view headers, std::shared_ptr<const std::string> body);
+  void begin_answer();
   void begin_events();
   void watch_for_end();
   void write_more();
