@@ -20,7 +20,6 @@ RecordLine to_record(const AttemptBegun& begun) {
   put(line, "launcher", begun.launcher);
   put(line, "commit", begun.commit);
   if (begun.retries) line["retries"] = *begun.retries;
-  if (!begun.provenance.empty()) line["provenance"] = RecordLine::parse(begun.provenance);
   if (const auto& resume = begun.resume) {
     line["resume"] = {{"attempt", resume->attempt},
                       {"step", resume->step},
@@ -58,7 +57,9 @@ AttemptBegun begun_from(const RecordLine& line, const std::string& trial_id) {
 }  // namespace
 
 void log_begun(const std::filesystem::path& file, const AttemptBegun& begun) {
-  append_record(file, to_record(begun), false);
+  // All attempts of a run have the same text, which is not parsed for each.
+  write_first_record(file, to_record(begun),
+                     begun.provenance.empty() ? "" : "\"provenance\":" + begun.provenance);
 }
 
 void log_launch(const TrialDirectory& directory, const Launch& launch) {

@@ -32,14 +32,13 @@ bool ends_torn(int descriptor) {
   return ::pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
-}  // namespace
+// A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
+std::string text_of(const RecordLine& line) {
+  return line.dump(-1, ' ', false, RecordLine::error_handler_t::replace);
+}
 
-void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail_to_write(file);
-  // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
-  const std::string text = (ends_torn(descriptor) ? std::string(kTorn) + "\n" : "") +
-                           line.dump(-1, ' ', false, RecordLine::error_handler_t::replace) + "\n";
+void write_and_close(int descriptor, const std::string& text, bool synced,
+                     const std::filesystem::path& file) {
   const ssize_t written = ::write(descriptor, text.data(), text.size());
   int error = 0;
   if (written != static_cast<ssize_t>(text.size())) {
@@ -51,6 +50,24 @@ void append_record(const std::filesystem::path& file, const RecordLine& line, bo
   if (error == 0) return;
   errno = error;
   fail_to_write(file);
+}
+
+}  // namespace
+
+void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail_to_write(file);
+  const std::string torn = ends_torn(descriptor) ? std::string(kTorn) + "\n" : "";
+  write_and_close(descriptor, torn + text_of(line) + "\n", synced, file);
+}
+
+void write_first_record(const std::filesystem::path& file, const RecordLine& line,
+                        const std::string& more) {
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail_to_write(file);
+  std::string text = text_of(line);
+  if (!more.empty()) text.insert(text.size() - 1, "," + more);
+  write_and_close(descriptor, text + "\n", false, file);
 }
 
 std::vector<std::string> each_record(const std::filesystem::path& file,

@@ -18,6 +18,11 @@ using RecordLine = nlohmann::ordered_json;
 /// one would become a part of it, with a mark by which all leave it out. Throws base::Error.
 void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced);
 
+/// The same for the first line of a file that nobody else knows yet; it is made. A member of the
+/// line may come as JSON text, which is not read (`more`: `"provenance":{…}`).
+void write_first_record(const std::filesystem::path& file, const RecordLine& line,
+                        const std::string& more);
+
 /// Calls `take` with each complete line that is a JSON object of version 1. What `take` throws as
 /// std::invalid_argument or of a field's type leaves the line out. Returns what was left out, a
 /// line each: `FILE:LINE: why`; torn lines that were ended are nothing that anybody said.

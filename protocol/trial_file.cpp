@@ -132,14 +132,29 @@ TrialFile parse(const json& input) {
   return content;
 }
 
+// `tasks` as it stands in the file. The trials of a run have the same as a rule, and it is most of
+// the text.
+const std::string& tasks_text(const std::vector<sweeps::TaskDeclaration>& tasks) {
+  thread_local std::vector<sweeps::TaskDeclaration> known;
+  thread_local std::string text;
+  if (text.empty() || known != tasks) {
+    ordered_json out;
+    out["tasks"] = ordered_json::array();
+    for (const sweeps::TaskDeclaration& task : tasks) out["tasks"].push_back(to_json(task));
+    text.clear();
+    const std::string object = out.dump(1);
+    text = object.substr(1, object.size() - 3) + ",";  // without the braces and their lines' ends
+    known = tasks;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string trial_file_text(const std::filesystem::path& file, const TrialFile& content) {
   ordered_json out = {
       {"v", kFormatVersion}, {"trial", content.trial_id}, {"attempt", content.attempt}};
   out["config"] = to_json(content.config);
-  out["tasks"] = ordered_json::array();
-  for (const sweeps::TaskDeclaration& task : content.tasks) out["tasks"].push_back(to_json(task));
   out["backbone_folder"] = content.backbone_folder.string();
   out["data_folders"] = ordered_json::array();
   for (const std::filesystem::path& folder : content.data_folders) {
@@ -162,7 +177,10 @@ std::string trial_file_text(const std::filesystem::path& file, const TrialFile& 
                      {"checkpoint", content.resume->checkpoint}};
   }
   try {
-    return out.dump(1) + "\n";
+    std::string made = out.dump(1) + "\n";
+    // No text within has a line's end of its own.
+    made.insert(made.find("\n \"backbone_folder\":"), tasks_text(content.tasks));
+    return made;
   } catch (const json::exception& error) {  // a path or text that is no UTF-8
     throw base::Error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));
   }

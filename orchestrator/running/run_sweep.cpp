@@ -12,7 +12,9 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 
+#include "base/files.h"
 #include "base/machine.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/slots.h"
@@ -127,8 +129,11 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
                               const results::Store& store, RunObserver& observer) {
   // The folders first: a run beside this one claims in the database before it makes a folder.
   std::vector<std::string> tried;
+  std::unordered_set<std::string> folders;
+  for (const auto& entry : base::entries_of(request.runs)) folders.insert(entry.filename());
   for (const sweeps::SweepTrial& trial : sweep.trials) {
-    if (highest_attempt_directory(request.runs, trial.id.value) > 0) {
+    if (folders.contains(trial.id.value) &&
+        highest_attempt_directory(request.runs, trial.id.value) > 0) {
       tried.push_back(trial.id.value);
     }
   }

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "protocol/trial_directory.h"
 #include "sweeps/catalog.h"
 #include "tests/support/catch.h"
@@ -111,6 +113,32 @@ TEST_CASE("A bad trial.json is refused with file, found and wanted", "[sweeps]")
         "resume.step is -1, must be a whole number >= 0");
   CHECK(error_of(folder.path() / "none.json").find("none.json: cannot be read: No such file") !=
         std::string::npos);
+}
+
+TEST_CASE("trial.json tells each trial's own tasks, as JSON with an indent of one", "[sweeps]") {
+  const TempDir folder;
+  const std::filesystem::path file = folder.path() / "trial.json";
+  TrialFile content = some_trial();
+  for (const std::vector<const char*>& tasks :
+       {std::vector<const char*>{"rte"}, {"cola", "rte"}, {"cola"}, {"rte"}, {"rte"}}) {
+    content.config.tasks.clear();
+    content.tasks.clear();
+    for (const char* task : tasks) {
+      content.config.tasks.emplace_back(task);
+      content.tasks.push_back(*sweeps::find_task(task));
+    }
+    content.config.user = R"({"note":"\n \"backbone_folder\":"})";
+    write_trial_file(file, content);
+    CHECK(read_trial_file(file).tasks == content.tasks);
+    const std::string text = base::read_file(file, 1 << 20);
+    const auto json = nlohmann::ordered_json::parse(text);
+    CHECK(json.dump(1) + "\n" == text);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : json.items()) keys.push_back(key);
+    CHECK(
+        fmt::format("{}", fmt::join(keys, " ")) ==
+        "v trial attempt config tasks backbone_folder data_folders digests threads device resume");
+  }
 }
 
 TEST_CASE("trial.json in a folder that cannot be written names the file", "[sweeps]") {
