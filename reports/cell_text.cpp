@@ -48,6 +48,25 @@ std::string comparison_text(const Table& table) {
       Comparison::kSignificance);
 }
 
+// a, b, … z, aa, …
+std::string letters(std::size_t number) {
+  std::string made;
+  for (++number; number > 0; number = (number - 1) / 26) {
+    made.insert(made.begin(), static_cast<char>('a' + (number - 1) % 26));
+  }
+  return made;
+}
+
+// Unicode's modifier letters, which lack a small q.
+std::string raised(const std::string& letters) {
+  static constexpr const char* kRaised[] = {"ᵃ", "ᵇ", "ᶜ", "ᵈ", "ᵉ", "ᶠ", "ᵍ", "ʰ", "ⁱ",
+                                            "ʲ", "ᵏ", "ˡ", "ᵐ", "ⁿ", "ᵒ", "ᵖ", "q", "ʳ",
+                                            "ˢ", "ᵗ", "ᵘ", "ᵛ", "ʷ", "ˣ", "ʸ", "ᶻ"};
+  std::string made;
+  for (const char letter : letters) made += kRaised[letter - 'a'];
+  return made;
+}
+
 // Whether a number is what a text such as "204k" or "0.5k" rounds; nothing where it is no such
 // text.
 std::optional<bool> rounds_to(double number, const std::string& text) {
@@ -118,6 +137,40 @@ std::string difference_text(const Cell& cell) {
   return "";
 }
 
+Errata::Errata(const Table& table) {
+  for (const std::vector<Cell>& row : table.cells) {
+    for (const Cell& cell : row) {
+      const std::string& text = cell.published.erratum;
+      if (!text.empty() && std::find(texts_.begin(), texts_.end(), text) == texts_.end()) {
+        texts_.push_back(text);
+      }
+    }
+  }
+}
+
+std::string Errata::letter(const Cell& cell) const {
+  const std::string& text = cell.published.erratum;
+  if (text.empty()) return {};
+  return letters(
+      static_cast<std::size_t>(std::find(texts_.begin(), texts_.end(), text) - texts_.begin()));
+}
+
+std::string Errata::mark(const Cell& cell) const { return raised(letter(cell)); }
+
+std::vector<std::string> Errata::lines() const {
+  std::vector<std::string> made;
+  for (const auto& [letter, text] : all()) {
+    made.push_back(raised(letter) + " erratum of the published value: " + printable(text));
+  }
+  return made;
+}
+
+std::vector<std::pair<std::string, std::string>> Errata::all() const {
+  std::vector<std::pair<std::string, std::string>> made;
+  for (std::size_t i = 0; i < texts_.size(); ++i) made.emplace_back(letters(i), texts_[i]);
+  return made;
+}
+
 std::string progress_text(const SweepProgress& progress) {
   if (progress.trials == 0) {
     return fmt::format("sweep {}: no trial of it here yet", printable(progress.sweep));
@@ -169,9 +222,6 @@ std::vector<std::string> legend(const Table& table) {
   if (!table.against.empty()) {
     lines.push_back(comparison_text(table));
   }
-  if (any_cell(table, [](const Cell& cell) { return !cell.published.erratum.empty(); })) {
-    lines.emplace_back("published values with known errata are explained in the HTML and JSON");
-  }
   if (!table.published_title.empty()) {
     lines.push_back("published: " + printable(table.published_title));
   }
@@ -196,15 +246,19 @@ std::vector<std::string> legend(const Figure& figure) {
   for (const std::string& title : figure.published_titles) {
     lines.push_back("published (hollow points): " + printable(title));
   }
-  std::set<std::string> errata;
-  for (const FigureSeries& series : figure.series) {
-    for (const PublishedPoint& point : series.published) {
-      if (!point.erratum.empty()) errata.insert(printable(point.row + ": " + point.erratum));
-    }
-  }
-  for (const std::string& erratum : errata) lines.push_back("erratum of " + erratum);
   for (const std::string& note : figure.notes) lines.push_back(printable(note));
   return lines;
+}
+
+std::vector<std::string> errata_of(const Figure& figure) {
+  std::set<std::string> lines;
+  for (const FigureSeries& series : figure.series) {
+    for (const PublishedPoint& point : series.published) {
+      if (point.erratum.empty()) continue;
+      lines.insert("erratum of " + printable(point.row + ": " + point.erratum));
+    }
+  }
+  return {lines.begin(), lines.end()};
 }
 
 Table table_of_points(const Figure& figure) {

@@ -75,6 +75,16 @@ std::string details_of(const Cell& cell, double confidence) {
   return fmt::format("<template><dl>{}</dl></template>", list);
 }
 
+// With places where the name of a variant may be broken.
+std::string breakable(const std::string& html) {
+  std::string made;
+  for (const char c : html) {
+    made += c;
+    if (c == '_') made += "<wbr>";
+  }
+  return made;
+}
+
 // Without a space, which would part it, and without what stands between keys.
 std::string id_part(std::string_view key) {
   std::string made;
@@ -88,7 +98,8 @@ std::string id_part(std::string_view key) {
   return made;
 }
 
-std::string cell_html(const Cell& cell, const std::string& id, double confidence) {
+std::string cell_html(const Cell& cell, const std::string& erratum, const std::string& id,
+                      double confidence) {
   static constexpr const char* kClasses[] = {"missing", "undefined", "number", "text"};
   std::string html = fmt::format("<td id=\"{}\" class=\"{}{}\"", escaped_html(id),
                                  kClasses[static_cast<int>(cell.measured.kind)],
@@ -103,12 +114,14 @@ std::string cell_html(const Cell& cell, const std::string& id, double confidence
   if (cell.measured.kind == Cell::Kind::text) {
     html += " data-text=\"" + escaped_html(cell.measured.text) + "\"";
   }
-  const CellText text = cell_text(cell);
+  CellText text = cell_text(cell);
+  if (!cell.published.is_there()) text.marks += erratum;
   html += "><span class=\"value\">" + escaped_html(text.value) + "</span>";
   if (!text.rest.empty()) html += "<span class=\"rest\">" + escaped_html(text.rest) + "</span>";
   if (!text.marks.empty()) html += "<span class=\"marks\">" + escaped_html(text.marks) + "</span>";
   if (cell.published.is_there()) {
     html += "<span class=\"paper\">" + escaped_html(published_text(cell));
+    if (!erratum.empty()) html += "<span class=\"marks\">" + erratum + "</span>";
     const std::string compared = difference_text(cell);
     if (!compared.empty()) html += " (" + escaped_html(compared) + ")";
     html += "</span>";
@@ -206,6 +219,7 @@ std::string cell_id(std::string_view section, std::string_view row, std::string_
 }
 
 std::string html_table(const Table& table, const std::string& section, const std::string& label) {
+  const Errata errata(table);
   const bool groups = std::any_of(table.rows.begin(), table.rows.end(),
                                   [](const Head& head) { return !head.group.empty(); });
   std::string html = fmt::format("<table aria-label=\"{}\">\n<thead>\n<tr>", escaped_html(label));
@@ -213,21 +227,25 @@ std::string html_table(const Table& table, const std::string& section, const std
     html += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>\n", classes,
                         escaped_html(name));
   };
-  if (groups) head("group", " class=\"label\"");
+  if (groups) head("group", " class=\"label group\"");
   head("row", " class=\"label sticky\"");
   for (const Head& column : table.columns) head(column.name, "");
   html += "</tr>\n</thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const Head& of_row = table.rows[row];
     html += "<tr>";
+    const std::string group = escaped_html(of_row.group);
     if (groups) {
-      html += fmt::format("<th class=\"label\" data-text=\"{0}\">{0}</th>\n",
-                          escaped_html(of_row.group));
+      html += fmt::format("<th class=\"label group\" data-text=\"{0}\">{0}</th>\n", group);
     }
-    html += fmt::format("<th scope=\"row\" class=\"label sticky\" data-text=\"{0}\">{0}</th>\n",
-                        escaped_html(of_row.name));
+    // Where there is no room for a column of groups, each is above its row's name.
+    const std::string name = escaped_html(of_row.name);
+    html += fmt::format(
+        "<th scope=\"row\" class=\"label sticky\" data-text=\"{}\">{}<span>{}</span></th>\n", name,
+        group.empty() ? "" : "<small>" + group + "</small>", breakable(name));
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      html += cell_html(table.cells[row][column],
+      const Cell& cell = table.cells[row][column];
+      html += cell_html(cell, errata.mark(cell),
                         cell_id(section, of_row.key, table.columns[column].key), table.confidence);
     }
     html += "</tr>\n";

@@ -41,6 +41,12 @@ std::string legend_html(const std::vector<std::string>& lines) {
   return lines.empty() ? std::string() : "<ul class=\"legend\">\n" + list_items(lines) + "</ul>\n";
 }
 
+std::vector<std::string> legend_of(const Table& table) {
+  std::vector<std::string> lines = legend(table);
+  for (std::string& line : Errata(table).lines()) lines.push_back(std::move(line));
+  return lines;
+}
+
 // A section's first line, and what it is called where it has no title.
 std::string heading(const std::string& title) {
   return title.empty() ? std::string() : "<h2>" + escaped_html(title) + "</h2>\n";
@@ -54,7 +60,7 @@ std::string section_html(const Table& table, const Report& report, const std::st
   if (!table.published_title.empty()) {
     lines.emplace_back("second line of a cell: published value (difference)");
   }
-  for (std::string& line : legend(table)) lines.push_back(std::move(line));
+  for (std::string& line : legend_of(table)) lines.push_back(std::move(line));
   return heading(table.title) + "<div class=\"scroll\">\n" +
          html_table(table, id, label_of(table.title, report)) + "</div>\n" + legend_html(lines);
 }
@@ -91,8 +97,10 @@ std::string section_html(const Figure& figure, const Report& report, const std::
   html += fmt::format(
       "<details{}>\n<summary>the points as a table</summary>\n"
       "<div class=\"scroll\">\n{}</div>\n{}</details>\n",
-      drawn ? "" : " open", html_table(table, id, label + ", points"), legend_html(legend(table)));
+      drawn ? "" : " open", html_table(table, id, label + ", points"),
+      legend_html(legend_of(table)));
   for (std::string& line : legend(figure)) lines.push_back(std::move(line));
+  for (std::string& line : errata_of(figure)) lines.push_back(std::move(line));
   return html + "</figure>\n" + legend_html(lines);
 }
 

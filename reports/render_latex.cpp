@@ -75,15 +75,6 @@ std::string cell_latex(const Cell& cell) {
   return value;
 }
 
-// a, b, … z, aa, …: marks of notes.
-std::string letters(std::size_t number) {
-  std::string mark;
-  for (++number; number > 0; number = (number - 1) / 26) {
-    mark.insert(mark.begin(), static_cast<char>('a' + (number - 1) % 26));
-  }
-  return mark;
-}
-
 // Words below each other, so that a column is as wide as its numbers, but short ones share a line.
 std::string head_lines(const std::string& name) {
   constexpr std::size_t kShort = 11;
@@ -103,19 +94,18 @@ std::string head_lines(const std::string& name) {
 
 class TableWriter {
  public:
-  explicit TableWriter(const Table& table) : table_(table) { choose_place(); }
+  explicit TableWriter(const Table& table) : table_(table), errata_(table) { choose_place(); }
 
   std::string text(const std::vector<std::string>& notes) {
-    std::string body = rows();
     std::string made = "\\begin{table}[p]\n\\centering\n";
     if (!table_.title.empty()) made += "\\caption{" + escaped_latex(table_.title) + "}\n";
     made += "\\begin{fitted}\n\\begin{tabular}{l" + std::string(width(), 'r') + "}\n\\toprule\n" +
-            head() + "\\midrule\n" + body + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
-    if (!notes.empty() || !errata_.empty()) {
+            head() + "\\midrule\n" + rows() + "\\bottomrule\n\\end{tabular}\n\\end{fitted}\n";
+    const auto errata = errata_.all();
+    if (!notes.empty() || !errata.empty()) {
       made += "\\begin{tablenotes}\n";
-      for (std::size_t i = 0; i < errata_.size(); ++i) {
-        made += "\\textsuperscript{" + letters(i) + "} erratum: " + escaped_latex(errata_[i]) +
-                "\\par\n";
+      for (const auto& [letter, erratum] : errata) {
+        made += "\\textsuperscript{" + letter + "} erratum: " + escaped_latex(erratum) + "\\par\n";
       }
       for (const std::string& note : notes) made += escaped_latex(note) + "\\par\n";
       made += "\\end{tablenotes}\n";
@@ -183,27 +173,24 @@ class TableWriter {
     return rules.empty() ? line : line + rules + "\n" + below + " \\\\\n";
   }
 
-  std::string erratum_mark(const std::string& erratum) {
-    if (erratum.empty()) return {};
-    auto known = std::find(errata_.begin(), errata_.end(), erratum);
-    if (known == errata_.end()) known = errata_.insert(errata_.end(), erratum);
-    return "\\textsuperscript{" + letters(static_cast<std::size_t>(known - errata_.begin())) + "}";
+  std::string erratum_mark(const Cell& cell) const {
+    const std::string letter = errata_.letter(cell);
+    return letter.empty() ? letter : "\\textsuperscript{" + letter + "}";
   }
 
-  std::string measured(const Cell& cell) {
-    const bool printed = cell.published.is_there();
-    return cell_latex(cell) + (printed ? "" : erratum_mark(cell.published.erratum));
+  std::string measured(const Cell& cell) const {
+    return cell_latex(cell) + (cell.published.is_there() ? "" : erratum_mark(cell));
   }
-  std::string printed(const Cell& cell) {
+  std::string printed(const Cell& cell) const {
     if (!cell.published.is_there()) return {};
-    return "\\small " + escaped_latex(published_text(cell)) + erratum_mark(cell.published.erratum);
+    return "\\small " + escaped_latex(published_text(cell)) + erratum_mark(cell);
   }
   static std::string compared(const Cell& cell) {
     const std::string text = difference_text(cell);
     return text.empty() ? text : "\\small " + escaped_latex(text);
   }
 
-  std::string row_beside(const Head& head, const std::vector<Cell>& cells) {
+  std::string row_beside(const Head& head, const std::vector<Cell>& cells) const {
     std::string line = escaped_latex(head.name);
     for (std::size_t column = 0; column < cells.size(); ++column) {
       line += " & " + measured(cells[column]);
@@ -213,7 +200,7 @@ class TableWriter {
     return line + " \\\\\n";
   }
 
-  std::string row_below(const Head& head, const std::vector<Cell>& cells) {
+  std::string row_below(const Head& head, const std::vector<Cell>& cells) const {
     std::string line = escaped_latex(head.name);
     std::string published = "\\quad published";
     std::string difference = "\\quad difference";
@@ -230,7 +217,7 @@ class TableWriter {
     return line;
   }
 
-  std::string rows() {
+  std::string rows() const {
     std::string made;
     std::string group;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
@@ -251,7 +238,7 @@ class TableWriter {
   const Table& table_;
   bool beside_ = false;
   std::vector<Parts> parts_;  // by column; where it is not beside, each its own alone
-  std::vector<std::string> errata_;
+  Errata errata_;
 };
 
 constexpr const char* kPens[] = {"petlabA", "petlabB", "petlabC", "petlabD",
@@ -382,16 +369,15 @@ std::string to_latex(const Report& report) {
     before = &section;
     if (const auto* figure = std::get_if<Figure>(&section)) {
       notes = legend(*figure);
+      const std::vector<std::string> errata = errata_of(*figure);
+      notes.insert(notes.end(), errata.begin(), errata.end());
       if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
       text += figure_latex(*figure, notes);
       continue;
     }
     Table table = std::get<Table>(section);
     if (table.title.empty()) table.title = report.about;
-    for (std::string& line : legend(table)) {
-      // The errata themselves are among the notes.
-      if (!line.starts_with("published values with known errata")) notes.push_back(std::move(line));
-    }
+    notes = legend(table);
     if (only) notes.insert(notes.end(), report.notes.begin(), report.notes.end());
     text += TableWriter(table).text(notes);
   }

@@ -35,6 +35,7 @@ void add_table(std::string& text, const Table& table) {
   }
   add_row(text, head);
   add_row(text, rule);
+  const Errata errata(table);
   std::string group;
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const std::vector<Cell>& cells = table.cells[row];
@@ -49,12 +50,13 @@ void add_table(std::string& text, const Table& table) {
     std::vector<std::string> difference = {"*difference*"};
     bool differs = false;
     for (const Cell& cell : cells) {
-      const std::string shown = escaped_markdown(cell_text(cell).whole());
+      const bool printed = cell.published.is_there();
+      const std::string mark = errata.mark(cell);
+      const std::string shown = escaped_markdown(cell_text(cell).whole()) + (printed ? "" : mark);
       line.push_back(cell.standing.best     ? "**" + shown + "**"
                      : cell.standing.second ? "<ins>" + shown + "</ins>"
                                             : shown);
-      const bool printed = cell.published.is_there();
-      published.push_back(printed ? "*" + escaped_markdown(published_text(cell)) + "*" : "");
+      published.push_back(printed ? "*" + escaped_markdown(published_text(cell)) + "*" + mark : "");
       const std::string compared = difference_text(cell);
       differs = differs || !compared.empty();
       difference.push_back(compared.empty() ? "" : "*" + escaped_markdown(compared) + "*");
@@ -86,6 +88,7 @@ std::string to_markdown(const Report& report) {
       for (const std::string& line : legend(*figure)) say(line);
     }
     for (const std::string& line : legend(table)) say(line);
+    for (const std::string& line : Errata(table).lines()) say(line);
   }
   if (report.sections.size() > 1 && !report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) say(printable(note));

@@ -56,6 +56,7 @@ struct Column {
 
 std::vector<BodyLine> body_of(const Table& table) {
   std::vector<BodyLine> body;
+  const Errata errata(table);
   std::string group;
   const std::string indent = std::any_of(table.rows.begin(), table.rows.end(),
                                          [](const Head& head) { return !head.group.empty(); })
@@ -73,10 +74,12 @@ std::vector<BodyLine> body_of(const Table& table) {
     bool differs = false;
     for (const Cell& cell : table.cells[row]) {
       line.cells.push_back(cell_text(cell));
+      const bool printed = cell.published.is_there();
+      if (!printed) line.cells.back().marks += errata.mark(cell);
       line.best.push_back(cell.standing.best);
       line.second.push_back(cell.standing.second);
-      const bool printed = cell.published.is_there();
-      published.cells.push_back({printed ? published_text(cell) : "", "", "", true});
+      published.cells.push_back(
+          printed ? CellText{published_text(cell), "", errata.mark(cell), true} : CellText());
       difference.cells.push_back({difference_text(cell), "", "", true});
       differs = differs || !difference.cells.back().value.empty();
     }
@@ -209,6 +212,7 @@ std::string to_terminal(const Report& report, const RenderOptions& options) {
       for (const std::string& line : legend(*figure)) say(line, kDim);
     }
     for (const std::string& line : legend(table)) say(line, kDim);
+    for (const std::string& line : Errata(table).lines()) say(line, kDim);
   }
   if (report.sections.size() > 1 && !report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) say(printable(note), kDim);

@@ -35,6 +35,7 @@ Cell difference_cell(const Cell& cell) {
   made.better = Better::none;
   made.trials.stale = cell.trials.stale;
   made.trials.ids = cell.trials.ids;
+  made.published.erratum = cell.published.erratum;
   Measured& shown = made.measured;
   if (shown.reason.empty()) shown.reason = "nothing is published here";
   if (const auto difference = cell.difference()) {

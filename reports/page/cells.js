@@ -5,7 +5,7 @@
 
   petlab.titleOf = (cell) => {
     const table = cell.closest("table");
-    const row = cell.parentElement.querySelector("th[scope=row]").textContent;
+    const row = cell.parentElement.querySelector("th[scope=row]").dataset.text;
     return `${row} · ${table.tHead.rows[0].cells[cell.cellIndex].textContent}`;
   };
   petlab.detailsOf = (cell) => cell.querySelector("template").content.cloneNode(true);

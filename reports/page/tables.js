@@ -88,6 +88,16 @@
     if (made.childElementCount > 1) table.closest(".scroll").before(made);
   };
 
+  // Says by its looks where a table goes on to the right of what is shown.
+  const showsMore = (scroll) => {
+    const look = () => scroll.classList.toggle("more",
+      scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
+    scroll.addEventListener("scroll", look, { passive: true });
+    const observer = new ResizeObserver(look);
+    observer.observe(scroll);
+    observer.observe(scroll.querySelector("table"));
+  };
+
   // One cell of a table is reached by Tab, the others from it by arrow keys.
   const visible = (cell) => !cell.hidden && !cell.parentElement.hidden;
   petlab.reachable = (table, wanted) => {
@@ -120,6 +130,7 @@
         table.setAttribute("role", "grid");
         sortable(table);
         tools(table);
+        showsMore(table.closest(".scroll"));
       }
       const heads = table.tHead.rows[0].cells;
       for (const cell of table.tBodies[0].querySelectorAll("td")) {

@@ -147,6 +147,27 @@ class ReportPage(ScriptedWorld):
                 Number(mark.getAttribute('opacity')) < 0.5)""")
         self.assert_silent()
 
+    def test_a_figure_is_as_wide_as_there_is_room_again(self):
+        page = self.open()
+        width = "Number(document.querySelector('#sizes .plot svg').getAttribute('width'))"
+        first = page.evaluate(width)
+        for narrow in (PHONE, {"width": 700, "height": 900}):
+            page.set_viewport_size(narrow)
+            page.wait_for_function(f"() => {width} <= {narrow['width']}")
+        page.set_viewport_size(WIDE)
+        page.wait_for_function(f"() => {width} == {first}", timeout=PATIENCE)
+        self.assert_silent()
+
+    def test_a_table_says_by_its_looks_that_it_goes_on(self):
+        page = self.open({"width": 390, "height": 844})
+        scroll = page.locator("div.scroll", has=page.locator('[aria-label="Scores"]'))
+        expect(scroll).to_have_class("scroll more")
+        scroll.evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+        expect(scroll).to_have_class("scroll")
+        page.set_viewport_size(WIDE)
+        expect(scroll).to_have_class("scroll")
+        self.assert_silent()
+
     def test_a_table_is_sorted_filtered_and_its_columns_hidden(self):
         page = self.open()
         planned = [EVIL, "middle", "large", "broken"]

@@ -5,6 +5,7 @@
 
 #include "base/script_digest.h"
 #include "reports/cell_text.h"
+#include "reports/show.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
@@ -137,6 +138,47 @@ sweep s: 3 of 6 trials done (3 new)
 - undefined: the metric has no value for the predictions of a seed
 - published: Paper, table1: Main
 )");
+}
+
+TEST_CASE("A published value with an erratum refers to it by a letter in every format",
+          "[reports]") {
+  DataMaker make;
+  for (const char* variant : {"a", "b", "c_d"}) {
+    make.score(make.trial(variant, 1, "x"), "accuracy", 0.75);
+  }
+  const Published published(R"({"v": 1, "source": "Paper", "tables": {"table1": {"title": "Main",
+    "columns": ["acc"], "rows": {"a": [75.0], "b": [74.0], "c_d": [73.0]}}},
+    "errata": [{"table": "table1", "rows": ["b"], "columns": ["acc"], "says": "a slip"},
+               {"table": "table1", "rows": ["c_d"], "columns": ["acc"], "says": "a & b"}]})");
+  const auto made = [&] {
+    return make_report(parse_definition("report: r\ntable:\n  published: table1\n  rows:\n"
+                                        "    - {key: a, where: {variant: a}}\n"
+                                        "    - {key: b, where: {variant: b}}\n"
+                                        "    - {key: c_d, where: {variant: c_d}}\n"
+                                        "  columns:\n    - {key: acc, where: {name: accuracy}}\n",
+                                        "r.yaml"),
+                       make.data, published);
+  };
+  const std::string terminal = to_terminal(made(), {});
+  for (const char* part : {"  published   74.00ᵃ\n", "  published   73.00ᵇ\n",
+                           "\nᵃ erratum of the published value: a slip\n",
+                           "\nᵇ erratum of the published value: a & b\n"}) {
+    INFO(terminal);
+    CHECK(terminal.find(part) != std::string::npos);
+  }
+  const std::string markdown = to_markdown(made());
+  CHECK(markdown.find("*74.00*ᵃ") != std::string::npos);
+  CHECK(markdown.find("\n- ᵇ erratum of the published value: a & b\n") != std::string::npos);
+  const std::string html = to_html(made());
+  CHECK(html.find("74.00<span class=\"marks\">ᵃ</span>") != std::string::npos);
+  CHECK(html.find("<li>ᵇ erratum of the published value: a &amp; b</li>") != std::string::npos);
+  // A long name can be broken there, and is still one name.
+  CHECK(html.find("data-text=\"c_d\"><span>c_<wbr>d</span></th>") != std::string::npos);
+  const std::string latex = to_latex(made());
+  CHECK(latex.find("74.00\\textsuperscript{a}") != std::string::npos);
+  CHECK(latex.find("\\textsuperscript{b} erratum: a \\& b\\par") != std::string::npos);
+  // Where published values or differences stand alone, too.
+  CHECK(to_terminal(shown(made(), Show::difference), {}).find("+1.00ᵃ\n") != std::string::npos);
 }
 
 TEST_CASE("The CSV has all digits, quotes as RFC 4180 says and leaves missing cells empty",
