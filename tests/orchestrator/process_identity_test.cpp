@@ -54,7 +54,7 @@ TEST_CASE("A pid that was found and is another process's by now gets no signal",
   const Sleeper ours("ours");
   const Sleeper another("another");
   CHECK(processes_with_environment(kName, "ours") == std::vector<pid_t>{ours.pid()});
-  const base::FileDescriptor held = hold_process(ours.pid(), kName, "ours");
+  const petlab::base::FileDescriptor held = hold_process(ours.pid(), kName, "ours");
   REQUIRE(held);
   // As if the second had been ours when it was looked for.
   CHECK_FALSE(hold_process(another.pid(), kName, "ours"));
