@@ -1,5 +1,7 @@
 #include "tests/orchestrator/scripted_run.h"
 
+#include <fmt/ranges.h>
+
 #include "orchestrator/running/worker_slot.h"
 #include "tests/support/catch.h"
 
