@@ -4,6 +4,7 @@
 #
 #   bench/trainer.sh [--bench PROGRAM] [--rounds N] [--threads N] [--steps N] [--tasks NAME,NAME…]
 #                    [--arms NAME,NAME…] [--parts train,evaluate,start,memory]
+#                    [--compute float32|bf16]: of petlab's training steps
 #
 # PETLAB_PEERS   folder with train_step_peers.py, eval_peers.py and startup_peers.py (default
 #                ../shared/peers); its data lie beside it
@@ -15,7 +16,7 @@
 arguments=(--bench build/release/bin/trainer_bench)
 while [ $# -gt 0 ]; do
   case "$1" in
-    --bench | --rounds | --threads | --steps | --tasks | --arms | --parts)
+    --bench | --rounds | --threads | --steps | --tasks | --arms | --parts | --compute)
       arguments+=("$1" "${2:?}")
       ;;
     *) die "unknown argument '$1'; the first comment of this file has all there are" ;;

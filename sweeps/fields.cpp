@@ -217,6 +217,18 @@ const std::array kFields = {
     PETLAB_NUMBER("training.dropout", "training_dropout", 14, always, training.dropout,
                   x == -1 || (x >= 0 && x < 1), "-1, or a number >= 0 and < 1",
                   "of the backbone while training; -1 as its `config.json` says"),
+    left_out_at_default(Field{
+        "training.compute", "training_compute", 43, FieldType::text, FieldUse::always,
+        "type in which the backbone's matrices are kept and multiplied; what is trained stays in "
+        "float32",
+        "float32 or bf16", [](const TrialConfig& c) { return json(to_string(c.training.compute)); },
+        [](TrialConfig& c, const json& value) {
+          if (!value.is_string()) return false;
+          const auto type = compute_type_from(value.get_ref<const std::string&>());
+          if (type) c.training.compute = *type;
+          return type.has_value();
+        },
+        [](const TrialConfig&) { return true; }, true}),
     PETLAB_INTEGER("training.checkpoint_every", "training_checkpoint_every", 15, always,
                    training.checkpoint_every, 0, kMaxCount, kCountOrNone, false,
                    "steps between checkpoints beside those after each epoch; not part of the id"),

@@ -70,6 +70,7 @@ const std::vector<FrozenDefault>& frozen_defaults() {
       {"", "training.warmup_steps", 0},
       {"", "training.label_smoothing", 0.0},
       {"", "training.evaluate_every", 0},
+      {"", "training.compute", "float32"},
       {"", "data.max_target_tokens", 128},
       {"", "decoding.beams", 1},
       {"", "decoding.length_penalty", 1.0},

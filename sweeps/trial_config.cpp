@@ -10,6 +10,18 @@
 #include "sweeps/field_problems.h"
 
 namespace petlab::sweeps {
+
+std::string_view to_string(ComputeType type) {
+  return type == ComputeType::bf16 ? "bf16" : "float32";
+}
+
+std::optional<ComputeType> compute_type_from(std::string_view text) {
+  for (const ComputeType type : {ComputeType::float32, ComputeType::bf16}) {
+    if (text == to_string(type)) return type;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 using nlohmann::json;

@@ -3,8 +3,10 @@
 #include <compare>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/storage.h"
@@ -55,6 +57,13 @@ struct ModuleConfig {
   bool operator==(const ModuleConfig&) const = default;
 };
 
+/// In which type a backbone's matrices are kept and multiplied.
+enum class ComputeType { float32, bf16 };
+/// As in sweep files.
+std::string_view to_string(ComputeType type);
+/// Absent where the text is none of them.
+std::optional<ComputeType> compute_type_from(std::string_view text);
+
 /// The optimisation protocol (reference/method.md, "RoBERTa-base, single-task").
 struct TrainingConfig {
   /// Passes over the training data, > 0. Active where steps is 0.
@@ -84,6 +93,8 @@ struct TrainingConfig {
   double max_grad_norm = 1.0;
   /// Dropout of the backbone while training in [0, 1); -1: as the backbone's config.json says.
   double dropout = -1;
+  /// Of the backbone's matrices; what is trained, norms, softmax and the loss are float32 always.
+  ComputeType compute = ComputeType::float32;
   /// A checkpoint each this many optimizer steps; 0: only at the end of each epoch.
   std::int64_t checkpoint_every = 0;
   bool operator==(const TrainingConfig&) const = default;

@@ -16,6 +16,7 @@
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/backbones/encoder.h"
+#include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
 #include "trainer/modules/head.h"
 #include "trainer/modules/module.h"
@@ -31,7 +32,7 @@ using bench::Stopwatch;
 namespace {
 
 /// RoBERTa-base's shape with random weights.
-Encoder random_encoder() {
+Encoder random_encoder(const Placement& placement = {}) {
   EncoderConfig config;
   config.kind = EncoderKind::roberta;
   config.vocab_size = 50265;
@@ -52,7 +53,7 @@ Encoder random_encoder() {
     if (wanted.name.ends_with("LayerNorm.weight")) made.fill_(1);
     weights.emplace(wanted.name, made);
   }
-  return Encoder(config, std::move(weights));
+  return Encoder(config, std::move(weights), placement);
 }
 
 std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
@@ -86,9 +87,9 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths) {
 
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
-int time_steps(const std::string& file, int threads, int warm, const std::string& kind) {
+int time_steps(const std::string& file, int threads, int warm, const std::string& kind, bool bf16) {
   at::set_num_threads(threads);
-  const Encoder encoder = random_encoder();
+  const Encoder encoder = random_encoder(placement_on("cpu", bf16));
   ModuleRequest request;
   request.config.kind = kind;
   request.config.share = kind != "full_finetuning";
@@ -247,6 +248,8 @@ int main(int argc, char** argv) {
   step->add_option("--threads", threads, "Threads");
   step->add_option("--warm", warm, "Steps before the clock starts");
   step->add_option("--module", module, "adapter, lora, prefix, full_finetuning");
+  bool bf16 = false;
+  step->add_flag("--bf16", bf16, "As training.compute: bf16");
   CLI::App* const evaluate = app.add_subcommand("evaluate", "Predictions of a trained trial");
   evaluate->add_option("--lengths", lengths, "Token lengths of the examples")->required();
   evaluate->add_option("--threads", threads, "Threads");
@@ -282,7 +285,7 @@ int main(int argc, char** argv) {
     } else {
       use_product_libraries(named ? *named : measure_product_libraries());
     }
-    if (*step) return time_steps(lengths, threads, warm, module);
+    if (*step) return time_steps(lengths, threads, warm, module, bf16);
     if (*evaluate) return time_evaluation(lengths, threads);
     if (*ready) return time_ready(ready_folder);
     if (*load) return time_load(folder);

@@ -43,7 +43,8 @@ def train(args):
                     sys.executable, args.peers / "train_step_peers.py", "--tasks", task, "--batch",
                     32, "--steps", args.steps, "--padded-steps", 1, "--rounds", 1, "--threads",
                     args.threads, "--arms", ",".join(arms), "--scratch", args.scratch, "--also",
-                    f"petlab={args.bench} step --lengths {{lengths}} --threads {{threads}}"]):
+                    f"petlab={args.bench} step --lengths {{lengths}} --threads {{threads}}"
+                    + (" --bf16" if args.compute == "bf16" else "")]):
                 found.setdefault((task, row["arm"]), []).append(rates(row))
         print(f"training: round {number + 1} of {args.rounds} done", file=sys.stderr, flush=True)
     rows = []
@@ -129,6 +130,7 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--tasks", default="cola,sst2,mrpc")
+    p.add_argument("--compute", choices=("float32", "bf16"), default="float32")
     p.add_argument("--arms", default="pytorch-best,reference-recipe")
     p.add_argument("--parts", default=",".join(parts))
     args = p.parse_args()

@@ -114,6 +114,18 @@ class Predicting(TinyWorld):
         for line in self.lines(*words, "--input", "texts.txt"):
             self.assertEqual(list(line), ["score"])
 
+    def test_what_was_trained_in_bfloat16_is_predicted_in_it(self):
+        self.variables = {"PETLAB_EMULATE_BF16": "1"}
+        folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: grades.yaml")
+                             .replace("epochs: 3", "epochs: 3, compute: bf16")
+                             .replace("[1, 2]", "[1]"))
+        row, = self.lines("predict", "--artifact", folder / "artifact.petl", "--task", "grades.yaml")
+        recorded = {r["name"]: r["value"] for r in self.query(
+            "SELECT name, value FROM results WHERE split = 'test' AND training_compute = 'bf16'")}
+        self.assertEqual(row["metrics"], recorded)
+        numerics, = self.query("SELECT numerics FROM attempts")
+        self.assertEqual(json.loads(numerics["numerics"])["compute"], "bf16")
+
     def test_predictions_for_a_file_are_those_of_the_tasks_own_texts(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
                              .replace("[1, 2]", "[1]"))

@@ -60,7 +60,8 @@ TEST_CASE("the columns of a trial's configuration stay as they are", "[results]"
       "evaluation_keep_predictions evaluation.keep_predictions INTEGER",
       "module_hyper_embedding module.hyper_embedding INTEGER",
       "module_hyper_hidden module.hyper_hidden INTEGER",
-      "module_hyper_projected module.hyper_projected INTEGER"};
+      "module_hyper_projected module.hyper_projected INTEGER",
+      "training_compute training.compute TEXT"};
   REQUIRE(columns.size() >= known.size());
   columns.resize(known.size());
   CHECK(columns == known);

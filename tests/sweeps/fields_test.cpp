@@ -73,11 +73,11 @@ TEST_CASE("Fields that came later are written where they differ from their defau
     TrialConfig changed = config;
     changed.decoding.beams = 4;  // without which penalties mean nothing
     const nlohmann::json value = field.get(config);
-    const nlohmann::json other = value.is_boolean()  ? nlohmann::json(true)
-                                 : value.is_string() ? nlohmann::json("and")
-                                 : value.is_number_float()
-                                     ? nlohmann::json(0.5)
-                                     : nlohmann::json(value.get<std::int64_t>() + 7);
+    const nlohmann::json other =
+        value.is_boolean()        ? nlohmann::json(true)
+        : value.is_string()       ? nlohmann::json(value == "or" ? "and" : "bf16")
+        : value.is_number_float() ? nlohmann::json(0.5)
+                                  : nlohmann::json(value.get<std::int64_t>() + 7);
     REQUIRE(field.set(changed, other));
     CHECK(is_written(field, changed));
     CHECK(trial_config_from_json(to_json(changed)) == changed);

@@ -36,6 +36,20 @@ std::string id_of(const TrialConfig& config) {
 
 }  // namespace
 
+TEST_CASE("The type that a trial computes in is part of its id, and float32 goes without saying",
+          "[sweeps]") {
+  TrialConfig config = config_of("adapter", "cola");
+  const std::string exact = id_of(config);
+  CHECK(to_json(config).dump().find("compute") == std::string::npos);
+  config.training.compute = ComputeType::bf16;
+  CHECK(id_of(config) != exact);
+  CHECK((trial_config_from_json(to_json(config)) == config));
+  nlohmann::json json = to_json(config);
+  json["training"]["compute"] = "fp16";
+  CHECK_THROWS_WITH(trial_config_from_json(json),
+                    Catch::Contains("training.compute is 'fp16', must be float32 or bf16"));
+}
+
 TEST_CASE("Ten ids are frozen", "[sweeps]") {
   // A change here makes every recorded result of these trials unreachable: none is acceptable
   // without a new identity version.
@@ -98,7 +112,7 @@ TEST_CASE("Every field that decides numbers changes the id, the others do not", 
       if (value.is_boolean()) {
         value = !value.get<bool>();
       } else if (value.is_string()) {
-        value = field.name == "module.combine" ? "and" : "random";
+        value = value == "or" ? "and" : value == "float32" ? "bf16" : "random";
       } else if (value.is_number_integer()) {
         value = value.get<std::int64_t>() + 1;
       } else {

@@ -9,6 +9,7 @@
 #include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/layer_norm.h"
+#include "trainer/compute/placement.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/compute/torch.h"
 
@@ -18,11 +19,21 @@ namespace petlab::trainer {
 // a layer is nothing but the order of its blocks.
 
 /// A weight (out, in) of the backbone, with its bias (out) where it has one.
-struct Linear {
-  Tensor weight;
-  Tensor bias;
+class Linear {
+ public:
+  Linear() = default;
+  /// With short products a weight that is never trained is kept in bfloat16 from here on.
+  Linear(const Tensor& weight, Tensor bias, const Placement& placement);
   Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_;
+  Tensor bias_;
+  bool short_ = false;
 };
+
+/// The weight as products take it: in bfloat16 where the placement has short products.
+Tensor product_weight(const Tensor& weight, const Placement& placement);
 
 Tensor activate(const Tensor& x, Activation activation);
 

@@ -23,7 +23,7 @@ Encoder::Encoder(EncoderConfig config, Weights weights, const Placement& placeme
     : config_(config), weights_(std::move(weights)), placement_(placement) {
   const auto weight = [&](const std::string& name) -> const Tensor& { return weights_.at(name); };
   const auto linear = [&](const std::string& name) {
-    return Linear{weight(name + ".weight"), weight(name + ".bias")};
+    return Linear(weight(name + ".weight"), weight(name + ".bias"), placement_);
   };
   const auto norm = [&](const std::string& name) {
     return LayerNorm{weight(name + ".weight"), weight(name + ".bias"), config_.layer_norm_eps};

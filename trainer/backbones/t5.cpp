@@ -32,11 +32,14 @@ T5::T5(T5Config config, Weights weights, const Placement& placement)
       weights_(std::move(weights)),
       placement_(placement),
       encoder_(stack_of(false)),
-      decoder_(stack_of(true)) {}
+      decoder_(stack_of(true)),
+      output_weight_(weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second) {
+  if (!output_weight_.requires_grad()) output_weight_ = product_weight(output_weight_, placement_);
+}
 
 T5::Stack T5::stack_of(bool decoder) const {
   const auto linear = [&](const std::string& name) {
-    return Linear{weights_.at(name + ".weight"), Tensor()};
+    return Linear(weights_.at(name + ".weight"), Tensor(), placement_);
   };
   const auto norm = [&](const std::string& name) {
     return RmsNorm{weights_.at(name + ".weight"), config_.layer_norm_eps};
@@ -201,9 +204,7 @@ Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources
   return run(decoder_, targets, &seen, {hooks, dropout}, hidden_states);
 }
 
-const Tensor& T5::output_weight() const {
-  return weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second;
-}
+Tensor T5::output_weight() const { return product_weight(output_weight_, placement_); }
 
 Tensor T5::scaled_output(const Tensor& decoded) const {
   return config_.tied ? decoded * (1 / std::sqrt(static_cast<double>(config_.d_model))) : decoded;

@@ -56,7 +56,7 @@ class T5 final : public Backbone {
 
  private:
   /// What the output projection is of, and what it reads.
-  const Tensor& output_weight() const;
+  Tensor output_weight() const;
   Tensor scaled_output(const Tensor& decoded) const;
 
   friend class T5Decoder;  // the same layers, token by token
@@ -96,6 +96,7 @@ class T5 final : public Backbone {
   Weights weights_;
   Placement placement_;
   Stack encoder_, decoder_;
+  Tensor output_weight_;  // as products take it, unless it is trained
 };
 
 }  // namespace petlab::trainer

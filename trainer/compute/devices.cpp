@@ -39,10 +39,15 @@ std::optional<std::string> why_not_on(const std::string& device) {
   return missing;
 }
 
-Placement placement_on(const std::string& device) {
+Placement placement_on(const std::string& device, bool bf16) {
   Placement placement;
-  // The orchestrator shows a worker one GPU.
-  if (device == "cuda") placement.device = at::Device(at::kCUDA, 0);
+  if (device == "cuda") {
+    // The orchestrator shows a worker one GPU.
+    placement.device = at::Device(at::kCUDA, 0);
+    if (bf16) placement.compute = at::kBFloat16;
+  } else {
+    placement.short_products = bf16;
+  }
   return placement;
 }
 

@@ -18,8 +18,9 @@ std::vector<std::string> devices();
 /// is not linked with: a process that only uses the CPU neither needs nor loads it.
 std::optional<std::string> why_not_on(const std::string& device);
 
-/// How a trial is placed on a device that why_not_on has nothing against.
-Placement placement_on(const std::string& device);
+/// How a trial is placed on a device that why_not_on has nothing against. `bf16`: its backbone's
+/// matrices are kept and multiplied in bfloat16; on a GPU it computes in it throughout.
+Placement placement_on(const std::string& device, bool bf16 = false);
 
 namespace internal {
 /// Opens the CUDA back end, a shared library of that name. What is missing where there is nothing

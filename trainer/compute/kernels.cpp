@@ -337,6 +337,23 @@ PETLAB_CLONES void add_norm_rows_backward(std::int64_t rows, std::int64_t width,
   }
 }
 
+PETLAB_INLINE float widened(std::uint16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U);
+}
+
+PETLAB_CLONES void widen_numbers(std::int64_t rows, std::int64_t width, const std::uint16_t* x,
+                                 const float* bias, float* output) {
+  if (bias == nullptr) {
+    for (std::int64_t i = 0; i < rows * width; ++i) output[i] = widened(x[i]);
+    return;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::uint16_t* const from = x + r * width;
+    float* const to = output + r * width;
+    for (std::int64_t i = 0; i < width; ++i) to[i] = widened(from[i]) + bias[i];
+  }
+}
+
 PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, float* derivative) {
   for (std::int64_t i = 0; i < n; ++i) {
     // Φ(x) by Abramowitz and Stegun 7.1.26 of erf(|x| / √2): |error| <= 1.5e-7.
@@ -403,6 +420,10 @@ void add_norm_backward(std::int64_t rows, std::int64_t width, const float* outpu
                        float* gradient) {
   add_norm_rows_backward(rows, width, output_gradient, weight, normalised, inverse_deviation,
                          gradient);
+}
+void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
+                float* output) {
+  widen_numbers(rows, width, x, bias, output);
 }
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative) {
   gelu_numbers(n, x, output, derivative);

@@ -77,6 +77,10 @@ void add_norm_backward(std::int64_t rows, std::int64_t width, const float* outpu
                        const float* weight, const float* normalised, const float* inverse_deviation,
                        float* gradient);
 
+/// `rows` rows of `width` numbers in bfloat16 as float, plus `bias` (width), which may be nullptr.
+void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
+                float* output);
+
 /// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
 /// nullptr.
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);

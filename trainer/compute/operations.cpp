@@ -30,7 +30,10 @@ class LinearFunction : public Function<LinearFunction> {
     const Tensor gradient = gradients[0].contiguous();
     Tensor to_x, to_weight, to_bias;
     if (context->needs_input_grad(0)) to_x = input_gradient_product(gradient, saved[1]);
-    if (context->needs_input_grad(1)) to_weight = weight_gradient_product(gradient, saved[0]);
+    if (context->needs_input_grad(1)) {
+      const at::ScalarType type = saved[1].scalar_type();
+      to_weight = weight_gradient_product(gradient.to(type), saved[0].to(type));
+    }
     if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
       to_bias = gradient.sum(0);
     }

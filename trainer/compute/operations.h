@@ -9,7 +9,8 @@ namespace petlab::trainer {
 // LibTorch's own. All are differentiable.
 
 /// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By the libraries that
-/// product_libraries() names, which read the weight where it lies.
+/// product_libraries() names, which read the weight where it lies. On a CPU x and bias may be
+/// float32 and the weight bfloat16; the result is float32, the gradient of the weight bfloat16.
 Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 /// norm(a + b)

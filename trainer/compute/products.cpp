@@ -8,6 +8,12 @@
 #include <limits>
 #include <utility>
 
+#include "trainer/compute/kernels.h"
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 namespace petlab::trainer {
 namespace {
 
@@ -36,6 +42,30 @@ Tensor call_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 bool is_by_onednn(ProductLibrary library, const Tensor& x) {
   return library == ProductLibrary::onednn && x.device().is_cpu() &&
          x.scalar_type() == at::kFloat && onednn_linear();
+}
+
+bool is_short(const Tensor& x) { return x.device().is_cpu() && x.scalar_type() == at::kBFloat16; }
+bool is_widened(const Tensor& x, const Tensor& weight) {
+  return is_short(weight) && x.scalar_type() == at::kFloat;
+}
+
+/// x (rows, in) · weightᵀ (out, in), both in bfloat16.
+Tensor short_product(const Tensor& x, const Tensor& weight) {
+  if (onednn_linear() && multiplies_bf16()) return call_onednn(x, weight, {});
+  return at::mm(x, weight.t());
+}
+
+Tensor widened_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor made = short_product(x.to(at::kBFloat16), weight).contiguous();
+  Tensor output = at::empty(made.sizes(), x.options());
+  const std::int64_t width = made.size(1);
+  const auto* const from = reinterpret_cast<const std::uint16_t*>(made.const_data_ptr());
+  auto* const to = output.mutable_data_ptr<float>();
+  const float* const added = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+  at::parallel_for(0, made.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
+    widen_rows(end - begin, width, from + begin * width, added, to + begin * width);
+  });
+  return output;
 }
 
 ProductLibraries& libraries_of_process() {
@@ -148,7 +178,20 @@ ProductLibraries measure_product_libraries() {
   return chosen;
 }
 
+bool multiplies_bf16() {
+#if defined(__x86_64__)
+  static const bool does = __builtin_cpu_supports("avx512bf16") != 0;
+  return does;
+#elif defined(__aarch64__) && defined(HWCAP2_BF16)
+  static const bool does = (::getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+  return does;
+#else
+  return false;
+#endif
+}
+
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (is_widened(x, weight)) return widened_product(x, weight, bias);
   if (is_by_onednn(product_libraries().forward, x)) {
     return call_onednn(x.contiguous(), weight, bias);
   }
@@ -156,6 +199,7 @@ Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias
 }
 
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
+  if (is_widened(gradient, weight)) return widened_product(gradient, weight.t(), {});
   if (is_by_onednn(product_libraries().input_gradient, gradient)) {
     return call_onednn(gradient, weight.t(), {});
   }
@@ -163,6 +207,7 @@ Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
 }
 
 Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x) {
+  if (is_short(gradient)) return short_product(gradient.t(), x.t());
   if (is_by_onednn(product_libraries().weight_gradient, gradient)) {
     return call_onednn(gradient.t(), x.t(), {});
   }

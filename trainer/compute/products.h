@@ -36,15 +36,23 @@ const ProductLibraries& product_libraries();
 /// To be called before anything is computed: not for several threads.
 void use_product_libraries(const ProductLibraries& libraries);
 
+/// Whether the processor has instructions for products of bfloat16: AVX512-BF16, which all with AMX
+/// have, or Arm's. Without them such products are many times slower.
+bool multiplies_bf16();
+
 /// Times both in each direction on one thread, in turns, on products as large as a small batch has,
 /// and takes LibTorch's own where it is faster by a tenth or more. Some hundred milliseconds.
 ProductLibraries measure_product_libraries();
+
+// A float32 matrix on a CPU times a bfloat16 weight: the matrix is rounded, the sums are float32,
+// and the result comes back as float32, rounded to bfloat16 on the way but for the bias. By oneDNN,
+// where there is one.
 
 /// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined.
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// gradient (rows, out) · weight (out, in).
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight);
-/// gradientᵀ (out, rows) · x (rows, in).
+/// gradientᵀ (out, rows) · x (rows, in), in the type of both.
 Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x);
 
 }  // namespace petlab::trainer

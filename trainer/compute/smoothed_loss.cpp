@@ -96,7 +96,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
     const double smoothing = context->saved_data["smoothing"].toDouble();
     const std::int64_t chunk = context->saved_data["chunk"].toInt();
     Tensor of_states = at::empty_like(states);
-    Tensor of_weight = at::zeros_like(weight);
+    Tensor of_weight = at::zeros(weight.sizes(), states.options());
     each_chunk(
         states, weight, chunk, [&](std::int64_t from, std::int64_t size, const Tensor& logits) {
           const Tensor gradient = gradient_of(logits, logits.logsumexp(1, true),
@@ -104,9 +104,14 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
                                       .mul_(outer.narrow(0, from, size))
                                       .to(weight.scalar_type());
           of_states.narrow(0, from, size).copy_(input_gradient_product(gradient, weight));
-          of_weight.addmm_(gradient.t(), states.narrow(0, from, size));
+          if (states.scalar_type() == weight.scalar_type()) {
+            of_weight.addmm_(gradient.t(), states.narrow(0, from, size));
+          } else {
+            of_weight += weight_gradient_product(
+                gradient, states.narrow(0, from, size).to(weight.scalar_type()));
+          }
         });
-    return {of_states, of_weight, {}, {}, {}};
+    return {of_states, of_weight.to(weight.scalar_type()), {}, {}, {}};
   }
 
  private:

@@ -47,6 +47,10 @@ std::string numerics_of(const protocol::TrialFile& trial) {
   if (trial.device == "cpu" && product_libraries() != ProductLibraries()) {
     numerics["products"] = to_string(product_libraries());
   }
+  if (trial.config.training.compute != sweeps::ComputeType::float32) {
+    numerics["compute"] = to_string(trial.config.training.compute);
+    if (trial.device == "cpu" && !multiplies_bf16()) numerics["emulated"] = true;
+  }
   return numerics.dump();
 }
 
@@ -103,16 +107,17 @@ class TrialRun {
  public:
   /// `files`: what the trial is to be trained on, as its started event says.
   TrialRun(const protocol::TrialDirectory& directory, const protocol::TrialFile& trial,
-           FileContents files, EventLog& events, std::ostream& log)
+           const Placement& placement, FileContents files, EventLog& events, std::ostream& log)
       : directory_(directory),
         trial_(trial),
+        placement_(placement),
         files_(std::move(files)),
         events_(events),
         log_(log) {}
 
   TrialOutcome run(BackboneStore& backbones, const std::atomic<bool>& stop,
                    const std::function<void(std::int64_t, double)>& on_step) {
-    const auto backbone = backbones.get(trial_.backbone_folder, placement_on(trial_.device));
+    const auto backbone = backbones.get(trial_.backbone_folder, placement_);
     LoopObserver observer;
     observer.on_step = [&](std::int64_t step, std::int64_t of, double loss) {
       if (on_step) on_step(step, loss);
@@ -224,6 +229,7 @@ class TrialRun {
 
   const protocol::TrialDirectory& directory_;
   const protocol::TrialFile& trial_;
+  const Placement placement_;
   const FileContents files_;
   EventLog& events_;
   std::ostream& log_;
@@ -261,6 +267,22 @@ std::string describe_worker() {
                       {"numerics", kNumerics},
                       {"devices", devices()}}
       .dump();
+}
+
+Placement placement_for(const sweeps::TrainingConfig& training, const std::string& device,
+                        const sweeps::Environment& environment) {
+  if (const std::optional<std::string> why = why_not_on(device)) {
+    throw std::invalid_argument("device is '" + device + "', which cannot be used here: " + *why);
+  }
+  const bool bf16 = training.compute == sweeps::ComputeType::bf16;
+  if (bf16 && device == "cpu" && !multiplies_bf16() && environment(kEmulateVariable) != "1") {
+    throw std::invalid_argument(
+        "training.compute is 'bf16', for which this processor has no instructions (AVX512-BF16, "
+        "AMX): " +
+        base::this_machine().processor + "; " + kEmulateVariable +
+        "=1 computes in it all the same, many times slower");
+  }
+  return placement_on(device, bf16);
 }
 
 TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
@@ -308,13 +330,12 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
                      " as in trial.json: the files changed since the trial was planned (run the "
                      "sweep again to plan with them as they are)");
-    if (const std::optional<std::string> why = why_not_on(trial.device)) {
-      throw std::invalid_argument("device is '" + trial.device +
-                                  "', which cannot be used here: " + *why);
-    }
+    const Placement placement =
+        placement_for(trial.config.training, trial.device, sweeps::process_environment());
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();
-    return TrialRun(directory, trial, std::move(files), events, log).run(backbones, stop, on_step);
+    return TrialRun(directory, trial, placement, std::move(files), events, log)
+        .run(backbones, stop, on_step);
   } catch (const NotFinite& e) {
     failed = {e.what(), "not_finite"};
   } catch (const std::bad_alloc&) {

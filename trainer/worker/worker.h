@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "protocol/trial_directory.h"
+#include "sweeps/locations.h"
 #include "sweeps/task.h"
+#include "sweeps/trial_config.h"
+#include "trainer/compute/placement.h"
 #include "trainer/data/batches.h"
 #include "trainer/training/backbone_store.h"
 #include "trainer/training/loop.h"
@@ -24,6 +27,15 @@ inline constexpr int kProtocol = 1;
 
 /// The JSON object of `--describe`.
 std::string describe_worker();
+
+/// The environment variable that lets a processor without instructions for bfloat16 compute in it
+/// all the same, many times slower: "1".
+inline constexpr const char* kEmulateVariable = "PETLAB_EMULATE_BF16";
+
+/// Where, and in which types, a trial computes on `device`. Throws std::invalid_argument that says
+/// why it cannot: what why_not_on has against the device, or training.compute on this processor.
+Placement placement_for(const sweeps::TrainingConfig& training, const std::string& device,
+                        const sweeps::Environment& environment);
 
 /// How a trial ended that did not end with a crash.
 enum class TrialOutcome { finished, failed, interrupted };

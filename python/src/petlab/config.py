@@ -55,6 +55,7 @@ class TrainingConfig:
     warmup_steps: int = 0
     label_smoothing: float = 0.0
     evaluate_every: int = 0
+    compute: str = "float32"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 #include "trainer/compute/placement.h"
 
 #include "tests/trainer/core/tiny_world.h"
+#include "trainer/compute/products.h"
 #include "trainer/training/loop.h"
+#include "trainer/worker/worker.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -42,6 +44,9 @@ PlacedRun train_placed(const TinyWorld& world, const protocol::TrialFile& trial,
 TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 bits",
           "[trainer]") {
   const TinyWorld world;
+  const bool products_alone = GENERATE(false, true);
+  const at::ScalarType compute = products_alone ? at::kFloat : at::kBFloat16;
+  INFO("products alone: " << products_alone);
   for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning", "head_only"}) {
     for (const bool masked : {false, true}) {
       protocol::TrialFile trial = world.trial(kind);
@@ -55,7 +60,8 @@ TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 
       trial.config.training.mask_learning_rate = 1e-6;
       INFO(kind << (masked ? " masked" : ""));
       const PlacedRun wanted = train_placed(world, trial, {});
-      const PlacedRun found = train_placed(world, trial, {at::kCPU, at::kBFloat16, at::kFloat});
+      const PlacedRun found =
+          train_placed(world, trial, {at::kCPU, compute, at::kFloat, products_alone});
       REQUIRE(found.losses.size() == wanted.losses.size());
       for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
         CHECK(found.losses[i] == Approx(wanted.losses[i]).epsilon(3e-2));
@@ -72,5 +78,31 @@ TEST_CASE("what is trained is kept in float32 where the backbone computes in 16 
         CHECK(largest < 1e-5);
       }
     }
+  }
+}
+
+TEST_CASE(
+    "where a trial computes in bfloat16, its processor has instructions for it or it was asked "
+    "for all the same",
+    "[trainer]") {
+  sweeps::TrainingConfig training;
+  const auto saying = [](const char* emulate) {
+    return [emulate](const std::string& name) -> std::optional<std::string> {
+      if (name == kEmulateVariable) return emulate;
+      return std::nullopt;
+    };
+  };
+  CHECK((placement_for(training, "cpu", saying("")) == Placement{}));
+  training.compute = sweeps::ComputeType::bf16;
+  const Placement wanted{at::kCPU, at::kFloat, at::kFloat, true};
+  CHECK((placement_for(training, "cpu", saying("1")) == wanted));
+  if (multiplies_bf16()) {
+    CHECK((placement_for(training, "cpu", saying("")) == wanted));
+  } else {
+    CHECK_THROWS_WITH(
+        placement_for(training, "cpu", saying("")),
+        Catch::Contains(
+            "training.compute is 'bf16', for which this processor has no instructions") &&
+            Catch::Contains("PETLAB_EMULATE_BF16=1"));
   }
 }

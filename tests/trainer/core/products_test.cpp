@@ -1,6 +1,7 @@
 // Which library multiplies, and how a machine's choice is made and kept.
 #include "trainer/compute/products.h"
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -89,6 +90,37 @@ TEST_CASE("a linear layer and its gradients are the same by every library", "[tr
       CHECK(worst(own_bias.grad(), outer.to(at::kDouble).sum(0)) < 1e-5);
     }
   }
+}
+
+TEST_CASE("a float32 matrix times a bfloat16 weight is the product of what was rounded",
+          "[trainer]") {
+  at::manual_seed(7);
+  const bool strided = GENERATE(false, true);
+  const Tensor x = strided ? at::randn({20, 33}).t() : at::randn({33, 20});
+  const Tensor weight = at::randn({17, 20}).to(at::kBFloat16), bias = 100 * at::randn({17});
+  const Tensor outer = at::randn({33, 17});
+  const auto short_of = [](const Tensor& of) { return of.to(at::kBFloat16).to(at::kDouble); };
+  const Tensor own_x = x.detach().clone().requires_grad_(true);
+  const Tensor own_weight = weight.clone().requires_grad_(true);
+  const Tensor own_bias = bias.clone().requires_grad_(true);
+  const Tensor made = apply_linear(own_x, own_weight, own_bias);
+  made.backward(outer);
+  CHECK(made.scalar_type() == at::kFloat);
+  CHECK(own_x.grad().scalar_type() == at::kFloat);
+  CHECK(own_weight.grad().scalar_type() == at::kBFloat16);
+  // Half a unit in the last place of what comes out, beside sums that are nearly exact; the bias is
+  // not rounded at all.
+  const auto near = [](const Tensor& found, const Tensor& exact, const Tensor& added) {
+    const Tensor bound = exact.abs() * std::ldexp(1.0, -8) + 1e-4;
+    const Tensor far = (found.to(at::kDouble) - (exact + added)).abs() > bound;
+    return !far.any().item<bool>();
+  };
+  const Tensor none = at::zeros({}, at::kDouble);
+  CHECK(near(made, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
+  CHECK(near(apply_linear(x, weight, {}), at::mm(short_of(x), short_of(weight).t()), none));
+  CHECK(near(own_x.grad(), at::mm(short_of(outer), short_of(weight)), none));
+  CHECK(near(own_weight.grad(), at::mm(short_of(outer).t(), short_of(x)), none));
+  CHECK(at::equal(own_bias.grad(), outer.sum(0)));
 }
 
 TEST_CASE("the environment names the libraries of products, or the mistake is told", "[trainer]") {

@@ -104,6 +104,27 @@ TEST_CASE("a T5's trial has the same numbers when it runs again or is resumed", 
   }
 }
 
+TEST_CASE("a T5's losses in bfloat16 are near those in float32", "[trainer]") {
+  const TinyTextWorld world;
+  for (const char* const kind : {"adapter", "full_finetuning"}) {
+    protocol::TrialFile trial = text_trial(world, kTextVariants.front());
+    trial.config.module.kind = kind;
+    trial.config.module.share = false;
+    trial.config.module.mask = metrics::MaskKind::none;
+    trial.config.training.dropout = 0;
+    BackboneStore backbones;
+    const std::vector<double> wanted = first_losses(backbones, trial, {}, 5);
+    const std::vector<double> found =
+        first_losses(backbones, trial, {at::kCPU, at::kFloat, at::kFloat, true}, 5);
+    INFO(kind);
+    REQUIRE(found.size() == wanted.size());
+    CHECK((found != wanted));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      CHECK(found[i] == Approx(wanted[i]).epsilon(2e-2));
+    }
+  }
+}
+
 TEST_CASE("a T5's loss is the mean of its target tokens, however the batch is cut", "[trainer]") {
   const TinyTextWorld world;
   protocol::TrialFile trial = text_trial(world, kTextVariants.front());

@@ -6,6 +6,7 @@
 #include "tests/support/programs.h"
 #include "tests/trainer/core/train_attempt.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/products.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -122,6 +123,46 @@ TEST_CASE("an artifact alone gives the test metrics of its trial", "[trainer]") 
       load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
   const std::atomic<bool> stop{false};
   const Predictions predictions = predict(model, 0, tasks[0].test, stop);
+  CHECK((model.objective(0).score(tasks[0].test, predictions).metrics == wanted));
+}
+
+TEST_CASE("a trial in bfloat16 says so, and has the same numbers again and from its artifact",
+          "[trainer]") {
+  const TinyWorld world;
+  protocol::TrialFile trial =
+      trial_of(world, {GENERATE("adapter", "full_finetuning"), false, MaskKind::none});
+  trial.config.training.compute = sweeps::ComputeType::bf16;
+  ::setenv(kEmulateVariable, "1", 1);
+  const auto attempt = world.attempt("one", trial);
+  const Run one = train(attempt);
+  const Run two = train(world.attempt("two", trial));
+  const Placement placement =
+      placement_for(trial.config.training, "cpu", sweeps::process_environment());
+  ::unsetenv(kEmulateVariable);
+  REQUIRE(one.outcome == TrialOutcome::finished);
+  CHECK((one.losses == two.losses));
+  CHECK((events_of<protocol::Metric>(one.events) == events_of<protocol::Metric>(two.events)));
+  const auto numerics =
+      nlohmann::json::parse(std::get<protocol::Started>(one.events.front().body).numerics);
+  CHECK(numerics.at("compute") == "bf16");
+  CHECK(numerics.contains("emulated") == !multiplies_bf16());
+  protocol::TrialFile exact = trial;
+  exact.config.training.compute = sweeps::ComputeType::float32;
+  const Run in_float32 = train(world.attempt("three", exact));
+  CHECK((in_float32.losses != one.losses));
+  CHECK(in_float32.losses.begin()->second == Approx(one.losses.begin()->second).epsilon(1e-2));
+  std::vector<std::pair<std::string, std::optional<double>>> wanted;
+  for (const protocol::Metric& metric : events_of<protocol::Metric>(one.events)) {
+    if (metric.split == "test") wanted.emplace_back(metric.name, metric.value);
+  }
+  BackboneStore backbones;
+  const auto backbone = backbones.get(trial.backbone_folder, placement);
+  TrialModel model = load_model(read_artifact(attempt / "artifact.petl"), trial.config, trial.tasks,
+                                *backbone->model);
+  model.merge(0);
+  const std::vector<TaskRun> tasks =
+      load_tasks(trial.tasks, trial.config.data, trial.data_folders, *backbone);
+  const Predictions predictions = predict(model, 0, tasks[0].test, std::atomic<bool>{false});
   CHECK((model.objective(0).score(tasks[0].test, predictions).metrics == wanted));
 }
 
