@@ -12,6 +12,7 @@ petlab-trainer.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import functools
 import math
 import time
@@ -122,6 +123,20 @@ def matthews(predicted: list[int], wanted: list[int]) -> float:
 METRICS = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 
 
+LACKING = ("steps", "warmup_steps", "label_smoothing", "evaluate_every", "compute")
+
+
+def require_defaults(training: petlab.TrainingConfig) -> None:
+    """A field that this worker knows nothing of would be ignored."""
+    for field in dataclasses.fields(training):
+        value = getattr(training, field.name)
+        if field.name in LACKING and value != field.default:
+            raise petlab.TrialFailed(
+                f"training.{field.name} is {value!r}, which this worker lacks: "
+                f"it is always {field.default!r}"
+            )
+
+
 # Kept from one trial of the process to the next.
 tokenizer_of = functools.cache(transformers.AutoTokenizer.from_pretrained)
 
@@ -135,6 +150,9 @@ class Run:
         task = trial.tasks[0]
         if module.kind != "lora" or module.share or module.mask != "none" or len(trial.tasks) > 1:
             raise petlab.TrialFailed("this worker trains LoRA, unshared, unmasked, on one task")
+        require_defaults(training)
+        if config.evaluation.keep_predictions:
+            raise petlab.TrialFailed("evaluation.keep_predictions: this worker keeps none")
         for metric in task.metrics:
             if metric not in METRICS or (metric != "accuracy" and len(task.classes) != 2):
                 raise petlab.TrialFailed(f"task {task.name}: this worker lacks metric {metric}")

@@ -61,6 +61,12 @@ class PeftExample(ScriptedWorld):
             {"outcome": "failed",
              "reason": "this worker trains LoRA, unshared, unmasked, on one task"}])
 
+    def test_a_field_that_it_knows_nothing_of_is_a_failure(self):
+        self.write("sweep.yaml", LORA.replace("epochs: 3", "epochs: 1, label_smoothing: 0.1"))
+        self.assertEqual(self.end(self.start_scripted(), 300).code, 1)
+        self.assertEqual(self.query("SELECT reason FROM attempts"), [
+            {"reason": "training.label_smoothing is 0.1, which this worker lacks: it is always 0.0"}])
+
 
 if __name__ == "__main__":
     there = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
