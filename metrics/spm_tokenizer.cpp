@@ -16,7 +16,8 @@ namespace {
 
 class SpmTokenizer : public TextTokenizer {
  public:
-  SpmTokenizer(const std::string& file, bool lowercase) : lowercase_(lowercase) {
+  SpmTokenizer(const std::string& file, bool lowercase, const std::string& name)
+      : lowercase_(lowercase), signature_(name) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) {
       throw InputError(file + ": there is no such file; a SentencePiece model was wanted");
@@ -28,6 +29,7 @@ class SpmTokenizer : public TextTokenizer {
     if (bytes.empty() || !status.ok()) {
       throw InputError(fmt::format("{}: is no SentencePiece model ({} bytes)", file, bytes.size()));
     }
+    if (!signature_.empty()) return;
     base::Sha256 hash;
     hash.add(bytes.data(), bytes.size());
     const auto digest = hash.finish_bytes();
@@ -65,8 +67,8 @@ class SpmTokenizer : public TextTokenizer {
 }  // namespace
 
 std::shared_ptr<const TextTokenizer> make_spm_tokenizer(const std::string& model_file,
-                                                        bool lowercase) {
-  return std::make_shared<SpmTokenizer>(model_file, lowercase);
+                                                        bool lowercase, const std::string& name) {
+  return std::make_shared<SpmTokenizer>(model_file, lowercase, name);
 }
 
 }  // namespace petlab::metrics

@@ -7,8 +7,11 @@
 
 namespace petlab::metrics {
 
-/// Pieces of a SentencePiece model. Throws InputError for a file that is missing or no model.
+/// Pieces of a SentencePiece model. The signature is `name`, or where that is empty "spm-" and the
+/// first eight hexadecimal digits of the file's SHA-256. Throws InputError for a file that is
+/// missing or no model.
 std::shared_ptr<const TextTokenizer> make_spm_tokenizer(const std::string& model_file,
-                                                        bool lowercase);
+                                                        bool lowercase,
+                                                        const std::string& name = {});
 
 }  // namespace petlab::metrics

@@ -416,22 +416,16 @@ class TercomTokenizer : public TextTokenizer {
 };
 
 template <class Tokenizer>
-std::shared_ptr<const TextTokenizer> make(bool lowercase, const std::optional<std::string>&) {
+std::shared_ptr<const TextTokenizer> make(bool lowercase) {
   return std::make_shared<Tokenizer>(lowercase);
-}
-
-std::shared_ptr<const TextTokenizer> make_spm(bool lowercase,
-                                              const std::optional<std::string>& model) {
-  if (!model) {
-    throw std::invalid_argument(
-        "tokenizer spm needs a SentencePiece model file (--spm-model FILE)");
-  }
-  return make_spm_tokenizer(*model, lowercase);
 }
 
 struct Row {
   TokenizerName name;
-  std::shared_ptr<const TextTokenizer> (*make)(bool, const std::optional<std::string>&);
+  // Null: it needs a SentencePiece model.
+  std::shared_ptr<const TextTokenizer> (*make)(bool lowercase);
+  // Where sacrebleu keeps the one model that the name stands for; empty: any model.
+  std::string_view kept_by_sacrebleu = {};
 };
 
 constexpr Row kTokenizers[] = {
@@ -441,8 +435,34 @@ constexpr Row kTokenizers[] = {
     {{"intl", "Unicode punctuation and symbols split off, as mteval-v14"},
      make<TokenizerInternational>},
     {{"zh", "every Chinese character, the rest as 13a"}, make<TokenizerChinese>},
-    {{"spm", "pieces of a SentencePiece model (--spm-model FILE)"}, make_spm},
+    {{"spm", "pieces of a SentencePiece model (--spm-model FILE)"}, nullptr},
+    {{"flores101", "pieces of the model of FLORES-101 (--spm-model FILE)"},
+     nullptr,
+     "sacrebleu_tokenizer_spm.model"},
+    {{"flores200", "pieces of the model of FLORES-200 (--spm-model FILE)"},
+     nullptr,
+     "flores200sacrebleuspm"},
+    {{"spBLEU-1K", "pieces of the model of spBLEU-1K (--spm-model FILE)"},
+     nullptr,
+     "spbleu-1k_tokenizer_spm.model"},
 };
+
+std::shared_ptr<const TextTokenizer> make_with_model(const Row& row, bool lowercase,
+                                                     const std::optional<std::string>& model) {
+  if (model) {
+    return make_spm_tokenizer(*model, lowercase,
+                              row.kept_by_sacrebleu.empty() ? "" : std::string(row.name.name));
+  }
+  const std::string name(row.name.name);
+  if (row.kept_by_sacrebleu.empty()) {
+    throw std::invalid_argument("tokenizer " + name +
+                                " needs a SentencePiece model file (--spm-model FILE)");
+  }
+  throw std::invalid_argument("tokenizer " + name +
+                              " needs its SentencePiece model (--spm-model FILE); sacrebleu keeps "
+                              "it in ~/.sacrebleu/models/" +
+                              std::string(row.kept_by_sacrebleu));
+}
 
 }  // namespace
 
@@ -463,12 +483,13 @@ std::shared_ptr<const TextTokenizer> make_text_tokenizer(
       known.push_back(row.name.name);
       continue;
     }
-    if (spm_model && row.make != make_spm) {
+    if (row.make == nullptr) return make_with_model(row, lowercase, spm_model);
+    if (spm_model) {
       throw std::invalid_argument("tokenizer " + std::string(name) +
                                   " takes no SentencePiece model (" + *spm_model +
                                   "); tokenizer spm does");
     }
-    return row.make(lowercase, spm_model);
+    return row.make(lowercase);
   }
   throw std::invalid_argument(base::unknown_word("tokenizer", name, known));
 }

@@ -33,14 +33,16 @@ struct TokenizerName {
   std::string_view help;
 };
 
-/// 13a, none, char, intl, zh, spm.
+/// 13a, none, char, intl, zh, spm, and sacrebleu's names for three SentencePiece models.
 std::span<const TokenizerName> text_tokenizer_names();
 
 /// The tokenizer of that name, with sacrebleu's preprocessing (lower-casing if asked, trailing
-/// white space cut). `spm_model` is the SentencePiece model file that "spm" needs; its signature
-/// is "spm-" and the first eight hexadecimal digits of the file's SHA-256. Throws
-/// std::invalid_argument for an unknown name (with the nearest), for "spm" without a model and for
-/// a model with another tokenizer; InputError for a model that is missing or not one.
+/// white space cut). `spm_model` is the SentencePiece model file that "spm", "flores101",
+/// "flores200" and "spBLEU-1K" need. The signature of spm is "spm-" and the first eight hexadecimal
+/// digits of the file's SHA-256, that of the others their name: that the file is their model is the
+/// caller's word. Throws std::invalid_argument for an unknown name (with the nearest), for one that
+/// needs a model without one and for a model with another tokenizer; InputError for a model that is
+/// missing or not one.
 std::shared_ptr<const TextTokenizer> make_text_tokenizer(
     std::string_view name, bool lowercase,
     const std::optional<std::string>& spm_model = std::nullopt);

@@ -96,6 +96,23 @@ TEST_CASE("petlab score prints sacrebleu's lines and its short options mean the 
   CHECK(cased.find("chrF2|#:1|c:mixed|") != std::string::npos);
 }
 
+TEST_CASE("petlab score takes a SentencePiece model by sacrebleu's name", "[cli]") {
+  const Systems files;
+  const auto file = petlab::testing::source_dir() / "tests/metrics/data/tiny_spm.model";
+  const std::string model = " --spm-model '" + file.string() + "'";
+  const std::string rest =
+      " = 77.2 97.1/90.9/83.9/75.9 (BP = 0.892 ratio = 0.897 hyp_len = 35 ref_len = 39)\n";
+  CHECK(files.out("ref -i hyp -tok flores200 -f text" + model) ==
+        "BLEU|nrefs:1|case:mixed|eff:no|tok:flores200|smooth:exp|version:2.6.0" + rest);
+  CHECK(files.out("ref -i hyp -tok flores101 -lc -sh -f text" + model) ==
+        "BLEU|#:1|c:lc|e:no|tok:flores101|s:exp|v:2.6.0" + rest);
+  CHECK(files.out("bleu --hyp hyp --ref ref --short --width 1 --tokenize spBLEU-1K" + model)
+            .find("|tok:spBLEU-1K|") != std::string::npos);
+  CHECK(files.refusal("ref -i hyp -tok flores200") ==
+        "petlab: tokenizer flores200 needs its SentencePiece model (--spm-model FILE); sacrebleu "
+        "keeps it in ~/.sacrebleu/models/flores200sacrebleuspm\n");
+}
+
 TEST_CASE("petlab score prints a table of several systems", "[cli]") {
   const Systems files;
   CHECK(files.out("ref -i hyp other -m bleu chrf -f text") ==

@@ -303,7 +303,13 @@ TEST_CASE("options that cannot be are refused by name", "[metrics]") {
   options = {};
   options.tokenize = "spm";
   refuse(options, "tokenizer spm needs a SentencePiece model file (--spm-model FILE)");
+  options.tokenize = "flores200";
+  refuse(options,
+         "tokenizer flores200 needs its SentencePiece model (--spm-model FILE); sacrebleu keeps it "
+         "in ~/.sacrebleu/models/flores200sacrebleuspm");
   options.spm_model = "/nowhere/to/be/found.model";
+  refuse(options, "/nowhere/to/be/found.model: there is no such file; a SentencePiece model");
+  options.tokenize = "spm";
   refuse(options, "/nowhere/to/be/found.model: there is no such file; a SentencePiece model");
   const petlab::testing::TempDir folder;
   options.spm_model = folder.write("text.model", "no model at all").string();
