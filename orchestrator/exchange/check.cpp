@@ -18,6 +18,7 @@
 #include "orchestrator/recovery/evidence.h"
 #include "results/contents.h"
 #include "results/decisions.h"
+#include "results/examples.h"
 #include "results/remarks.h"
 
 namespace petlab::orchestrator {
@@ -68,6 +69,12 @@ class Check {
     }
     check_sweeps();
     check_trials();
+    if (attempts_without_examples_ > 0) {
+      report_.notes.push_back(fmt::format(
+          "attempts without numbers of examples in the database, as an earlier petlab read their "
+          "events: {}; to have them: {}",
+          attempts_without_examples_, anew()));
+    }
     FileCheck files(places_, report_);
     files.check_artifacts(contents_.artifacts());
     files.check_notes();
@@ -215,6 +222,18 @@ class Check {
           "petlab run of its sweep ends it and tries again"});
   }
 
+  std::string difference_of_examples(const results::Examples& said,
+                                     const results::Examples& there) {
+    if (said == there) return {};
+    // An earlier petlab read the events and kept none of them.
+    if (said.empty()) {
+      ++attempts_without_examples_;
+      return {};
+    }
+    return "on how many examples it was trained and scored differs between the database and its "
+           "events.jsonl";
+  }
+
   void check_closed(const std::string& id, const AttemptFacts& said, const AttemptFacts& there,
                     const fs::path& folder) {
     const auto values_of = [&](const auto& all) {
@@ -235,6 +254,9 @@ class Check {
     } else if (said.numerics != there.numerics || said.backbone_digest != there.backbone_digest ||
                said.data_digests != there.data_digests || said.begun != there.begun) {
       text = "digests, numerics or who began it differ between the database and its files";
+    } else {
+      text = difference_of_examples(results::examples_of(said_, said.attempt),
+                                    results::examples_of(folder_.read(), there.attempt));
     }
     if (text.empty()) return;
     find({"other_content", id, said.attempt.number, folder, text,
@@ -250,6 +272,7 @@ class Check {
   results::Store folder_;  // what the runs folder says
   results::ContentsReader::ByAttempt values_said_;
   results::ContentsReader::ByAttempt values_there_;
+  std::int64_t attempts_without_examples_ = 0;
   CheckReport report_;
 };
 

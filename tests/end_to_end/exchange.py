@@ -414,6 +414,10 @@ class Check(ExchangeWorld):
                  edited("events.jsonl", b'"test"', b'"tset"'), "other_content", put("events.jsonl")),
                 (lambda: self.changed("UPDATE metric_values SET value = value + 1"), "other_content", anew),
                 (lambda: self.changed("DELETE FROM metric_values"), "other_content", anew),
+                (lambda: self.changed("UPDATE example_texts SET text = replace(text, '20', '21')"), "other_content",
+                 anew),
+                (lambda: edited("events.jsonl", b'"test": 20', b'"test": 21'), "other_content",
+                 put("events.jsonl")),
                 (lambda: self.changed("UPDATE trials SET cancelled = 1"), "decisions", anew),
                 (lambda: self.write(attempt / "trial.json", "{"), "unreadable_file", put("trial.json")),
                 (lambda: (self.root / "c.runs/sweeps/shared.jsonl").unlink(), "sweep_without_file",
@@ -430,6 +434,14 @@ class Check(ExchangeWorld):
                                      else set())
                 mend()
                 self.assertEqual(self.found(code=0), set())
+        # An earlier petlab read the events without them, and no result depends on it: no finding.
+        self.copy_machine("a", "c")
+        self.changed("DELETE FROM examples")
+        checked = self.as_json("c", "check")
+        self.assertEqual(len(checked["notes"]), 1)
+        self.assertRegex(checked["notes"][0], "^attempts without numbers of examples .*: 4; .* --rebuild ")
+        anew()
+        self.assertEqual(self.as_json("c", "check")["notes"], [])
         # What the database has not read yet.
         self.copy_machine("a", "c")
         shutil.copytree(self.root / f"a.runs/{first}/1", self.root / f"c.runs/{first}/2")
