@@ -1,23 +1,28 @@
 #!/usr/bin/env bash
 # How long the questions of docs/database.md take on large databases, which make_database makes.
 #
-#   bench/answers.sh [--bin FOLDER] [--sizes "TRIALSxMETRICS..."] [--folder DIR]
+#   bench/answers.sh [--bin FOLDER] [--sizes "TRIALSxMETRICS..."] [--mlflow "TRIALSxMETRICS..."] [--folder DIR]
 #
 # --bin FOLDER    the programs: petlab and make_database (default build/release/bin)
 # --sizes "…"     trials, and rows of metrics a trial ("10000x1000 100000x20")
+# --mlflow "…"    sizes of which MLflow's SQLite store is asked the same (10000x20; "": none)
 # --folder DIR    a folder on the disk to be measured (default: the current one)
+# PETLAB_HOME     where MLflow goes (default ~/.local/share/petlab)
 #
 # One JSON line a question: seconds, processor seconds and the most memory in MiB, the median of five runs after one
-# that reads the file into the page cache.
+# that reads the file into the page cache, whose seconds are cold_seconds (MLflow: one run, after its store was filled).
+# MLflow's "start" is what its client needs before it is asked anything; compare and diff it has not.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin
 sizes="10000x1000 100000x20"
+mlflow=10000x20
 folder=$PWD
 while [ $# -gt 0 ]; do
   case "$1" in
     --bin) bin=$2 ;;
     --sizes) sizes=$2 ;;
+    --mlflow) mlflow=$2 ;;
     --folder) folder=$2 ;;
     *) die "unknown argument '$1'; the head of this script lists what there is" ;;
   esac
@@ -26,6 +31,17 @@ done
 for program in petlab make_database; do
   [ -x "$bin/$program" ] || die "there is no program $bin/$program; build it, or name another folder (--bin)"
 done
+venv=$PETLAB_HOME/answers-peers
+if [ -n "$mlflow" ] && ! "$venv/bin/python" -c 'import mlflow, pandas, sqlalchemy' 2>/dev/null; then
+  say "installing MLflow and pandas in $venv" >&2
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet mlflow-skinny sqlalchemy alembic pandas ||
+    die "MLflow cannot be installed: --mlflow \"\" leaves it out"
+fi
+load() { printf '{"load": [%s], "cores": %s}\n' "$(cut -d' ' -f1-3 /proc/loadavg | tr ' ' ,)" "$(nproc)"; }
 work=$(mktemp -d "$folder/petlab-answers.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-PYTHONDONTWRITEBYTECODE=1 python3 bench/answers/questions.py --work "$work" --sizes "$sizes" --bin "$(realpath "$bin")"
+load
+PYTHONDONTWRITEBYTECODE=1 python3 bench/answers/questions.py --work "$work" --sizes "$sizes" --mlflow "$mlflow" \
+  --bin "$(realpath "$bin")" --python "$venv/bin/python"
+load
