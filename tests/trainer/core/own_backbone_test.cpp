@@ -3,6 +3,7 @@
 
 #include "tests/trainer/core/tiny_text_world.h"
 #include "tests/trainer/core/train_attempt.h"
+#include "trainer/artifact/artifact.h"
 #include "trainer/backbones/load_backbone.h"
 #include "trainer/backbones/t5.h"
 #include "trainer/commands.h"
