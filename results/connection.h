@@ -90,6 +90,7 @@ class Connection {
   bool knows_retries = false;  // attempts have that column: it was asked once, and it stays
   bool knows_changes = false;  // likewise the table trial_changes
   bool knows_care = false;     // likewise the tables of renewed and of hidden trials
+  bool knows_fields = false;   // likewise a column of trials for each field
   bool knows_remarks = false;  // likewise those of tags and notes
 
  private:

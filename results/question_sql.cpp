@@ -6,7 +6,10 @@
 #include <string_view>
 #include <variant>
 
+#include "results/left_out.h"
 #include "results/remarks.h"
+#include "results/schema.h"
+#include "sweeps/catalog.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -50,6 +53,20 @@ std::string tag_condition(const Condition& condition, Statement& statement, bool
   std::string text = fmt::format("EXISTS (SELECT 1 FROM {} WHERE tag IN ({}))", tags, list);
   if (untagged) text += fmt::format(" OR NOT EXISTS (SELECT 1 FROM {})", tags);
   return fmt::format("{}({})", equal ? "" : "NOT ", text);
+}
+
+// What a configuration without the field means, by the kind of its module.
+std::string where_left_out(const std::string& column, Statement& statement) {
+  std::string cases;
+  for (const sweeps::ModuleRow& row : sweeps::modules()) {
+    const std::string kind(row.kind);
+    for (const auto& [name, value] : values_where_left_out(kind)) {
+      if (name != column) continue;
+      const std::string of_kind = statement.bound(kind);
+      cases += fmt::format(" WHEN {} THEN {}", of_kind, statement.bound(value));
+    }
+  }
+  return cases.empty() ? "NULL" : "CASE t.module_kind" + cases + " END";
 }
 
 std::string condition_text(const Condition& condition, Statement& statement) {
@@ -122,7 +139,8 @@ std::string expression(const Word& word, Statement& statement) {
     case WordScope::artifact:
       return fmt::format("coalesce(f.{0}, t.{0})", word.name);
     case WordScope::trial:
-      return fmt::format("t.\"{}\"", word.name);
+      return statement.absent.contains(word.name) ? where_left_out(word.name, statement)
+                                                  : fmt::format("t.\"{}\"", word.name);
     case WordScope::tag:
       return fmt::format("(SELECT group_concat(tag) FROM ({} ORDER BY 1))", kTagsOfTrial);
     case WordScope::score:
@@ -131,8 +149,14 @@ std::string expression(const Word& word, Statement& statement) {
   throw std::logic_error(word.name + " is of a score, not of a trial");
 }
 
-Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged) {
+Statement statement_about(Connection& connection) {
   Statement statement;
+  for (const FieldColumn* field : absent_fields(connection)) statement.absent.insert(field->column);
+  return statement;
+}
+
+Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
+                    Statement statement) {
   bool member = false;
   bool attempt = false;
   bool artifact = false;

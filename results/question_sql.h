@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ namespace petlab::results::internal {
 struct Statement {
   std::string sql;
   std::vector<Value> parameters;
+  /// Columns of trials that the database lacks, as an earlier petlab made it: what they would hold
+  /// is what a configuration without that field means.
+  std::set<std::string, std::less<>> absent = {};
 
   /// Adds a value; its "?3". Throws std::invalid_argument where there are more than SQLite takes.
   std::string bound(const Value& value);
@@ -28,6 +33,10 @@ std::string expression(const Word& word, Statement& statement);
 /// The trials that a question is about, with the fields that it wants of them. `some_hidden`: the
 /// database can say which are hidden, and those are left out. `some_tagged`: likewise which have
 /// tags; else none has.
-Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged);
+/// `statement`: an empty one, which knows the absent columns.
+Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
+                    Statement statement = {});
+/// An empty statement about that database.
+Statement statement_about(Connection& connection);
 
 }  // namespace petlab::results::internal

@@ -447,17 +447,21 @@ void check_columns(Connection& connection) {
       connection.file().string(), connection.file().string()));
 }
 
+std::vector<const FieldColumn*> absent_fields(Connection& connection) {
+  if (connection.knows_fields) return {};
+  std::set<std::string> there;
+  Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
+  while (columns.step()) there.insert(columns.text(0));
+  std::vector<const FieldColumn*> absent;
+  for (const FieldColumn& field : field_columns()) {
+    if (!there.contains(field.column)) absent.push_back(&field);
+  }
+  connection.knows_fields = absent.empty();
+  return absent;
+}
+
 void add_missing_columns(Connection& connection) {
-  const auto missing = [&] {
-    std::set<std::string> there;
-    Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
-    while (columns.step()) there.insert(columns.text(0));
-    std::vector<const FieldColumn*> absent;
-    for (const FieldColumn& field : field_columns()) {
-      if (!there.contains(field.column)) absent.push_back(&field);
-    }
-    return absent;
-  };
+  const auto missing = [&] { return absent_fields(connection); };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kAddedLater);
     connection.exec(kRemarkTables);

@@ -280,7 +280,7 @@ void ScoreReader::each(const ScoreQuestion& question,
     Searches searches(*connection_, question);
     const Statement statement =
         trials_of(question, internal::has_table(*connection_, "hidden_trials"),
-                  internal::knows_remarks(*connection_));
+                  internal::knows_remarks(*connection_), internal::statement_about(*connection_));
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
     Query values(*connection_, kLatestFirst);
@@ -333,7 +333,7 @@ std::vector<SeriesName> ScoreReader::series() const {
 
 std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) const {
   return reading(*connection_, [&] {
-    Statement statement;
+    Statement statement = internal::statement_about(*connection_);
     if (word.scope == WordScope::score) {
       statement.sql =
           fmt::format("SELECT DISTINCT {0} FROM series WHERE {0} != '' ORDER BY 1", word.name);

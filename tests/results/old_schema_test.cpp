@@ -131,6 +131,34 @@ TEST_CASE("a reader of a database that knows of no renewals sees what there is",
   CHECK(members == 2);
 }
 
+TEST_CASE("a reader of a database without a field's column has what its trials were trained with",
+          "[results]") {
+  for (const char* schema : {"before_loss_points", "before_remarks"}) {
+    const TempDir folder;
+    const auto file = old_database(folder, schema);
+    const Lines before = names(file);
+    const ScoreReader reader(file);
+    const auto trials = [&](const char* type) {
+      ScoreQuestion question;
+      question.fields = {word_named("training.compute")};
+      question.where = {{word_named("training.compute"), Condition::Op::equal, {type}}};
+      std::string ids;
+      reader.each(question, [&](const ScoredTrial& trial) {
+        ids += trial.trial_id + " ";
+        CHECK((trial.fields[0] == Value(std::string(type))));
+      });
+      return ids;
+    };
+    INFO(schema);
+    CHECK(trials("float32") == "t1 t2 t3 ");
+    CHECK(trials("bf16").empty());
+    CHECK(reader.values_of(word_named("training.compute"), 9) == Lines{"float32"});
+    CHECK(names(file) == before);
+    { const Store store(file); }
+    CHECK(trials("float32") == "t1 t2 t3 ");
+  }
+}
+
 TEST_CASE("a reader of a database that knows of no tags finds none", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "before_remarks");
