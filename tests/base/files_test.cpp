@@ -1,5 +1,7 @@
 #include "base/files.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -104,8 +106,14 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const auto inner = folder.path() / "inner";
   std::filesystem::create_directory(inner);
+  // A terminal's, in whose folder nothing can be replaced: a mistake that is run by root must not
+  // take the machine's /dev/null.
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
   const auto device = folder.path() / "device";  // as /dev/stdout is one
-  std::filesystem::create_symlink("/dev/null", device);
+  std::filesystem::create_symlink(::ptsname(terminal), device);
   for (const auto& place : {pipe, inner, device}) {
     std::string message;
     try {
@@ -117,6 +125,7 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
   }
   CHECK(std::filesystem::is_fifo(pipe));
   CHECK(std::filesystem::is_symlink(device));
+  ::close(terminal);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 3);
 
   const auto file = folder.write("inner/file", "old");
