@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "results/connection.h"
 #include "results/question_sql.h"
+#include "results/schema.h"
 #include "sweeps/fields.h"
 
 namespace petlab::results {
@@ -25,6 +27,19 @@ std::vector<std::pair<std::string, Value>> values_where_left_out(const std::stri
     }
   }
   return found;
+}
+
+std::vector<const internal::FieldColumn*> internal::absent_fields(Connection& connection) {
+  if (connection.knows_fields) return {};
+  std::set<std::string> there;
+  Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
+  while (columns.step()) there.insert(columns.text(0));
+  std::vector<const FieldColumn*> absent;
+  for (const FieldColumn& field : field_columns()) {
+    if (!there.contains(field.column)) absent.push_back(&field);
+  }
+  connection.knows_fields = absent.empty();
+  return absent;
 }
 
 bool internal::is_filled(Connection& connection) {

@@ -18,6 +18,10 @@ std::vector<std::pair<std::string, Value>> values_where_left_out(const std::stri
 namespace internal {
 
 class Connection;
+struct FieldColumn;
+
+/// Fields for which an earlier petlab's trials have no column.
+std::vector<const FieldColumn*> absent_fields(Connection& connection);
 
 /// Whether trials that an earlier petlab recorded have those values. It is noted in `settings`,
 /// with how many fields were known.

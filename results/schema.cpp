@@ -12,7 +12,6 @@
 
 #include <cstring>
 #include <random>
-#include <set>
 
 #include "results/connection.h"
 #include "results/examples.h"
@@ -447,26 +446,13 @@ void check_columns(Connection& connection) {
       connection.file().string(), connection.file().string()));
 }
 
-std::vector<const FieldColumn*> absent_fields(Connection& connection) {
-  if (connection.knows_fields) return {};
-  std::set<std::string> there;
-  Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
-  while (columns.step()) there.insert(columns.text(0));
-  std::vector<const FieldColumn*> absent;
-  for (const FieldColumn& field : field_columns()) {
-    if (!there.contains(field.column)) absent.push_back(&field);
-  }
-  connection.knows_fields = absent.empty();
-  return absent;
-}
-
 void add_missing_columns(Connection& connection) {
-  const auto missing = [&] { return absent_fields(connection); };
   connection.guard("add columns for new fields", [&] {
     connection.exec(kAddedLater);
     connection.exec(kRemarkTables);
     connection.exec(kExampleTables);
-    if (missing().empty() && has_column_of_attempts(connection, "device_memory_mib") &&
+    if (absent_fields(connection).empty() &&
+        has_column_of_attempts(connection, "device_memory_mib") &&
         has_column_of_attempts(connection, "retries") &&
         has_column(connection, "sweeps", "overrides") && has_views(connection) &&
         is_filled(connection)) {
@@ -483,7 +469,8 @@ void add_missing_columns(Connection& connection) {
       if (!has_column(connection, "sweeps", "overrides")) {
         connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
       }
-      for (const FieldColumn* field : missing()) {  // again: another process may have been faster
+      // Again: another process may have been faster.
+      for (const FieldColumn* field : absent_fields(connection)) {
         connection.exec(
             fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
                 .c_str());

@@ -54,8 +54,6 @@ bool has_table(Connection& connection, std::string_view name);
 /// Whether it knows of results that are to be made again and of hidden trials.
 bool knows_care(Connection& connection);
 bool has_column(Connection& connection, std::string_view table, std::string_view name);
-/// Fields for which an earlier petlab's trials have no column.
-std::vector<const FieldColumn*> absent_fields(Connection& connection);
 bool has_column_of_attempts(Connection& connection, std::string_view name);
 
 }  // namespace petlab::results::internal
