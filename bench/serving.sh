@@ -9,7 +9,8 @@
 # --folder DIR    a folder on the disk to be measured (default: the current one)
 #
 # One JSON line a measurement. The requests: 200 at once for the whole page, while 64 pages are open for what changes
-# and 20 readers that asked for it take nothing. The runs: with two pages open, and without a server.
+# and 20 readers that asked for it take nothing; by readers that accept it compressed, as browsers do, and by others.
+# The runs: with two pages open, and without a server.
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
 bin=build/release/bin

@@ -6,6 +6,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)
 # Boost's own package: CMake has none any more.
 if(POLICY CMP0167)

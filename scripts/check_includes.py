@@ -72,6 +72,7 @@ ROOMS = {
     r"(torch|ATen|c10)/": ("trainer/", "tests/trainer/", "bench/trainer"),
     r"sentencepiece": ("trainer/", "tests/trainer/", "metrics/", "tests/metrics/"),
     r"boost/(asio/ip|beast)": ("serving/", "tests/serving/", "tests/fuzz/serving"),
+    r"zlib\.h": ("serving/", "tests/serving/"),
     r"curl/": ("fetch/", "tests/fetch/"),
     r"archive(_entry)?\.h": ("fetch/", "metrics/", "orchestrator/exchange/", "tests/fetch/"),
     r"(sqlite3|SQLiteCpp)": ("results/", "tests/results/", "bench/results"),

@@ -6,17 +6,15 @@
 #include <memory>
 #include <string>
 
+#include "serving/document.h"
+
 namespace petlab::serving {
 
 /// What is shown now.
 struct Content {
-  std::shared_ptr<const std::string> page;           // the whole of it; nullptr: not made yet
-  std::shared_ptr<const std::string> changing_part;  // what an open page fetches again
-  std::string page_tag;  // differ whenever the texts do: hexadecimal digits
-  std::string part_tag;
-  /// A piece of HTML that is sent to open pages by itself, whenever its tag is another.
-  std::shared_ptr<const std::string> now;
-  std::string now_tag;
+  Document page;           // the whole of it
+  Document changing_part;  // what an open page fetches again
+  Text now;                // a piece of HTML that is sent to open pages by itself
 };
 
 struct Limits {

@@ -128,18 +128,27 @@ void Session::answer() {
     send(204, "", nullptr);
   } else if (what == Resource::events) {
     begin_events();
-  } else if (content.page == nullptr) {
+  } else if (content.page.plain.bytes == nullptr) {
     refuse(503, "the reports are being made; try again");
   } else {
-    const bool whole = what == Resource::page;
-    const std::string tag = fmt::format("\"{}\"", whole ? content.page_tag : content.part_tag);
-    const std::string headers = fmt::format(
-        "Content-Type: text/html; charset=utf-8\r\nCache-Control: no-cache\r\nETag: {}\r\n", tag);
-    if (header("If-None-Match") == tag) {
-      send(304, headers, nullptr);
-    } else {
-      send(200, headers, whole ? content.page : content.changing_part);
-    }
+    send_page(what == Resource::page ? content.page : content.changing_part);
+  }
+}
+
+// Nothing of a request is on a page, and no secret: that it is compressed tells nobody anything.
+void Session::send_page(const Document& document) {
+  const auto& request = parser_->get();
+  const bool packed = accepts_gzip(view(request["Accept-Encoding"]));
+  const Text& text = packed ? document.gzip : document.plain;
+  const std::string tag = fmt::format("\"{}\"", text.tag);
+  const std::string headers = fmt::format(
+      "Content-Type: text/html; charset=utf-8\r\n{}Vary: Accept-Encoding\r\nCache-Control: "
+      "no-cache\r\nETag: {}\r\n",
+      packed ? "Content-Encoding: gzip\r\n" : "", tag);
+  if (view(request["If-None-Match"]) == tag) {
+    send(304, headers, nullptr);
+  } else {
+    send(200, headers, text.bytes);
   }
 }
 
@@ -217,15 +226,16 @@ void Session::tell(bool beat) {
   if (writing_) return;
   const Content& content = state_.content;
   head_.clear();
-  if (content.now != nullptr && told_now_ != content.now_tag) {
-    told_now_ = content.now_tag;
+  if (content.now.bytes != nullptr && told_now_ != content.now.tag) {
+    told_now_ = content.now.tag;
     head_ += "event: now\ndata: ";
-    base::append_quoted(head_, *content.now);
+    base::append_quoted(head_, *content.now.bytes);
     head_ += "\n\n";
   }
-  if (content.page != nullptr && told_part_ != content.part_tag) {
-    told_part_ = content.part_tag;
-    head_ += fmt::format("event: page\ndata: {}\n\n", content.part_tag);
+  const Text& part = content.changing_part.plain;
+  if (part.bytes != nullptr && told_part_ != part.tag) {
+    told_part_ = part.tag;
+    head_ += fmt::format("event: page\ndata: {}\n\n", part.tag);
   }
   if (head_.empty() && beat) head_ = ": it goes on\n\n";
   if (head_.empty()) return;

@@ -72,6 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_request(const Error& error);
   void answer();
   void refuse(unsigned status, std::string_view why);
+  void send_page(const Document& document);
   /// Sends a head, with the body's length, and the body: a long one when it is its turn.
   void send(unsigned status, std::string_view headers, std::shared_ptr<const std::string> body);
   void begin_answer();

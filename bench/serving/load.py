@@ -17,6 +17,7 @@ import time
 bin_folder, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 rounds, trials = int(sys.argv[3]), int(sys.argv[4])
 PETLAB = str(bin_folder / "petlab")
+BROWSER = "gzip, deflate, br, zstd"  # what a browser accepts
 
 (work / "backbone").mkdir()
 (work / "backbone/config.json").write_text(json.dumps(
@@ -50,29 +51,31 @@ def end(server):
     return time.perf_counter() - began
 
 
-async def ask(port, target):
+async def ask(port, target, encodings):
     """Seconds until the whole answer is there, and its bytes."""
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {encodings}\r\n"
+                 "Connection: close\r\n\r\n".encode())
     answer = await reader.read()
     writer.close()
     assert answer.startswith(b"HTTP/1.1 200 "), answer[:80]
     return time.perf_counter() - began, len(answer)
 
 
-async def requests(port):
+async def requests(port, encodings):
     open_pages = []
     for target, count in (("/events", 64), ("/", 20)):
         for _ in range(count):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
-            writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n"
+                         f"Accept-Encoding: {encodings}\r\n\r\n".encode())
             open_pages.append((reader, writer))
-    answers = await asyncio.gather(*(ask(port, "/") for _ in range(200)))
+    answers = await asyncio.gather(*(ask(port, "/", encodings) for _ in range(200)))
     for _, writer in open_pages:
         writer.close()
     seconds = sorted(one for one, _ in answers)
-    return {"requests": len(seconds), "bytes": answers[0][1],
+    return {"requests": len(seconds), "encodings": encodings, "bytes": answers[0][1],
             "median_ms": round(1000 * statistics.median(seconds), 1),
             "slowest_ms": round(1000 * seconds[-1], 1)}
 
@@ -89,7 +92,7 @@ def watch(port, stop):
             except asyncio.TimeoutError:
                 continue
             if line.startswith(b"event: page"):
-                await ask(port, "/main")
+                await ask(port, "/main", BROWSER)
                 updates += 1
         writer.close()
         return updates
@@ -137,5 +140,6 @@ for served, found in paces.items():
                       "lowest": min(found), "highest": max(found)}), flush=True)
 server, port = serve("alone0.db")
 for _ in range(rounds):
-    print(json.dumps(asyncio.run(requests(port))), flush=True)
+    for encodings in (BROWSER, "identity"):
+        print(json.dumps(asyncio.run(requests(port, encodings))), flush=True)
 print(json.dumps({"end_ms": round(1000 * end(server), 1)}), flush=True)

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/sha256.h"
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
 #include "reports/render.h"
@@ -104,8 +103,8 @@ class PageMaker {
   /// `wait` waits until it is time to look again; false: end.
   void run(serving::Server& server, const std::function<bool()>& wait) {
     while (wait()) {
-      const std::string page = content_.page_tag;
-      const std::string now = content_.now_tag;
+      const std::string page = content_.page.plain.tag;
+      const std::string now = content_.now.tag;
       try {
         look(server.is_watched());
         if (!page_due_.failed() && !now_due_.failed()) problem_.clear();
@@ -115,7 +114,7 @@ class PageMaker {
         problem_ = error.what();
       }
       if (problem_ != shown_problem_) make_now_page();
-      if (content_.page_tag != page || content_.now_tag != now) server.publish(content_);
+      if (content_.page.plain.tag != page || content_.now.tag != now) server.publish(content_);
     }
   }
 
@@ -155,10 +154,8 @@ class PageMaker {
         names_.empty() ? own_reports_on(database_) : named_reports_on(names_, database_);
     std::string page = reports::to_html(report, how_);
     std::string part = reports::changing_part(page);
-    content_.page_tag = tag_of(page);
-    content_.part_tag = tag_of(part);
-    content_.page = std::make_shared<const std::string>(std::move(page));
-    content_.changing_part = std::make_shared<const std::string>(std::move(part));
+    content_.page = serving::make_document(std::move(page));
+    content_.changing_part = serving::make_document(std::move(part));
   }
 
   void make_now() {
@@ -169,13 +166,7 @@ class PageMaker {
     shown_problem_ = now_.problem = problem_;
     const double time =
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    std::string html = reports::to_html(now_, time);
-    content_.now_tag = tag_of(html);
-    content_.now = std::make_shared<const std::string>(std::move(html));
-  }
-
-  static std::string tag_of(const std::string& text) {
-    return base::sha256(text).substr(std::string_view("sha256:").size(), 32);
+    content_.now = serving::tagged(reports::to_html(now_, time));
   }
 
   const std::vector<std::string> names_;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """petlab serve: the reports in a browser while a sweep runs. usage: serving.py FOLDER_OF_PROGRAMS"""
+import gzip
 import json
 import pathlib
 import re
@@ -182,6 +183,28 @@ class Serving(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT place, step, steps, reports, loss FROM loss_points",
                                     "anew.db"), points)
+
+    def test_pages_are_compressed_for_who_reads_it(self):
+        self.finished_sweep()
+        server = self.serve()
+        for target in ("/", "/main"):
+            plain = self.request(server, target)
+            packed = self.request(server, target, Accept_Encoding="gzip, deflate, br")
+            self.assertEqual(gzip.decompress(packed.body), plain.body)
+            self.assertLess(len(packed.body), len(plain.body) / 2)
+            self.assertNotIn("content-encoding", plain.headers)
+            self.assertEqual(packed.headers["content-encoding"], "gzip")
+            tags = {answer.headers["etag"] for answer in (plain, packed)}
+            self.assertEqual(len(tags), 2)
+            for answer, accepted in ((plain, None), (packed, "gzip")):
+                self.assertEqual(answer.headers["vary"], "accept-encoding")
+                for tag in tags:
+                    again = self.request(server, target, If_None_Match=tag, Accept_Encoding=accepted)
+                    own = tag == answer.headers["etag"]
+                    self.assertEqual((again.status, again.body), (304, b"") if own
+                                     else (200, answer.body))
+            refused = self.request(server, target, Accept_Encoding="br, gzip;q=0")
+            self.assertEqual(refused.body, plain.body)
 
     def test_who_may_ask(self):
         self.finished_sweep()

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "serving/document.h"
 #include "serving/gate.h"
 
 namespace petlab::fuzz {
@@ -46,6 +47,8 @@ void http_request(std::string_view text) {
     asked.cookie = text;
   }
   serving::judge(asked, rules);
+  // Of a request that is none, its words.
+  serving::accepts_gzip(parser.is_header_done() ? view(parser.get()["Accept-Encoding"]) : text);
   const auto verdict = serving::judge(asked, guarded);
   const bool let_in = !std::holds_alternative<serving::Refused>(verdict);
   if (let_in && text.find(token) == std::string_view::npos) std::abort();

@@ -41,8 +41,8 @@ struct LongPage {
   }
   void publish(const std::string& tag) {
     Content content;
-    content.page = content.changing_part = std::make_shared<const std::string>(kSize, 'x');
-    content.page_tag = content.part_tag = tag;
+    content.page.plain = {std::make_shared<const std::string>(kSize, 'x'), tag};
+    content.changing_part = content.page;
     server.publish(content);
   }
   tcp::socket ask(const std::string& target) {

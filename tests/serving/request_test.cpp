@@ -10,7 +10,8 @@ TEST_CASE("No bytes of a request break the parser, or get past the token", "[ser
   const std::string whole =
       "GET /?token=0123456789abcdef HTTP/1.1\r\nHost: localhost:8642\r\nOrigin: "
       "http://localhost:8642\r\nCookie: a=b; petlab_8642=0123456789abcdef\r\nAuthorization: "
-      "Bearer x\r\nSec-Fetch-Site: none\r\nContent-Length: 7\r\n\r\n";
+      "Bearer x\r\nSec-Fetch-Site: none\r\nAccept-Encoding: br;q=1.0, gzip;q=0.5, "
+      "*;q=0\r\nContent-Length: 7\r\n\r\n";
   fuzz::http_request(whole);
   std::mt19937 random(5);
   for (int i = 0; i < 20000; ++i) {

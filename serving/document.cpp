@@ -1,0 +1,90 @@
+#include "serving/document.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/rfc7230.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/sha256.h"
+
+namespace petlab::serving {
+namespace {
+
+// Of zlib: the largest window, in a gzip file, with as much memory as it takes by itself.
+constexpr int kGzipWindow = 15 + 16;
+constexpr int kMemoryLevel = 8;
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemoryLevel,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("a page cannot be compressed: zlib does not start");
+  }
+  std::string packed(deflateBound(&stream, bytes.size()), '\0');
+  // zlib counts what a call is given in 32 bits; longer pages are given in pieces.
+  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  std::size_t taken = 0;
+  std::size_t made = 0;
+  int state = Z_OK;
+  while (state == Z_OK) {
+    const std::size_t in = std::min(kPiece, bytes.size() - taken);
+    const std::size_t out = std::min(kPiece, packed.size() - made);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + taken));
+    stream.avail_in = static_cast<uInt>(in);
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data() + made);
+    stream.avail_out = static_cast<uInt>(out);
+    state = deflate(&stream, taken + in == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    taken += in - stream.avail_in;
+    made += out - stream.avail_out;
+  }
+  deflateEnd(&stream);
+  if (state != Z_STREAM_END) {
+    throw std::runtime_error(fmt::format("a page cannot be compressed: zlib answers {}", state));
+  }
+  packed.resize(made);
+  return packed;
+}
+
+// A weight of zero is a refusal.
+bool is_zero(std::string_view weight) {
+  return weight.find_first_of("123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
+Text tagged(std::string bytes) {
+  std::string tag = base::sha256(bytes).substr(std::string_view("sha256:").size(), 32);
+  return {std::make_shared<const std::string>(std::move(bytes)), std::move(tag)};
+}
+
+Document make_document(std::string bytes) {
+  Document document;
+  document.gzip = tagged(gzip(bytes));
+  document.plain = tagged(std::move(bytes));
+  return document;
+}
+
+bool accepts_gzip(std::string_view accept_encoding) {
+  namespace http = boost::beast::http;
+  // Boost 1.81 gives a name that ends the text the parameters of the one before: none ends it.
+  const std::string text = std::string(accept_encoding) + ",";
+  const http::ext_list codings(text);
+  std::optional<bool> named;
+  bool any = false;
+  for (const auto& [coding, parameters] : codings) {
+    bool wanted = true;
+    for (const auto& [name, value] : parameters) {
+      if (boost::beast::iequals(name, "q")) wanted = !is_zero({value.data(), value.size()});
+    }
+    if (boost::beast::iequals(coding, "gzip")) named = wanted;
+    if (coding == "*") any = wanted;
+  }
+  return named.value_or(any);
+}
+
+}  // namespace petlab::serving
