@@ -1,13 +1,16 @@
 #include "cli/answers/serve.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -42,8 +45,10 @@ struct ServeOptions {
 constexpr std::uint16_t kUsualPort = 8642;
 constexpr auto kLookEvery = std::chrono::milliseconds(250);
 constexpr auto kAgainAfter = std::chrono::seconds(1);
-// What is made anew while a sweep runs takes no more than so much of a core from it.
+// What is made anew while a sweep runs takes no more than so much of a core from it, and where all
+// cores are busy less.
 constexpr int kRestPart = 9;
+constexpr int kNiceness = 10;
 constexpr auto kWaitForThread = std::chrono::milliseconds(300);
 
 // The file that a name leads to; nothing where it leads to none.
@@ -51,6 +56,13 @@ std::optional<std::pair<dev_t, ino_t>> identity_of(const std::filesystem::path& 
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return std::nullopt;
   return std::pair(status.st_dev, status.st_ino);
+}
+
+// What the calling thread has used of a core.
+std::chrono::nanoseconds processor_time() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 // Something that is made from the database again and again, but not too often.
@@ -61,7 +73,7 @@ class Due {
   bool is_due() const { return changed_ && Clock::now() >= not_before_; }
   template <typename Make>
   void make(Make&& make) {
-    const Clock::time_point began = Clock::now();
+    const auto began = processor_time();
     changed_ = false;
     try {
       make();
@@ -71,8 +83,8 @@ class Due {
       throw;
     }
     failed_ = false;
-    const Clock::time_point end = Clock::now();
-    not_before_ = end + std::max<Clock::duration>(kAgainAfter, kRestPart * (end - began));
+    not_before_ = Clock::now() +
+                  std::max<Clock::duration>(kAgainAfter, kRestPart * (processor_time() - began));
   }
 
  private:
@@ -189,6 +201,8 @@ class Following {
  public:
   Following(PageMaker& maker, serving::Server& server)
       : thread_([this, &maker, &server] {
+          // Of this thread alone, on Linux; where it may not be, the page costs what it costs.
+          setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
           maker.run(server, [this] { return wait(); });
           const std::lock_guard lock(mutex_);
           over_ = true;
