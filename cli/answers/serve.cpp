@@ -106,8 +106,8 @@ class PageMaker {
     }
     open();
     version_ = reader_->data_version();
-    make_page();
-    make_now();
+    page_due_.make([this] { make_page(); });
+    now_due_.make([this] { make_now(); });
   }
 
   const serving::Content& content() const { return content_; }
