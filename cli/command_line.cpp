@@ -29,6 +29,7 @@
 #include "cli/decisions/note.h"
 #include "cli/decisions/retry.h"
 #include "cli/decisions/tag.h"
+#include "cli/exchange/backup.h"
 #include "cli/exchange/check.h"
 #include "cli/exchange/export.h"
 #include "cli/exchange/gc.h"
@@ -79,6 +80,7 @@ std::span<const Subcommand> subcommands() {
       {"query", "ask the database in SQL, read-only", make_query},
       {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
       {"check", "hold the database against runs folder and artifacts", make_check},
+      {"backup", "copy a database that is in use", make_backup},
       {"gc", "remove checkpoints and artifacts that nobody needs", make_gc},
       {"export", "write tables, TensorBoard's event files, or one portable archive", make_export},
       {"merge", "take over what another machine's database has of its own", make_merge},

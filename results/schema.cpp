@@ -2,20 +2,19 @@
 
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <random>
 
+#include "results/backup.h"
 #include "results/connection.h"
 #include "results/examples.h"
 #include "results/left_out.h"
+#include "results/made_file.h"
 #include "results/remarks.h"
 #include "sweeps/fields.h"
 
@@ -225,55 +224,6 @@ std::vector<FieldColumn> collect_fields() {
   return found;
 }
 
-std::string system_message() { return std::strerror(errno); }
-
-/// Gives `made` its name `file`, unless that exists. Neither call replaces a file.
-bool name_it(const std::filesystem::path& made, const std::filesystem::path& file) {
-  if (link(made.c_str(), file.c_str()) == 0) return true;
-  if (errno == EEXIST) return false;
-  // File systems without hard links.
-  if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) == 0) return true;
-  if (errno == EEXIST) return false;
-  throw Error(fmt::format("{}: cannot make it: {}", file.string(), system_message()));
-}
-
-constexpr const char* kBeside[] = {"-wal", "-shm", "-journal"};
-
-/// A database that is being made, locked as long as this lives and removed then.
-struct Made {
-  explicit Made(std::filesystem::path name) : file(std::move(name)) {
-    // Again where another took it for abandoned before it was locked. One that cannot be made at
-    // all is SQLite's to report.
-    for (struct stat status{}; lock < 0 || status.st_nlink == 0; fstat(lock, &status)) {
-      if (lock >= 0) close(lock);
-      lock = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-      if (lock < 0) return;
-      flock(lock, LOCK_EX);
-    }
-  }
-  ~Made() {
-    for (const char* suffix : kBeside) unlink((file.string() + suffix).c_str());
-    unlink(file.c_str());
-    if (lock >= 0) close(lock);
-  }
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
-  std::filesystem::path file;
-  int lock = -1;
-};
-
-bool has_name(int descriptor, const std::filesystem::path& name) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(descriptor, &opened) == 0 && stat(name.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
-/// What databases that are being made for `file` are called, up to a number.
-std::string made_prefix(const std::filesystem::path& file) {
-  return fmt::format(".{}.new-", file.filename().string());
-}
-
 }  // namespace
 
 const std::vector<FieldColumn>& field_columns() {
@@ -291,12 +241,11 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     throw Error(fmt::format(
         "{}: cannot make it: folder {} cannot be written ({}); make it writable or name "
         "another database with --db",
-        file.string(), folder.string(), system_message()));
+        file.string(), folder.string(), std::strerror(errno)));
   }
-  std::random_device random;
-  const Made made(folder / fmt::format("{}{}-{:08x}", made_prefix(file), getpid(), random()));
+  MadeFile made(file);
   try {
-    SQLite::Database database(made.file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    SQLite::Database database(made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL");
     database.exec("BEGIN IMMEDIATE");
     database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
@@ -323,36 +272,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
                                   "the same command again"
                                 : error.what()));
   }
-  return name_it(made.file, file);
-}
-
-void remove_abandoned(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  const std::string prefix = made_prefix(file);
-  std::vector<std::filesystem::path> left;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(prefix) &&
-        name.find_first_not_of("0123456789abcdef-", prefix.size()) == std::string::npos) {
-      left.push_back(entry->path());
-    }
-  }
-  for (const std::filesystem::path& made : left) {
-    struct stat status {};
-    if (stat(made.c_str(), &status) != 0) continue;
-    // With a second name it is the database itself, which must not be opened here: closing it would
-    // end the locks that this process has on it.
-    const int lock = status.st_nlink > 1 ? -1 : open(made.c_str(), O_RDONLY | O_CLOEXEC);
-    // Locked may be what had the name before: whoever makes it began again meanwhile.
-    if (status.st_nlink > 1 ||
-        (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && has_name(lock, made))) {
-      for (const char* suffix : kBeside) unlink((made.string() + suffix).c_str());
-      unlink(made.c_str());
-    }
-    if (lock >= 0) close(lock);
-  }
+  return made.keep();
 }
 
 void check_version(Connection& connection) {
@@ -446,46 +366,79 @@ void check_columns(Connection& connection) {
       connection.file().string(), connection.file().string()));
 }
 
-void add_missing_columns(Connection& connection) {
-  connection.guard("add columns for new fields", [&] {
-    connection.exec(kAddedLater);
-    connection.exec(kRemarkTables);
-    connection.exec(kExampleTables);
-    if (absent_fields(connection).empty() &&
-        has_column_of_attempts(connection, "device_memory_mib") &&
-        has_column_of_attempts(connection, "retries") &&
-        has_column(connection, "sweeps", "overrides") && has_views(connection) &&
-        is_filled(connection)) {
-      return;
+// The names of what a script makes where it is not there yet.
+static std::vector<std::string> made_by(std::string_view script) {
+  constexpr std::string_view kBefore = "IF NOT EXISTS ";
+  std::vector<std::string> names;
+  for (std::size_t at = script.find(kBefore); at != std::string_view::npos;
+       at = script.find(kBefore, at)) {
+    at += kBefore.size();
+    names.emplace_back(script.substr(at, script.find_first_of(" \n(", at) - at));
+  }
+  return names;
+}
+
+static bool is_up_to_date(Connection& connection) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const char* script : {kAddedLater, kRemarkTables, kExampleTables}) {
+      for (std::string& name : made_by(script)) all.push_back(std::move(name));
     }
+    return all;
+  }();
+  return std::all_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return has_table(connection, name); }) &&
+         absent_fields(connection).empty() &&
+         has_column_of_attempts(connection, "device_memory_mib") &&
+         has_column_of_attempts(connection, "retries") &&
+         has_column(connection, "sweeps", "overrides") && has_views(connection) &&
+         is_filled(connection);
+}
+
+static void add_what_is_missing(Connection& connection) {
+  connection.exec(kAddedLater);
+  connection.exec(kRemarkTables);
+  connection.exec(kExampleTables);
+  if (!has_column_of_attempts(connection, "device_memory_mib")) {
+    connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
+  }
+  if (!has_column_of_attempts(connection, "retries")) {
+    connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
+  }
+  if (!has_column(connection, "sweeps", "overrides")) {
+    connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
+  }
+  for (const FieldColumn* field : absent_fields(connection)) {
+    connection.exec(
+        fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
+            .c_str());
+    connection.exec(fmt::format("UPDATE trials SET {} = json_extract(config, '$.{}')",
+                                quoted(field->column), fmt::join(field->path, "."))
+                        .c_str());
+  }
+  fill_left_out(connection);
+  for (const std::string& view : views()) connection.exec(view.c_str());
+}
+
+std::optional<std::filesystem::path> bring_up_to_date(Connection& connection) {
+  if (connection.guard("read it", [&] { return is_up_to_date(connection); })) return std::nullopt;
+  std::optional<std::filesystem::path> copy;
+  connection.guard("bring it up to date", [&] {
     connection.exec("BEGIN IMMEDIATE");
     try {
-      if (!has_column_of_attempts(connection, "device_memory_mib")) {
-        connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
+      // Again: another process may have been faster. None writes from here on.
+      if (!is_up_to_date(connection)) {
+        Query trials(connection, "SELECT 1 FROM trials LIMIT 1");
+        if (trials.step()) copy = keep_before_update(connection.file());
+        add_what_is_missing(connection);
       }
-      if (!has_column_of_attempts(connection, "retries")) {
-        connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
-      }
-      if (!has_column(connection, "sweeps", "overrides")) {
-        connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
-      }
-      // Again: another process may have been faster.
-      for (const FieldColumn* field : absent_fields(connection)) {
-        connection.exec(
-            fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
-                .c_str());
-        connection.exec(fmt::format("UPDATE trials SET {} = json_extract(config, '$.{}')",
-                                    quoted(field->column), fmt::join(field->path, "."))
-                            .c_str());
-      }
-      fill_left_out(connection);
-      for (const std::string& view : views()) connection.exec(view.c_str());
       connection.exec("COMMIT");
     } catch (...) {
       if (connection.in_transaction()) connection.exec("ROLLBACK");
       throw;
     }
   });
+  return copy;
 }
 
 }  // namespace petlab::results::internal

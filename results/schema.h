@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +34,6 @@ const std::vector<FieldColumn>& field_columns();
 /// where another process was faster. Throws Error.
 bool create_database(const std::filesystem::path& file, bool rollback_journal);
 
-/// Removes what processes that were killed in create_database left beside `file`.
-void remove_abandoned(const std::filesystem::path& file);
-
 /// Throws Error unless the opened database is petlab's and of this version.
 void check_version(Connection& connection);
 
@@ -45,8 +43,10 @@ void check_columns(Connection& connection);
 /// Changes the journal mode of a database that came from another file system.
 void use_journal(Connection& connection, bool rollback);
 
-/// Adds the columns that a newer petlab knows of, and makes the views fit.
-void add_missing_columns(Connection& connection);
+/// Adds the tables and columns that a newer petlab knows of, and makes the views fit: all or
+/// nothing. What the database was before is copied beside it, where it has trials; the copy's name.
+/// Throws Error, also where there is no space for the copy.
+std::optional<std::filesystem::path> bring_up_to_date(Connection& connection);
 
 /// Whether there is a table or view of that name: a database that is only read may be of an earlier
 /// state of this version.

@@ -169,6 +169,9 @@ class Store {
   const std::filesystem::path& file() const;
   /// True where nobody else can have the database open to write: it is on a network file system.
   bool alone() const;
+  /// What is to be told where an earlier petlab made it and opening it brought it up to date: where
+  /// a copy of what it was is kept. Else empty.
+  const std::string& brought_up_to_date() const;
   /// The same connection: also sees what the running batch has written.
   const Reader& read() const;
   /// Starts a transaction; waits for other writers.
@@ -182,6 +185,7 @@ class Store {
   std::unique_ptr<internal::HostLock> lock_;  // released after the connection is closed
   std::shared_ptr<internal::Connection> connection_;
   Reader reader_;
+  std::string brought_up_to_date_;
 };
 
 /// One transaction: all of it is stored by commit(), or nothing. Many changes in one batch cost

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "cli/options/open_to_write.h"
 #include "orchestrator/host/wall_clock.h"
 
 namespace petlab::cli {
@@ -22,7 +23,7 @@ int decree_each(const DecreeArguments& arguments, Streams streams,
       ids.push_back(orchestrator::find_trial(reader, database, text));
     }
   }
-  results::Store store(database);
+  results::Store store = open_to_write(database, streams);
   const std::filesystem::path runs = arguments.existing_runs_path();
   const orchestrator::HostIdentity here = orchestrator::this_host();
   int code = kDone;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cli/decisions/remark_subjects.h"
+#include "cli/options/open_to_write.h"
 #include "cli/output/remark_lines.h"
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/records/remark.h"
@@ -62,7 +63,7 @@ int note(const NoteArguments& arguments, Streams streams) {
     while (text.ends_with('\n')) text.pop_back();
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  results::Store store(database);
+  results::Store store = open_to_write(database, streams);
   orchestrator::remark(store, runs, subject,
                        {{Remark::What::note, text, orchestrator::wall_clock_seconds()}});
   return print_notes_of(arguments, store.read(), subject, streams.out);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/decisions/remark_subjects.h"
+#include "cli/options/open_to_write.h"
 #include "cli/output/answer_output.h"
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/records/remark.h"
@@ -134,7 +135,7 @@ int tag(const TagArguments& arguments, Streams streams) {
     }
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  results::Store store(database);
+  results::Store store = open_to_write(database, streams);
   for (const RemarkSubject& subject : subjects) {
     const std::vector<Remark> changes =
         real_changes(request.changes, results::remarks_of(store.read(), subject));

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "cli/options/open_to_write.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/counted.h"
@@ -96,6 +97,7 @@ int collect(const GcArguments& arguments, Streams streams) {
     };
     options = {wanted("checkpoints"), wanted("artifacts"), wanted("leftovers")};
   }
+  if (!arguments.dry_run) open_to_write(database, streams);
   const Collected done = arguments.dry_run ? orchestrator::find_garbage(database, runs, options)
                                            : orchestrator::collect_garbage(database, runs, options);
   if (arguments.json) {

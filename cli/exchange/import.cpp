@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "cli/exchange/take_over_output.h"
+#include "cli/options/open_to_write.h"
 #include "orchestrator/exchange/archive.h"
 
 namespace petlab::cli {
@@ -32,7 +33,7 @@ int import_from(const ImportArguments& arguments, Streams streams) {
   const std::filesystem::path from = folder
                                          ? std::filesystem::path(arguments.from)
                                          : orchestrator::unpack_archive(arguments.from, incoming);
-  results::Store store(database);
+  results::Store store = open_to_write(database, streams);
   const orchestrator::TakenOver taken =
       orchestrator::take_over(store, incoming, from, {arguments.from});
   return print_taken_over(taken, database.string(), arguments.from, arguments.json, streams);

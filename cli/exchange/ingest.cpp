@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "cli/options/database_option.h"
+#include "cli/options/open_to_write.h"
 #include "cli/output/counted.h"
 #include "orchestrator/records/rebuild.h"
 #include "results/store.h"
@@ -36,7 +37,7 @@ int ingest(const IngestOptions& options, Streams streams) {
   if (options.rebuild) {
     summary = orchestrator::rebuild(runs, database);
   } else {
-    results::Store store(database);
+    results::Store store = open_to_write(database, streams);
     summary = orchestrator::ingest_runs(store, runs);
   }
   for (const std::string& problem : summary.left_out) {

@@ -9,6 +9,7 @@
 
 #include "cli/exchange/take_over_output.h"
 #include "cli/options/database_option.h"
+#include "cli/options/open_to_write.h"
 
 namespace petlab::cli {
 namespace {
@@ -44,7 +45,7 @@ int merge(const MergeArguments& arguments, Streams streams) {
         fmt::format("{}: it is the same database; name another", arguments.other));
   }
   const std::filesystem::path runs = runs_to_fill(arguments);
-  results::Store store(database);
+  results::Store store = open_to_write(database, streams);
   const orchestrator::Incoming incoming(runs);
   const orchestrator::TakenOver taken =
       orchestrator::take_over(store, incoming, other_runs, {arguments.other, arguments.other});

@@ -51,17 +51,53 @@ class Migration(ScriptedWorld):
                 for table, names in columns.items()}
         return self.opened(look)
 
+    def kept(self, columns, before):
+        """Whether what the database was is kept: all of it, wherever the rest was killed."""
+        copy = self.root / "k.db.before-update"
+        if not copy.exists():
+            return False
+        database = sqlite3.connect(copy)
+        self.assertEqual(database.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        self.assertEqual({table: database.execute(
+            f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall()
+            for table, names in columns.items()}, before)
+        self.assertNotIn("attempt_examples", {row[0] for row in database.execute(
+            "SELECT name FROM sqlite_master")})
+        database.close()
+        return True
+
     def columns(self):
         def look(database):
             return {table: [f'"{row[1]}"' for row in database.execute(f"PRAGMA table_xinfo({table})")
                             if table != "trials" or row[1] in HELD_OF_TRIALS] for table in HELD}
         return self.opened(look)
 
+    def is_changed(self):
+        return self.opened(lambda database: database.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name = 'attempt_examples'").fetchone()[0] > 0)
+
     def migrate(self, faults=""):
         self.faults = faults
         done = self.petlab("ingest", "--db", "k.db", "--runs", "k.runs")
         self.faults = ""
         return done
+
+    def test_without_space_for_a_copy_it_stays_as_it_was(self):
+        (self.root / "k.runs").mkdir()
+        self.old_database(SCHEMAS / "first.sql")
+        before = self.whole()
+        for calls, error in (("pwrite64,write", "ENOSPC"), ("pwrite64,write", "EIO"), ("fsync", "EIO"),
+                             ("rename", "EACCES")):
+            with self.subTest(calls=calls, error=error):
+                done = self.migrate(f"fail program=petlab calls={calls} "
+                                    f"path=*k.db.before-update* error={error}")
+                self.assertEqual(done.code, 1, done)
+                self.assertRegex(done.err, r"^petlab: k\.db\.before-update: cannot ")
+                self.assertEqual(self.whole(), before)
+                self.assertEqual([file.name for file in self.root.glob("*before-update*")] +
+                                 [file.name for file in self.root.glob(".k.db*")], [])
+        self.assertEqual(self.migrate().code, 0)
+        self.assertNotEqual(self.whole(), before)
 
     def test_killed_at_every_call_that_changes_something_it_loses_nothing_and_goes_on(self):
         (self.root / "k.runs").mkdir()
@@ -76,6 +112,7 @@ class Migration(ScriptedWorld):
             self.assertEqual(self.migrate(f"trace program=petlab file={trace}").code, 0)
             wanted = self.whole()
             self.assertEqual(self.held(columns), before)
+            self.assertTrue(self.kept(columns, before))
             calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
             count = sum(call in CHANGING.split(",") for call in calls)
             self.assertGreater(count, 20)
@@ -88,8 +125,14 @@ class Migration(ScriptedWorld):
                     self.old_database(schema)
                     killed += self.migrate(f"kill program=petlab calls={CHANGING} path=* at={at} torn").code == -9
                     self.assertEqual(self.held(columns), before)
+                    unchanged = not self.is_changed()
+                    if not self.kept(columns, before):
+                        self.assertTrue(unchanged)
                     done = self.migrate()
                     self.assertEqual((done.code, self.whole()), (0, wanted), done)
+                    self.assertTrue(self.kept(columns, before))
+                    self.assertEqual("before-update" in done.err, unchanged)
+                    self.assertEqual(sorted(file.name for file in self.root.glob(".k.db*")), [])
             self.assertGreaterEqual(killed, len(calls_to_kill) * 0.8)
 
 

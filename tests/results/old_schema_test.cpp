@@ -50,7 +50,16 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     const bool has_memory = name == "device_memory" || name.starts_with("before_");
     const TempDir folder;
     const auto file = old_database(folder, name);
+    const Lines as_it_was = names(file);
     Store store(file);
+    // What it was is kept, once.
+    const auto kept = folder.path() / "old.db.before-update";
+    CHECK(names(kept) == as_it_was);
+    CHECK(rows(kept, "SELECT trial_id FROM trials ORDER BY 1") == Lines{"t1", "t2", "t3"});
+    CHECK(store.brought_up_to_date().find(kept.string()) != std::string::npos);
+    std::filesystem::remove(kept);
+    CHECK(Store(file).brought_up_to_date().empty());
+    CHECK_FALSE(std::filesystem::exists(kept));
     const auto fresh = folder.path() / "fresh.db";
     { const Store another(fresh); }
     CHECK(columns(file) == columns(fresh));
@@ -100,6 +109,18 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
     CHECK(LossReader(file).of_trial("t2").size() == 2);
     CHECK(examples_in(Reader(file), "old").size() == 1);
   }
+}
+
+TEST_CASE("where there is no space for what a database was, it stays that", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "first");
+  const Lines before = names(file);
+  const auto in_the_way = folder.path() / "old.db.before-update/x";
+  std::filesystem::create_directories(in_the_way);
+  CHECK_THROWS_WITH(Store(file), testing::has_text("old.db.before-update: cannot make it"));
+  CHECK(names(file) == before);
+  std::filesystem::remove_all(in_the_way.parent_path());
+  CHECK_FALSE(Store(file).brought_up_to_date().empty());
 }
 
 TEST_CASE("a reader of a database that knows of no renewals sees what there is", "[results]") {

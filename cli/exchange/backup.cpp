@@ -1,0 +1,51 @@
+#include "cli/exchange/backup.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+
+#include "cli/options/database_option.h"
+#include "cli/output/counted.h"
+#include "results/backup.h"
+
+namespace petlab::cli {
+namespace {
+
+struct BackupArguments {
+  std::string copy;
+  std::string database;
+};
+
+int back_up(const BackupArguments& arguments, Streams streams) {
+  const std::filesystem::path database = database_to_read(arguments.database);
+  std::filesystem::path copy = arguments.copy;
+  std::error_code error;
+  if (std::filesystem::is_directory(copy, error)) copy /= database.filename();
+  if (std::filesystem::exists(std::filesystem::symlink_status(copy, error))) {
+    throw std::invalid_argument(
+        fmt::format("{}: the file exists; move it away, or name another", copy.string()));
+  }
+  results::back_up(database, copy);
+  streams.out << fmt::format("{}: a copy of {}, {}; the runs folder is not part of it\n",
+                             copy.string(), database.string(),
+                             bytes_text(std::filesystem::file_size(copy)));
+  return kDone;
+}
+
+}  // namespace
+
+std::function<int()> make_backup(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<BackupArguments>();
+  app.add_option("COPY", arguments->copy, "the file to be made, or a folder to make it in")
+      ->required();
+  app.add_option("--db", arguments->database,
+                 "the database; others may use it meanwhile (default: petlab.db in this folder)");
+  return [arguments, streams] { return back_up(*arguments, streams); };
+}
+
+}  // namespace petlab::cli

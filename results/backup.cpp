@@ -1,0 +1,77 @@
+#include "results/backup.h"
+
+#include <SQLiteCpp/Backup.h>
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "results/connection.h"
+#include "results/host_lock.h"
+#include "results/made_file.h"
+#include "results/schema.h"
+
+namespace petlab::results {
+namespace {
+
+// All pages in one read, which writers of a WAL database do not wait for.
+void copy_pages(const std::filesystem::path& database, const internal::MadeFile& made,
+                const std::filesystem::path& copy) {
+  internal::Connection source(database, internal::Connection::Mode::read, {});
+  internal::check_version(source);
+  try {
+    SQLite::Database target(made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    // Nobody has its name before it is whole and synced.
+    target.exec("PRAGMA journal_mode = OFF");
+    target.exec("PRAGMA synchronous = OFF");
+    SQLite::Backup pages(target, source.database());
+    if (pages.executeStep(-1) != SQLITE_DONE) {
+      throw Error(
+          fmt::format("{}: cannot copy it: others have it locked; try again", database.string()));
+    }
+  } catch (const SQLite::Exception& error) {
+    const int code = error.getErrorCode();
+    throw Error(fmt::format("{}: cannot copy {} there: {}", copy.string(), database.string(),
+                            code == SQLITE_FULL || code == SQLITE_IOERR
+                                ? "the disk is full or cannot be read or written; free some space "
+                                  "and run the same command again"
+                                : error.what()));
+  }
+  source.check_unchanged();
+}
+
+}  // namespace
+
+void back_up(const std::filesystem::path& database, const std::filesystem::path& copy) {
+  const auto refuse = [&] {
+    throw Error(fmt::format("{}: the file exists; move it away, or name another", copy.string()));
+  };
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(copy, error))) refuse();
+  internal::remove_abandoned(copy);
+  internal::MadeFile made(copy);
+  copy_pages(database, made, copy);
+  made.sync();
+  if (!made.keep()) refuse();
+  made.sync_folder();
+}
+
+std::filesystem::path internal::before_update(const std::filesystem::path& database) {
+  // Beside the file itself, where a link leads to it.
+  std::filesystem::path file =
+      std::filesystem::is_symlink(database) ? real_path(database) : database;
+  return file += ".before-update";
+}
+
+std::filesystem::path internal::keep_before_update(const std::filesystem::path& database) {
+  std::filesystem::path copy = before_update(database);
+  remove_abandoned(copy);
+  MadeFile made(copy);
+  copy_pages(database, made, copy);
+  made.sync();
+  made.replace();
+  made.sync_folder();
+  return copy;
+}
+
+}  // namespace petlab::results

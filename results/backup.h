@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+namespace petlab::results {
+
+/// Copies a database, which others may read and write meanwhile, as it is at one moment. The copy
+/// is on the disk when this returns, or not there at all. Throws Error: no petlab's database, the
+/// disk, a file that has the copy's name.
+void back_up(const std::filesystem::path& database, const std::filesystem::path& copy);
+
+namespace internal {
+
+/// What a database was before this petlab changed its tables: the file's name with
+/// `.before-update`. The next such change replaces it.
+std::filesystem::path before_update(const std::filesystem::path& database);
+
+/// Copies it there, while the caller is the only one that may write it and has not yet; the name.
+std::filesystem::path keep_before_update(const std::filesystem::path& database);
+
+}  // namespace internal
+}  // namespace petlab::results
