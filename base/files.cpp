@@ -122,6 +122,10 @@ std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
   }
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
+}
+
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code error;
@@ -139,7 +143,7 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 }
 
 void remove_abandoned_writes(const std::filesystem::path& file) {
-  remove_abandoned(file.has_parent_path() ? file.parent_path() : ".", file.filename().string());
+  remove_abandoned(folder_of(file), file.filename().string());
 }
 
 void write_file_atomically(const std::filesystem::path& file, std::string_view content) {
@@ -150,7 +154,7 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view c
 void write_file_atomically(const std::filesystem::path& named,
                            std::span<const std::span<const std::byte>> parts, Readers readers) {
   const std::filesystem::path file = file_to_replace(named);
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::filesystem::path folder = folder_of(file);
   remove_abandoned_writes(file);
   std::string name;
   FileDescriptor out(make_temporary(file, name));

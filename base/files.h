@@ -14,6 +14,9 @@ namespace petlab::base {
 /// larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
 
+/// The folder that holds a file: `.` where its path names none.
+std::filesystem::path folder_of(const std::filesystem::path& file);
+
 /// What lies in a folder, in no order; nothing where it is not there or may not be opened. Throws
 /// base::Error where it cannot be read to its end.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/files.h"
 #include "results/host_lock.h"
 
 namespace petlab::results::internal {
@@ -65,10 +66,6 @@ int read_error(sqlite3_file* file) {
   return 0;
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-  return file.has_parent_path() ? file.parent_path() : ".";
-}
-
 std::string describe(sqlite3* handle, const SQLite::Exception& error,
                      const std::filesystem::path& file, std::string_view doing,
                      std::chrono::milliseconds busy_timeout) {
@@ -117,7 +114,7 @@ std::string describe(sqlite3* handle, const SQLite::Exception& error,
                          subject, error.what(), kRebuild);
     case SQLITE_CANTOPEN:
       // Of a file beside it.
-      if (access(folder_of(file).c_str(), W_OK) != 0) return read_only;
+      if (access(base::folder_of(file).c_str(), W_OK) != 0) return read_only;
       return fmt::format("{}: {}; name another file with --db", subject,
                          system_error != 0 ? std::strerror(system_error) : error.what());
     case SQLITE_IOERR:
@@ -145,7 +142,7 @@ bool nobody_writes(const std::filesystem::path& file) {
   std::error_code ignored;
   const auto wal = std::filesystem::file_size(file.string() + "-wal", ignored);
   const bool nothing_pending = ignored || wal == 0;
-  return nothing_pending && access(folder_of(file).c_str(), W_OK) != 0;
+  return nothing_pending && access(base::folder_of(file).c_str(), W_OK) != 0;
 }
 
 std::string immutable_name(const std::filesystem::path& file) {

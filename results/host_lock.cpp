@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
 #include "results/error.h"
 
 namespace petlab::results::internal {
@@ -53,7 +54,7 @@ std::filesystem::path real_path(const std::filesystem::path& file) {
 }
 
 bool on_network_file_system(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::filesystem::path folder = base::folder_of(file);
   struct statfs status = {};
   if (statfs(folder.c_str(), &status) != 0) return false;
   const auto type = static_cast<unsigned long>(status.f_type) & 0xffffffffUL;

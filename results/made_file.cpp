@@ -14,16 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "results/error.h"
 
 namespace petlab::results::internal {
 namespace {
 
 constexpr const char* kBeside[] = {"-wal", "-shm", "-journal"};
-
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-  return file.has_parent_path() ? file.parent_path() : ".";
-}
 
 // What databases that are being made for `file` are called, up to a number.
 std::string made_prefix(const std::filesystem::path& file) {
@@ -45,7 +42,8 @@ bool has_name(int descriptor, const std::filesystem::path& name) {
 
 MadeFile::MadeFile(std::filesystem::path file) : file_(std::move(file)) {
   std::random_device random;
-  name_ = folder_of(file_) / fmt::format("{}{}-{:08x}", made_prefix(file_), getpid(), random());
+  name_ =
+      base::folder_of(file_) / fmt::format("{}{}-{:08x}", made_prefix(file_), getpid(), random());
   // Again where another took it for abandoned before it was locked. One that cannot be made at
   // all is SQLite's to report.
   for (struct stat status{}; lock_ < 0 || status.st_nlink == 0; fstat(lock_, &status)) {
@@ -82,7 +80,7 @@ void MadeFile::sync() const {
 }
 
 void MadeFile::sync_folder() const {
-  const int folder = open(folder_of(file_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = open(base::folder_of(file_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
   if (folder >= 0) close(folder);
   errno = error;
@@ -90,7 +88,7 @@ void MadeFile::sync_folder() const {
 }
 
 void remove_abandoned(const std::filesystem::path& file) {
-  const std::filesystem::path folder = folder_of(file);
+  const std::filesystem::path folder = base::folder_of(file);
   const std::string prefix = made_prefix(file);
   std::vector<std::filesystem::path> left;
   std::error_code error;

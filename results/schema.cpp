@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
 #include "results/backup.h"
 #include "results/connection.h"
 #include "results/examples.h"
@@ -232,7 +233,7 @@ const std::vector<FieldColumn>& field_columns() {
 }
 
 bool create_database(const std::filesystem::path& file, bool rollback_journal) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::filesystem::path folder = base::folder_of(file);
   if (!std::filesystem::is_directory(folder)) {
     throw Error(
         fmt::format("{}: cannot make it: there is no folder {}", file.string(), folder.string()));

@@ -31,7 +31,7 @@ using internal::trial_key;
 using internal::TrialWriter;
 
 /// The folder to which a runs folder is remembered relative.
-std::filesystem::path folder_of(const std::filesystem::path& database) {
+std::filesystem::path real_folder_of(const std::filesystem::path& database) {
   return std::filesystem::canonical(database).parent_path();
 }
 
@@ -199,7 +199,7 @@ void Batch::record_sweep(const SweepRow& sweep, std::span<const TrialRow> trials
 void Batch::record_runs_folder(const std::filesystem::path& runs) {
   internal::writing(*this, "record the runs folder", [&](Connection& connection) {
     const std::filesystem::path whole = std::filesystem::weakly_canonical(runs);
-    const std::filesystem::path below = whole.lexically_relative(folder_of(connection.file()));
+    const std::filesystem::path below = whole.lexically_relative(real_folder_of(connection.file()));
     const bool inside = !below.empty() && *below.begin() != "..";
     const std::string value = (inside ? below : whole).string();
     Query set(connection,

@@ -302,7 +302,7 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
     throw std::invalid_argument(fmt::format(
         "{}: the database exists; move it away, or name another with --db", database.string()));
   }
-  const std::filesystem::path folder = database.has_parent_path() ? database.parent_path() : ".";
+  const std::filesystem::path folder = base::folder_of(database);
   const std::filesystem::path made =
       folder / fmt::format(".{}.rebuilt-{}", database.filename().string(), getpid());
   const auto remove = [&] {

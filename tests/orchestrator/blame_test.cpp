@@ -4,9 +4,10 @@
 
 using namespace petlab;
 using namespace petlab::orchestrator;
-using enum results::Outcome;
 
 namespace {
+
+using enum results::Outcome;
 
 const UnfinishedAttempt kBegun = {true, false, Verdict::none};
 const UnfinishedAttempt kCheckpointed = {true, true, Verdict::none};

@@ -23,7 +23,7 @@ constexpr const char* kHeadConfigFile = "head_config.json";
 constexpr const char* kHeadFile = "pytorch_model_head.bin";
 constexpr const char* kSafeHeadFile = "model_head.safetensors";
 // The release whose format is written.
-constexpr const char* kVersion = "adapters.1.3.0";
+constexpr const char* kAdaptersVersion = "adapters.1.3.0";
 const std::string kNoAdapter = "petlab's adapter has no counterpart";
 
 /// petlab's names of the weights and the library's.
@@ -244,7 +244,7 @@ std::vector<ModuleFile> adapterhub_files(const LayeredModule& module, const Enco
                      {"model_name", backbone},
                      {"model_class", class_of(config, "AdapterModel")},
                      {"name", name},
-                     {"version", kVersion}};
+                     {"version", kAdaptersVersion}};
   ordered_json fields = about;
   fields["config"] =
       ordered_json{{"mh_adapter", false},

@@ -198,13 +198,14 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
   std::vector<DataRow> rows;
   Lines lines(text);
   for (std::string_view line; lines.next(line);) {
-    const nlohmann::json json =
+    const nlohmann::json object =
         parse_shallow_json(line, fmt::format("{}:{}", file, lines.number()));
-    if (!json.is_object()) {
-      refuse(file, lines.number(), fmt::format("is a JSON {}, wanted an object", json.type_name()));
+    if (!object.is_object()) {
+      refuse(file, lines.number(),
+             fmt::format("is a JSON {}, wanted an object", object.type_name()));
     }
     const auto field = [&](const std::string& name) -> const nlohmann::json& {
-      const nlohmann::json* const found = find_key(json, name);
+      const nlohmann::json* const found = find_key(object, name);
       if (found == nullptr) refuse(file, lines.number(), fmt::format("has no key '{}'", name));
       return *found;
     };

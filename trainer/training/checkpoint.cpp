@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "petlab-checkpoint";
-constexpr char kVersion[] = "1";
+constexpr char kCheckpointVersion[] = "1";
 
 template <typename T>
 json optional_json(const std::optional<T>& value) {
@@ -55,7 +55,7 @@ void write_checkpoint(const std::filesystem::path& file, const TrialCheckpoint& 
   for (const auto& [name, tensor] : checkpoint.tensors) views.emplace_back(name, to_view(tensor));
   write_safetensors(file, views,
                     {{"format", kFormat},
-                     {"v", kVersion},
+                     {"v", kCheckpointVersion},
                      {"trial", checkpoint.trial_id},
                      {"state", to_json(checkpoint.state).dump()}});
 }
@@ -73,7 +73,7 @@ TrialCheckpoint read_checkpoint(const std::filesystem::path& file, const std::st
     }
   };
   require("format", kFormat);
-  require("v", kVersion);
+  require("v", kCheckpointVersion);
   require("trial", trial_id);
   TrialCheckpoint checkpoint;
   checkpoint.trial_id = trial_id;

@@ -24,7 +24,7 @@ std::string bytes_of(const std::string& header, std::size_t data) {
   return bytes + header + std::string(data, '\0');
 }
 
-std::string refusal(const std::string& bytes) {
+std::string refusal_of(const std::string& bytes) {
   const auto raw = std::as_bytes(std::span(bytes));
   try {
     SafetensorsFile::parse(FileBytes::own("x", {raw.begin(), raw.end()}));
@@ -98,38 +98,39 @@ TEST_CASE("half and brain floats convert exactly", "[trainer][files]") {
 }
 
 TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][files]") {
-  CHECK(refusal("") == "x: is 0 bytes long, a safetensors file begins with a header length of 8");
-  CHECK(refusal(std::string(8, '\xff')) ==
+  CHECK(refusal_of("") ==
+        "x: is 0 bytes long, a safetensors file begins with a header length of 8");
+  CHECK(refusal_of(std::string(8, '\xff')) ==
         "x: the safetensors header is said to be 18446744073709551615 bytes long, longer than the "
         "file of 8 bytes");
   // The header ends with the file, or one byte behind it.
-  CHECK(refusal(bytes_of("{}", 0)) == "no error");
+  CHECK(refusal_of(bytes_of("{}", 0)) == "no error");
   std::string longer = bytes_of("{}", 0);
   longer[0] = 3;
-  CHECK(refusal(longer) ==
+  CHECK(refusal_of(longer) ==
         "x: the safetensors header is said to be 3 bytes long, longer than the file of 10 bytes");
-  CHECK(refusal(bytes_of("[1]", 0)) ==
+  CHECK(refusal_of(bytes_of("[1]", 0)) ==
         "x: the safetensors header is a JSON array, wanted an object");
   const std::string deep(200'000, '[');
-  CHECK(refusal(bytes_of(deep, 0)) ==
+  CHECK(refusal_of(bytes_of(deep, 0)) ==
         "x: the safetensors header: must have at most 64 levels of nesting");
-  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4)) ==
+  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4)) ==
         "x: tensor a: dtype F7 is not known, wanted one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
         "I64, F16, BF16, F32, F64");
-  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}})", 24)) ==
+  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}})", 24)) ==
         "x: tensor a: data_offsets span 24 bytes, [2, 4] of F32 needs 32");
-  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 12)) ==
+  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 12)) ==
         "x: 8 bytes after the last tensor belong to none");
-  CHECK(refusal(bytes_of(
+  CHECK(refusal_of(bytes_of(
             R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0)) ==
         "x: tensor a: shape [4294967296, 4294967296] of F32 has more bytes than 64 bits can count");
-  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                         R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-                         12)) ==
+  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                            R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                            12)) ==
         "x: tensor b: its data begin at byte 4, inside another tensor's, which end at 8");
-  CHECK(refusal(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                         R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-                         8)) ==
+  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                            R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                            8)) ==
         "x: tensor a: its data begin at byte 4, so that 4 bytes before belong to no tensor");
 }
 
