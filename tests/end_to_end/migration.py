@@ -72,10 +72,6 @@ class Migration(ScriptedWorld):
                             if table != "trials" or row[1] in HELD_OF_TRIALS] for table in HELD}
         return self.opened(look)
 
-    def is_changed(self):
-        return self.opened(lambda database: database.execute(
-            "SELECT count(*) FROM sqlite_master WHERE name = 'attempt_examples'").fetchone()[0] > 0)
-
     def migrate(self, faults=""):
         self.faults = faults
         done = self.petlab("ingest", "--db", "k.db", "--runs", "k.runs")
@@ -108,6 +104,7 @@ class Migration(ScriptedWorld):
             self.old_database(schema)
             columns = self.columns()
             before = self.held(columns)
+            untouched = self.whole()
             trace.unlink(missing_ok=True)
             self.assertEqual(self.migrate(f"trace program=petlab file={trace}").code, 0)
             wanted = self.whole()
@@ -125,7 +122,9 @@ class Migration(ScriptedWorld):
                     self.old_database(schema)
                     killed += self.migrate(f"kill program=petlab calls={CHANGING} path=* at={at} torn").code == -9
                     self.assertEqual(self.held(columns), before)
-                    unchanged = not self.is_changed()
+                    left = self.whole()
+                    self.assertTrue(left in (untouched, wanted), "changed in part")
+                    unchanged = left == untouched
                     if not self.kept(columns, before):
                         self.assertTrue(unchanged)
                     done = self.migrate()
