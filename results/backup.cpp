@@ -56,15 +56,11 @@ void back_up(const std::filesystem::path& database, const std::filesystem::path&
   made.sync_folder();
 }
 
-std::filesystem::path internal::before_update(const std::filesystem::path& database) {
-  // Beside the file itself, where a link leads to it.
-  std::filesystem::path file =
-      std::filesystem::is_symlink(database) ? real_path(database) : database;
-  return file += ".before-update";
-}
-
 std::filesystem::path internal::keep_before_update(const std::filesystem::path& database) {
-  std::filesystem::path copy = before_update(database);
+  // Beside the file itself, where a link leads to it.
+  std::filesystem::path copy =
+      std::filesystem::is_symlink(database) ? real_path(database) : database;
+  copy += ".before-update";
   remove_abandoned(copy);
   MadeFile made(copy);
   copy_pages(database, made, copy);

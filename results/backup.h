@@ -11,11 +11,9 @@ void back_up(const std::filesystem::path& database, const std::filesystem::path&
 
 namespace internal {
 
-/// What a database was before this petlab changed its tables: the file's name with
-/// `.before-update`. The next such change replaces it.
-std::filesystem::path before_update(const std::filesystem::path& database);
-
-/// Copies it there, while the caller is the only one that may write it and has not yet; the name.
+/// Copies a database beside itself before its tables are changed, while the caller is the only one
+/// that may write it and has not yet. The copy has the file's name with `.before-update`, which is
+/// returned, and replaces that of an earlier change. Throws Error.
 std::filesystem::path keep_before_update(const std::filesystem::path& database);
 
 }  // namespace internal
