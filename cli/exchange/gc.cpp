@@ -97,6 +97,7 @@ int collect(const GcArguments& arguments, Streams streams) {
     };
     options = {wanted("checkpoints"), wanted("artifacts"), wanted("leftovers")};
   }
+  // Opened once before, so that what bringing it up to date says is said here.
   if (!arguments.dry_run) open_to_write(database, streams);
   const Collected done = arguments.dry_run ? orchestrator::find_garbage(database, runs, options)
                                            : orchestrator::collect_garbage(database, runs, options);
