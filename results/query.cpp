@@ -26,6 +26,11 @@ struct Finalize {
 };
 using StatementHandle = std::unique_ptr<sqlite3_stmt, Finalize>;
 
+constexpr std::size_t kMostSql = std::size_t{16} << 20U;
+
+// Of a longer line the place is told, but it is not shown with a caret under it.
+constexpr std::size_t kLongestShownLine = 1000;
+
 /// `near "FORM": syntax error`, with the place: the line of the SQL and a caret under it.
 std::string sql_error(sqlite3* handle, const std::string& sql) {
   const std::string message = sqlite3_errmsg(handle);
@@ -41,10 +46,12 @@ std::string sql_error(sqlite3* handle, const std::string& sql) {
   for (std::size_t i = line_start; i < before.size(); ++i) {
     column += (static_cast<unsigned char>(before[i]) & 0xc0) != 0x80;
   }
-  std::string shown = sql.substr(
-      line_start, line_end == std::string::npos ? std::string::npos : line_end - line_start);
+  const std::size_t size = std::min(line_end, sql.size()) - line_start;
+  const std::string place = fmt::format("SQL:{}:{}: {}", line, column, message);
+  if (size > kLongestShownLine) return place;
+  std::string shown = sql.substr(line_start, size);
   for (char& c : shown) c = c == '\t' ? ' ' : c;
-  return fmt::format("SQL:{}:{}: {}\n  {}\n  {:>{}}", line, column, message, shown, "^", column);
+  return fmt::format("{}\n  {}\n  {:>{}}", place, shown, "^", column);
 }
 
 bool only_space_and_comments(sqlite3* handle, const char* text) {
@@ -93,6 +100,14 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 }
 
 StatementHandle prepare(sqlite3* handle, const std::string& sql) {
+  if (sql.size() > kMostSql) {
+    throw std::invalid_argument(
+        fmt::format("SQL: found {} bytes, wanted at most {}", sql.size(), kMostSql));
+  }
+  if (const auto nul = sql.find('\0'); nul != std::string::npos) {
+    throw std::invalid_argument(
+        fmt::format("SQL: found a NUL byte as character {}, wanted none", nul + 1));
+  }
   sqlite3_stmt* statement = nullptr;
   const char* rest = nullptr;
   const int code =

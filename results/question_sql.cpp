@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,15 @@
 
 namespace petlab::results::internal {
 namespace {
+
+// SQLite takes 2,000 columns and conditions 1,000 deep, some of which every question has.
+constexpr std::size_t kMostFields = 500;
+constexpr std::size_t kMostConditions = 500;
+
+void check_size(std::string_view what, std::size_t found, std::size_t most) {
+  if (found <= most) return;
+  throw std::invalid_argument(fmt::format("found {} {}, wanted at most {}", found, what, most));
+}
 
 std::string operator_text(Condition::Op op) {
   switch (op) {
@@ -128,8 +138,10 @@ std::string expression(const Word& word, Statement& statement) {
       throw std::invalid_argument(
           fmt::format("{}: a key with a quotation mark cannot be asked for", word.name));
     }
-    return fmt::format("json_extract(t.user, {})",
-                       statement.bound(fmt::format("$.\"{}\"", word.user_key)));
+    // A key is compared as it stands in the JSON, backslashes and all.
+    const std::string key = nlohmann::json(word.user_key)
+                                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return fmt::format("json_extract(t.user, {})", statement.bound("$." + key));
   }
   switch (word.scope) {
     case WordScope::member:
@@ -157,6 +169,8 @@ Statement statement_about(Connection& connection) {
 
 Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
                     Statement statement) {
+  check_size("fields to tell trials apart by", question.fields.size(), kMostFields);
+  check_size("conditions", question.where.size(), kMostConditions);
   bool member = false;
   bool attempt = false;
   bool artifact = false;

@@ -33,7 +33,8 @@ std::string expression(const Word& word, Statement& statement);
 /// The trials that a question is about, with the fields that it wants of them. `some_hidden`: the
 /// database can say which are hidden, and those are left out. `some_tagged`: likewise which have
 /// tags; else none has.
-/// `statement`: an empty one, which knows the absent columns.
+/// `statement`: an empty one, which knows the absent columns. Throws std::invalid_argument for more
+/// than 500 fields or conditions.
 Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
                     Statement statement = {});
 /// An empty statement about that database.

@@ -18,6 +18,10 @@ using nlohmann::json;
 constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 
+bool holds_nul(const json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
+}
+
 }  // namespace
 
 bool SettingReader::find_target(const std::string& where, const std::string& name, int line,
@@ -68,6 +72,13 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
         return false;
       }
       setting.value = to_json(node);
+      // What reads JSON in SQLite ends a text there.
+      if (setting.name.find('\0') != std::string::npos ||
+          holds_nul(std::get<json>(setting.value))) {
+        problems_.add(node.line, "user." + setting.name.substr(0, setting.name.find('\0')),
+                      "a NUL byte", "text without one");
+        return false;
+      }
       return true;
     case Target::priority:
       return read_priority(setting, node);
