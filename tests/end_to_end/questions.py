@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Questions without SQL on the database of a scripted sweep, bad ones included."""
 import json
+import pathlib
 import re
 import shutil
 import signal
@@ -84,6 +85,17 @@ grid: {seed: [1, 2, 3]}
                 words = ["best", "--metric", "score", "--split", "test"]
             self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")
         self.assertIn("no trial", self.ask("show", "zzzz", code=2).err)
+
+    def test_the_page_names_every_table_and_view_and_no_other(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/database.md").read_text()
+        there = {row["name"] for row in self.query(
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")}
+        self.assertEqual({name for name in there if f"`{name}`" not in page}, set())
+        tables = page.split("## The tables")[1].split("`attempts`: ")[0]
+        named = [name for row in re.findall(r"^\| (`.*?) \|", tables, re.M)
+                 for name in re.findall(r"`(\w+)`", row)]
+        self.assertGreater(len(named), 20)
+        self.assertEqual(set(named) - there, set())
 
     def test_an_empty_database_a_file_that_is_none_and_a_closed_pipe(self):
         self.write("nothing.yaml", "sweep: none\nbase: {backbone: ./tiny, task: films.yaml}\n")

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Asks every question of docs/questions.md again, of what the quickstart made.
+
+usage: ten_questions.py SOURCE_DIR BIN_DIR [--write]
+With --write the page gets the answers of now. Exit code 77 (skipped) where no quickstart has run.
+
+Words and whole numbers must be as on the page. Numbers with a decimal point may be as far from it as
+another processor's rounding takes a score. Behind `<!-- rows may differ -->` only what the first column
+is called and how many lines there are is held: the best trial may be another one, and seconds always are.
+"""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+SCORE_TOLERANCE = 0.06  # a tenth of what there is to learn; a percentage is divided by 100 first
+QUESTIONS = 10
+BLOCK = re.compile(r"(<!-- rows may differ -->\n)?```console\n\$ (.*?)^```$", re.M | re.S)
+
+
+def command_and_answer(text):
+    """A command ends with its line, unless a quotation is open or a backslash stands at the end."""
+    lines = text.split("\n")
+    for end in range(1, len(lines) + 1):
+        command = "\n".join(lines[:end])
+        try:
+            shlex.split(command)
+        except ValueError:
+            continue
+        if not command.endswith("\\"):
+            return command, "\n".join(lines[end:])
+    sys.exit(f"docs/questions.md: the quotation of `{lines[0]}` does not end")
+
+
+def equal_words(wanted, found):
+    if wanted == found or (set(wanted) | set(found)) <= {"─"}:
+        return True
+    decimal = r"[+-]?\d+\.\d+(e-\d+)?"
+    if not re.fullmatch(decimal, wanted) or not re.fullmatch(decimal, found):
+        return False
+    size = 100 if abs(float(wanted)) > 1.5 else 1
+    return abs(float(wanted) - float(found)) <= SCORE_TOLERANCE * size
+
+
+def differences(wanted, found, rows_may_differ):
+    wanted, found = wanted.splitlines(), found.splitlines()
+    if len(wanted) != len(found):
+        return [f"{len(found)} lines, wanted {len(wanted)}"]
+    if rows_may_differ:
+        wanted, found = wanted[0].split()[:1], found[0].split()[:1]
+    wrong = []
+    for line, (one, other) in enumerate(zip(wanted, found), 1):
+        one, other = one.split(), other.split()
+        if len(one) != len(other) or not all(map(equal_words, one, other)):
+            wrong.append(f"line {line}: found {' '.join(other)!r}, wanted {' '.join(one)!r}")
+    return wrong
+
+
+def main():
+    source, programs = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    folder = source / "build/quickstart"
+    if not (folder / "petlab.db").exists():
+        print(f"skipped: {folder} has no petlab.db (scripts/quickstart.sh makes it)")
+        sys.exit(77)
+    environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+    page = source / "docs/questions.md"
+    text = page.read_text()
+    failures = 0
+
+    def answer(match):
+        nonlocal failures
+        command, wanted = command_and_answer(match[2])
+        done = subprocess.run(command, shell=True, cwd=folder, env=environment, timeout=120,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        found = done.stdout.replace(str(folder), "/…")
+        found = "".join(f"{line.rstrip()}\n" for line in found.splitlines())
+        print(f"$ {command}\n{found}")
+        wrong = [] if "--write" in sys.argv else differences(wanted, found, bool(match[1]))
+        if done.returncode != 0:
+            wrong.append(f"exit code {done.returncode}")
+        for what in wrong:
+            print(f"FAILED: {what}")
+        failures += bool(wrong)
+        return f"{match[1] or ''}```console\n$ {command}\n{found}```"
+
+    written, asked = BLOCK.subn(answer, text)
+    questions = len(re.findall(r"^## \d+\. ", text, re.M))
+    if (questions, asked) != (QUESTIONS, 2 * QUESTIONS) or asked != text.count("```console"):
+        sys.exit(f"{page}: found {questions} questions and {asked} blocks, wanted {QUESTIONS}, each "
+                 "with a command and its SQL")
+    if failures:
+        sys.exit(f"{failures} of {asked} answers are not those of the page")
+    if "--write" in sys.argv:
+        page.write_text(written)
+
+
+main()
