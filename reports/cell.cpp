@@ -86,10 +86,6 @@ void show(Measured& measured, const DifferentTexts& texts) {
   measured.spread = false;
 }
 
-bool has_result(const Trial& trial) {
-  return trial.state == "done" || trial.state == "cached" || trial.state == "stale";
-}
-
 }  // namespace
 
 CellMaker::CellMaker(const Definition& definition, const Dataset& data)
@@ -379,7 +375,7 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
   std::set<std::string> found;
   for (const std::size_t index : trials) {
     const Trial& trial = data_.trials[index];
-    finished += has_result(trial) ? 1 : 0;
+    finished += has_result(trial.state) ? 1 : 0;
     if (trial.examples == nullptr) continue;
     for (const auto& [task, splits] : *trial.examples) {
       for (const auto& [split, number] : splits) {

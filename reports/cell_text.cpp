@@ -178,8 +178,7 @@ std::string progress_text(const SweepProgress& progress) {
   std::int64_t done = 0;
   std::string others;
   for (const auto& [state, count] : progress.states) {
-    // A trial that another sweep finished, or that is stale, has its numbers all the same.
-    if (state == "done" || state == "cached" || state == "stale") {
+    if (has_result(state)) {
       done += count;
     } else {
       others += (others.empty() ? "" : ", ") + fmt::format("{} {}", count, state);

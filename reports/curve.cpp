@@ -86,6 +86,7 @@ class CurveMaker {
       const std::string split = split_of(x, made.where);
       figure.y.where.conditions.push_back({"split", {split}, 1});
       tasks = tasks_with(split, made.where);
+      leave_out_tasks_without(tasks, made.where, figure.y.where);
       figure.y.name = fmt::format("{} ({})", request_.y, split);
     } else if (x != kStep && fields_.contains(underscored(request_.y))) {
       figure.y.cells.value = underscored(request_.y);
@@ -161,6 +162,26 @@ class CurveMaker {
       if (score.series->split == split) tasks.insert(score.series->task);
     });
     return tasks;
+  }
+
+  // Where a task's trials are done and have no such value, none of them was to have it.
+  void leave_out_tasks_without(const std::set<std::string>& tasks, const Selection& where,
+                               Selection& values) const {
+    std::set<std::string> all;
+    std::set<std::string> without;
+    for (const Trial& trial : data_.trials) {
+      if (!matches(where, trial)) continue;
+      for (const std::string& task : trial.tasks) {
+        all.insert(task);
+        if (has_result(trial.state) && !tasks.contains(task)) without.insert(task);
+      }
+    }
+    if (without.empty() || without == all) return;
+    Condition with{"task", {}, 1};
+    for (const std::string& task : all) {
+      if (!without.contains(task)) with.any_of.emplace_back(task);
+    }
+    values.conditions.push_back(std::move(with));
   }
 
   std::vector<std::string> usual_series(const std::set<std::string>& tasks,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/attempt.h"
@@ -37,6 +38,12 @@ struct Trial {
   /// nothing.
   std::size_t configuration = 0;
 };
+
+/// Whether a trial of that state has its numbers: also one that another sweep finished, or that is
+/// stale.
+inline bool has_result(std::string_view state) {
+  return state == "done" || state == "cached" || state == "stale";
+}
 
 /// What a value is of.
 struct Series {

@@ -284,6 +284,27 @@ mean ± sample deviation (n seeds)
         "petlab: --where is 'seed', must be FIELD=VALUE or FIELD=VALUE,VALUE\n");
 }
 
+TEST_CASE("A curve does not wait for trials of tasks that have another metric", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "t.db";
+  testing::make_database(
+      file, "two",
+      {{.id = "t1", .variant = "a", .scores = {{"f1", 0.5}}},
+       {.id = "t2", .variant = "a", .seed = 2, .outcome = results::Outcome::open},
+       {.id = "t3", .variant = "a", .task = "other", .scores = {{"pearson", 0.25}}},
+       {.id = "t4", .variant = "a", .seed = 2, .task = "other", .scores = {{"pearson", 0.75}}}});
+  const auto points = [&](const std::string& metric) {
+    const Ran ran =
+        petlab({"curve", "--x", "module.bottleneck", "--y", metric, "--db", file.string()});
+    CHECK(ran.err.empty());
+    return ran.out;
+  };
+  INFO(points("pearson") + points("f1"));
+  CHECK(points("pearson").find("50.00 ± 35.36 (2)") != std::string::npos);
+  // This one still runs, and will have the metric.
+  CHECK(points("f1").find("50.00 (1/2)") != std::string::npos);
+}
+
 TEST_CASE("A figure's specification is written where nothing draws it, and why is said",
           "[reports]") {
   const TempDir folder;
