@@ -114,6 +114,20 @@ def test_what_the_program_refuses_is_refused(swept: World, db: petlab.Database, 
         db.rows(where)
 
 
+@pytest.mark.parametrize(
+    "key", ["plain", "back\\slash", "tab\tbed", "two\nlines", "é漢😀", "$.x[0]"]
+)
+def test_a_key_of_user_is_found_as_it_stands_in_the_json(key: str) -> None:
+    parameters: list[object] = []
+    from petlab.words import word_named
+
+    sql = word_named(f"user.{key}").sql(parameters)
+    user = json.dumps({key: 7, "other": 8}, ensure_ascii=False)
+    connection = sqlite3.connect(":memory:")
+    found = connection.execute(f"SELECT {sql} FROM (SELECT ? AS user) t", [*parameters, user])
+    assert found.fetchone() == (7,)
+
+
 def test_conditions_as_a_mapping(db: petlab.Database) -> None:
     as_text = db.rows("task=cola and seed=42,43 and module_share=true")
     assert db.rows({"task": "cola", "seed": [42, 43], "module.share": True}) == as_text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Word:
             # SQLite's JSON paths have no way to write a quote.
             if '"' in self.user_key:
                 raise QuestionError(f"{self.name}: a key with a quotation mark cannot be asked for")
-            parameters.append(f'$."{self.user_key}"')
+            # A key is compared as it stands in the JSON, backslashes and all.
+            parameters.append("$." + json.dumps(self.user_key, ensure_ascii=False))
             return "json_extract(t.user, ?)"
         if self.scope == "member":
             return "w.name" if self.name == "sweep" else "nullif(m.variant, '')"
