@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/compute/kernels.h"
+#include "trainer/compute/attention_kernels.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -27,7 +27,7 @@ Tensor probability_dropout(const Dropout& dropout, const AttentionShape& shape, 
       rows.push_back({trial, shape.keys.examples[static_cast<std::size_t>(s)], q});
     }
   }
-  return dropout_multipliers(dropout, dropout.attention, shape.dropout, shape.layer, rows,
+  return dropout_multipliers({dropout, dropout.attention, shape.dropout, shape.layer, rows},
                              shape.num_heads * keys, dtype)
       .view({to - from, queries, shape.num_heads, keys})
       .transpose(1, 2);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "trainer/compute/operations.h"
-#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 
@@ -35,10 +34,13 @@ Tensor activate(const Tensor& x, Activation activation) {
 
 Tensor Pass::drop(const Tensor& x, Purpose purpose, std::int64_t layer,
                   const PackedRows& rows) const {
-  if (dropout == nullptr || dropout->hidden <= 0) return x;
-  const Tensor multipliers = dropout_multipliers(*dropout, dropout->hidden, purpose, layer,
-                                                 rows.keys, x.size(1), x.scalar_type());
-  return x * on_device(multipliers, x.device());
+  return drops() ? trainer::drop(x, place(purpose, layer, rows)) : x;
+}
+
+bool Pass::drops() const { return dropout != nullptr && dropout->hidden > 0; }
+
+DropoutPlace Pass::place(Purpose purpose, std::int64_t layer, const PackedRows& rows) const {
+  return {*dropout, dropout->hidden, purpose, layer, rows.keys};
 }
 
 Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
@@ -63,9 +65,14 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
 
 Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const Tensor& x,
                                     const PackedRows& rows) const {
-  Tensor made = activate(inner(x), activation);
+  const Tensor projected = inner(x);
+  constexpr Purpose purpose = Purpose::feed_forward_inner_dropout;
+  if (inner_dropout && pass.drops() && !gate && activation == Activation::relu) {
+    return output(drop_positive(projected, pass.place(purpose, layer, rows)));
+  }
+  Tensor made = activate(projected, activation);
   if (gate) made = made * (*gate)(x);
-  if (inner_dropout) made = pass.drop(made, Purpose::feed_forward_inner_dropout, layer, rows);
+  if (inner_dropout) made = pass.drop(made, purpose, layer, rows);
   return output(made);
 }
 
@@ -75,6 +82,9 @@ Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& o
   const HookPlace place{end.site, end.layer, rows.trial_rows};
   Tensor changed = output;
   if (hooked) changed = pass.hooks.before_dropout({place, residual, changed, end.norm});
+  if (!hooked && end.norm == nullptr && pass.drops()) {
+    return add_dropped(changed, residual, pass.place(end.dropout, end.layer, rows));
+  }
   changed = pass.drop(changed, end.dropout, end.layer, rows);
   if (hooked) changed = pass.hooks.after_dropout({place, residual, changed, end.norm});
   return end.norm == nullptr ? residual + changed : add_norm(changed, residual, *end.norm);

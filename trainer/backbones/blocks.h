@@ -44,6 +44,10 @@ struct Pass {
 
   /// x (rows, width) with dropout of the hidden rate.
   Tensor drop(const Tensor& x, Purpose purpose, std::int64_t layer, const PackedRows& rows) const;
+  /// Whether anything has dropout of the hidden rate.
+  bool drops() const;
+  /// Such a dropout; only where drops().
+  DropoutPlace place(Purpose purpose, std::int64_t layer, const PackedRows& rows) const;
   /// The projection of x with what the module makes of it.
   Tensor changed_projection(Site site, std::int64_t layer, const Tensor& x, const Tensor& projected,
                             const PackedRows& rows) const;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "trainer/backbones/t5_decoder.h"
+#include "trainer/compute/row_kernels.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -76,10 +78,44 @@ struct Continuations {
   Tensor tokens;             // (texts, candidates)
 };
 
+/// Of logits (texts, vocab_size) in float32 on a CPU, in whose memory it works.
+Continuations best_by_row(Tensor logits, const std::vector<std::int64_t>& bans,
+                          std::int64_t candidates) {
+  const std::int64_t texts = logits.size(0);
+  const std::int64_t words = logits.size(1);
+  float* const all = logits.mutable_data_ptr<float>();
+  std::vector<float> normalisers(static_cast<std::size_t>(texts));
+  const auto each_text = [&](const auto& work) {
+    at::parallel_for(0, texts, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t r = from; r < to; ++r) work(r, normalisers[static_cast<std::size_t>(r)]);
+    });
+  };
+  each_text(
+      [&](std::int64_t r, float& normaliser) { normaliser = log_sum_exp(words, all + r * words); });
+  for (const std::int64_t place : bans) all[place] = kNever;
+  Continuations best{at::empty({texts, candidates}, at::kFloat),
+                     at::empty({texts, candidates}, at::kLong)};
+  float* const scores = best.log_probabilities.mutable_data_ptr<float>();
+  std::int64_t* const tokens = best.tokens.mutable_data_ptr<std::int64_t>();
+  each_text([&](std::int64_t r, float normaliser) {
+    float* const own = scores + r * candidates;
+    if (std::isnan(normaliser)) {
+      // Any tokens: what is no number is to be found.
+      std::fill_n(own, candidates, normaliser);
+      std::iota(tokens + r * candidates, tokens + (r + 1) * candidates, 0);
+      return;
+    }
+    largest_of_row(words, candidates, all + r * words, own, tokens + r * candidates);
+    for (std::int64_t i = 0; i < candidates; ++i) own[i] -= normaliser;
+  });
+  return best;
+}
+
 /// Of logits (texts, vocab_size), in whose memory it works; `bans` as banned() has them.
 Continuations best_continuations(Tensor logits, const std::vector<std::int64_t>& bans,
                                  std::int64_t candidates) {
   // Forbidden tokens keep their share of the probability.
+  if (is_float_on_cpu(logits)) return best_by_row(std::move(logits), bans, candidates);
   const Tensor normaliser = logits.logsumexp(1, true);
   if (!bans.empty()) {
     logits.view(-1).index_fill_(0, on_device(at::tensor(bans, at::kLong), logits.device()), kNever);

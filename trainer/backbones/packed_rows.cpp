@@ -9,7 +9,7 @@ constexpr std::int64_t kNoExample = 0xFFFFFFFF;
 }  // namespace
 
 std::int64_t filled_rows(std::int64_t tokens) {
-  const std::int64_t step = tokens <= 512 ? 16 : tokens <= 1024 ? 32 : 64;
+  const std::int64_t step = tokens <= 256 ? 8 : tokens <= 512 ? 16 : tokens <= 1024 ? 32 : 64;
   return (tokens + step - 1) / step * step;
 }
 

@@ -25,8 +25,26 @@ struct RowKey {
   std::int64_t position = 0;
 };
 
-/// Multipliers of dropout, (rows.size(), width), each 0 or 1 / (1 - p).
-Tensor dropout_multipliers(const Dropout& dropout, double p, Purpose purpose, std::int64_t layer,
-                           std::span<const RowKey> rows, std::int64_t width, at::ScalarType dtype);
+/// A dropout of a step: which of them it is, and whose rows it is on.
+struct DropoutPlace {
+  const Dropout& of;
+  double p = 0;
+  Purpose purpose = Purpose::embedding_dropout;
+  std::int64_t layer = 0;
+  std::span<const RowKey> rows;
+};
+
+/// Multipliers of dropout, (rows, width), each 0 or 1 / (1 - p).
+Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype);
+
+// x (rows, width) times the multipliers. On a CPU in float32 they are made a row at a time and
+// never kept: backward needs a byte a number. All are differentiable.
+
+/// x with dropout.
+Tensor drop(const Tensor& x, const DropoutPlace& at);
+/// relu(x) with dropout.
+Tensor drop_positive(const Tensor& x, const DropoutPlace& at);
+/// residual (rows, width) + x with dropout.
+Tensor add_dropped(const Tensor& x, const Tensor& residual, const DropoutPlace& at);
 
 }  // namespace petlab::trainer

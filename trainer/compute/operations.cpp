@@ -2,8 +2,9 @@
 
 #include <optional>
 
-#include "trainer/compute/kernels.h"
 #include "trainer/compute/products.h"
+#include "trainer/compute/row_kernels.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
-
-bool is_float_on_cpu(const Tensor& x) {
-  return x.device().is_cpu() && x.scalar_type() == at::kFloat;
-}
 
 class LinearFunction : public Function<LinearFunction> {
  public:

@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/compute/kernels.h"
+#include "trainer/compute/row_kernels.h"
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>

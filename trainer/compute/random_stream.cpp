@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "metrics/storage.h"
+#include "trainer/compute/clones.h"
 
 namespace petlab::trainer {
 namespace {
@@ -18,8 +19,10 @@ constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
 constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
 constexpr int kRounds = 10;
 
-std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+PETLAB_INLINE std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+PETLAB_INLINE std::uint32_t high(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32);
+}
 
 /// The key of all places with this seed, purpose and layer: one Philox block of them under the
 /// seed, so that what is left (step, example, position, block) fits the counter.
@@ -36,13 +39,16 @@ std::array<std::uint32_t, 4> place_counter(const StreamPlace& place) {
   return {0, low(place.position), low(place.example), low(place.step)};
 }
 
-// Blocks computed side by side, so that the compiler can put them in vector registers.
-constexpr std::size_t kLanes = 8;
+// Blocks computed side by side. Loops over 16 would be unrolled before they can be vectorised.
+constexpr std::size_t kLanes = 32;
+constexpr std::size_t kPerBlock = 8;  // numbers of 16 bits
 using Lanes = std::array<std::uint32_t, kLanes>;
 
-/// Blocks `first` .. `first + kLanes - 1` of a place.
-void philox_lanes(const std::array<std::uint32_t, 4>& counter, std::array<std::uint32_t, 2> key,
-                  std::uint32_t first, std::array<Lanes, 4>& out) {
+/// Blocks `first` .. `first + kLanes - 1` of a place, one behind the other.
+PETLAB_INLINE void philox_lanes(const std::array<std::uint32_t, 4>& counter,
+                                std::array<std::uint32_t, 2> key, std::uint32_t first,
+                                std::array<std::uint32_t, 4 * kLanes>& blocks) {
+  std::array<Lanes, 4> out;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     out[0][lane] = first + static_cast<std::uint32_t>(lane);
     out[1][lane] = counter[1];
@@ -60,6 +66,25 @@ void philox_lanes(const std::array<std::uint32_t, 4>& counter, std::array<std::u
     }
     key[0] += kWeyl0;
     key[1] += kWeyl1;
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t word = 0; word < 4; ++word) blocks[4 * lane + word] = out[word][lane];
+  }
+}
+
+/// Multipliers of n numbers; `dropped` of the 65536 values of 16 bits mean 0, the others `scale`.
+PETLAB_CLONES void fill_multipliers(const std::array<std::uint32_t, 4>& counter,
+                                    const std::array<std::uint32_t, 2>& key, std::uint32_t dropped,
+                                    float scale, float* multiplier, std::size_t n) {
+  std::array<std::uint32_t, 4 * kLanes> blocks;
+  std::array<float, kLanes * kPerBlock> chosen;
+  for (std::size_t done = 0; done < n; done += chosen.size()) {
+    philox_lanes(counter, key, static_cast<std::uint32_t>(done / kPerBlock), blocks);
+    for (std::size_t word = 0; word < blocks.size(); ++word) {
+      chosen[2 * word] = (blocks[word] & 0xffffU) < dropped ? 0.0F : scale;
+      chosen[2 * word + 1] = (blocks[word] >> 16U) < dropped ? 0.0F : scale;
+    }
+    std::copy_n(chosen.begin(), std::min(chosen.size(), n - done), multiplier + done);
   }
 }
 
@@ -122,25 +147,8 @@ float dropout_scale(double p) {
 }
 
 void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier) {
-  const std::uint32_t dropped = dropped_of_65536(p);
-  const float scale = dropout_scale(p);
-  const auto key = place_key(place);
-  const auto counter = place_counter(place);
-  constexpr std::size_t kPerBlock = 8;
-  std::array<Lanes, 4> words;
-  std::array<float, kLanes * kPerBlock> chosen;
-  for (std::size_t done = 0; done < multiplier.size(); done += chosen.size()) {
-    philox_lanes(counter, key, static_cast<std::uint32_t>(done / kPerBlock), words);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      for (std::size_t word = 0; word < 4; ++word) {
-        const std::uint32_t bits = words[word][lane];
-        chosen[lane * kPerBlock + word * 2] = (bits & 0xffffu) < dropped ? 0.0f : scale;
-        chosen[lane * kPerBlock + word * 2 + 1] = (bits >> 16) < dropped ? 0.0f : scale;
-      }
-    }
-    const std::size_t count = std::min(chosen.size(), multiplier.size() - done);
-    std::copy_n(chosen.begin(), count, multiplier.begin() + static_cast<std::ptrdiff_t>(done));
-  }
+  fill_multipliers(place_counter(place), place_key(place), dropped_of_65536(p), dropout_scale(p),
+                   multiplier.data(), multiplier.size());
 }
 
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::uint64_t task, std::uint64_t epoch,

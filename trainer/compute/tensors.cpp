@@ -75,6 +75,10 @@ TensorView to_view(const Tensor& tensor) {
   return view;
 }
 
+bool is_float_on_cpu(const Tensor& x) {
+  return x.device().is_cpu() && x.scalar_type() == at::kFloat;
+}
+
 Tensor on_device(const Tensor& of_host, at::Device device) {
   return of_host.to(device, /*non_blocking=*/true);
 }

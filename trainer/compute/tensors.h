@@ -11,6 +11,9 @@ Tensor to_tensor(const TensorView& view);
 /// A view of the tensor's values in their order, on the host, which it keeps alive.
 TensorView to_view(const Tensor& tensor);
 
+/// Whether the inner loops of row_kernels.h know it.
+bool is_float_on_cpu(const Tensor& x);
+
 /// The same values where `device` computes. The copy is not waited for: a step that did would run
 /// at the pace of the host.
 Tensor on_device(const Tensor& of_host, at::Device device);

@@ -1,7 +1,5 @@
 #include "trainer/modules/head.h"
 
-#include "trainer/compute/tensors.h"
-
 namespace petlab::trainer {
 namespace {
 
@@ -40,9 +38,7 @@ Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint
 Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const {
   const auto drop = [&](const Tensor& x, Purpose purpose) {
     if (dropout == nullptr || dropout->hidden <= 0) return x;
-    const Tensor multipliers = dropout_multipliers(*dropout, dropout->hidden, purpose, 0, rows.keys,
-                                                   x.size(1), x.scalar_type());
-    return x * on_device(multipliers, x.device());
+    return trainer::drop(x, {*dropout, dropout->hidden, purpose, 0, rows.keys});
   };
   const Tensor inner =
       at::tanh(trial_linear(drop(first, Purpose::head_input_dropout), dense_.layer(0),

@@ -70,7 +70,7 @@ class PaddedEncoder {
     return at::linear(x, weight(name + ".weight"), weight(name + ".bias"));
   }
   Tensor drop(const Tensor& x, Purpose purpose, std::int64_t l) const {
-    return x * dropout_multipliers(dropout_, dropout_.hidden, purpose, l, keys_, x.size(1),
+    return x * dropout_multipliers({dropout_, dropout_.hidden, purpose, l, keys_}, x.size(1),
                                    x.scalar_type());
   }
 

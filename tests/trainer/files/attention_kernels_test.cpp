@@ -1,5 +1,5 @@
-// The kernels against the same formulas in plain loops of doubles.
-#include "trainer/compute/kernels.h"
+// Attention's inner loops against the same formulas in plain loops of doubles.
+#include "trainer/compute/attention_kernels.h"
 
 #include <cmath>
 #include <limits>
@@ -7,34 +7,15 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/files/near_numbers.h"
 #include "trainer/compute/random_stream.h"
 
 namespace petlab::trainer {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> normal_numbers(std::uint64_t parameter, std::int64_t n) {
-  std::vector<float> values(static_cast<std::size_t>(n));
-  fill_normal(7, parameter, 1.0, values);
-  return values;
-}
-
 template <typename T>
 std::vector<T> of_type(const std::vector<float>& values) {
   return {values.begin(), values.end()};
-}
-
-template <typename T>
-void check_near(const std::string& what, const std::vector<T>& found,
-                const std::vector<double>& wanted, double tolerance) {
-  INFO(what);
-  REQUIRE(found.size() == wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    INFO("at " << i);
-    CHECK(std::abs(static_cast<double>(found[i]) - wanted[i]) <=
-          tolerance * std::max(1.0, std::abs(wanted[i])));
-  }
 }
 
 /// One sequence's attention with whatever it needs; T is the type that is computed in.
@@ -44,7 +25,8 @@ struct Case {
   std::vector<T> query, key, value, prefix_key, prefix_value, multipliers, output_gradient;
   double scale = 1;  // of dropout
 
-  Case(std::int64_t wanted_queries, std::int64_t prefix, bool dropout) {
+  Case(std::int64_t wanted_queries, std::int64_t prefix, bool dropout, std::int64_t width = 5) {
+    d_head = width;
     queries = wanted_queries;
     prefix_length = prefix;
     const std::int64_t d_model = heads * d_head;
@@ -170,79 +152,42 @@ TEST_CASE("attention and its gradients are those of the formula", "[trainer][fil
     for (const std::int64_t prefix : {0, 4}) {
       for (const bool dropout : {false, true}) {
         INFO(queries << " queries, prefix " << prefix << ", dropout " << dropout);
-        check_attention(Case<float>(queries, prefix, dropout), 2e-5);
-        check_attention(Case<double>(queries, prefix, dropout), 1e-12);
+        // Less than a vector, and two of them with a rest.
+        for (const std::int64_t d_head : {5, 37}) {
+          check_attention(Case<float>(queries, prefix, dropout, d_head), 2e-5);
+          check_attention(Case<double>(queries, prefix, dropout, d_head), 1e-12);
+        }
       }
     }
   }
 }
 
-TEST_CASE("the norm of a sum and its gradient are those of the formula", "[trainer][files]") {
-  const float eps = 1e-5F;
-  for (const std::int64_t width : {1, 16, 37}) {
-    constexpr std::int64_t kRows = 3;
-    const auto n = static_cast<std::size_t>(kRows * width);
-    const auto a = normal_numbers(1, kRows * width), b = normal_numbers(2, kRows * width);
-    const auto weight = normal_numbers(3, width), bias = normal_numbers(4, width);
-    const auto to_output = normal_numbers(5, kRows * width);
-    std::vector<double> wanted(n), wanted_gradient(n);
-    for (std::size_t r = 0; r < kRows; ++r) {
-      const auto w = static_cast<std::size_t>(width);
-      std::vector<double> x(w), to_normalised(w);
-      double mean = 0, variance = 0;
-      for (std::size_t i = 0; i < w; ++i) {
-        x[i] = static_cast<double>(a[r * w + i]) + static_cast<double>(b[r * w + i]);
-        mean += x[i] / static_cast<double>(w);
-      }
-      for (const double value : x)
-        variance += (value - mean) * (value - mean) / static_cast<double>(w);
-      const double inverse = 1 / std::sqrt(variance + static_cast<double>(eps));
-      double sum = 0, product = 0;
-      for (std::size_t i = 0; i < w; ++i) {
-        x[i] = (x[i] - mean) * inverse;
-        wanted[r * w + i] = x[i] * static_cast<double>(weight[i]) + static_cast<double>(bias[i]);
-        to_normalised[i] =
-            static_cast<double>(to_output[r * w + i]) * static_cast<double>(weight[i]);
-        sum += to_normalised[i] / static_cast<double>(w);
-        product += to_normalised[i] * x[i] / static_cast<double>(w);
-      }
-      for (std::size_t i = 0; i < w; ++i) {
-        wanted_gradient[r * w + i] = inverse * (to_normalised[i] - sum - x[i] * product);
-      }
+TEST_CASE("keys and values are read where their rows lie", "[trainer][files]") {
+  for (const std::int64_t queries : {2, 21}) {
+    const Case<float> of(queries, 4, false, 37);
+    const std::int64_t d_model = of.heads * of.d_head;
+    // Each token at another place, with rows between that nobody asks for.
+    std::vector<std::int64_t> places;
+    std::vector<float> key(static_cast<std::size_t>(2 * of.tokens * d_model), kNan), value = key;
+    for (std::int64_t t = 0; t < of.tokens; ++t) {
+      places.push_back(2 * ((t * 8) % of.tokens) + 1);
+      std::copy_n(of.key.begin() + t * d_model, d_model, key.begin() + places.back() * d_model);
+      std::copy_n(of.value.begin() + t * d_model, d_model, value.begin() + places.back() * d_model);
     }
-    std::vector<float> output(n), again(n), normalised(n), inverse(kRows), gradient(n);
-    add_norm_forward(kRows, width, a.data(), b.data(), weight.data(), bias.data(), eps,
-                     output.data(), normalised.data(), inverse.data());
-    add_norm_forward(kRows, width, a.data(), b.data(), weight.data(), bias.data(), eps,
-                     again.data(), nullptr, nullptr);
-    add_norm_backward(kRows, width, to_output.data(), weight.data(), normalised.data(),
-                      inverse.data(), gradient.data());
-    INFO("width " << width);
-    check_near("output", output, wanted, 1e-5);
-    check_near("output without what backward needs", again, wanted, 1e-5);
-    // Of one number alone the deviation is 0, and what is left of it is rounding.
-    if (width > 1) check_near("gradient", gradient, wanted_gradient, 1e-4);
+    SequenceAttention<float> apart = of.sequence();
+    apart.key = key.data();
+    apart.value = value.data();
+    apart.key_rows = places.data();
+    std::vector<float> together(of.query.size()), found(of.query.size());
+    std::vector<float> probabilities(
+        static_cast<std::size_t>(of.heads * of.queries * probability_stride(of.keys())));
+    attention_forward(of.sequence(), nullptr, together.data(), probabilities.data());
+    attention_forward(apart, nullptr, found.data(), probabilities.data());
+    CHECK(found == together);
   }
 }
 
-TEST_CASE("gelu and its derivative are those of the error function", "[trainer][files]") {
-  std::vector<float> x;
-  for (int i = -1200; i <= 1200; ++i) x.push_back(static_cast<float>(i) / 100);
-  std::vector<float> output(x.size()), derivative(x.size()), alone(x.size());
-  gelu_forward(static_cast<std::int64_t>(x.size()), x.data(), output.data(), derivative.data());
-  gelu_forward(static_cast<std::int64_t>(x.size()), x.data(), alone.data(), nullptr);
-  CHECK(alone == output);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto v = static_cast<double>(x[i]);
-    const double phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
-    const double density = std::exp(-v * v / 2) / std::sqrt(2 * 3.14159265358979323846);
-    INFO("at " << v);
-    CHECK(std::abs(static_cast<double>(output[i]) - v * phi) < 3e-7 * std::max(1.0, std::abs(v)));
-    CHECK(std::abs(static_cast<double>(derivative[i]) - (phi + v * density)) < 1e-6);
-  }
-}
-
-TEST_CASE("what is no number stays none on its way through the kernels", "[trainer][files]") {
+TEST_CASE("what is no number stays none on its way through attention", "[trainer][files]") {
   for (const float bad : {kNan, std::numeric_limits<float>::infinity()}) {
     Case<float> of(6, 4, false);
     of.query[0] = bad;  // head 0 of the first query
@@ -253,14 +198,6 @@ TEST_CASE("what is no number stays none on its way through the kernels", "[train
     CHECK(std::isnan(output[0]));
     CHECK(std::isfinite(output[static_cast<std::size_t>(of.d_head)]));
   }
-  const std::vector<float> x{kNan, 1, -kNan, 0};
-  std::vector<float> output(x.size()), derivative(x.size());
-  gelu_forward(4, x.data(), output.data(), derivative.data());
-  for (const std::size_t i : {0U, 2U}) {
-    CHECK(std::isnan(output[i]));
-    CHECK(std::isnan(derivative[i]));
-  }
-  CHECK(output[3] == 0);
 }
 
 }  // namespace

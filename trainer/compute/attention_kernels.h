@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace petlab::trainer {
 
-// The inner loops of the encoder on a CPU, without LibTorch: one thread's share each, compiled for
+// The inner loops of attention on a CPU, without LibTorch: one thread's share each, compiled for
 // several instruction sets of which the best is taken at run time. T is float or double.
 
 /// One sequence's attention, all heads. Rows of query, key, value and of the gradients are
@@ -66,23 +65,5 @@ void attention_backward(const SequenceAttention<float>& of, const float* output_
 void attention_backward(const SequenceAttention<double>& of, const double* output_gradient,
                         const double* probabilities, double dropout_scale,
                         const AttentionGradients<double>& gradients);
-
-/// LayerNorm of the sums a + b of `rows` rows of `width`: output = normalised · weight + bias.
-/// `normalised` and `inverse_deviation` (rows) are kept for backward; nullptr: not needed.
-void add_norm_forward(std::int64_t rows, std::int64_t width, const float* a, const float* b,
-                      const float* weight, const float* bias, float eps, float* output,
-                      float* normalised, float* inverse_deviation);
-/// The gradient of a, which is also that of b.
-void add_norm_backward(std::int64_t rows, std::int64_t width, const float* output_gradient,
-                       const float* weight, const float* normalised, const float* inverse_deviation,
-                       float* gradient);
-
-/// `rows` rows of `width` numbers in bfloat16 as float, plus `bias` (width), which may be nullptr.
-void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
-                float* output);
-
-/// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
-/// nullptr.
-void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);
 
 }  // namespace petlab::trainer

@@ -1,0 +1,214 @@
+// The inner loops over rows against the same formulas in plain loops of doubles.
+#include "trainer/compute/row_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/files/near_numbers.h"
+
+namespace petlab::trainer {
+namespace {
+
+TEST_CASE("the norm of a sum and its gradient are those of the formula", "[trainer][files]") {
+  const float eps = 1e-5F;
+  for (const std::int64_t width : {1, 16, 37}) {
+    constexpr std::int64_t kRows = 3;
+    const auto n = static_cast<std::size_t>(kRows * width);
+    const auto a = normal_numbers(1, kRows * width), b = normal_numbers(2, kRows * width);
+    const auto weight = normal_numbers(3, width), bias = normal_numbers(4, width);
+    const auto to_output = normal_numbers(5, kRows * width);
+    std::vector<double> wanted(n), wanted_gradient(n);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto w = static_cast<std::size_t>(width);
+      std::vector<double> x(w), to_normalised(w);
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < w; ++i) {
+        x[i] = static_cast<double>(a[r * w + i]) + static_cast<double>(b[r * w + i]);
+        mean += x[i] / static_cast<double>(w);
+      }
+      for (const double value : x)
+        variance += (value - mean) * (value - mean) / static_cast<double>(w);
+      const double inverse = 1 / std::sqrt(variance + static_cast<double>(eps));
+      double sum = 0, product = 0;
+      for (std::size_t i = 0; i < w; ++i) {
+        x[i] = (x[i] - mean) * inverse;
+        wanted[r * w + i] = x[i] * static_cast<double>(weight[i]) + static_cast<double>(bias[i]);
+        to_normalised[i] =
+            static_cast<double>(to_output[r * w + i]) * static_cast<double>(weight[i]);
+        sum += to_normalised[i] / static_cast<double>(w);
+        product += to_normalised[i] * x[i] / static_cast<double>(w);
+      }
+      for (std::size_t i = 0; i < w; ++i) {
+        wanted_gradient[r * w + i] = inverse * (to_normalised[i] - sum - x[i] * product);
+      }
+    }
+    std::vector<float> output(n), again(n), normalised(n), inverse(kRows), gradient(n);
+    add_norm_forward(kRows, width, a.data(), b.data(), weight.data(), bias.data(), eps,
+                     output.data(), normalised.data(), inverse.data());
+    add_norm_forward(kRows, width, a.data(), b.data(), weight.data(), bias.data(), eps,
+                     again.data(), nullptr, nullptr);
+    add_norm_backward(kRows, width, to_output.data(), weight.data(), normalised.data(),
+                      inverse.data(), gradient.data());
+    INFO("width " << width);
+    check_near("output", output, wanted, 1e-5);
+    check_near("output without what backward needs", again, wanted, 1e-5);
+    // Of one number alone the deviation is 0, and what is left of it is rounding.
+    if (width > 1) check_near("gradient", gradient, wanted_gradient, 1e-4);
+  }
+}
+
+TEST_CASE("gelu and its derivative are those of the error function", "[trainer][files]") {
+  std::vector<float> x;
+  for (int i = -1200; i <= 1200; ++i) x.push_back(static_cast<float>(i) / 100);
+  std::vector<float> output(x.size()), derivative(x.size()), alone(x.size());
+  gelu_forward(static_cast<std::int64_t>(x.size()), x.data(), output.data(), derivative.data());
+  gelu_forward(static_cast<std::int64_t>(x.size()), x.data(), alone.data(), nullptr);
+  CHECK(alone == output);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto v = static_cast<double>(x[i]);
+    const double phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
+    const double density = std::exp(-v * v / 2) / std::sqrt(2 * 3.14159265358979323846);
+    INFO("at " << v);
+    CHECK(std::abs(static_cast<double>(output[i]) - v * phi) < 3e-7 * std::max(1.0, std::abs(v)));
+    CHECK(std::abs(static_cast<double>(derivative[i]) - (phi + v * density)) < 1e-6);
+  }
+}
+
+TEST_CASE("the root mean square norm and its gradient are those of the formula",
+          "[trainer][files]") {
+  const float eps = 1e-6F;
+  for (const std::int64_t width : {1, 16, 37}) {
+    INFO("width " << width);
+    constexpr std::int64_t kRows = 3;
+    const auto n = static_cast<std::size_t>(kRows * width);
+    const auto w = static_cast<std::size_t>(width);
+    const auto x = normal_numbers(1, kRows * width), weight = normal_numbers(2, width);
+    const auto to_output = normal_numbers(3, kRows * width);
+    std::vector<double> wanted(n), wanted_gradient(n), wanted_roots;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      double mean = 0, product = 0;
+      const auto at = [&](const std::vector<float>& of, std::size_t i) {
+        return static_cast<double>(of[r * w + i]);
+      };
+      for (std::size_t i = 0; i < w; ++i) mean += at(x, i) * at(x, i) / static_cast<double>(w);
+      const double inverse = 1 / std::sqrt(mean + static_cast<double>(eps));
+      for (std::size_t i = 0; i < w; ++i) {
+        const auto by = static_cast<double>(weight[i]);
+        wanted[r * w + i] = at(x, i) * inverse * by;
+        product += at(to_output, i) * by * at(x, i) / static_cast<double>(w);
+      }
+      for (std::size_t i = 0; i < w; ++i) {
+        wanted_gradient[r * w + i] = inverse * (at(to_output, i) * static_cast<double>(weight[i]) -
+                                                at(x, i) * product * inverse * inverse);
+      }
+      wanted_roots.push_back(inverse);
+    }
+    std::vector<float> output(n), again(n), roots(kRows), gradient(n);
+    rms_norm_forward(kRows, width, x.data(), weight.data(), eps, output.data(), roots.data());
+    rms_norm_forward(kRows, width, x.data(), weight.data(), eps, again.data(), nullptr);
+    rms_norm_backward(kRows, width, to_output.data(), weight.data(), x.data(), roots.data(),
+                      gradient.data());
+    check_near("output", output, wanted, 1e-6);
+    CHECK(again == output);
+    check_near("inverse roots", roots, wanted_roots, 1e-6);
+    // Of one number alone the direction is all there is, and what is left of it is rounding.
+    if (width > 1) check_near("gradient", gradient, wanted_gradient, 1e-5);
+  }
+}
+
+TEST_CASE("dropout takes away what its multipliers say, forward and backward", "[trainer][files]") {
+  constexpr std::int64_t kNumbers = 83;
+  const auto n = static_cast<std::size_t>(kNumbers);
+  std::vector<float> x = normal_numbers(1, kNumbers), multipliers(n);
+  x[3] = 0;
+  fill_dropout({.seed = 5}, 0.25, multipliers);
+  const auto residual = normal_numbers(2, kNumbers), to_output = normal_numbers(3, kNumbers);
+  const float scale = dropout_scale(0.25);
+  for (const Dropped dropped : {Dropped::itself, Dropped::positive}) {
+    for (const bool added : {false, true}) {
+      INFO("positive " << (dropped == Dropped::positive) << ", added " << added);
+      std::vector<float> output(n), alone(n), gradient(n);
+      std::vector<std::uint8_t> kept(n, 7);
+      const float* const more = added ? residual.data() : nullptr;
+      drop_forward(dropped, kNumbers, x.data(), multipliers.data(), more, output.data(),
+                   kept.data());
+      drop_forward(dropped, kNumbers, x.data(), multipliers.data(), more, alone.data(), nullptr);
+      drop_backward(kNumbers, to_output.data(), kept.data(), scale, gradient.data());
+      CHECK(alone == output);
+      for (std::size_t i = 0; i < n; ++i) {
+        const bool gone = dropped == Dropped::positive && x[i] <= 0;
+        const double through = gone ? 0 : static_cast<double>(multipliers[i]);
+        const double wanted =
+            static_cast<double>(x[i]) * through + (added ? static_cast<double>(residual[i]) : 0);
+        CHECK(std::abs(static_cast<double>(output[i]) - wanted) < 1e-6);
+        CHECK(gradient[i] == to_output[i] * static_cast<float>(through));
+      }
+    }
+  }
+}
+
+TEST_CASE("the largest of a row come in order, of equal ones the first", "[trainer][files]") {
+  for (const std::int64_t n : {1, 15, 64, 65, 200, 1000}) {
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{8}, n / 2, n}) {
+      if (k < 1 || k > n) continue;
+      INFO(k << " of " << n);
+      auto x = normal_numbers(static_cast<std::uint64_t>(n), n);
+      for (float& value : x) value = std::round(value * 4);  // many are equal
+      for (std::size_t i = 0; i < x.size(); i += 3) {
+        x[i] = -std::numeric_limits<float>::infinity();
+      }
+      std::vector<std::int64_t> wanted(x.size());
+      std::iota(wanted.begin(), wanted.end(), 0);
+      std::stable_sort(wanted.begin(), wanted.end(), [&](std::int64_t a, std::int64_t b) {
+        return x[static_cast<std::size_t>(a)] > x[static_cast<std::size_t>(b)];
+      });
+      wanted.resize(static_cast<std::size_t>(k));
+      std::vector<float> values(wanted.size());
+      std::vector<std::int64_t> places(wanted.size());
+      largest_of_row(n, k, x.data(), values.data(), places.data());
+      CHECK(places == wanted);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        CHECK_FALSE(values[i] < x[static_cast<std::size_t>(wanted[i])]);
+        CHECK_FALSE(values[i] > x[static_cast<std::size_t>(wanted[i])]);
+      }
+    }
+  }
+}
+
+TEST_CASE("the logarithm of a sum of exponentials is that of the formula", "[trainer][files]") {
+  for (const std::int64_t n : {1, 16, 1003}) {
+    auto x = normal_numbers(9, n);
+    for (float& value : x) value = 30 * value + 500;
+    const double largest = static_cast<double>(*std::max_element(x.begin(), x.end()));
+    double sum = 0;
+    for (const float value : x) sum += std::exp(static_cast<double>(value) - largest);
+    const double wanted = largest + std::log(sum);
+    CHECK(std::abs(static_cast<double>(log_sum_exp(n, x.data())) - wanted) < 1e-6 * wanted);
+    x[static_cast<std::size_t>(n / 2)] = kNan;
+    CHECK(std::isnan(log_sum_exp(n, x.data())));
+  }
+}
+
+TEST_CASE("what is no number stays none on its way through the rows", "[trainer][files]") {
+  const std::vector<float> x{kNan, 1, -kNan, 0};
+  std::vector<float> output(x.size()), derivative(x.size());
+  gelu_forward(4, x.data(), output.data(), derivative.data());
+  std::vector<float> normed(x.size()), dropped(x.size());
+  const std::vector<float> ones(x.size(), 1);
+  rms_norm_forward(1, 4, x.data(), ones.data(), 1e-6F, normed.data(), nullptr);
+  drop_forward(Dropped::positive, 4, x.data(), ones.data(), nullptr, dropped.data(), nullptr);
+  for (const std::size_t i : {0U, 2U}) {
+    CHECK(std::isnan(output[i]));
+    CHECK(std::isnan(derivative[i]));
+    CHECK(std::isnan(normed[i]));
+    CHECK(std::isnan(dropped[i]));
+  }
+  CHECK(output[3] == 0);
+}
+
+}  // namespace
+}  // namespace petlab::trainer

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+namespace petlab::trainer {
+
+// Inner loops over rows of activations on a CPU, without LibTorch: one thread's share each,
+// compiled for several instruction sets of which the best is taken at run time.
+
+/// LayerNorm of the sums a + b of `rows` rows of `width`: output = normalised · weight + bias.
+/// `normalised` and `inverse_deviation` (rows) are kept for backward; nullptr: not needed.
+void add_norm_forward(std::int64_t rows, std::int64_t width, const float* a, const float* b,
+                      const float* weight, const float* bias, float eps, float* output,
+                      float* normalised, float* inverse_deviation);
+/// The gradient of a, which is also that of b.
+void add_norm_backward(std::int64_t rows, std::int64_t width, const float* output_gradient,
+                       const float* weight, const float* normalised, const float* inverse_deviation,
+                       float* gradient);
+
+/// RMS norm of `rows` rows of `width`: output = x · inverse · weight with inverse = 1 /
+/// sqrt(mean(x²)
+/// + eps). `inverse_root` (rows) is kept for backward; nullptr: not needed.
+void rms_norm_forward(std::int64_t rows, std::int64_t width, const float* x, const float* weight,
+                      float eps, float* output, float* inverse_root);
+/// The gradient of x.
+void rms_norm_backward(std::int64_t rows, std::int64_t width, const float* output_gradient,
+                       const float* weight, const float* x, const float* inverse_root,
+                       float* gradient);
+
+/// What a dropout is applied to: x itself, or x where it is positive and else 0.
+enum class Dropped : std::uint8_t { itself, positive };
+/// output = x · multiplier, plus `residual` unless it is nullptr, of n numbers. `kept` gets 1 where
+/// the gradient goes through and else 0; nullptr: not needed.
+void drop_forward(Dropped dropped, std::int64_t n, const float* x, const float* multiplier,
+                  const float* residual, float* output, std::uint8_t* kept);
+/// gradient = output_gradient · scale where kept, else 0.
+void drop_backward(std::int64_t n, const float* output_gradient, const std::uint8_t* kept,
+                   float scale, float* gradient);
+
+/// log Σ exp(x) of n numbers; NaN where one of them is.
+float log_sum_exp(std::int64_t n, const float* x);
+/// The k largest of n numbers (k <= n), none of them NaN, the largest first, of equal ones that
+/// which comes first. values and places (k).
+void largest_of_row(std::int64_t n, std::int64_t k, const float* x, float* values,
+                    std::int64_t* places);
+
+/// `rows` rows of `width` numbers in bfloat16 as float, plus `bias` (width), which may be nullptr.
+void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
+                float* output);
+
+/// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
+/// nullptr.
+void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);
+
+}  // namespace petlab::trainer
