@@ -7,18 +7,10 @@
 
 namespace petlab::trainer {
 
-Tensor product_weight(const Tensor& weight, const Placement& placement) {
-  return placement.short_products ? weight.to(at::kBFloat16) : weight;
-}
+Linear::Linear(Tensor weight, Tensor bias, const Placement& placement)
+    : weight_(std::move(weight), placement.short_products), bias_(std::move(bias)) {}
 
-Linear::Linear(const Tensor& weight, Tensor bias, const Placement& placement)
-    : weight_(weight.requires_grad() ? weight : product_weight(weight, placement)),
-      bias_(std::move(bias)),
-      short_(placement.short_products) {}
-
-Tensor Linear::operator()(const Tensor& x) const {
-  return apply_linear(x, short_ ? weight_.to(at::kBFloat16) : weight_, bias_);
-}
+Tensor Linear::operator()(const Tensor& x) const { return apply_linear(x, weight_, bias_); }
 
 Tensor activate(const Tensor& x, Activation activation) {
   switch (activation) {

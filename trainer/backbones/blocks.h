@@ -10,6 +10,7 @@
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/layer_norm.h"
 #include "trainer/compute/placement.h"
+#include "trainer/compute/product_weight.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/compute/torch.h"
 
@@ -22,18 +23,13 @@ namespace petlab::trainer {
 class Linear {
  public:
   Linear() = default;
-  /// With short products a weight that is never trained is kept in bfloat16 from here on.
-  Linear(const Tensor& weight, Tensor bias, const Placement& placement);
+  Linear(Tensor weight, Tensor bias, const Placement& placement);
   Tensor operator()(const Tensor& x) const;
 
  private:
-  Tensor weight_;
+  ProductWeight weight_;
   Tensor bias_;
-  bool short_ = false;
 };
-
-/// The weight as products take it: in bfloat16 where the placement has short products.
-Tensor product_weight(const Tensor& weight, const Placement& placement);
 
 Tensor activate(const Tensor& x, Activation activation);
 

@@ -33,9 +33,8 @@ T5::T5(T5Config config, Weights weights, const Placement& placement)
       placement_(placement),
       encoder_(stack_of(false)),
       decoder_(stack_of(true)),
-      output_weight_(weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second) {
-  if (!output_weight_.requires_grad()) output_weight_ = product_weight(output_weight_, placement_);
-}
+      output_weight_(weights_.find(config_.tied ? "shared.weight" : "lm_head.weight")->second,
+                     placement_.short_products) {}
 
 T5::Stack T5::stack_of(bool decoder) const {
   const auto linear = [&](const std::string& name) {
@@ -204,22 +203,20 @@ Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources
   return run(decoder_, targets, &seen, {hooks, dropout}, hidden_states);
 }
 
-Tensor T5::output_weight() const { return product_weight(output_weight_, placement_); }
-
 Tensor T5::scaled_output(const Tensor& decoded) const {
   return config_.tied ? decoded * (1 / std::sqrt(static_cast<double>(config_.d_model))) : decoded;
 }
 
 Tensor T5::logits(const Tensor& decoded) const {
-  return apply_linear(scaled_output(decoded), output_weight(), {});
+  return apply_linear(scaled_output(decoded), output_weight_, {});
 }
 
 Tensor T5::smoothed_losses(const Tensor& decoded, const Tensor& targets, double smoothing) const {
   // As many rows as a batch is filled up to: there are few such numbers.
   const std::int64_t more = filled_rows(decoded.size(0)) - decoded.size(0);
-  const Tensor losses = projected_smoothed_losses(
-      at::constant_pad_nd(scaled_output(decoded), {0, 0, 0, more}), output_weight(),
-      at::constant_pad_nd(targets, {0, more}), smoothing);
+  const Tensor losses =
+      projected_smoothed_losses(at::constant_pad_nd(scaled_output(decoded), {0, 0, 0, more}),
+                                output_weight_, at::constant_pad_nd(targets, {0, more}), smoothing);
   return losses.narrow(0, 0, decoded.size(0));
 }
 

@@ -55,8 +55,7 @@ class T5 final : public Backbone {
   Tensor smoothed_losses(const Tensor& decoded, const Tensor& targets, double smoothing) const;
 
  private:
-  /// What the output projection is of, and what it reads.
-  Tensor output_weight() const;
+  /// What the output projection reads.
   Tensor scaled_output(const Tensor& decoded) const;
 
   friend class T5Decoder;  // the same layers, token by token
@@ -96,7 +95,7 @@ class T5 final : public Backbone {
   Weights weights_;
   Placement placement_;
   Stack encoder_, decoder_;
-  Tensor output_weight_;  // as products take it, unless it is trained
+  ProductWeight output_weight_;
 };
 
 }  // namespace petlab::trainer

@@ -38,6 +38,26 @@ class LinearFunction : public Function<LinearFunction> {
   }
 };
 
+/// A linear layer that is not trained: what its products read.
+struct FrozenLinear {
+  Tensor forward, gradient;
+  Tensor bias;  // may be undefined
+};
+
+class FrozenLinearFunction : public Function<FrozenLinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const FrozenLinear& layer) {
+    context->saved_data["weight"] = layer.gradient;
+    return forward_product(x, layer.forward, layer.bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {
+        input_gradient_product(gradients[0].contiguous(), context->saved_data["weight"].toTensor()),
+        Tensor()};
+  }
+};
+
 class AddNormFunction : public Function<AddNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b,
@@ -107,6 +127,17 @@ Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!is_float_on_cpu(x) || x.dim() != 2) return at::linear(x, weight, bias);
   // An undefined tensor is no argument of an autograd function; an absent one is.
   return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+}
+
+Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias) {
+  const bool trained = weight.is_trained() || (bias.defined() && bias.requires_grad());
+  if (trained || !is_float_on_cpu(x) || x.dim() != 2) {
+    return apply_linear(x, weight.forward(), bias);
+  }
+  if (at::GradMode::is_enabled() && x.requires_grad()) {
+    return FrozenLinearFunction::apply(x, FrozenLinear{weight.forward(), weight.gradient(), bias});
+  }
+  return forward_product(x, weight.forward(), bias);
 }
 
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trainer/compute/layer_norm.h"
+#include "trainer/compute/product_weight.h"
 #include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
@@ -12,6 +13,9 @@ namespace petlab::trainer {
 /// product_libraries() names, which read the weight where it lies. On a CPU x and bias may be
 /// float32 and the weight bfloat16; the result is float32, the gradient of the weight bfloat16.
 Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+/// The same of a backbone's weight, by the copies that it has where it is frozen.
+Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias);
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);

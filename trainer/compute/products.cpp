@@ -26,6 +26,15 @@ const std::optional<c10::OperatorHandle>& onednn_linear() {
   return found;
 }
 
+/// What makes copies of matrices in the order that call_onednn reads them in.
+const std::optional<c10::OperatorHandle>& onednn_packing() {
+  static const std::optional<c10::OperatorHandle> found =
+      onednn_linear()
+          ? c10::Dispatcher::singleton().findSchema({"mkldnn::_reorder_linear_weight", ""})
+          : std::nullopt;
+  return found;
+}
+
 Tensor call_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   torch::jit::Stack stack;
   stack.emplace_back(x);
@@ -54,6 +63,19 @@ Tensor short_product(const Tensor& x, const Tensor& weight) {
   if (onednn_linear() && multiplies_bf16()) return call_onednn(x, weight, {});
   return at::mm(x, weight.t());
 }
+
+/// Of a bfloat16 matrix (out, in); undefined where oneDNN does not multiply it.
+Tensor packed_matrix(const Tensor& matrix) {
+  if (!is_short(matrix) || !multiplies_bf16() || !onednn_packing()) return {};
+  const at::NoGradGuard no_grad;
+  torch::jit::Stack stack;
+  stack.emplace_back(matrix);
+  stack.emplace_back();  // for any number of rows
+  onednn_packing()->callBoxed(&stack);
+  return stack.front().toTensor();
+}
+
+bool is_packed(const Tensor& weight) { return weight.is_mkldnn(); }
 
 Tensor widened_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor made = short_product(x.to(at::kBFloat16), weight).contiguous();
@@ -190,6 +212,16 @@ bool multiplies_bf16() {
 #endif
 }
 
+Tensor packed_for_forward(const Tensor& weight) {
+  const Tensor packed = packed_matrix(weight);
+  return packed.defined() ? packed : weight;
+}
+
+Tensor packed_for_gradient(const Tensor& weight) {
+  const Tensor packed = packed_matrix(weight.t());
+  return packed.defined() ? packed : weight;
+}
+
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (is_widened(x, weight)) return widened_product(x, weight, bias);
   if (is_by_onednn(product_libraries().forward, x)) {
@@ -199,7 +231,10 @@ Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias
 }
 
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
-  if (is_widened(gradient, weight)) return widened_product(gradient, weight.t(), {});
+  if (is_widened(gradient, weight)) {
+    return widened_product(gradient, is_packed(weight) ? weight : weight.t(), {});
+  }
+  if (is_packed(weight)) return call_onednn(gradient.contiguous(), weight, {});
   if (is_by_onednn(product_libraries().input_gradient, gradient)) {
     return call_onednn(gradient, weight.t(), {});
   }

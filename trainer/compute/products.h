@@ -48,6 +48,14 @@ ProductLibraries measure_product_libraries();
 // and the result comes back as float32, rounded to bfloat16 on the way but for the bias. By oneDNN,
 // where there is one.
 
+// Instead of a bfloat16 weight that never changes both may be given a copy that was made for them.
+
+/// The bfloat16 weight (out, in) in the order in which oneDNN reads it, for forward_product alone.
+/// The weight itself where oneDNN does not multiply it.
+Tensor packed_for_forward(const Tensor& weight);
+/// For input_gradient_product alone.
+Tensor packed_for_gradient(const Tensor& weight);
+
 /// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined.
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// gradient (rows, out) · weight (out, in).

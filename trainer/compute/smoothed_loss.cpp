@@ -55,10 +55,16 @@ class SmoothedLossFunction : public Function<SmoothedLossFunction> {
   }
 };
 
+/// What the gradient of the states reads of a frozen weight.
+struct ReadByGradient {
+  Tensor weight;
+};
+
 class ProjectedLossFunction : public Function<ProjectedLossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& states, const Tensor& weight,
-                        const Tensor& targets, double smoothing, std::int64_t chunk) {
+                        const ReadByGradient& by_gradient, const Tensor& targets, double smoothing,
+                        std::int64_t chunk) {
     const bool later = weight.requires_grad();
     Tensor of_states;
     if (states.requires_grad() && !later) of_states = at::empty_like(states);
@@ -71,7 +77,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
           if (!of_states.defined()) return;
           const Tensor gradient = gradient_of(logits, rows.normaliser, wanted, smoothing, true);
           of_states.narrow(0, from, size)
-              .copy_(input_gradient_product(gradient.to(weight.scalar_type()), weight));
+              .copy_(input_gradient_product(gradient.to(weight.scalar_type()), by_gradient.weight));
         });
     context->saved_data["smoothing"] = smoothing;
     context->saved_data["later"] = later;
@@ -89,7 +95,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
     const Tensor outer = gradients[0].unsqueeze(1);
     if (!context->saved_data["later"].toBool()) {
       const Tensor& of_states = saved[0];
-      return {of_states * outer.to(of_states.scalar_type()), {}, {}, {}, {}};
+      return {of_states * outer.to(of_states.scalar_type()), {}, {}, {}, {}, {}};
     }
     const Tensor& states = saved[0];
     const Tensor& weight = saved[1];
@@ -111,7 +117,7 @@ class ProjectedLossFunction : public Function<ProjectedLossFunction> {
                 gradient, states.narrow(0, from, size).to(weight.scalar_type()));
           }
         });
-    return {of_states, of_weight.to(weight.scalar_type()), {}, {}, {}};
+    return {of_states, of_weight.to(weight.scalar_type()), {}, {}, {}, {}};
   }
 
  private:
@@ -135,9 +141,11 @@ Tensor smoothed_losses(const Tensor& logits, const Tensor& targets, double smoot
   return SmoothedLossFunction::apply(logits, targets, smoothing);
 }
 
-Tensor projected_smoothed_losses(const Tensor& states, const Tensor& weight, const Tensor& targets,
-                                 double smoothing, std::int64_t chunk) {
-  return ProjectedLossFunction::apply(states, weight, targets, smoothing, chunk);
+Tensor projected_smoothed_losses(const Tensor& states, const ProductWeight& weight,
+                                 const Tensor& targets, double smoothing, std::int64_t chunk) {
+  const ReadByGradient by_gradient{weight.is_trained() ? Tensor() : weight.gradient()};
+  return ProjectedLossFunction::apply(states, weight.forward(), by_gradient, targets, smoothing,
+                                      chunk);
 }
 
 }  // namespace petlab::trainer

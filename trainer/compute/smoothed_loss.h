@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "trainer/compute/product_weight.h"
 #include "trainer/compute/torch.h"
 
 namespace petlab::trainer {
@@ -16,7 +17,8 @@ Tensor smoothed_losses(const Tensor& logits, const Tensor& targets, double smoot
 /// at once: as many rows at a time as make `chunk` logits (64 MiB of 32 bits). Where the weight is
 /// frozen the gradient of the states is made in the same pass, else the logits once more in
 /// backward. At least 32 bits. Differentiable.
-Tensor projected_smoothed_losses(const Tensor& states, const Tensor& weight, const Tensor& targets,
-                                 double smoothing, std::int64_t chunk = 1 << 24);
+Tensor projected_smoothed_losses(const Tensor& states, const ProductWeight& weight,
+                                 const Tensor& targets, double smoothing,
+                                 std::int64_t chunk = 1 << 24);
 
 }  // namespace petlab::trainer

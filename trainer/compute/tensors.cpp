@@ -1,5 +1,8 @@
 #include "trainer/compute/tensors.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -47,6 +50,14 @@ DType dtype_of(at::ScalarType type) {
   throw std::logic_error("an element type without a counterpart");
 }
 
+/// What keeps a file's bytes in memory while a tensor is made of them.
+struct FileMemory {
+  std::shared_ptr<const void> owner;
+  bool mapped = false;
+
+  static void release(void* memory) { delete static_cast<FileMemory*>(memory); }
+};
+
 }  // namespace
 
 Tensor to_tensor(const TensorView& view) {
@@ -60,9 +71,23 @@ Tensor to_tensor(const TensorView& view) {
   }
   // LibTorch has no constant tensors; nothing writes to a backbone's weights.
   void* const data = const_cast<std::byte*>(view.bytes.data());
-  return at::from_blob(
-      data, view.shape, [owner = view.owner](void*) mutable { owner.reset(); },
-      at::TensorOptions().dtype(type));
+  return at::for_blob(data, view.shape)
+      .context(new FileMemory{view.owner, view.mapped}, &FileMemory::release)
+      .options(at::TensorOptions().dtype(type))
+      .make_tensor();
+}
+
+void release_pages(const Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const c10::DataPtr& memory = tensor.storage().data_ptr();
+  const auto* const file = memory.cast_context<FileMemory>(&FileMemory::release);
+  if (file == nullptr || !file->mapped) return;
+  // Whole pages alone: what lies beside them is another tensor's.
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.get());
+  const std::uintptr_t first = (begin + page - 1) / page * page;
+  const std::uintptr_t end = (begin + tensor.storage().nbytes()) / page * page;
+  if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 TensorView to_view(const Tensor& tensor) {

@@ -8,6 +8,9 @@ namespace petlab::trainer {
 /// The tensor over the file's own memory (which it keeps alive), or a copy where the alignment asks
 /// for one.
 Tensor to_tensor(const TensorView& view);
+/// Where such a tensor lies in a mapped file, its pages no longer count as this process's memory:
+/// whoever reads them has them from the file again. Else nothing.
+void release_pages(const Tensor& tensor);
 /// A view of the tensor's values in their order, on the host, which it keeps alive.
 TensorView to_view(const Tensor& tensor);
 

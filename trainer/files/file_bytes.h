@@ -24,6 +24,7 @@ class FileBytes {
 
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  bool is_mapped() const { return mapped_; }
 
  private:
   FileBytes() = default;

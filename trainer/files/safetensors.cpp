@@ -228,6 +228,7 @@ SafetensorsFile SafetensorsFile::parse(std::shared_ptr<const FileBytes> file) {
     }
     TensorView view = read_entry(entry, name, tensor, data, ranges.emplace_back());
     view.owner = result.file_;
+    view.mapped = result.file_->is_mapped();
     result.tensors_.emplace(tensor, std::move(view));
   }
   check_coverage(ranges, data.size(), name);

@@ -27,6 +27,7 @@ struct TensorView {
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
+  bool mapped = false;  // the bytes lie in a mapped file, which can be read again
 };
 
 /// Product of the sizes; 1 for a scalar. The sizes must have been checked against overflow.

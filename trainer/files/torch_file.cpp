@@ -104,6 +104,7 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
   view.dtype = dtype_of(tensor.storage);
   view.shape = tensor.sizes;
   view.owner = source.file;
+  view.mapped = source.file->is_mapped();
   const auto item = static_cast<std::int64_t>(size_of(view.dtype));
   std::int64_t storage_bytes = 0;
   if (tensor.storage.elements < 0 ||
@@ -149,6 +150,7 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
   const auto copy = gather(tensor, storage->second, static_cast<std::size_t>(item), count);
   view.bytes = *copy;
   view.owner = copy;
+  view.mapped = false;
   return view;
 }
 

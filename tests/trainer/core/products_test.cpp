@@ -123,6 +123,50 @@ TEST_CASE("a float32 matrix times a bfloat16 weight is the product of what was r
   CHECK(at::equal(own_bias.grad(), outer.sum(0)));
 }
 
+TEST_CASE("a frozen weight's bfloat16 copies give the products of the rounded weight",
+          "[trainer]") {
+  at::manual_seed(9);
+  // As many rows as one text, and as many as a batch has; widths that no block of numbers divides.
+  const std::int64_t rows = GENERATE(1, 5, 70);
+  const Tensor x = at::randn({rows, 83}), weight = at::randn({45, 83}), bias = at::randn({45});
+  const Tensor outer = at::randn({rows, 45});
+  const ProductWeight copied(weight, /*short_products=*/true);
+  const Tensor own_x = x.clone().requires_grad_(true), plain_x = x.clone().requires_grad_(true);
+  const Tensor made = apply_linear(own_x, copied, bias);
+  const Tensor wanted = apply_linear(plain_x, weight.to(at::kBFloat16), bias);
+  made.backward(outer);
+  wanted.backward(outer);
+  // At most a unit in the last place of bfloat16 apart: libraries may sum in another order.
+  const auto near = [](const Tensor& a, const Tensor& b) {
+    return !((a - b).abs() > b.abs() * std::ldexp(1.0, -7) + 1e-4).any().item<bool>();
+  };
+  CHECK(near(made, wanted));
+  CHECK(near(own_x.grad(), plain_x.grad()));
+  const at::NoGradGuard no_grad;
+  CHECK(at::equal(apply_linear(x, copied, bias), made));
+  if (!multiplies_bf16()) return;
+  CHECK(copied.forward().is_mkldnn());
+  CHECK(copied.forward().scalar_type() == at::kBFloat16);
+  // The same copies again, also for who has a copy of the weight.
+  const ProductWeight shared = copied;
+  CHECK(shared.forward().is_same(copied.forward()));
+  CHECK(shared.gradient().is_same(copied.gradient()));
+}
+
+TEST_CASE("a weight that is trained has no copies", "[trainer]") {
+  const Tensor weight = at::ones({3, 4}).requires_grad_(true);
+  const ProductWeight product_weight(weight, /*short_products=*/true);
+  const Tensor before = apply_linear(at::ones({1, 4}), product_weight, {});
+  {
+    const at::NoGradGuard no_grad;
+    weight.mul_(2);
+  }
+  const Tensor after = apply_linear(at::ones({1, 4}), product_weight, {});
+  CHECK(at::equal(after, 2 * before));
+  after.sum().backward();
+  CHECK(at::equal(weight.grad(), at::ones({3, 4})));
+}
+
 TEST_CASE("the environment names the libraries of products, or the mistake is told", "[trainer]") {
   const TempDir folder;
   std::ostringstream log;

@@ -23,8 +23,8 @@ TEST_CASE("the projected loss is that of all logits at once, and so are its grad
         };
         const Tensor own_states = leaf(states, true), own_weight = leaf(weight, trained);
         const Tensor all_states = leaf(states, true), all_weight = leaf(weight, trained);
-        const Tensor found =
-            projected_smoothed_losses(own_states, own_weight, targets, smoothing, chunk);
+        const Tensor found = projected_smoothed_losses(own_states, ProductWeight(own_weight, false),
+                                                       targets, smoothing, chunk);
         const Tensor wanted =
             smoothed_losses(at::mm(all_states, all_weight.t()), targets, smoothing);
         CHECK((found - wanted).abs().max().item<double>() < 1e-12);

@@ -1,0 +1,73 @@
+// Tensors over a file's own memory.
+#include "trainer/compute/tensors.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/files/safetensors.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::TempDir;
+
+namespace {
+
+/// KiB of this process's memory that are pages of the file, by the kernel's own account.
+std::int64_t resident_kib(const std::filesystem::path& file) {
+  std::ifstream maps("/proc/self/smaps");
+  std::int64_t kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string first;
+    std::int64_t number = 0;
+    words >> first;
+    if (first.back() != ':') inside = line.ends_with(file.string());
+    if (inside && first == "Rss:" && words >> number) kib += number;
+  }
+  return kib;
+}
+
+}  // namespace
+
+TEST_CASE("pages of a mapped file are let go and come back", "[trainer]") {
+  const TempDir folder;
+  const auto file = folder.path() / "weights.safetensors";
+  const std::int64_t numbers = 1 << 20;
+  {
+    const Tensor large = at::arange(numbers, at::kFloat);
+    write_safetensors(file, {{"large", to_view(large)}, {"small", to_view(at::ones({2}))}});
+  }
+  const SafetensorsFile opened = SafetensorsFile::open(file);
+  const Tensor large = to_tensor(opened.tensor("large"));
+  const Tensor small = to_tensor(opened.tensor("small"));
+  const double sum = large.sum(at::kDouble).item<double>();
+  CHECK(resident_kib(file) >= 4 << 10);
+  release_pages(large.detach());
+  release_pages(small);
+  // What lies in pages with others stays.
+  CHECK(resident_kib(file) <= 64);
+  CHECK(large.sum(at::kDouble).item<double>() == sum);
+  CHECK(at::equal(small, at::ones({2})));
+}
+
+TEST_CASE("memory that is no file's is not let go", "[trainer]") {
+  const Tensor own = at::ones({1 << 16});
+  release_pages(own);
+  CHECK(own.sum().item<float>() == 1 << 16);
+  std::vector<float> borrowed(1 << 16, 1.0F);
+  const Tensor over = at::from_blob(borrowed.data(), {1 << 16});
+  release_pages(over);
+  TensorView held = to_view(at::ones({1 << 16}));
+  const Tensor of_held = to_tensor(held);
+  release_pages(of_held);
+  release_pages(Tensor());
+  CHECK(over.sum().item<float>() == 1 << 16);
+  CHECK(of_held.sum().item<float>() == 1 << 16);
+}
