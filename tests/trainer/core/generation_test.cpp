@@ -40,7 +40,9 @@ void check_text(const GeneratedText& found, const nlohmann::json& wanted, const 
   std::vector<std::int64_t> ids = found.ids;
   ids.insert(ids.begin(), 0);
   CHECK((ids == wanted.at("ids").get<std::vector<std::int64_t>>()));
-  CHECK(std::abs(found.score - wanted.at(score).get<double>()) <= tolerance);
+  testing::check_close("score", at::scalar_tensor(found.score, at::kDouble),
+                       at::scalar_tensor(wanted.at(score).get<double>(), at::kDouble), tolerance,
+                       0);
 }
 
 /// Returns how many outputs were compared.
@@ -80,6 +82,7 @@ int check_generation(const std::filesystem::path& folder) {
 TEST_CASE("every generation of the golden models is Hugging Face's", "[trainer][golden][wide]") {
   const auto models = testing::golden("models");
   if (!models) return;
+  testing::worst_difference() = {};
   int ran = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*models)) {
     if (!std::filesystem::exists(entry.path() / "generation.json")) continue;
@@ -87,4 +90,5 @@ TEST_CASE("every generation of the golden models is Hugging Face's", "[trainer][
     ran += check_generation(entry.path());
   }
   testing::golden_ran("models/generation", ran);
+  testing::print_worst_difference("models/generation");
 }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/support/catch.h"
 #include "trainer/backbones/encoder.h"
@@ -29,6 +32,22 @@ inline nlohmann::json read_json(const std::filesystem::path& file) {
   return nlohmann::json::parse(stream);
 }
 
+/// The largest differences that check_close met since this was last asked, for who wants to state
+/// them: as they are, and as shares of what was allowed.
+struct WorstDifference {
+  double difference = 0;
+  double share = 0;
+};
+inline WorstDifference& worst_difference() {
+  static WorstDifference worst;
+  return worst;
+}
+inline void print_worst_difference(const std::string& what) {
+  const WorstDifference worst = std::exchange(worst_difference(), {});
+  std::printf("golden: %s: worst difference %.2g, worst share of the tolerance %.2g\n",
+              what.c_str(), worst.difference, worst.share);
+}
+
 /// |found - wanted| <= atol + rtol * |wanted|, everywhere.
 inline void check_close(const std::string& name, const at::Tensor& found, const at::Tensor& wanted,
                         double atol, double rtol) {
@@ -36,9 +55,12 @@ inline void check_close(const std::string& name, const at::Tensor& found, const 
   REQUIRE(found.defined());
   REQUIRE(found.numel() == wanted.numel());
   const at::Tensor b = wanted.detach().to(at::kDouble).flatten();
-  const at::Tensor excess =
-      (found.detach().to(at::kDouble).flatten() - b).abs() - (b.abs() * rtol + atol);
-  const double worst = excess.max().item<double>();
+  const at::Tensor difference = (found.detach().to(at::kDouble).flatten() - b).abs();
+  const at::Tensor allowed = b.abs() * rtol + atol;
+  const double worst = (difference - allowed).max().item<double>();
+  WorstDifference& so_far = worst_difference();
+  so_far.difference = std::max(so_far.difference, difference.max().item<double>());
+  so_far.share = std::max(so_far.share, (difference / allowed).max().item<double>());
   INFO("beyond the tolerance by " << worst);
   CHECK(worst <= 0);
 }

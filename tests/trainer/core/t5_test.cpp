@@ -136,6 +136,7 @@ TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
           "[trainer][golden][wide]") {
   const auto models = testing::golden("models");
   if (!models) return;
+  testing::worst_difference() = {};
   int ran = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*models)) {
     if (!std::filesystem::exists(entry.path() / "config.json")) continue;
@@ -145,6 +146,7 @@ TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
     ++ran;
   }
   testing::golden_ran("models/t5", ran);
+  testing::print_worst_difference("models/t5");
 }
 
 TEST_CASE("a smoothed loss and its gradient are those of the formula", "[trainer]") {
