@@ -57,14 +57,15 @@ struct ImportOptions {
 int run_import(const ImportOptions& options);
 
 struct InitOptions {
-  std::filesystem::path config;              // a T5's config.json; its vocab_size does not count
+  std::filesystem::path config;              // config.json; its vocab_size does not count
   std::vector<std::filesystem::path> texts;  // what the vocabulary is made of
   std::int64_t vocabulary = 0;               // pieces, at most
   std::uint64_t seed = 42;                   // of the weights
+  bool cased = false;                        // BERT: words as they are written
   std::filesystem::path out;                 // a new folder
 };
-/// Writes a backbone of random weights with a vocabulary of its own: config.json, spiece.model,
-/// tokenizer_config.json, model.safetensors.
+/// Writes a T5, BERT or RoBERTa of random weights with a vocabulary of its own: config.json, the
+/// tokenizer's files, model.safetensors.
 int run_init(const InitOptions& options);
 
 struct TokenizeOptions {

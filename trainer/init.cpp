@@ -1,11 +1,12 @@
 // `petlab-trainer init`: a backbone of the user's own, with a vocabulary of the user's texts and
 // random weights.
 #include <algorithm>
-#include <fstream>
+#include <array>
+#include <functional>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <stdexcept>
 
 #include "base/shallow_json.h"
 #include "trainer/backbones/random_weights.h"
@@ -43,50 +44,147 @@ void require_new_folder(const std::filesystem::path& folder) {
   if (failed) throw Error(folder.string() + ": cannot be made: " + failed.message());
 }
 
+/// A folder in the making.
+struct OwnBackbone {
+  ordered_json config;
+  std::vector<std::pair<std::string, std::string>> files;  // the tokenizer's, by name
+  Backbone::Weights weights;
+};
+
+/// The field, or what Hugging Face takes where it is not there. Throws Error unless it is > 0.
+double positive_number(const ordered_json& config, const std::string& name, const char* field,
+                       double otherwise) {
+  const auto found = config.find(field);
+  if (found == config.end()) return otherwise;
+  if (!found->is_number() || !(found->get<double>() > 0)) {
+    throw Error(name + ": " + field + ": is " + found->dump() + ", must be a number > 0");
+  }
+  return found->get<double>();
+}
+
+TokenizerFiles::File file_of(const OwnBackbone& own, std::string_view name) {
+  const auto found = std::find_if(own.files.begin(), own.files.end(),
+                                  [&](const auto& file) { return file.first == name; });
+  return {found->first, found->second};
+}
+
+// One kind of backbone each: fills the configuration, the tokenizer's files and the weights.
+// `prepare` is called when the configuration is known to be right, before the vocabulary is made,
+// which takes a while.
+
+using Prepare = std::function<void()>;
+
+void make_t5(OwnBackbone& own, const InitOptions& options, const std::string& name,
+             const Prepare& prepare) {
+  const double factor = positive_number(own.config, name, "initializer_factor", 1.0);
+  parse_t5_config(own.config.dump(), name);
+  prepare();
+  own.files = {
+      {"spiece.model", train_sentencepiece(options.texts, options.vocabulary)},
+      {"tokenizer_config.json", ordered_json{{"tokenizer_class", "T5Tokenizer"},
+                                             {"extra_ids", 0},
+                                             {"additional_special_tokens", ordered_json::array()},
+                                             {"pad_token", "<pad>"},
+                                             {"eos_token", "</s>"},
+                                             {"unk_token", "<unk>"}}
+                                        .dump(2) +
+                                    "\n"}};
+  const auto tokenizer = make_tokenizer({.config = file_of(own, "tokenizer_config.json"),
+                                         .spiece_model = file_of(own, "spiece.model")});
+  own.config["vocab_size"] = tokenizer->vocab_size();
+  own.weights = random_t5_weights(parse_t5_config(own.config.dump(), name), factor, options.seed);
+}
+
+void fill_encoder_weights(OwnBackbone& own, const InitOptions& options, const std::string& name,
+                          double deviation, const Tokenizer& tokenizer) {
+  own.config["vocab_size"] = tokenizer.vocab_size();
+  own.weights = random_encoder_weights(parse_encoder_config(own.config.dump(), name), deviation,
+                                       options.seed);
+}
+
+void make_bert(OwnBackbone& own, const InitOptions& options, const std::string& name,
+               const Prepare& prepare) {
+  const double deviation = positive_number(own.config, name, "initializer_range", 0.02);
+  own.config["pad_token_id"] = 0;
+  parse_encoder_config(own.config.dump(), name);
+  prepare();
+  WordPieceOptions words;
+  words.lower_case = words.strip_accents = !options.cased;
+  own.files = {
+      {"vocab.txt", train_wordpiece(options.texts, options.vocabulary, words)},
+      {"tokenizer_config.json",
+       ordered_json{{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", !options.cased}}.dump(
+           2) +
+           "\n"}};
+  fill_encoder_weights(own, options, name, deviation,
+                       *make_tokenizer({.vocab_txt = file_of(own, "vocab.txt"),
+                                        .config = file_of(own, "tokenizer_config.json")}));
+}
+
+void make_roberta(OwnBackbone& own, const InitOptions& options, const std::string& name,
+                  const Prepare& prepare) {
+  const double deviation = positive_number(own.config, name, "initializer_range", 0.02);
+  own.config["bos_token_id"] = 0;
+  own.config["pad_token_id"] = 1;
+  own.config["eos_token_id"] = 2;
+  parse_encoder_config(own.config.dump(), name);
+  prepare();
+  const ByteBpeVocabulary vocabulary = train_byte_bpe(options.texts, options.vocabulary);
+  own.files = {{"vocab.json", vocabulary.vocab_json},
+               {"merges.txt", vocabulary.merges_txt},
+               {"tokenizer_config.json",
+                ordered_json{{"tokenizer_class", "RobertaTokenizer"}}.dump(2) + "\n"}};
+  fill_encoder_weights(own, options, name, deviation,
+                       *make_tokenizer({.vocab_json = file_of(own, "vocab.json"),
+                                        .merges = file_of(own, "merges.txt"),
+                                        .config = file_of(own, "tokenizer_config.json")}));
+}
+
+struct KindOfBackbone {
+  std::string_view model_type;
+  void (*make)(OwnBackbone&, const InitOptions&, const std::string&, const Prepare&);
+};
+constexpr std::array kBackboneKinds{KindOfBackbone{"t5", make_t5},
+                                    KindOfBackbone{"bert", make_bert},
+                                    KindOfBackbone{"roberta", make_roberta}};
+
+const KindOfBackbone& kind_of(const ordered_json& config, const std::string& name) {
+  const auto type = config.find("model_type");
+  for (const KindOfBackbone& kind : kBackboneKinds) {
+    if (type != config.end() && *type == kind.model_type) return kind;
+  }
+  throw Error(name + ": model_type: is " + (type == config.end() ? "missing" : type->dump()) +
+              ", must be t5, bert or roberta");
+}
+
 }  // namespace
 
 int run_init(const InitOptions& options) {
   const std::string name = options.config.string();
-  ordered_json config = base::parse_shallow_ordered_json(text_of(options.config), name);
-  if (!config.is_object())
-    throw Error(name + ": is a JSON " + config.type_name() + ", wanted an object");
-  const auto factor = config.find("initializer_factor");
-  if (factor != config.end() && !(factor->is_number() && factor->get<double>() > 0)) {
-    throw Error(name + ": initializer_factor: is " + factor->dump() + ", must be a number > 0");
+  OwnBackbone own;
+  own.config = base::parse_shallow_ordered_json(text_of(options.config), name);
+  if (!own.config.is_object())
+    throw Error(name + ": is a JSON " + own.config.type_name() + ", wanted an object");
+  const KindOfBackbone& kind = kind_of(own.config, name);
+  if (options.cased && kind.model_type != "bert") {
+    throw std::invalid_argument("--cased is for BERT's vocabularies, and " + name + " is a " +
+                                std::string(kind.model_type) + "'s, which are always cased");
   }
-  // What else may be wrong with it is found before a vocabulary is made, which takes a while.
-  config["vocab_size"] = options.vocabulary;
-  parse_t5_config(config.dump(), name);
-  require_new_folder(options.out);
-  const std::string model = train_sentencepiece(options.texts, options.vocabulary);
-  const std::string about = ordered_json{
-      {"tokenizer_class", "T5Tokenizer"},
-      {"extra_ids", 0},
-      {"additional_special_tokens", ordered_json::array()},
-      {"pad_token", "<pad>"},
-      {"eos_token", "</s>"},
-      {"unk_token", "<unk>"}}.dump(2);
-  const auto tokenizer =
-      make_tokenizer({.config = TokenizerFiles::File{"tokenizer_config.json", about},
-                      .spiece_model = TokenizerFiles::File{"spiece.model", model}});
-  config["vocab_size"] = tokenizer->vocab_size();
-  const std::string written = config.dump(2);
-  const T5Config shape = parse_t5_config(written, name);
-  const Backbone::Weights weights =
-      random_t5_weights(shape, factor == config.end() ? 1.0 : factor->get<double>(), options.seed);
+  own.config["vocab_size"] = options.vocabulary;
+  kind.make(own, options, name, [&] { require_new_folder(options.out); });
   std::vector<std::pair<std::string, TensorView>> tensors;
   std::int64_t count = 0;
-  for (const auto& [weight, tensor] : weights) {
+  for (const auto& [weight, tensor] : own.weights) {
     tensors.emplace_back(weight, to_view(tensor));
     count += tensor.numel();
   }
-  write_text(options.out / "spiece.model", model);
-  write_text(options.out / "tokenizer_config.json", about + "\n");
+  for (const auto& [file, text] : own.files) write_text(options.out / file, text);
   write_safetensors(options.out / "model.safetensors", tensors, {{"format", "pt"}});
   // Last: what has no config.json is no backbone.
-  write_text(options.out / "config.json", written + "\n");
-  std::cout << options.out.string() << ": t5, " << tokenizer->vocab_size() << " pieces, " << count
-            << " weights" << std::endl;
+  write_text(options.out / "config.json", own.config.dump(2) + "\n");
+  std::cout << options.out.string() << ": " << kind.model_type << ", "
+            << own.config["vocab_size"].get<std::int64_t>() << " pieces, " << count << " weights"
+            << std::endl;
   return 0;
 }
 

@@ -77,8 +77,10 @@ int run(int argc, char** argv, bool& is_worker) {
 
   InitOptions init;
   CLI::App* const initialising = app.add_subcommand(
-      "init", "Make a T5 of random weights with a SentencePiece vocabulary of your texts");
-  initialising->add_option("--config", init.config, "A T5's config.json, which says its sizes")
+      "init", "Make a T5, BERT or RoBERTa of random weights with a vocabulary of your texts");
+  initialising
+      ->add_option("--config", init.config,
+                   "Its config.json, which says kind (model_type) and sizes")
       ->required();
   initialising->add_option("--texts", init.texts, "Text files that the vocabulary is made of")
       ->required();
@@ -86,6 +88,7 @@ int run(int argc, char** argv, bool& is_worker) {
       ->required()
       ->check(CLI::Range(4, 1'000'000));
   initialising->add_option("--seed", init.seed, "Of the weights")->capture_default_str();
+  initialising->add_flag("--cased", init.cased, "BERT: tell capitals and accents apart");
   initialising->add_option("--out", init.out, "A new folder to write")->required();
 
   TokenizeOptions tokenize;

@@ -20,6 +20,11 @@ double deviation_of(const std::string& name, const T5Config& config) {
   return one_by_root(config.d_model);
 }
 
+void draw_normal(Tensor& weight, std::uint64_t seed, std::uint64_t number, double deviation) {
+  fill_normal(seed, number, deviation,
+              {weight.mutable_data_ptr<float>(), static_cast<std::size_t>(weight.numel())});
+}
+
 }  // namespace
 
 Backbone::Weights random_t5_weights(const T5Config& config, double factor, std::uint64_t seed) {
@@ -31,9 +36,29 @@ Backbone::Weights random_t5_weights(const T5Config& config, double factor, std::
     if (wanted.name.ends_with("layer_norm.weight")) {
       made.mul_(factor);
     } else {
-      fill_normal(seed, number, factor * deviation_of(wanted.name, config),
-                  {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+      draw_normal(made, seed, number, factor * deviation_of(wanted.name, config));
     }
+    weights.emplace(wanted.name, made);
+  }
+  return weights;
+}
+
+Backbone::Weights random_encoder_weights(const EncoderConfig& config, double deviation,
+                                         std::uint64_t seed) {
+  const bool roberta = config.kind == EncoderKind::roberta;
+  Backbone::Weights weights;
+  std::uint64_t number = 0;
+  for (const WantedTensor& wanted : encoder_tensors(config)) {
+    Tensor made = at::zeros(wanted.shape, at::kFloat);
+    ++number;
+    if (wanted.name.ends_with("LayerNorm.weight")) {
+      made.fill_(1);
+    } else if (!wanted.name.ends_with(".bias")) {
+      draw_normal(made, seed, number, deviation);
+    }
+    const bool padded = wanted.name.ends_with("word_embeddings.weight") ||
+                        (roberta && wanted.name.ends_with("position_embeddings.weight"));
+    if (padded) made.select(0, config.pad_token_id).zero_();
     weights.emplace(wanted.name, made);
   }
   return weights;

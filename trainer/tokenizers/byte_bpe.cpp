@@ -80,6 +80,14 @@ std::uint64_t pair_of(std::int32_t left, std::int32_t right) {
 
 }  // namespace
 
+std::string in_byte_alphabet(std::string_view bytes) {
+  std::string written;
+  for (const char byte : bytes) {
+    append_utf8(alphabet().characters[static_cast<unsigned char>(byte)], written);
+  }
+  return written;
+}
+
 std::size_t gpt2_word_end(std::string_view text, std::size_t begin) {
   std::size_t position = begin;
   if (text[begin] == '\'') {

@@ -69,6 +69,9 @@ class ByteBpe final : public Tokenizer {
   mutable Cache cache_;
 };
 
+/// Bytes in GPT-2's alphabet of printing characters, one a byte.
+std::string in_byte_alphabet(std::string_view bytes);
+
 /// End of the word that begins at `begin` by GPT-2's pattern
 /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 std::size_t gpt2_word_end(std::string_view text, std::size_t begin);

@@ -1,13 +1,21 @@
 #include "trainer/tokenizers/train_vocabulary.h"
 
+#include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "base/utf8.h"
 #include "trainer/files/error.h"
+#include "trainer/files/utf8.h"
+#include "trainer/tokenizers/byte_bpe.h"
 
 namespace petlab::trainer {
 namespace {
@@ -59,7 +67,193 @@ class TextLines final : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
+/// How often each word is in the texts; in the order of the words, which is the same everywhere.
+using WordCounts = std::map<std::string, std::int64_t>;
+
+/// Words and their counts, as SentencePiece's trainer reads them.
+class CountedWords final : public sentencepiece::SentenceIterator {
+ public:
+  explicit CountedWords(const WordCounts& counts) : at_(counts.begin()), end_(counts.end()) {
+    write();
+  }
+
+  bool done() const override { return at_ == end_; }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+  void Next() override {
+    ++at_;
+    write();
+  }
+
+ private:
+  void write() {
+    if (at_ != end_) line_ = at_->first + '\t' + std::to_string(at_->second);
+  }
+
+  WordCounts::const_iterator at_, end_;
+  std::string line_;
+};
+
+[[noreturn]] void refuse(std::int64_t size, const std::string& why) {
+  throw Error("no vocabulary of " + std::to_string(size) +
+              " pieces can be made of the texts: " + why);
+}
+
+/// What byte-pair encoding merges of the words' characters, the first merge first: about `merges`
+/// pieces, if the words have as many. `begin`: SentencePiece's mark stands before each word.
+std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t merges, bool begin) {
+  if (counts.empty() || merges <= 0) return {};
+  std::set<char32_t> characters;
+  for (const auto& [word, count] : counts) {
+    for (std::size_t at = 0; at < word.size();) characters.insert(next_code_point(word, at));
+  }
+  const std::int64_t others = static_cast<std::int64_t>(characters.size()) + 2;
+  CountedWords words(counts);
+  std::string model;
+  const std::unordered_map<std::string, std::string> options{
+      {"model_type", "bpe"},
+      {"input_format", "tsv"},
+      {"vocab_size", std::to_string(merges + others)},
+      {"hard_vocab_limit", "false"},
+      {"character_coverage", "1.0"},
+      {"normalization_rule_name", "identity"},
+      {"remove_extra_whitespaces", "false"},
+      {"add_dummy_prefix", begin ? "true" : "false"},
+      {"split_by_unicode_script", "false"},
+      {"split_by_number", "false"},
+      {"max_sentencepiece_length", "64"},
+      {"bos_id", "-1"},
+      {"eos_id", "-1"},
+      {"num_threads", "1"},
+      {"minloglevel", "2"}};
+  auto status = sentencepiece::SentencePieceTrainer::Train(options, &words, &model);
+  if (!status.ok()) refuse(merges, status.ToString());
+  sentencepiece::SentencePieceProcessor made;
+  status = made.LoadFromSerializedProto(model);
+  if (!status.ok()) refuse(merges, status.ToString());
+  std::vector<std::string> pieces;
+  for (int id = 0; id < made.GetPieceSize(); ++id) {
+    const std::string& piece = made.IdToPiece(id);
+    std::size_t second = 0;
+    next_code_point(piece, second);
+    if (!made.IsUnknown(id) && second < piece.size()) pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+/// Merges of byte-pair encoding, in order.
+class Merges {
+ public:
+  /// The pair that becomes `piece` by the merges so far, which is a merge from now on. Absent where
+  /// they leave other parts of it than two.
+  std::optional<std::pair<std::string, std::string>> add(const std::string& piece) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t from = at;
+      next_code_point(piece, at);
+      parts.push_back(piece.substr(from, at - from));
+    }
+    while (parts.size() > 2) {
+      std::size_t first = parts.size();
+      std::size_t rank = ranks_.size();
+      for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+        const auto found = ranks_.find({parts[i], parts[i + 1]});
+        if (found == ranks_.end() || found->second >= rank) continue;
+        rank = found->second;
+        first = i;
+      }
+      if (first == parts.size()) return std::nullopt;
+      parts[first] += parts[first + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+    }
+    const std::pair<std::string, std::string> pair{parts.at(0), parts.at(1)};
+    ranks_.emplace(pair, ranks_.size());
+    return pair;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::size_t> ranks_;
+};
+
+constexpr std::string_view kWordBegin = "\u2581";  // SentencePiece's
+
 }  // namespace
+
+std::string train_wordpiece(const std::vector<std::filesystem::path>& texts, std::int64_t size,
+                            const WordPieceOptions& options) {
+  WordCounts counts;
+  for (TextLines lines(texts); !lines.done(); lines.Next()) {
+    for (std::string& word : wordpiece_words(lines.value(), options)) {
+      // It would be taken for the begin of a word.
+      if (word.find(kWordBegin) == std::string::npos) ++counts[std::move(word)];
+    }
+  }
+  std::vector<std::string> pieces{options.pad_token, options.unk_token, options.cls_token,
+                                  options.sep_token, options.mask_token};
+  std::set<std::string> begins, within;
+  for (const auto& [word, count] : counts) {
+    for (std::size_t at = 0; at < word.size();) {
+      const std::size_t from = at;
+      next_code_point(word, at);
+      (from == 0 ? begins : within).insert(word.substr(from, at - from));
+    }
+  }
+  pieces.insert(pieces.end(), begins.begin(), begins.end());
+  for (const std::string& character : within) pieces.push_back("##" + character);
+  if (static_cast<std::int64_t>(pieces.size()) > size) {
+    refuse(size, "special tokens and characters alone are " + std::to_string(pieces.size()));
+  }
+  for (const std::string& merged : merged_pieces(counts, size, /*begin=*/true)) {
+    if (static_cast<std::int64_t>(pieces.size()) == size) break;
+    if (!merged.starts_with(kWordBegin)) {
+      pieces.push_back("##" + merged);
+    } else if (const std::string begin = merged.substr(kWordBegin.size());
+               !begins.contains(begin)) {
+      pieces.push_back(begin);
+    }
+  }
+  std::string text;
+  for (const std::string& piece : pieces) text += piece + '\n';
+  return text;
+}
+
+ByteBpeVocabulary train_byte_bpe(const std::vector<std::filesystem::path>& texts,
+                                 std::int64_t size) {
+  WordCounts counts;
+  for (TextLines lines(texts); !lines.done(); lines.Next()) {
+    const std::string& line = lines.value();
+    for (std::size_t begin = 0; begin < line.size();) {
+      const std::size_t end = gpt2_word_end(line, begin);
+      ++counts[in_byte_alphabet(std::string_view(line).substr(begin, end - begin))];
+      begin = end;
+    }
+  }
+  std::vector<std::string> pieces{"<s>", "<pad>", "</s>", "<unk>"};
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto character = static_cast<char>(byte);
+    pieces.push_back(in_byte_alphabet({&character, 1}));
+  }
+  const std::int64_t most = size - static_cast<std::int64_t>(pieces.size()) - 1;
+  if (most < 0) {
+    refuse(size, "special tokens and bytes alone are " + std::to_string(pieces.size() + 1));
+  }
+  Merges merges;
+  ByteBpeVocabulary vocabulary;
+  vocabulary.merges_txt = "#version: 0.2\n";
+  for (const std::string& piece : merged_pieces(counts, most, /*begin=*/false)) {
+    if (static_cast<std::int64_t>(pieces.size()) + 1 == size) break;
+    const auto pair = merges.add(piece);
+    if (!pair) continue;
+    vocabulary.merges_txt += pair->first + ' ' + pair->second + '\n';
+    pieces.push_back(piece);
+  }
+  pieces.emplace_back("<mask>");
+  nlohmann::ordered_json ids = nlohmann::ordered_json::object();
+  for (std::size_t id = 0; id < pieces.size(); ++id) ids.emplace(pieces[id], id);
+  vocabulary.vocab_json = ids.dump() + "\n";
+  return vocabulary;
+}
 
 std::string train_sentencepiece(const std::vector<std::filesystem::path>& texts,
                                 std::int64_t size) {
@@ -77,10 +271,7 @@ std::string train_sentencepiece(const std::vector<std::filesystem::path>& texts,
                                                              {"num_threads", "1"},
                                                              {"minloglevel", "2"}};
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
-  if (!status.ok()) {
-    throw Error("no vocabulary of " + std::to_string(size) +
-                " pieces can be made of the texts: " + status.ToString());
-  }
+  if (!status.ok()) refuse(size, status.ToString());
   return model;
 }
 

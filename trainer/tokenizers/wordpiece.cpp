@@ -120,13 +120,73 @@ void normalize_character(char32_t c, const WordPieceOptions& options, const Each
   if (chinese) each(U' ');
 }
 
-}  // namespace
-
 /// The word that is being collected.
-struct WordPiece::Word {
+struct Word {
   std::string text;
   std::size_t characters = 0;
+
+  template <typename Visit>
+  void end(const Visit& visit) {
+    if (!text.empty()) visit(std::string_view(text), characters);
+    text.clear();
+    characters = 0;
+  }
 };
+
+template <typename Visit>
+void add_character(char32_t c, const WordPieceOptions& options, Word& word, const Visit& visit) {
+  normalize_character(c, options, [&](char32_t normalized) {
+    if (normalized == ' ') return word.end(visit);
+    const bool punctuation = is_punctuation(normalized);
+    if (punctuation) word.end(visit);
+    append_utf8(normalized, word.text);
+    ++word.characters;
+    if (punctuation) word.end(visit);
+  });
+}
+
+/// visit(word, its number of characters) of each word that is looked up.
+template <typename Visit>
+void each_word(std::string_view text, const WordPieceOptions& options, const Visit& visit) {
+  Word word;
+  for (std::size_t position = 0; position < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[position]);
+    if (byte >= 0x80) {
+      add_character(next_code_point(text, position), options, word, visit);
+      continue;
+    }
+    ++position;
+    switch (kAscii[byte]) {
+      case Ascii::drop:
+        break;
+      case Ascii::space:
+        word.end(visit);
+        break;
+      case Ascii::punctuation:
+        word.end(visit);
+        word.text.push_back(static_cast<char>(byte));
+        word.characters = 1;
+        word.end(visit);
+        break;
+      case Ascii::letter: {
+        const bool upper = options.lower_case && byte >= 'A' && byte <= 'Z';
+        word.text.push_back(static_cast<char>(upper ? byte + ('a' - 'A') : byte));
+        ++word.characters;
+        break;
+      }
+    }
+  }
+  word.end(visit);
+}
+
+}  // namespace
+
+std::vector<std::string> wordpiece_words(std::string_view text, const WordPieceOptions& options) {
+  std::vector<std::string> words;
+  each_word(text, options,
+            [&](std::string_view word, std::size_t /*characters*/) { words.emplace_back(word); });
+  return words;
+}
 
 WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
     : vocabulary_(std::move(vocabulary)), options_(options) {
@@ -171,11 +231,10 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
   }
 }
 
-void WordPiece::append_word(Word& word, std::vector<std::int32_t>& ids) const {
-  if (word.text.empty()) return;
+void WordPiece::append_word(std::string_view text, std::size_t characters,
+                            std::vector<std::int32_t>& ids) const {
   const std::size_t first = ids.size();
-  const std::string_view text = word.text;
-  bool covered = word.characters <= kLongestWord;
+  bool covered = characters <= kLongestWord;
   for (std::size_t begin = 0; covered && begin < text.size();) {
     std::optional<std::int32_t> found;
     std::size_t end = std::min(text.size(), begin + longest_piece_);
@@ -198,19 +257,6 @@ void WordPiece::append_word(Word& word, std::vector<std::int32_t>& ids) const {
     ids.resize(first);
     ids.push_back(unknown_);
   }
-  word.text.clear();
-  word.characters = 0;
-}
-
-void WordPiece::append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const {
-  normalize_character(c, options_, [&](char32_t normalized) {
-    if (normalized == ' ') return append_word(word, ids);
-    const bool punctuation = is_punctuation(normalized);
-    if (punctuation) append_word(word, ids);
-    append_utf8(normalized, word.text);
-    ++word.characters;
-    if (punctuation) append_word(word, ids);
-  });
 }
 
 std::string WordPiece::normalize(std::string_view text) const {
@@ -224,35 +270,9 @@ std::string WordPiece::normalize(std::string_view text) const {
 }
 
 void WordPiece::append(std::string_view text, std::vector<std::int32_t>& ids) const {
-  Word word;
-  for (std::size_t position = 0; position < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[position]);
-    if (byte >= 0x80) {
-      append_character(next_code_point(text, position), word, ids);
-      continue;
-    }
-    ++position;
-    switch (kAscii[byte]) {
-      case Ascii::drop:
-        break;
-      case Ascii::space:
-        append_word(word, ids);
-        break;
-      case Ascii::punctuation:
-        append_word(word, ids);
-        word.text.push_back(static_cast<char>(byte));
-        word.characters = 1;
-        append_word(word, ids);
-        break;
-      case Ascii::letter: {
-        const bool upper = options_.lower_case && byte >= 'A' && byte <= 'Z';
-        word.text.push_back(static_cast<char>(upper ? byte + ('a' - 'A') : byte));
-        ++word.characters;
-        break;
-      }
-    }
-  }
-  append_word(word, ids);
+  each_word(text, options_, [&](std::string_view word, std::size_t characters) {
+    append_word(word, characters, ids);
+  });
 }
 
 std::string WordPiece::decode(std::span<const std::int32_t> ids, bool skip_special) const {

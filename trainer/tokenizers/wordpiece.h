@@ -24,6 +24,10 @@ struct WordPieceOptions {
   std::vector<AddedToken> added;  // more than those
 };
 
+/// The words that the tokenizer covers with pieces: `text` cleaned, and split at white space and
+/// punctuation.
+std::vector<std::string> wordpiece_words(std::string_view text, const WordPieceOptions& options);
+
 /// BERT's tokenizer: cleaning, splitting at white space and punctuation, then the longest pieces of
 /// the vocabulary that cover a word.
 class WordPiece final : public Tokenizer {
@@ -39,9 +43,8 @@ class WordPiece final : public Tokenizer {
   std::string normalize(std::string_view text) const override;
 
  private:
-  struct Word;
-  void append_word(Word& word, std::vector<std::int32_t>& ids) const;
-  void append_character(char32_t c, Word& word, std::vector<std::int32_t>& ids) const;
+  void append_word(std::string_view word, std::size_t characters,
+                   std::vector<std::int32_t>& ids) const;
 
   Vocabulary vocabulary_;
   WordPieceOptions options_;

@@ -32,6 +32,17 @@ struct OwnWorld {
     folder.write("two.txt", "the other file\r\nhas CRLF and ends without a line break");
   }
 
+  InitOptions encoder_options(const std::string& type, const std::string& out) const {
+    const std::string name = type + ".json";
+    folder.write(name, R"({"model_type": ")" + type + R"(", "vocab_size": 7, "hidden_size": 32,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
+      "max_position_embeddings": 66, "type_vocab_size": 1, "initializer_range": 0.05})");
+    InitOptions made = options(out);
+    made.config = folder.path() / name;
+    made.vocabulary = 320;
+    return made;
+  }
+
   InitOptions options(const std::string& out) const {
     InitOptions options;
     options.config = folder.path() / "sizes.json";
@@ -89,6 +100,50 @@ TEST_CASE("init makes a backbone that can be loaded, the same from the same seed
   CHECK(weights != read_file(world.folder.path() / "other/model.safetensors"));
 }
 
+TEST_CASE("init makes encoders with a vocabulary of their own", "[trainer]") {
+  const OwnWorld world;
+  const std::string type = GENERATE("bert", "roberta");
+  INFO(type);
+  REQUIRE(run_init(world.encoder_options(type, "own")) == 0);
+  const auto folder = world.folder.path() / "own";
+  const auto model = load_backbone(folder);
+  const auto tokenizer = load_tokenizer(folder);
+  CHECK(model->shape().vocab_size == tokenizer->vocab_size());
+  CHECK(model->shape().vocab_size <= 320);
+  const bool roberta = type == "roberta";
+  // Frequent words are one piece, and nothing of the texts is unknown.
+  const std::vector<std::int32_t> ids = tokenizer->encode("the texts, wörter").ids;
+  CHECK(ids.size() <= 8);
+  CHECK(tokenizer->decode(ids, true) == (roberta ? "the texts, wörter" : "the texts, worter"));
+  CHECK(tokenizer->decode(tokenizer->encode("line 37").ids, true) == "line 37");
+  const Tensor words = model->weights().find("embeddings.word_embeddings.weight")->second;
+  CHECK(words.std().item<double>() == Approx(0.05).epsilon(0.05));
+  CHECK(words[roberta ? 1 : 0].abs().max().item<double>() == 0);
+  CHECK(words[2].abs().max().item<double>() > 0);
+  CHECK(model->weights()
+            .find("encoder.layer.1.output.dense.bias")
+            ->second.abs()
+            .max()
+            .item<float>() == 0);
+  // The same again from the same seed.
+  REQUIRE(run_init(world.encoder_options(type, "again")) == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    INFO(entry.path().filename().string());
+    CHECK(read_file(entry.path()) ==
+          read_file(world.folder.path() / "again" / entry.path().filename()));
+  }
+}
+
+TEST_CASE("a cased vocabulary tells capitals and accents apart", "[trainer]") {
+  const OwnWorld world;
+  InitOptions options = world.encoder_options("bert", "cased");
+  options.cased = true;
+  REQUIRE(run_init(options) == 0);
+  const auto tokenizer = load_tokenizer(world.folder.path() / "cased");
+  CHECK(tokenizer->decode(tokenizer->encode("wörter").ids, true) == "wörter");
+  CHECK(tokenizer->encode("CRLF").ids != tokenizer->encode("crlf").ids);
+}
+
 TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
   const OwnWorld world;
   InitOptions options = world.options("own");
@@ -101,10 +156,29 @@ TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
   options = world.options("own");
   options.vocabulary = 5;
   CHECK(refusal_of(options).find("no vocabulary of 5 pieces") != std::string::npos);
-  world.folder.write("bert.json", R"({"model_type": "bert"})");
+  const auto refusal_of_config = [&](const std::string& config) {
+    world.folder.write("other.json", config);
+    InitOptions other = world.options("own");
+    other.config = world.folder.path() / "other.json";
+    return refusal_of(other);
+  };
+  CHECK(refusal_of_config(R"({"model_type": "gpt2"})")
+            .ends_with("other.json: model_type: is \"gpt2\", must be t5, bert or roberta"));
+  CHECK(refusal_of_config("{}").ends_with("model_type: is missing, must be t5, bert or roberta"));
+  CHECK(refusal_of_config(R"({"model_type": "bert", "initializer_range": 0})")
+            .ends_with("initializer_range: is 0, must be a number > 0"));
+  CHECK(refusal_of_config(R"({"model_type": "bert"})").find("hidden_size") != std::string::npos);
   options = world.options("own");
-  options.config = world.folder.path() / "bert.json";
-  CHECK(refusal_of(options).find("is \"bert\", must be t5") != std::string::npos);
+  options.cased = true;
+  CHECK(refusal_of(options).find("--cased is for BERT's vocabularies, and ") == 0);
+  // Of too few pieces it is said how many are needed.
+  for (const auto& [type, wanted] :
+       {std::pair{"bert", "characters alone are"}, std::pair{"roberta", "bytes alone are 261"}}) {
+    INFO(type);
+    options = world.encoder_options(type, "own");
+    options.vocabulary = 20;
+    CHECK(refusal_of(options).find(wanted) != std::string::npos);
+  }
   world.folder.write("taken/file", "x");
   CHECK(refusal_of(world.options("taken")).find("taken: holds files") != std::string::npos);
 }
