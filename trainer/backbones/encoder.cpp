@@ -14,7 +14,7 @@ Encoder Encoder::load(const std::filesystem::path& folder, const Placement& plac
   const BackboneWeights found = load_encoder_weights(folder, config);
   Weights weights;
   for (const auto& [name, view] : found.tensors) {
-    weights.emplace(name, to_tensor(view).to(placement.computing()));
+    weights.emplace(name, to_tensor(view, placement.computing()));
   }
   return Encoder(config, std::move(weights), placement);
 }

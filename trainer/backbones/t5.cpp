@@ -22,7 +22,7 @@ T5 T5::load(const std::filesystem::path& folder, const Placement& placement) {
   const BackboneWeights found = load_t5_weights(folder, config);
   Weights weights;
   for (const auto& [name, view] : found.tensors) {
-    weights.emplace(name, to_tensor(view).to(placement.computing()));
+    weights.emplace(name, to_tensor(view, placement.computing()));
   }
   return T5(config, std::move(weights), placement);
 }

@@ -90,6 +90,13 @@ void release_pages(const Tensor& tensor) {
   if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
+Tensor to_tensor(const TensorView& view, const at::TensorOptions& options) {
+  const Tensor stored = to_tensor(view);
+  Tensor wanted = stored.to(options);
+  if (!wanted.is_same(stored)) release_pages(stored);
+  return wanted;
+}
+
 TensorView to_view(const Tensor& tensor) {
   auto kept = std::make_shared<Tensor>(tensor.detach().to(at::kCPU).contiguous());
   TensorView view;

@@ -11,6 +11,9 @@ Tensor to_tensor(const TensorView& view);
 /// Where such a tensor lies in a mapped file, its pages no longer count as this process's memory:
 /// whoever reads them has them from the file again. Else nothing.
 void release_pages(const Tensor& tensor);
+/// The same where and as `options` say. Where that makes a copy, the file's pages that it was made
+/// of are let go: a backbone of 16 bits that is widened takes no more memory than the wide one.
+Tensor to_tensor(const TensorView& view, const at::TensorOptions& options);
 /// A view of the tensor's values in their order, on the host, which it keeps alive.
 TensorView to_view(const Tensor& tensor);
 

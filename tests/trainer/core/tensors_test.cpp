@@ -57,6 +57,21 @@ TEST_CASE("pages of a mapped file are let go and come back", "[trainer]") {
   CHECK(at::equal(small, at::ones({2})));
 }
 
+TEST_CASE("a weight that is widened keeps no pages of its file", "[trainer]") {
+  const TempDir folder;
+  const auto file = folder.path() / "weights.safetensors";
+  const Tensor numbers = at::arange(1 << 21, at::kFloat).to(at::kBFloat16);
+  write_safetensors(file, {{"short", to_view(numbers)}});
+  const SafetensorsFile opened = SafetensorsFile::open(file);
+  const Tensor wide = to_tensor(opened.tensor("short"), at::kFloat);
+  CHECK(at::equal(wide, numbers.to(at::kFloat)));
+  CHECK(resident_kib(file) <= 64);
+  // What is taken as it is lies in the file.
+  const Tensor same = to_tensor(opened.tensor("short"), at::kBFloat16);
+  CHECK(at::equal(same, numbers));
+  CHECK(resident_kib(file) >= 4 << 10);
+}
+
 TEST_CASE("memory that is no file's is not let go", "[trainer]") {
   const Tensor own = at::ones({1 << 16});
   release_pages(own);
