@@ -112,7 +112,9 @@ bool is_float_on_cpu(const Tensor& x) {
 }
 
 Tensor on_device(const Tensor& of_host, at::Device device) {
-  return of_host.to(device, /*non_blocking=*/true);
+  if (device.is_cpu()) return of_host;
+  // From memory that may be paged out a device copies while the host waits.
+  return of_host.pin_memory().to(device, /*non_blocking=*/true);
 }
 
 }  // namespace petlab::trainer

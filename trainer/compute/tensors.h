@@ -20,8 +20,8 @@ TensorView to_view(const Tensor& tensor);
 /// Whether the inner loops of row_kernels.h know it.
 bool is_float_on_cpu(const Tensor& x);
 
-/// The same values where `device` computes. The copy is not waited for: a step that did would run
-/// at the pace of the host.
+/// The same values where `device` computes. The copy is made from page-locked memory and not waited
+/// for: a step that did would run at the pace of the host.
 Tensor on_device(const Tensor& of_host, at::Device device);
 
 }  // namespace petlab::trainer

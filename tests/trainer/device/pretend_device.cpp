@@ -6,6 +6,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <sys/mman.h>
 #include <torch/library.h>
@@ -13,10 +14,13 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <vector>
 
 namespace petlab::testing {
 namespace {
@@ -25,7 +29,8 @@ constexpr auto kType = c10::DeviceType::PrivateUse1;
 constexpr std::size_t kMemory = std::size_t{1} << 30;  // of addresses: what is not used costs none
 
 struct Counters {
-  std::atomic<std::int64_t> kernels{0}, copies_in{0}, copies_out{0}, synchronisations{0};
+  std::atomic<std::int64_t> kernels{0}, copies_in{0}, bytes_in{0}, copies_out{0};
+  std::atomic<std::int64_t> synchronisations{0}, fused_attentions{0};
 };
 Counters& counters() {
   static Counters all;
@@ -45,19 +50,47 @@ class Memory {
     const std::lock_guard lock(mutex_);
     const std::size_t size = room_for(bytes);
     std::size_t at = used_;
-    if (const auto found = free_.find(size); found != free_.end()) {
+    if (const auto found = cached_.find(size); found != cached_.end()) {
       at = found->second;
-      free_.erase(found);
+      cached_.erase(found);
     } else {
-      used_ += size;
-      if (used_ > kMemory) throw std::runtime_error("the pretend device has no memory left");
+      const auto held = static_cast<std::size_t>(held_.current);
+      TORCH_CHECK_WITH(OutOfMemoryError, held + size <= limit_,
+                       "the pretend device is out of memory: asked for ", size, " bytes, ", held,
+                       " of ", limit_, " are held");
+      if (const auto left = released_.find(size); left != released_.end()) {
+        at = left->second;
+        released_.erase(left);
+      } else {
+        used_ += size;
+        if (used_ > kMemory) throw std::runtime_error("the pretend device has no addresses left");
+      }
+      held_.increase(size);
     }
     std::memset(open_ + at, 0xFF, size);  // no number: who reads what nobody wrote will see
     return closed_ + at;
   }
   void give_back(void* place, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    free_.emplace(room_for(bytes), static_cast<std::size_t>(static_cast<char*>(place) - closed_));
+    cached_.emplace(room_for(bytes), static_cast<std::size_t>(static_cast<char*>(place) - closed_));
+  }
+  /// Lets go of what nobody uses.
+  void release_cached() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [size, at] : cached_) held_.decrease(size);
+    released_.merge(cached_);
+  }
+  void set_limit(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes == 0 ? kMemory : bytes;
+  }
+  c10::CachingAllocator::Stat held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    held_.reset_peak();
   }
   /// Where a kernel finds what lies at `place`.
   void* opened(void* place) const { return open_ + (static_cast<char*>(place) - closed_); }
@@ -86,8 +119,53 @@ class Memory {
   char* closed_ = nullptr;
   char* open_ = nullptr;
   std::size_t used_ = 0;
-  std::multimap<std::size_t, std::size_t> free_;  // size -> where
+  std::size_t limit_ = kMemory;
+  c10::CachingAllocator::Stat held_;  // bytes, those that are cached included
+  // Size -> where: to be taken again, and given back to the device.
+  std::multimap<std::size_t, std::size_t> cached_, released_;
 };
+
+/// Memory of the host that counts as page-locked.
+class PinnedMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto* const block = new Pinned{std::vector<std::byte>(std::max<std::size_t>(1, bytes)), this};
+    void* const begin = block->bytes.data();
+    const std::lock_guard lock(mutex_);
+    ends_[begin] = block->bytes.data() + block->bytes.size();
+    return {begin, block, &give_back, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+  bool holds(const void* place) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = ends_.upper_bound(place);
+    return after != ends_.begin() && place < std::prev(after)->second;
+  }
+
+ private:
+  struct Pinned {
+    std::vector<std::byte> bytes;
+    PinnedMemory* of;
+  };
+  static void give_back(void* context) {
+    auto* const block = static_cast<Pinned*>(context);
+    {
+      const std::lock_guard lock(block->of->mutex_);
+      block->of->ends_.erase(block->bytes.data());
+    }
+    delete block;
+  }
+
+  mutable std::mutex mutex_;
+  std::map<const void*, const void*> ends_;  // of each block, by its begin
+};
+PinnedMemory& pinned_memory() {
+  static auto* const only = new PinnedMemory;
+  return *only;
+}
 
 struct Block {
   void* place;
@@ -99,7 +177,7 @@ void delete_block(void* context) {
   delete block;
 }
 
-struct PretendAllocator final : c10::Allocator {
+struct PretendAllocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     auto* const block = new Block{Memory::instance().take(bytes), bytes};
     return {block->place, block, &delete_block, c10::Device(kType, 0)};
@@ -109,6 +187,16 @@ struct PretendAllocator final : c10::Allocator {
     const Memory& memory = Memory::instance();
     std::memcpy(memory.opened(to), memory.opened(const_cast<void*>(from)), bytes);
   }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override { Memory::instance().release_cached(); }
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.reserved_bytes[0] = Memory::instance().held();
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override { Memory::instance().reset_peak(); }
 };
 
 struct PretendGuard final : c10::impl::NoOpDeviceGuardImpl<kType> {
@@ -125,6 +213,8 @@ struct PretendHooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool isPinnedPtr(const void* data) const override { return pinned_memory().holds(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory(); }
 };
 
 at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype,
@@ -175,8 +265,11 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     ++counters().synchronisations;
   } else if (!is_here(from)) {
     ++counters().copies_in;
-    // The host waits until its memory has been read.
-    if (!non_blocking) ++counters().synchronisations;
+    counters().bytes_in += static_cast<std::int64_t>(from.nbytes());
+    // The host waits until its memory has been read, as it may be paged out.
+    if (!non_blocking || !pinned_memory().holds(from.const_data_ptr())) {
+      ++counters().synchronisations;
+    }
   } else {
     ++counters().kernels;
   }
@@ -281,7 +374,41 @@ void run_kernel(const c10::OperatorHandle& operation, c10::DispatchKeySet,
   }
 }
 
+/// What the schema of LibTorch's kernel for packed sequences promises, sequence by sequence.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt>
+efficient_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                    const std::optional<at::Tensor>& bias,
+                    const std::optional<at::Tensor>& query_starts,
+                    const std::optional<at::Tensor>& key_starts,
+                    std::optional<c10::SymInt> most_queries, std::optional<c10::SymInt> most_keys,
+                    double dropout, std::int64_t mask_type, bool /*compute_log_sumexp*/,
+                    std::optional<double> scale, const std::optional<at::Tensor>& /*key_lengths*/,
+                    std::optional<std::int64_t> /*window_size*/) {
+  TORCH_CHECK(!bias && dropout == 0 && mask_type == 0, "the pretend device has no such attention");
+  TORCH_CHECK(query_starts->scalar_type() == at::kInt && key_starts->scalar_type() == at::kInt);
+  TORCH_CHECK(query.dim() == 4 && query.size(0) == 1 && key.size(0) == 1);
+  ++counters().kernels;
+  ++counters().fused_attentions;
+  const at::Tensor from = seen_by_cpu(query)[0].transpose(0, 1);  // (heads, queries, d_head)
+  const at::Tensor k = seen_by_cpu(key)[0].transpose(0, 1);
+  const at::Tensor v = seen_by_cpu(value)[0].transpose(0, 1);
+  const at::Tensor q_at = seen_by_cpu(*query_starts), k_at = seen_by_cpu(*key_starts);
+  at::Tensor output = at::empty(query.sizes(), query.options().device(at::kCPU));
+  for (std::int64_t s = 0; s + 1 < q_at.size(0); ++s) {
+    const std::int64_t q = q_at[s].item<int>(), queries = q_at[s + 1].item<int>() - q;
+    const std::int64_t first = k_at[s].item<int>(), keys = k_at[s + 1].item<int>() - first;
+    TORCH_CHECK(queries <= *most_queries && keys <= *most_keys);
+    const at::Tensor scores =
+        at::matmul(from.narrow(1, q, queries), k.narrow(1, first, keys).transpose(1, 2)) * *scale;
+    output[0]
+        .narrow(0, q, queries)
+        .copy_(at::matmul(at::softmax(scores, -1), v.narrow(1, first, keys)).transpose(0, 1));
+  }
+  return {brought_here(output), at::Tensor(), at::Tensor(), at::Tensor(), 0, 0};
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("_efficient_attention_forward", TORCH_FN(efficient_attention));
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(empty_strided));
   library.impl("_copy_from", TORCH_FN(copy_from));
@@ -312,12 +439,26 @@ at::Device pretend_device() { return at::Device(kType, 0); }
 
 DeviceCounts device_counts() {
   const Counters& now = counters();
-  return {now.kernels, now.copies_in, now.copies_out, now.synchronisations};
+  DeviceCounts counts;
+  counts.kernels = now.kernels;
+  counts.copies_in = now.copies_in;
+  counts.bytes_in = now.bytes_in;
+  counts.copies_out = now.copies_out;
+  counts.synchronisations = now.synchronisations;
+  counts.fused_attentions = now.fused_attentions;
+  return counts;
 }
 
 DeviceCounts counted(const DeviceCounts& before, const DeviceCounts& after) {
-  return {after.kernels - before.kernels, after.copies_in - before.copies_in,
-          after.copies_out - before.copies_out, after.synchronisations - before.synchronisations};
+  DeviceCounts made;
+  for (const auto count : {&DeviceCounts::kernels, &DeviceCounts::copies_in,
+                           &DeviceCounts::bytes_in, &DeviceCounts::copies_out,
+                           &DeviceCounts::synchronisations, &DeviceCounts::fused_attentions}) {
+    made.*count = after.*count - before.*count;
+  }
+  return made;
 }
+
+void limit_device_memory(std::size_t bytes) { Memory::instance().set_limit(bytes); }
 
 }  // namespace petlab::testing

@@ -6,6 +6,7 @@
 // on the host, a pointer that is read there, an operation that asks for a value in the middle of a
 // step.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "trainer/compute/torch.h"
@@ -16,8 +17,11 @@ namespace petlab::testing {
 struct DeviceCounts {
   std::int64_t kernels = 0;
   std::int64_t copies_in = 0;         // from the host
+  std::int64_t bytes_in = 0;          // of them
   std::int64_t copies_out = 0;        // to the host
-  std::int64_t synchronisations = 0;  // the host waited: for a value, or for a copy
+  std::int64_t synchronisations = 0;  // the host waited: for a value, or for a copy, which it also
+                                      // does where its memory is not page-locked
+  std::int64_t fused_attentions = 0;  // calls of the kernel for packed sequences
 };
 
 /// The device, put in place by the first call.
@@ -28,5 +32,8 @@ DeviceCounts device_counts();
 
 /// What was counted from `before` to `after`.
 DeviceCounts counted(const DeviceCounts& before, const DeviceCounts& after);
+
+/// From now on no more of the device's memory is given; 0: all that there is. What is held stays.
+void limit_device_memory(std::size_t bytes);
 
 }  // namespace petlab::testing

@@ -1,6 +1,7 @@
 // The pretend device itself: it ends what a GPU would not do.
 #include "tests/trainer/device/pretend_device.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,16 +67,56 @@ TEST_CASE("the pretend device counts what the host waits for", "[trainer][device
   before = device_counts();
   const Tensor waited = here.to(pretend_device());
   CHECK(counted(before, device_counts()).synchronisations == 1);
+  // As on a GPU, a copy that is not to be waited for is, unless it is from page-locked memory.
   before = device_counts();
-  const Tensor not_waited = here.to(pretend_device(), /*non_blocking=*/true);
+  const Tensor waited_too = here.to(pretend_device(), /*non_blocking=*/true);
+  CHECK(counted(before, device_counts()).synchronisations == 1);
+  const Tensor pinned = here.pin_memory();
+  CHECK(pinned.is_pinned());
+  CHECK_FALSE(here.is_pinned());
+  before = device_counts();
+  const Tensor not_waited = pinned.to(pretend_device(), /*non_blocking=*/true);
   made = counted(before, device_counts());
   CHECK(made.copies_in == 1);
+  CHECK(made.bytes_in == 8);
   CHECK(made.synchronisations == 0);
 }
 
 TEST_CASE("memory that nobody wrote holds no numbers on the pretend device", "[trainer][device]") {
   const Tensor there = at::empty({100}, at::TensorOptions().device(pretend_device()));
   CHECK(there.to(at::kCPU).isnan().all().item<bool>());
+}
+
+TEST_CASE("the pretend device knows what is held of its memory, and gives no more than its limit",
+          "[trainer][device]") {
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(pretend_device().type());
+  const auto held = [&] { return allocator->getDeviceStats(0).reserved_bytes[0]; };
+  const auto megabyte = [] {
+    return at::empty({1 << 18}, at::TensorOptions().device(pretend_device()));
+  };
+  allocator->emptyCache();
+  allocator->resetPeakStats(0);
+  const std::int64_t before = held().current;
+  {
+    const Tensor one = megabyte();
+    const Tensor two = megabyte();
+    CHECK(held().current == before + (2 << 20));
+  }
+  // What is kept for later is held all the same.
+  CHECK(held().current == before + (2 << 20));
+  allocator->emptyCache();
+  CHECK(held().current == before);
+  CHECK(held().peak == before + (2 << 20));
+  allocator->resetPeakStats(0);
+  CHECK(held().peak == before);
+
+  limit_device_memory(static_cast<std::size_t>(before) + (1 << 20));
+  {
+    const Tensor one = megabyte();
+    CHECK_THROWS_AS(megabyte(), c10::OutOfMemoryError);
+  }
+  limit_device_memory(0);
+  CHECK_NOTHROW(megabyte());
 }
 
 TEST_CASE("gradients are made on the pretend device", "[trainer][device]") {
