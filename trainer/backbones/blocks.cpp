@@ -32,7 +32,7 @@ Tensor Pass::drop(const Tensor& x, Purpose purpose, std::int64_t layer,
 bool Pass::drops() const { return dropout != nullptr && dropout->hidden > 0; }
 
 DropoutPlace Pass::place(Purpose purpose, std::int64_t layer, const PackedRows& rows) const {
-  return {*dropout, dropout->hidden, purpose, layer, rows.keys};
+  return {*dropout, dropout->hidden, purpose, layer, rows.keys, rows.draws.get()};
 }
 
 Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,

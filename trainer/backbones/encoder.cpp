@@ -90,6 +90,23 @@ struct Encoder::Rows {
             device)) {
     std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
+
+  /// Copies to a device that is no CPU what its dropout asks for.
+  void prepare(const Dropout* dropout, std::int64_t layers, LastLayer last, at::Device device) {
+    if (device.is_cpu()) return;
+    const bool first = last == LastLayer::first_tokens && layers > 0;
+    const std::int64_t whole = layers - (first ? 1 : 0);
+    DrawnPlaces places{{Purpose::embedding_dropout, 0}};
+    const auto add_layer = [&](std::int64_t l) {
+      places.push_back({Purpose::attention_output_dropout, l});
+      places.push_back({Purpose::feed_forward_output_dropout, l});
+    };
+    for (std::int64_t l = 0; l < whole; ++l) add_layer(l);
+    prepare_dropout(tokens, dropout, {std::exchange(places, {})}, device);
+    if (!first) return;
+    add_layer(whole);
+    prepare_dropout(firsts, dropout, {places}, device);
+  }
 };
 
 Tensor Encoder::embed(const EncoderInput& input) const {
@@ -138,7 +155,8 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
 Tensor Encoder::forward(const EncoderInput& input, const Hooks& hooks, LastLayer last,
                         const Dropout* dropout, std::vector<Tensor>* hidden_states) const {
   const Pass pass{hooks, dropout};
-  const Rows rows(input.sequences, placement_.device);
+  Rows rows(input.sequences, placement_.device);
+  rows.prepare(dropout, config_.num_layers, last, placement_.device);
   Tensor x = pass.drop(embed(input), Purpose::embedding_dropout, 0, rows.tokens);
   const std::int64_t tokens = input.sequences.tokens();
   const auto tokens_of = [&](const Tensor& all) {

@@ -1,5 +1,7 @@
 #include "trainer/backbones/packed_rows.h"
 
+#include <utility>
+
 namespace petlab::trainer {
 namespace {
 
@@ -7,6 +9,12 @@ namespace {
 constexpr std::int64_t kNoExample = 0xFFFFFFFF;
 
 }  // namespace
+
+void prepare_dropout(PackedRows& rows, const Dropout* dropout, std::vector<DrawnPlaces> places,
+                     at::Device device) {
+  if (dropout == nullptr || dropout->hidden <= 0 || device.is_cpu()) return;
+  rows.draws = std::make_shared<DropoutDraws>(rows.keys, std::move(places), device);
+}
 
 std::int64_t filled_rows(std::int64_t tokens) {
   const std::int64_t step = tokens <= 256 ? 8 : tokens <= 512 ? 16 : tokens <= 1024 ? 32 : 64;

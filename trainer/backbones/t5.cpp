@@ -152,10 +152,26 @@ Tensor T5::run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass
       layer.feed_forward(pass, shape.layer, layer.feed_forward_norm(x), rows), x, rows);
 }
 
+std::vector<DrawnPlaces> T5::dropout_places(const Stack& stack) {
+  DrawnPlaces of_states{{Purpose::embedding_dropout, stack.first_layer}};
+  DrawnPlaces of_inner;
+  for (std::size_t l = 0; l < stack.layers.size(); ++l) {
+    const auto cross = static_cast<std::int64_t>(l);
+    const std::int64_t layer = stack.first_layer + cross;
+    of_states.push_back({Purpose::attention_output_dropout, layer});
+    if (stack.decoder) of_states.push_back({Purpose::cross_attention_output_dropout, cross});
+    of_states.push_back({Purpose::feed_forward_output_dropout, layer});
+    of_inner.push_back({Purpose::feed_forward_inner_dropout, layer});
+  }
+  of_states.push_back({Purpose::final_dropout, stack.first_layer});
+  return {of_states, of_inner};
+}
+
 Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sources* sources,
                const Pass& pass, std::vector<Tensor>* hidden_states) const {
   const std::int64_t tokens = sequences.tokens();
-  const PackedRows rows = token_rows(sequences);
+  PackedRows rows = token_rows(sequences);
+  prepare_dropout(rows, pass.dropout, dropout_places(stack), placement_.device);
   const auto tokens_of = [&](const Tensor& all) { return all.narrow(0, 0, tokens); };
   const Tensor ids =
       at::constant_pad_nd(at::tensor(sequences.ids, at::kLong), {0, rows.size() - tokens});

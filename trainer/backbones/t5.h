@@ -83,6 +83,8 @@ class T5 final : public Backbone {
   };
 
   Stack stack_of(bool decoder) const;
+  /// Where a stack has dropout: of its states, and between the projections of its feed-forwards.
+  static std::vector<DrawnPlaces> dropout_places(const Stack& stack);
   /// (heads, 2 · longest - 1), of the longest sequence.
   Tensor position_bias(const Stack& stack, const PackedSequences& sequences) const;
   Tensor run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass& pass,

@@ -1,7 +1,9 @@
 #include "trainer/compute/dropout.h"
 
 #include <optional>
+#include <stdexcept>
 
+#include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/row_kernels.h"
 #include "trainer/compute/tensors.h"
 
@@ -81,10 +83,19 @@ class DropFunction : public Function<DropFunction> {
 };
 
 Tensor times_multipliers(const Tensor& x, const DropoutPlace& at) {
-  return x * on_device(dropout_multipliers(at, x.size(1), x.scalar_type()), x.device());
+  if (x.device().is_cpu()) return x * dropout_multipliers(at, x.size(1), x.scalar_type());
+  if (at.draws == nullptr) throw std::logic_error("dropout of rows that are not on the device");
+  return drop_by(x, at.draws->kept(at.of, {at.purpose, at.layer}, at.p, x.size(1)), at.p);
 }
 
 }  // namespace
+
+Dropout Dropout::of_trial(std::int64_t k) const {
+  Dropout own = *this;
+  own.seeds = {seeds[static_cast<std::size_t>(k)]};
+  if (round_keys.defined()) own.round_keys = round_keys.narrow(-1, k, 1);
+  return own;
+}
 
 Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype) {
   const auto rows = static_cast<std::int64_t>(at.rows.size());

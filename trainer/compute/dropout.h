@@ -16,6 +16,11 @@ struct Dropout {
   double attention = 0;  // on attention probabilities
   std::uint64_t step = 0;
   std::vector<std::uint64_t> seeds;  // (K) of the trials that share the batch
+  /// dropout_round_keys(seeds, …) where the step computes, unless that is a CPU.
+  Tensor round_keys = {};
+
+  /// That of trial k alone, which is trial 0 there.
+  Dropout of_trial(std::int64_t k) const;
 };
 
 /// Whose row of an activation it is.
@@ -25,6 +30,8 @@ struct RowKey {
   std::int64_t position = 0;
 };
 
+class DropoutDraws;
+
 /// A dropout of a step: which of them it is, and whose rows it is on.
 struct DropoutPlace {
   const Dropout& of;
@@ -32,13 +39,16 @@ struct DropoutPlace {
   Purpose purpose = Purpose::embedding_dropout;
   std::int64_t layer = 0;
   std::span<const RowKey> rows;
+  /// The same rows where x lies, unless that is a CPU.
+  DropoutDraws* draws = nullptr;
 };
 
 /// Multipliers of dropout, (rows, width), each 0 or 1 / (1 - p).
 Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype);
 
 // x (rows, width) times the multipliers. On a CPU in float32 they are made a row at a time and
-// never kept: backward needs a byte a number. All are differentiable.
+// never kept: backward needs a byte a number. Another device draws them itself (dropout_draws.h).
+// All are differentiable.
 
 /// x with dropout.
 Tensor drop(const Tensor& x, const DropoutPlace& at);

@@ -12,25 +12,18 @@
 namespace petlab::trainer {
 namespace {
 
-// The constants of the Philox paper.
-constexpr std::uint32_t kMultiplier0 = 0xD2511F53;
-constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57;
-constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
-constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
+constexpr std::uint32_t kMultiplier0 = kPhiloxMultipliers[0];
+constexpr std::uint32_t kMultiplier1 = kPhiloxMultipliers[1];
+constexpr std::uint32_t kWeyl0 = kPhiloxWeyl[0];
+constexpr std::uint32_t kWeyl1 = kPhiloxWeyl[1];
 
 PETLAB_INLINE std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 PETLAB_INLINE std::uint32_t high(std::uint64_t value) {
   return static_cast<std::uint32_t>(value >> 32);
 }
 
-/// The key of all places with this seed, purpose and layer: one Philox block of them under the
-/// seed, so that what is left (step, example, position, block) fits the counter.
 std::array<std::uint32_t, 2> place_key(const StreamPlace& place) {
-  const auto block =
-      philox({static_cast<std::uint32_t>(place.purpose), low(place.layer), 0x7065746c, 0x61620001},
-             {low(place.seed), high(place.seed)});
-  return {block[0], block[1]};
+  return stream_key(place.seed, place.purpose, place.layer);
 }
 
 std::array<std::uint32_t, 4> place_counter(const StreamPlace& place) {
@@ -55,7 +48,7 @@ PETLAB_INLINE void philox_lanes(const std::array<std::uint32_t, 4>& counter,
     out[2][lane] = counter[2];
     out[3][lane] = counter[3];
   }
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const std::uint64_t product0 = std::uint64_t{kMultiplier0} * out[0][lane];
       const std::uint64_t product1 = std::uint64_t{kMultiplier1} * out[2][lane];
@@ -88,17 +81,11 @@ PETLAB_CLONES void fill_multipliers(const std::array<std::uint32_t, 4>& counter,
   }
 }
 
-/// How many of the 65536 values of 16 bits mean "dropped". Never all of them: then no element would
-/// be left to scale.
-std::uint32_t dropped_of_65536(double p) {
-  return static_cast<std::uint32_t>(std::min(std::lround(p * 65536), 65535L));
-}
-
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     const std::uint64_t product0 = std::uint64_t{kMultiplier0} * counter[0];
     const std::uint64_t product1 = std::uint64_t{kMultiplier1} * counter[2];
     counter = {high(product1) ^ counter[1] ^ key[0], low(product1),
@@ -107,6 +94,20 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
     key[1] += kWeyl1;
   }
   return counter;
+}
+
+std::array<std::uint32_t, 2> stream_key(std::uint64_t seed, Purpose purpose, std::uint64_t layer) {
+  // One Philox block of them under the seed, so that what is left (step, example, position, block)
+  // fits the counter.
+  const auto block =
+      philox({static_cast<std::uint32_t>(purpose), low(layer), 0x7065746c, 0x61620001},
+             {low(seed), high(seed)});
+  return {block[0], block[1]};
+}
+
+std::uint32_t dropped_of_65536(double p) {
+  // Never all of them: then no element would be left to scale.
+  return static_cast<std::uint32_t>(std::min(std::lround(p * 65536), 65535L));
 }
 
 RandomStream::RandomStream(const StreamPlace& place)

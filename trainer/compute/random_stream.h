@@ -32,6 +32,11 @@ enum class Purpose : std::uint32_t {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
+/// What Philox4x32-10 is made of, for who computes it by other means.
+inline constexpr std::array<std::uint32_t, 2> kPhiloxMultipliers{0xD2511F53, 0xCD9E8D57};
+inline constexpr std::array<std::uint32_t, 2> kPhiloxWeyl{0x9E3779B9, 0xBB67AE85};
+inline constexpr int kPhiloxRounds = 10;
+
 /// Where in a trial a stream of random numbers belongs. Two different places have independent
 /// streams; the same place has the same numbers whatever the layout, batching, gang or resuming.
 struct StreamPlace {
@@ -42,6 +47,10 @@ struct StreamPlace {
   std::uint64_t example = 0;   // index of the example in its split; below 2^32
   std::uint64_t position = 0;  // token in the example; below 2^32
 };
+
+/// The key of all places with this seed, purpose and layer. Their counter is (block, position,
+/// example, step).
+std::array<std::uint32_t, 2> stream_key(std::uint64_t seed, Purpose purpose, std::uint64_t layer);
 
 /// The random numbers of a place, in order.
 class RandomStream {
@@ -67,6 +76,9 @@ class RandomStream {
 /// decide, so that a part of a row does not depend on its length. `multiplier` is what the
 /// activation is multiplied with.
 void fill_dropout(const StreamPlace& place, double p, std::span<float> multiplier);
+
+/// How many of the 65536 values of 16 bits, the lowest, mean 0 in fill_dropout.
+std::uint32_t dropped_of_65536(double p);
 
 /// 1 / (1 - p) of the rounded p: what fill_dropout writes where nothing is dropped.
 float dropout_scale(double p);

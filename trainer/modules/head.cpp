@@ -38,13 +38,17 @@ Head::Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint
 Tensor Head::forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const {
   const auto drop = [&](const Tensor& x, Purpose purpose) {
     if (dropout == nullptr || dropout->hidden <= 0) return x;
-    return trainer::drop(x, {*dropout, dropout->hidden, purpose, 0, rows.keys});
+    return trainer::drop(x, {*dropout, dropout->hidden, purpose, 0, rows.keys, rows.draws.get()});
   };
   const Tensor inner =
       at::tanh(trial_linear(drop(first, Purpose::head_input_dropout), dense_.layer(0),
                             dense_bias_.layer(0), rows.trial_rows));
   return trial_linear(drop(inner, Purpose::head_output_dropout), out_.layer(0), out_bias_.layer(0),
                       rows.trial_rows);
+}
+
+DrawnPlaces Head::dropout_places() {
+  return {{Purpose::head_input_dropout, 0}, {Purpose::head_output_dropout, 0}};
 }
 
 void Head::merge() {

@@ -19,8 +19,10 @@ class Head {
   Head(std::int64_t d_model, std::int64_t outputs, std::span<const std::uint64_t> seeds,
        std::uint64_t number, const Placement& placement);
 
-  /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows.
+  /// first (sequences, d_model) to logits (sequences, outputs). `rows` are first_token_rows,
+  /// prepared for dropout of dropout_places().
   Tensor forward(const Tensor& first, const PackedRows& rows, const Dropout* dropout) const;
+  static DrawnPlaces dropout_places();
   std::vector<Parameter> parameters();
   /// As Module's: before the forward passes of a step, and after its backward.
   void merge();

@@ -37,8 +37,10 @@ HeadObjective::HeadObjective(sweeps::TaskDeclaration task, std::uint64_t number,
 }
 
 Tensor HeadObjective::logits(const ModelPass& model, const EncoderInput& input) const {
-  return head_.forward(model.encode(input, LastLayer::first_tokens),
-                       first_token_rows(input.sequences), model.dropout);
+  const Tensor first = model.encode(input, LastLayer::first_tokens);
+  PackedRows rows = first_token_rows(input.sequences);
+  prepare_dropout(rows, model.dropout, {head_.dropout_places()}, first.device());
+  return head_.forward(first, rows, model.dropout);
 }
 
 std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBatch& batch) const {

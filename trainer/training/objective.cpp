@@ -16,10 +16,7 @@ Tensor ModelPass::encode(const EncoderInput& input, LastLayer last) const {
   std::vector<Tensor> parts;
   for (std::int64_t k = 0; k < trials; ++k) {
     std::optional<Dropout> own;
-    if (dropout != nullptr) {
-      own = *dropout;
-      own->seeds = {dropout->seeds[static_cast<std::size_t>(k)]};
-    }
+    if (dropout != nullptr) own = dropout->of_trial(k);
     parts.push_back(
         backbone(k).encode(part_of_trial(input, k), module, last, own ? &*own : nullptr));
   }

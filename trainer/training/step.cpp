@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/compute/dropout_draws.h"
 #include "trainer/training/evaluation.h"
 
 namespace petlab::trainer {
@@ -16,6 +17,12 @@ Dropout dropout_of(std::span<const TrialProgress> trials, const Backbone& backbo
   dropout.attention = configured < 0 ? own.attention : configured;
   dropout.step = static_cast<std::uint64_t>(trials.front().state().step);
   for (const TrialProgress& trial : trials) dropout.seeds.push_back(trial.config().seed.value);
+  const at::Device device = backbone.placement().device;
+  if (!device.is_cpu() && (dropout.hidden > 0 || dropout.attention > 0)) {
+    const sweeps::BackboneShape shape = backbone.shape();
+    dropout.round_keys =
+        dropout_round_keys(dropout.seeds, shape.encoder_layers + shape.decoder_layers, device);
+  }
   return dropout;
 }
 

@@ -1,0 +1,187 @@
+#include "trainer/compute/dropout_draws.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/compute/tensors.h"
+
+namespace petlab::trainer {
+namespace {
+
+constexpr std::int64_t kPurposes = static_cast<std::int64_t>(Purpose::final_dropout) + 1;
+constexpr std::int64_t kNumbersABlock = 8;  // of 16 bits
+/// Enough for any device to be busy; a word of them is 8 MiB, and some ten words are held at once.
+constexpr std::int64_t kBlocksAtOnce = std::int64_t{1} << 20;
+constexpr std::int64_t kWord = 0xFFFFFFFF;
+
+/// philox() of counters whose shapes broadcast, with the keys (rounds, 2, …) of each round. Words
+/// are kLong below 2^32; of the last two only the low 32 bits mean anything.
+std::array<Tensor, 4> philox_of_operations(std::array<Tensor, 4> counter, const Tensor& keys) {
+  // A product of kLong wraps around: its 64 bits are those of the unsigned one, as are, behind the
+  // mask, the high 32 after a shift that brings the sign in.
+  const auto next = [](const Tensor& product, const Tensor& other, const Tensor& key) {
+    return product.bitwise_right_shift(32).bitwise_xor(other ^ key).bitwise_and_(kWord);
+  };
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const Tensor product0 = counter[0] * static_cast<std::int64_t>(kPhiloxMultipliers[0]);
+    const Tensor product1 = counter[2] * static_cast<std::int64_t>(kPhiloxMultipliers[1]);
+    const Tensor of_round = keys.select(0, round);
+    // The broadcast does the first two rounds on columns and rows apart.
+    counter = {next(product1, counter[1], of_round.select(0, 0)), product1,
+               next(product0, counter[3], of_round.select(0, 1)), product0};
+  }
+  return counter;
+}
+
+/// (3, rows): trial, example and position of each.
+Tensor numbers_of(std::span<const RowKey> rows, at::Device device) {
+  const auto n = static_cast<std::int64_t>(rows.size());
+  Tensor numbers = at::empty({3, n}, at::kLong);
+  auto of = numbers.accessor<std::int64_t, 2>();
+  for (std::int64_t r = 0; r < n; ++r) {
+    const RowKey& row = rows[static_cast<std::size_t>(r)];
+    of[0][r] = row.trial;
+    of[1][r] = row.example;
+    of[2][r] = row.position;
+  }
+  return on_device(numbers, device);
+}
+
+class DropByFunction : public torch::autograd::Function<DropByFunction> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        const Tensor& kept, double scale) {
+    context->save_for_backward({kept});
+    context->saved_data["scale"] = scale;
+    return at::native_dropout_backward(x, kept, scale);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {at::native_dropout_backward(gradients[0], context->get_saved_variables()[0],
+                                        context->saved_data["scale"].toDouble()),
+            Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor dropout_round_keys(std::span<const std::uint64_t> seeds, std::int64_t layers,
+                          at::Device device) {
+  const auto trials = static_cast<std::int64_t>(seeds.size());
+  Tensor keys = at::empty({kPurposes, layers, kPhiloxRounds, 2, trials}, at::kLong);
+  auto of = keys.accessor<std::int64_t, 5>();
+  for (std::int64_t purpose = 0; purpose < kPurposes; ++purpose) {
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      for (std::int64_t k = 0; k < trials; ++k) {
+        auto key = stream_key(seeds[static_cast<std::size_t>(k)], static_cast<Purpose>(purpose),
+                              static_cast<std::uint64_t>(layer));
+        for (std::int64_t round = 0; round < kPhiloxRounds; ++round) {
+          for (std::size_t word = 0; word < 2; ++word) {
+            of[purpose][layer][round][static_cast<std::int64_t>(word)][k] = key[word];
+            key[word] += kPhiloxWeyl[word];
+          }
+        }
+      }
+    }
+  }
+  return on_device(keys, device);
+}
+
+DropoutDraws::DropoutDraws(Tensor trials, Tensor examples, Tensor positions,
+                           std::vector<DrawnPlaces> places)
+    : trials_(std::move(trials)),
+      examples_(std::move(examples)),
+      positions_(std::move(positions)),
+      rows_(1) {
+  for (std::int64_t d = 0; d < examples_.dim(); ++d) {
+    rows_ *= std::max(examples_.size(d), positions_.size(d));
+  }
+  for (DrawnPlaces& one : places) series_.push_back({std::move(one), 0, Tensor()});
+}
+
+DropoutDraws::DropoutDraws(std::span<const RowKey> rows, std::vector<DrawnPlaces> places,
+                           at::Device device)
+    : rows_(static_cast<std::int64_t>(rows.size())) {
+  const Tensor numbers = numbers_of(rows, device);
+  trials_ = numbers.select(0, 0);
+  examples_ = numbers.select(0, 1);
+  positions_ = numbers.select(0, 2);
+  for (DrawnPlaces& one : places) series_.push_back({std::move(one), 0, Tensor()});
+}
+
+Tensor DropoutDraws::kept(const Dropout& of, const DrawnPlace& place, double p,
+                          std::int64_t width) {
+  for (Series& series : series_) {
+    const auto found = std::find(series.places.begin(), series.places.end(), place);
+    if (found == series.places.end()) continue;
+    const auto at = static_cast<std::size_t>(found - series.places.begin());
+    const auto drawn = series.kept.defined() ? static_cast<std::size_t>(series.kept.size(0)) : 0;
+    if (at < series.first || at >= series.first + drawn) {
+      const std::int64_t blocks = rows_ * ((width + kNumbersABlock - 1) / kNumbersABlock);
+      const auto most = static_cast<std::size_t>(
+          std::max<std::int64_t>(1, kBlocksAtOnce / std::max<std::int64_t>(1, blocks)));
+      series.first = at;
+      series.kept = Tensor();  // what layers still need they hold
+      series.kept =
+          draw(of, std::span(series.places).subspan(at, std::min(most, series.places.size() - at)),
+               p, width);
+    }
+    return series.kept.select(0, static_cast<std::int64_t>(at - series.first));
+  }
+  throw std::logic_error("dropout was not announced for purpose " +
+                         std::to_string(static_cast<std::uint32_t>(place.purpose)) + " of layer " +
+                         std::to_string(place.layer));
+}
+
+Tensor DropoutDraws::draw(const Dropout& of, std::span<const DrawnPlace> places, double p,
+                          std::int64_t width) const {
+  const at::NoGradGuard no_grad;
+  Tensor table = of.round_keys;
+  if (!table.defined()) {
+    std::int64_t layers = 1;
+    for (const DrawnPlace& place : places) layers = std::max(layers, place.layer + 1);
+    table = dropout_round_keys(of.seeds, layers, examples_.device());
+  }
+  std::vector<Tensor> of_places;
+  for (const DrawnPlace& place : places) {
+    of_places.push_back(
+        table.select(0, static_cast<std::int64_t>(place.purpose)).select(0, place.layer));
+  }
+  Tensor keys = at::stack(of_places, 2);  // (rounds, 2, places, trials)
+  // (rounds, 2, places, rows…, 1)
+  std::vector<std::int64_t> shape{keys.size(0), 2, keys.size(2)};
+  if (keys.size(3) > 1) {
+    keys = keys.index_select(3, trials_.flatten());
+    shape.insert(shape.end(), trials_.sizes().begin(), trials_.sizes().end());
+  } else {
+    shape.insert(shape.end(), static_cast<std::size_t>(examples_.dim()), 1);
+  }
+  shape.push_back(1);
+  const at::TensorOptions whole = examples_.options();
+  const auto words = philox_of_operations(
+      {at::arange((width + kNumbersABlock - 1) / kNumbersABlock, whole), positions_.unsqueeze(-1),
+       examples_.unsqueeze(-1), at::full({1}, static_cast<std::int64_t>(of.step), whole)},
+      keys.reshape(shape));
+  // Four numbers of 16 bits in each of two, the lowest first, as processors of today keep them.
+  const Tensor numbers = at::stack({words[1].bitwise_left_shift(32).bitwise_or_(words[0]),
+                                    words[3].bitwise_left_shift(32).bitwise_or_(words[2])},
+                                   -1)
+                             .flatten(-2)
+                             .view(at::kShort);
+  // Numbers without a sign are compared as those with one are when their highest bit is turned.
+  constexpr std::int64_t kHighest = 0x8000;
+  return numbers.bitwise_xor(-kHighest)
+      .ge(static_cast<std::int64_t>(dropped_of_65536(p)) - kHighest)
+      .narrow(-1, 0, width);
+}
+
+Tensor drop_by(const Tensor& x, const Tensor& kept, double p) {
+  return DropByFunction::apply(x, kept, static_cast<double>(dropout_scale(p)));
+}
+
+}  // namespace petlab::trainer
