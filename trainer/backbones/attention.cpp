@@ -15,24 +15,6 @@
 namespace petlab::trainer {
 namespace {
 
-/// Multipliers of attention dropout for the sequences [from, to), which are equally long:
-/// (sequences, heads, queries, keys).
-Tensor probability_dropout(const Dropout& dropout, const AttentionShape& shape, std::int64_t from,
-                           std::int64_t to, std::int64_t trial, std::int64_t queries,
-                           std::int64_t keys, at::ScalarType dtype) {
-  std::vector<RowKey> rows;
-  rows.reserve(static_cast<std::size_t>((to - from) * queries));
-  for (std::int64_t s = from; s < to; ++s) {
-    for (std::int64_t q = 0; q < queries; ++q) {
-      rows.push_back({trial, shape.keys.examples[static_cast<std::size_t>(s)], q});
-    }
-  }
-  return dropout_multipliers({dropout, dropout.attention, shape.dropout, shape.layer, rows},
-                             shape.num_heads * keys, dtype)
-      .view({to - from, queries, shape.num_heads, keys})
-      .transpose(1, 2);
-}
-
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
@@ -250,97 +232,7 @@ class AttentionFunction : public Function<AttentionFunction> {
   }
 };
 
-/// scores (sequences, heads, queries, prefix and keys) with the bias of their distances, minus
-/// infinity where a query does not see a key.
-Tensor placed_scores(const Tensor& scores, const AttentionShape& shape, std::int64_t queries,
-                     std::int64_t keys) {
-  const auto counted = at::TensorOptions().dtype(at::kLong).device(scores.device());
-  const Tensor distance = at::arange(keys, counted).unsqueeze(0) -
-                          at::arange(queries, counted).unsqueeze(1);  // (queries, keys)
-  const std::int64_t prefix = scores.size(3) - keys;
-  Tensor placed = scores;
-  if (shape.position_bias.defined()) {
-    const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;
-    const Tensor columns = (distance + (longest - 1)).flatten();
-    const Tensor bias =
-        shape.position_bias.index_select(1, columns).view({shape.num_heads, queries, keys});
-    placed = placed + at::constant_pad_nd(bias, {prefix, 0});
-  }
-  if (shape.causal) {
-    const Tensor hidden = at::constant_pad_nd(distance > 0, {prefix, 0}, false);
-    placed = placed.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-  }
-  return placed;
-}
-
 }  // namespace
-
-Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,
-                               const std::optional<Prefix>& prefix, const AttentionShape& shape,
-                               const Dropout* dropout) {
-  if (!shape.key_rows.empty()) {
-    const std::vector<std::int64_t> numbers(shape.key_rows.begin(), shape.key_rows.end());
-    const Tensor rows = on_device(at::tensor(numbers, at::kLong), key.device());
-    AttentionShape in_order = shape;
-    in_order.key_rows = {};
-    return attention_of_operations(query, key.index_select(0, rows), value.index_select(0, rows),
-                                   prefix, in_order, dropout);
-  }
-  const std::int64_t heads = shape.num_heads;
-  const std::int64_t d_head = query.size(1) / heads;
-  const double scale = shape.scaled ? 1.0 / std::sqrt(static_cast<double>(d_head)) : 1.0;
-  const auto split = [&](const Tensor& rows, std::int64_t sequences) {
-    return rows.view({sequences, -1, heads, d_head}).transpose(1, 2);
-  };
-  std::vector<Tensor> parts;
-  for (std::size_t trial = 0; trial + 1 < shape.keys.trial_sequences.size(); ++trial) {
-    std::int64_t from = shape.keys.trial_sequences[trial];
-    const std::int64_t end = shape.keys.trial_sequences[trial + 1];
-    while (from < end) {
-      const auto at = [](std::span<const std::int64_t> offsets, std::int64_t s) {
-        return offsets[static_cast<std::size_t>(s)];
-      };
-      const auto keys_of = [&](std::int64_t s) {
-        return at(shape.keys.offsets, s + 1) - at(shape.keys.offsets, s);
-      };
-      const auto queries_of = [&](std::int64_t s) {
-        return at(shape.query_offsets, s + 1) - at(shape.query_offsets, s);
-      };
-      std::int64_t to = from + 1;
-      while (to < end && keys_of(to) == keys_of(from) && queries_of(to) == queries_of(from)) ++to;
-      const std::int64_t n = to - from;
-      const Tensor q =
-          split(query.narrow(0, at(shape.query_offsets, from), n * queries_of(from)), n);
-      Tensor k = split(key.narrow(0, at(shape.keys.offsets, from), n * keys_of(from)), n);
-      Tensor v = split(value.narrow(0, at(shape.keys.offsets, from), n * keys_of(from)), n);
-      if (prefix) {
-        const auto repeated = [&](const Tensor& all) {
-          const Tensor own = all.select(0, static_cast<std::int64_t>(trial));
-          return split(own, 1).expand({n, heads, own.size(0), d_head});
-        };
-        k = at::cat({repeated(prefix->keys), k}, 2);
-        v = at::cat({repeated(prefix->values), v}, 2);
-      }
-      Tensor scores = at::matmul(q * scale, k.transpose(2, 3));
-      if (shape.position_bias.defined() || shape.causal) {
-        scores = placed_scores(scores, shape, queries_of(from), keys_of(from));
-      }
-      Tensor probabilities = at::softmax(scores, -1);
-      if (dropout != nullptr && dropout->attention > 0) {
-        const Tensor multipliers =
-            probability_dropout(*dropout, shape, from, to, static_cast<std::int64_t>(trial),
-                                queries_of(from), k.size(2), query.scalar_type());
-        probabilities = probabilities * on_device(multipliers, query.device());
-      }
-      parts.push_back(at::matmul(probabilities, v).transpose(1, 2).reshape({-1, query.size(1)}));
-      from = to;
-    }
-  }
-  // Rows beyond the sequences are nobody's.
-  parts.push_back(
-      at::zeros({query.size(0) - shape.query_offsets.back(), query.size(1)}, query.options()));
-  return at::cat(parts, 0);
-}
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,

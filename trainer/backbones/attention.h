@@ -10,6 +10,8 @@
 
 namespace petlab::trainer {
 
+struct AttentionBuckets;
+
 /// Sequences of a packed batch as attention sees them: sequence s has the keys
 /// [keys.offsets[s], keys.offsets[s + 1]) and the queries [query_offsets[s], query_offsets[s + 1]).
 /// In self-attention these are the first of its tokens (all of them, or one), in cross-attention
@@ -28,6 +30,9 @@ struct AttentionShape {
   /// (key tokens): the row of key and value in which each lies, so that texts that began alike
   /// share what they began with; empty: in order. Not differentiable.
   std::span<const std::int64_t> key_rows = {};
+  /// attention_buckets() of this shape, which all layers of a pass share; nullptr: made when they
+  /// are needed. A CPU's kernel needs none.
+  const AttentionBuckets* buckets = nullptr;
 };
 
 /// softmax(query·keyᵀ / sqrt(d_head) + bias)·value for each sequence and head, in which every query
@@ -39,7 +44,8 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Prefix>& prefix, const AttentionShape& shape,
                  const Dropout* dropout);
 
-/// The same out of LibTorch's own operations: for devices without a kernel of ours, and to test it.
+/// The same out of LibTorch's own operations, on padded buckets of sequences of about one length:
+/// for devices without a kernel of ours, and to test it.
 Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout);

@@ -1,8 +1,10 @@
 #include "trainer/backbones/encoder.h"
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "trainer/backbones/attention_buckets.h"
 #include "trainer/compute/operations.h"
 #include "trainer/compute/tensors.h"
 #include "trainer/data/batches.h"
@@ -79,6 +81,8 @@ struct Encoder::Rows {
   PackedRows firsts;                        // of the sequences' first tokens
   std::vector<std::int64_t> first_offsets;  // (sequences + 1): 0, 1, 2, …
   Tensor first_tokens;                      // (sequences): their rows
+  // On a device that is no CPU: of the layers that compute all tokens, and of the last alone.
+  std::optional<AttentionBuckets> all_buckets, first_buckets;
 
   Rows(const PackedSequences& of, at::Device device)
       : sequences(of),
@@ -91,7 +95,7 @@ struct Encoder::Rows {
     std::iota(first_offsets.begin(), first_offsets.end(), 0);
   }
 
-  /// Copies to a device that is no CPU what its dropout asks for.
+  /// Copies to a device that is no CPU what its attention and its dropout ask for.
   void prepare(const Dropout* dropout, std::int64_t layers, LastLayer last, at::Device device) {
     if (device.is_cpu()) return;
     const bool first = last == LastLayer::first_tokens && layers > 0;
@@ -103,9 +107,12 @@ struct Encoder::Rows {
     };
     for (std::int64_t l = 0; l < whole; ++l) add_layer(l);
     prepare_dropout(tokens, dropout, {std::exchange(places, {})}, device);
+    all_buckets = attention_buckets({sequences, sequences.offsets}, tokens.size(), whole, device);
     if (!first) return;
     add_layer(whole);
     prepare_dropout(firsts, dropout, {places}, device);
+    first_buckets =
+        attention_buckets({sequences, first_offsets, 1, whole}, firsts.size(), 1, device);
   }
 };
 
@@ -139,9 +146,11 @@ Tensor Encoder::run_layer(std::int64_t index, const Tensor& x, const Pass& pass,
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
   const Tensor residual = first_tokens ? x.index_select(0, rows.first_tokens) : x;
   const PackedRows& own = first_tokens ? rows.firsts : rows.tokens;
-  const AttentionShape shape{rows.sequences,
-                             first_tokens ? rows.first_offsets : rows.sequences.offsets,
-                             config_.num_heads, index};
+  AttentionShape shape{rows.sequences, first_tokens ? rows.first_offsets : rows.sequences.offsets,
+                       config_.num_heads, index};
+  const std::optional<AttentionBuckets>& buckets =
+      first_tokens ? rows.first_buckets : rows.all_buckets;
+  if (buckets) shape.buckets = &*buckets;
   const Tensor attended = close_sub_layer(
       pass,
       {Site::attention_output, index, Purpose::attention_output_dropout, &layer.attention_norm},

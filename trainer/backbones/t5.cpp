@@ -141,6 +141,7 @@ Tensor T5::run_layer(const Stack& stack, std::size_t index, Tensor x, const Pass
     AttentionShape cross{sources->sequences, shape.query_offsets, config_.num_heads, l};
     cross.scaled = false;
     cross.dropout = Purpose::cross_attention_dropout;
+    if (sources->buckets) cross.buckets = &*sources->buckets;
     const Tensor asking = layer.cross_norm(x);
     x = close_sub_layer(
         pass, {Site::cross_attention_output, l, Purpose::cross_attention_output_dropout, nullptr},
@@ -171,7 +172,14 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
                const Pass& pass, std::vector<Tensor>* hidden_states) const {
   const std::int64_t tokens = sequences.tokens();
   PackedRows rows = token_rows(sequences);
-  prepare_dropout(rows, pass.dropout, dropout_places(stack), placement_.device);
+  std::optional<AttentionBuckets> buckets;
+  if (!placement_.device.is_cpu()) {
+    prepare_dropout(rows, pass.dropout, dropout_places(stack), placement_.device);
+    AttentionShape own{sequences, sequences.offsets};
+    own.layer = stack.first_layer;
+    buckets = attention_buckets(own, rows.size(), static_cast<std::int64_t>(stack.layers.size()),
+                                placement_.device);
+  }
   const auto tokens_of = [&](const Tensor& all) { return all.narrow(0, 0, tokens); };
   const Tensor ids =
       at::constant_pad_nd(at::tensor(sequences.ids, at::kLong), {0, rows.size() - tokens});
@@ -187,6 +195,7 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
     shape.scaled = false;
     shape.causal = stack.decoder;
     shape.position_bias = bias;
+    if (buckets) shape.buckets = &*buckets;
     x = run_layer(stack, l, x, pass, shape, rows, sources);
     if (l + 1 == stack.layers.size()) {
       x = pass.drop(stack.final_norm(x), Purpose::final_dropout, stack.first_layer, rows);
@@ -215,7 +224,13 @@ Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources
                   std::vector<Tensor>* hidden_states) const {
   const PackedRows rows = token_rows(sources);
   const Tensor filled = at::constant_pad_nd(encoded, {0, 0, 0, rows.size() - encoded.size(0)});
-  const Sources seen{sources, rows, filled};
+  Sources seen{sources, rows, filled};
+  if (!placement_.device.is_cpu()) {
+    AttentionShape cross{sources, targets.offsets};
+    cross.dropout = Purpose::cross_attention_dropout;
+    seen.buckets = attention_buckets(cross, filled_rows(targets.tokens()),
+                                     config_.num_decoder_layers, placement_.device);
+  }
   return run(decoder_, targets, &seen, {hooks, dropout}, hidden_states);
 }
 

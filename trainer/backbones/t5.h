@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/backbones/attention_buckets.h"
 #include "trainer/backbones/backbone.h"
 #include "trainer/backbones/blocks.h"
 #include "trainer/backbones/t5_config.h"
@@ -79,7 +80,8 @@ class T5 final : public Backbone {
   struct Sources {
     const PackedSequences& sequences;
     PackedRows rows;
-    Tensor states;  // (rows, d_model), filled up
+    Tensor states;                                           // (rows, d_model), filled up
+    std::optional<AttentionBuckets> buckets = std::nullopt;  // on a device that is no CPU
   };
 
   Stack stack_of(bool decoder) const;

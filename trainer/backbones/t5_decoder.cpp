@@ -89,6 +89,15 @@ T5Decoder::OwnTokens T5Decoder::add_tokens(std::int64_t rows) {
   std::iota(own.query_offsets.begin(), own.query_offsets.end(), 0);
   own.sequences.trial_sequences = {0, rows};
   own.bias = bias_of_last();
+  const at::Device device = model_.placement().device;
+  if (!device.is_cpu()) {
+    AttentionShape shape{own.sequences, own.query_offsets};
+    shape.key_rows = places_;
+    own.buckets = attention_buckets(shape, rows, 1, device);
+    if (!source_buckets_) {
+      source_buckets_ = attention_buckets({sources_, row_offsets_}, rows, 1, device);
+    }
+  }
   return own;
 }
 
@@ -109,6 +118,7 @@ Tensor T5Decoder::attend_own(std::size_t layer, const Tensor& asked, const Packe
   shape.scaled = false;
   shape.position_bias = own.bias;
   shape.key_rows = places_;
+  if (own.buckets) shape.buckets = &*own.buckets;
   std::optional<Prefix> prefix;
   if (hooks_.acts_on(Site::keys_and_values)) {
     prefix = hooks_.prefix({Site::keys_and_values, number, rows.trial_rows});
@@ -125,6 +135,7 @@ Tensor T5Decoder::attend_sources(std::size_t layer, const Tensor& asked,
       pass.changed_projection(Site::cross_query, number, asked, block.query(asked), rows);
   AttentionShape shape{sources_, row_offsets_, model_.config().num_heads, number};
   shape.scaled = false;
+  if (source_buckets_) shape.buckets = &*source_buckets_;
   std::optional<Prefix> prefix;
   if (hooks_.acts_on(Site::cross_keys_and_values)) {
     prefix = hooks_.prefix({Site::cross_keys_and_values, number, rows.trial_rows});
@@ -165,7 +176,7 @@ Tensor T5Decoder::step(const std::vector<std::int64_t>& ids) {
 void T5Decoder::keep(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<std::int64_t> kept_places, kept_tokens;
   PackedSequences sources;
-  row_offsets_ = {0};
+  const std::vector<std::int64_t> offsets_before = std::exchange(row_offsets_, {0});
   bool all_stay = true;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].empty()) {
@@ -184,6 +195,7 @@ void T5Decoder::keep(const std::vector<std::vector<std::int64_t>>& rows) {
     sources.examples.push_back(sources_.examples[i]);
   }
   places_ = std::move(kept_places);
+  if (!all_stay || row_offsets_ != offsets_before) source_buckets_.reset();
   if (all_stay) return;
   const Tensor tokens = on_device(at::tensor(kept_tokens, at::kLong), model_.placement().device);
   for (Memory& memory : memory_) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trainer/backbones/t5.h"
@@ -34,7 +35,8 @@ class T5Decoder {
   struct OwnTokens {
     PackedSequences sequences;
     std::vector<std::int64_t> query_offsets;
-    Tensor bias;  // (heads, 2 · tokens - 1)
+    Tensor bias;                                             // (heads, 2 · tokens - 1)
+    std::optional<AttentionBuckets> buckets = std::nullopt;  // on a device that is no CPU
   };
 
   /// Gives each row's next token a place in memory_.
@@ -50,9 +52,10 @@ class T5Decoder {
   const T5& model_;
   const Hooks& hooks_;
   PackedSequences sources_;
-  std::vector<std::int64_t> row_offsets_;  // (inputs + 1)
-  std::vector<Memory> memory_;             // by layer
-  std::vector<std::int64_t> places_;       // (rows, tokens): where each lies in keys and values
+  std::vector<std::int64_t> row_offsets_;           // (inputs + 1)
+  std::optional<AttentionBuckets> source_buckets_;  // of both; made by the next step where absent
+  std::vector<Memory> memory_;                      // by layer
+  std::vector<std::int64_t> places_;  // (rows, tokens): where each lies in keys and values
   std::int64_t places_used_ = 0;
   std::int64_t tokens_ = 0;  // of each row
 };

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trainer/backbones/attention.h"
+#include "trainer/compute/dropout_draws.h"
+
+namespace petlab::trainer {
+
+/// Sequences of about one length, padded to the longest of them, which attention of operations runs
+/// at once.
+struct AttentionBucket {
+  std::int64_t sequences = 0;
+  std::int64_t queries = 0;  // of the sequence that has most
+  std::int64_t keys = 0;     // likewise, without a prefix
+  bool keys_padded = false;  // whether some sequence has fewer
+  Tensor query_rows;  // (sequences · queries): where each lies; padding takes any of its own
+  Tensor key_rows;    // (sequences · keys)
+  Tensor lengths;     // (sequences): keys of each
+  Tensor trials;      // (sequences)
+  std::shared_ptr<DropoutDraws> draws;  // (sequences, queries)
+};
+
+/// How the sequences of a batch lie for attention on a device, which costs one copy to it.
+struct AttentionBuckets {
+  std::vector<AttentionBucket> all;
+  /// (query rows): the place of each among those of all buckets, end to end; behind them is a row
+  /// of zeros, for rows that are nobody's.
+  Tensor output_rows;
+  Tensor query_starts, key_starts;  // (sequences + 1) of kInt
+  std::int64_t most_queries = 0;    // of one sequence
+  std::int64_t most_keys = 0;
+};
+
+/// The buckets of shape's sequences (of which keys, query_offsets and key_rows are looked at) whose
+/// queries lie in `rows` rows. There are at most as many as powers of two up to the longest
+/// sequence, or pairs of them where keys are another sequence's. `layers`: how many have this
+/// shape.
+AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
+                                   std::int64_t layers, at::Device device);
+
+}  // namespace petlab::trainer
