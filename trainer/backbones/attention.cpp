@@ -3,14 +3,12 @@
 #include <torch/custom_class.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "trainer/backbones/fused_attention.h"
 #include "trainer/compute/attention_kernels.h"
-#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -242,7 +240,8 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
   if (!query.device().is_cpu() || !known) {
-    return attention_of_operations(query, key, value, prefix, shape, dropout);
+    const std::optional<Tensor> fused = fused_attention(query, key, value, prefix, shape, dropout);
+    return fused ? *fused : attention_of_operations(query, key, value, prefix, shape, dropout);
   }
   return AttentionFunction::apply(
       query, key, value, prefix ? std::optional(prefix->keys) : std::nullopt,

@@ -1,0 +1,116 @@
+// Attention on a device: as many launches as there are classes of lengths, and one of LibTorch's
+// kernels for packed sequences where nothing is trained.
+#include "tests/support/catch.h"
+#include "tests/trainer/core/golden_tensors.h"
+#include "tests/trainer/device/pretend_device.h"
+#include "trainer/backbones/attention.h"
+#include "trainer/backbones/attention_buckets.h"
+#include "trainer/compute/tensors.h"
+
+using namespace petlab::trainer;
+using petlab::testing::check_relative;
+using petlab::testing::counted;
+using petlab::testing::device_counts;
+using petlab::testing::DeviceCounts;
+using petlab::testing::pretend_device;
+
+namespace {
+
+Tensor some_rows(std::int64_t rows, std::int64_t width, std::uint64_t number) {
+  Tensor made = at::empty({rows, width}, at::kFloat);
+  fill_normal(7, number, 1.0,
+              {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
+  return made;
+}
+
+PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
+  PackedSequences sequences;
+  for (const std::int64_t length : lengths) {
+    sequences.examples.push_back(sequences.sequences());
+    sequences.offsets.push_back(sequences.tokens() + length);
+  }
+  sequences.trial_sequences = {0, sequences.sequences()};
+  return sequences;
+}
+
+}  // namespace
+
+TEST_CASE("attention on a device has as many launches as classes of lengths", "[trainer][device]") {
+  const bool with_dropout = GENERATE(false, true);
+  Dropout dropout;
+  dropout.attention = with_dropout ? 0.1 : 0;
+  dropout.seeds = {3};
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
+  const auto kernels_of = [&](const std::vector<std::int64_t>& lengths) {
+    const PackedSequences sequences = of_lengths(lengths);
+    const std::int64_t rows = sequences.tokens() + 3;
+    const Tensor x = on_device(some_rows(rows, 16, 1), pretend_device()).requires_grad_(true);
+    AttentionShape shape{sequences, sequences.offsets, 2};
+    const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+    shape.buckets = &buckets;
+    const DeviceCounts before = device_counts();
+    attention(x, x, x, std::nullopt, shape, &dropout).sum().backward();
+    const DeviceCounts made = counted(before, device_counts());
+    CHECK(made.copies_in == 0);
+    CHECK(made.synchronisations == 0);
+    CHECK(made.fused_attentions == 0);
+    return made.kernels;
+  };
+  const std::int64_t two_lengths = kernels_of({3, 4});
+  CHECK(kernels_of({3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}) == two_lengths);
+  CHECK(kernels_of({3, 4, 17, 19, 30, 31, 32}) <= 2 * two_lengths);
+}
+
+TEST_CASE("a device's kernel for packed sequences is asked where nothing is trained",
+          "[trainer][device]") {
+  const bool cross = GENERATE(false, true);
+  const bool scaled = GENERATE(false, true);
+  const std::int64_t heads = 2, width = heads * 8, filling = 2;
+  const PackedSequences keys = of_lengths({1, 4, 4, 19, 33});
+  const PackedSequences others = of_lengths({3, 1, 5, 20, 2});
+  const PackedSequences& queries = cross ? others : keys;
+  const std::int64_t rows = queries.tokens() + filling;
+  const Tensor q = some_rows(rows, width, 1);
+  const Tensor k = some_rows(keys.tokens() + 1, width, 2);
+  const Tensor v = some_rows(keys.tokens() + 1, width, 3);
+  AttentionShape shape{keys, queries.offsets, heads};
+  shape.scaled = scaled;
+  const at::NoGradGuard no_grad;
+  const Tensor wanted = attention(q, k, v, std::nullopt, shape, nullptr);
+  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+  shape.buckets = &buckets;
+  const auto there = [](const Tensor& x) { return on_device(x, pretend_device()); };
+
+  DeviceCounts before = device_counts();
+  const Tensor fused = attention(there(q), there(k), there(v), std::nullopt, shape, nullptr);
+  CHECK(counted(before, device_counts()).fused_attentions == 1);
+  check_relative("the kernel", fused.to(at::kCPU), wanted, 1e-6);
+  const Tensor made =
+      attention_of_operations(there(q), there(k), there(v), std::nullopt, shape, nullptr);
+  check_relative("operations", made.to(at::kCPU), wanted, 1e-6);
+  CHECK(made.narrow(0, queries.tokens(), filling).to(at::kCPU).eq(0).all().item<bool>());
+
+  // What it cannot do is done by operations.
+  before = device_counts();
+  const auto asked = [&](const AttentionShape& of, const std::optional<Prefix>& prefix,
+                         at::ScalarType type) {
+    attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
+  };
+  const auto prefix_of = [&](at::ScalarType type) {
+    return Prefix{there(some_rows(3, width, 4).to(type).unsqueeze(0)),
+                  there(some_rows(3, width, 5).to(type).unsqueeze(0))};
+  };
+  asked(shape, prefix_of(at::kFloat), at::kFloat);
+  asked(shape, std::nullopt, at::kDouble);
+  AttentionShape with_bias = shape;
+  with_bias.position_bias = there(some_rows(heads, 2 * 33 - 1, 6));
+  asked(with_bias, std::nullopt, at::kFloat);
+  AttentionShape narrow = shape;
+  narrow.num_heads = 8;  // of two numbers, less than is loaded at once
+  asked(narrow, std::nullopt, at::kFloat);
+  {
+    const at::AutoGradMode with_gradients(true);
+    asked(shape, std::nullopt, at::kFloat);
+  }
+  CHECK(counted(before, device_counts()).fused_attentions == 0);
+}
