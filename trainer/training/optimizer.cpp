@@ -1,6 +1,10 @@
 #include "trainer/training/optimizer.h"
 
 #include <cmath>
+#include <map>
+#include <utility>
+
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 
@@ -16,6 +20,15 @@ Tensor AdamW::clip(std::span<const double> max_norms) {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> norms;
   for (std::int64_t k = 0; k < trials_; ++k) {
+    const double max_norm = max_norms[static_cast<std::size_t>(k)];
+    if (!on_cpu()) {
+      const std::vector<Tensor> own = gradients(k);
+      norms.push_back(at::linalg_vector_norm(at::stack(at::_foreach_norm(own)).to(at::kDouble)));
+      if (max_norm <= 0) continue;
+      const Tensor factor = (max_norm / (norms.back() + 1e-6)).clamp_max(1);
+      at::_foreach_mul_(own, factor.to(own.front().scalar_type()));
+      continue;
+    }
     Tensor sum;
     for (const Parameter& parameter : parameters_) {
       const Tensor norm = at::linalg_vector_norm(part(parameter.gradient, k)).to(at::kDouble);
@@ -23,62 +36,119 @@ Tensor AdamW::clip(std::span<const double> max_norms) {
       sum = sum.defined() ? sum + square : square;
     }
     norms.push_back(sum.sqrt());
-    const double max_norm = max_norms[static_cast<std::size_t>(k)];
     if (max_norm <= 0) continue;
-    Tensor factor = max_norm / (norms.back() + 1e-6);
-    if (factor.device().is_cpu()) {
-      // To read it costs nothing there, and to multiply by 1 would.
-      if (!(factor.item<double>() < 1)) continue;
-    } else {
-      factor = factor.clamp_max(1);
-    }
+    const Tensor factor = max_norm / (norms.back() + 1e-6);
+    // To read it costs nothing on a CPU, and to multiply by 1 would.
+    if (!(factor.item<double>() < 1)) continue;
     for (const Parameter& parameter : parameters_) part(parameter.gradient, k).mul_(factor);
   }
   return at::stack(norms);
 }
 
+std::vector<Tensor> AdamW::gradients(std::int64_t k) const {
+  std::vector<Tensor> all;
+  for (const Parameter& parameter : parameters_) all.push_back(part(parameter.gradient, k));
+  return all;
+}
+
 void AdamW::step(std::span<const Rates> rates) {
   const at::NoGradGuard no_grad;
   ++steps_;
+  const std::vector<Moving> all = moving(rates);
+  if (on_cpu()) {
+    for (const Moving& one : all) update(one);
+  } else {
+    update_on_device(all);
+  }
+}
+
+std::vector<AdamW::Moving> AdamW::moving(std::span<const Rates> rates) {
+  std::vector<Moving> all;
+  const auto add = [&](Moving one) {
+    if (one.steps > 0) all.push_back(std::move(one));
+  };
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
     for (std::int64_t k = 0; k < trials_; ++k) {
       const Rates& own = rates[static_cast<std::size_t>(k)];
-      const double rate = parameter.rate == Rate::scores ? own.scores : own.module;
-      const Moving all{part(parameter.value.detach(), k), part(parameter.gradient, k),
-                       part(first_[i], k), part(second_[i], k)};
+      Moving whole{part(parameter.value.detach(), k), part(parameter.gradient, k),
+                   part(first_[i], k), part(second_[i], k)};
+      whole.steps = steps_of(parameter.task);
+      whole.rate = parameter.rate == Rate::scores ? own.scores : own.module;
+      whole.decayed = parameter.decayed;
       if (!parameter.by_task) {
-        update(steps_of(parameter.task), rate, parameter.decayed, all);
+        add(std::move(whole));
         continue;
       }
       const std::int64_t tasks = trials_ == 1 ? 1 : 0;  // their dimension
-      for (std::int64_t t = 0; t < all.value.size(tasks); ++t) {
-        update(steps_of(static_cast<std::size_t>(t)), rate, parameter.decayed,
-               {all.value.select(tasks, t), all.gradient.select(tasks, t),
-                all.first.select(tasks, t), all.second.select(tasks, t)});
+      for (std::int64_t t = 0; t < whole.value.size(tasks); ++t) {
+        Moving of_task = whole;
+        for (Tensor* const tensor :
+             {&of_task.value, &of_task.gradient, &of_task.first, &of_task.second}) {
+          *tensor = tensor->select(tasks, t);
+        }
+        of_task.steps = steps_of(static_cast<std::size_t>(t));
+        add(std::move(of_task));
       }
     }
   }
+  return all;
 }
 
 std::int64_t AdamW::steps_of(std::optional<std::size_t> task) const {
   return task && !first_step_.empty() ? steps_ - first_step_[*task] : steps_;
 }
 
-void AdamW::update(std::int64_t steps, double rate, bool decayed, const Moving& moving) const {
-  if (steps <= 0) return;
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps));
-  const auto& [value, gradient, first, second] = moving;
-  if (decayed) value.mul_(1 - rate * options_.weight_decay);
+void AdamW::update(const Moving& one) const {
+  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(one.steps));
+  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(one.steps));
+  const Tensor &value = one.value, &gradient = one.gradient, &first = one.first,
+               &second = one.second;
+  if (one.decayed) value.mul_(1 - one.rate * options_.weight_decay);
   first.lerp_(gradient, 1 - options_.beta1);
   second.mul_(options_.beta2).addcmul_(gradient, gradient, 1 - options_.beta2);
   const Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(options_.eps);
-  value.addcdiv_(first, denominator, -rate / correction1);
+  value.addcdiv_(first, denominator, -one.rate / correction1);
+}
+
+void AdamW::update_on_device(std::span<const Moving> all) const {
+  if (all.empty()) return;
+  // Those of one rate, decayed or not, go together.
+  std::map<std::pair<double, bool>, std::vector<std::size_t>> groups;
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    groups[{all[i].rate, all[i].decayed}].push_back(i);
+    numbers.push_back(static_cast<double>(all[i].steps));
+  }
+  for (const auto& [rate_and_decay, members] : groups) numbers.push_back(rate_and_decay.first);
+  // LibTorch's kernel reads both as numbers of 32 bits, or of the parameters' type.
+  const Tensor there =
+      on_device(at::tensor(numbers, all[0].value.scalar_type()), all[0].value.device());
+  auto rate_at = static_cast<std::int64_t>(all.size());
+  for (const auto& [rate_and_decay, members] : groups) {
+    std::vector<Tensor> values, gradients, firsts, seconds, steps;
+    for (const std::size_t i : members) {
+      values.push_back(all[i].value);
+      gradients.push_back(all[i].gradient);
+      firsts.push_back(all[i].first);
+      seconds.push_back(all[i].second);
+      steps.push_back(there.select(0, static_cast<std::int64_t>(i)));
+    }
+    at::_fused_adamw_(values, gradients, firsts, seconds, {}, steps, there.select(0, rate_at++),
+                      options_.beta1, options_.beta2,
+                      rate_and_decay.second ? options_.weight_decay : 0.0, options_.eps,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  }
 }
 
 void AdamW::zero_gradients() {
-  for (const Parameter& parameter : parameters_) parameter.gradient.zero_();
+  if (on_cpu()) {
+    for (const Parameter& parameter : parameters_) parameter.gradient.zero_();
+    return;
+  }
+  std::vector<Tensor> all;
+  for (const Parameter& parameter : parameters_) all.push_back(parameter.gradient);
+  at::_foreach_zero_(all);
 }
 
 std::vector<std::pair<std::string, Tensor>> AdamW::state(std::int64_t k) const {

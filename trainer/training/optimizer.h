@@ -64,9 +64,12 @@ class AdamW {
   std::vector<std::pair<std::string, Tensor>> state(std::int64_t k) const;
 
  private:
-  /// A parameter, or a task's slice of one, with its moments.
+  /// A parameter, or a trial's or task's slice of one, with its moments, and what moves it.
   struct Moving {
     Tensor value, gradient, first, second;
+    std::int64_t steps = 0;  // that it has taken part in, with this one
+    double rate = 0;
+    bool decayed = true;
   };
   /// Trial k's part of a parameter or of what belongs to one.
   Tensor part(const Tensor& all, std::int64_t k) const {
@@ -74,7 +77,14 @@ class AdamW {
   }
   /// Steps that a parameter of this task has taken part in; absent: of all tasks.
   std::int64_t steps_of(std::optional<std::size_t> task) const;
-  void update(std::int64_t steps, double rate, bool decayed, const Moving& moving) const;
+  /// All that this step moves.
+  std::vector<Moving> moving(std::span<const Rates> rates);
+  void update(const Moving& one) const;
+  /// The same of all, in a few launches, with steps and rates read where the device has them.
+  void update_on_device(std::span<const Moving> all) const;
+  /// Trial k's gradients.
+  std::vector<Tensor> gradients(std::int64_t k) const;
+  bool on_cpu() const { return parameters_.empty() || parameters_[0].value.device().is_cpu(); }
 
   std::vector<Parameter> parameters_;
   std::vector<Tensor> first_, second_;
