@@ -19,6 +19,7 @@
 #include "metrics/storage.h"
 #include "sweeps/identity.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/device_memory.h"
 #include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
 #include "trainer/data/load_data.h"
@@ -166,12 +167,16 @@ class TrialRun {
   void progress(std::int64_t step, std::int64_t of, double loss) {
     loss_sum_ += loss;
     ++loss_steps_;
-    if (of <= kStepsAllReported) events_.write(protocol::Progress{step, of, loss});
     const auto now = std::chrono::steady_clock::now();
-    if (now - last_progress_ < kProgressEvery && step != of) return;
+    const bool due = now - last_progress_ >= kProgressEvery || step == of;
+    protocol::Progress event{step, of, loss};
+    if (due) event.device_memory_mib = peak_device_memory_mib(placement_.device);
+    if (of <= kStepsAllReported) events_.write(event);
+    if (!due) return;
     last_progress_ = now;
     const double mean = loss_sum_ / static_cast<double>(loss_steps_);
-    if (of > kStepsAllReported) events_.write(protocol::Progress{step, of, mean});
+    event.loss = mean;
+    if (of > kStepsAllReported) events_.write(event);
     log_ << "step " << step << " of " << of << ", loss " << mean << std::endl;
     loss_sum_ = 0;
     loss_steps_ = 0;
@@ -215,6 +220,7 @@ class TrialRun {
     if (artifact.module) finished.bls_bits = metrics::bls_bits(*artifact.module);
     finished.stored_bits = stored_bits(artifact);
     finished.peak_memory_mib = peak_memory_mib();
+    finished.device_memory_mib = peak_device_memory_mib(placement_.device);
     finished.train_seconds = loop.state().train_seconds;
     for (const TaskRun& task : loop.tasks()) {
       finished.examples[task.declaration.name] = {{"train", task.train.size()},
@@ -308,7 +314,8 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
 
 TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& backbones,
                          const std::atomic<bool>& stop, const Clock& clock, std::ostream& log,
-                         const std::function<void(std::int64_t step, double loss)>& on_step) {
+                         const std::function<void(std::int64_t step, double loss)>& on_step,
+                         const PlacementChoice& placement_of) {
   const protocol::TrialDirectory directory(folder);
   EventLog events(directory.events(), clock);
   protocol::Started started;
@@ -331,9 +338,10 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
                      " as in trial.json: the files changed since the trial was planned (run the "
                      "sweep again to plan with them as they are)");
     const Placement placement =
-        placement_for(trial.config.training, trial.device, sweeps::process_environment());
+        placement_of(trial.config.training, trial.device, sweeps::process_environment());
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();
+    begin_device_memory(placement.device);
     return TrialRun(directory, trial, placement, std::move(files), events, log)
         .run(backbones, stop, on_step);
   } catch (const NotFinite& e) {

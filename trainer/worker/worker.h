@@ -37,6 +37,11 @@ inline constexpr const char* kEmulateVariable = "PETLAB_EMULATE_BF16";
 Placement placement_for(const sweeps::TrainingConfig& training, const std::string& device,
                         const sweeps::Environment& environment);
 
+/// What a trial's placement is taken from; placement_for, unless a test has devices of its own.
+using PlacementChoice =
+    std::function<Placement(const sweeps::TrainingConfig& training, const std::string& device,
+                            const sweeps::Environment& environment)>;
+
 /// How a trial ended that did not end with a crash.
 enum class TrialOutcome { finished, failed, interrupted };
 
@@ -57,6 +62,7 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
 TrialOutcome train_trial(
     const std::filesystem::path& folder, BackboneStore& backbones, const std::atomic<bool>& stop,
     const Clock& clock, std::ostream& log,
-    const std::function<void(std::int64_t step, double loss)>& on_step = nullptr);
+    const std::function<void(std::int64_t step, double loss)>& on_step = nullptr,
+    const PlacementChoice& placement_of = placement_for);
 
 }  // namespace petlab::trainer

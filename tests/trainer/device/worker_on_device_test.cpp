@@ -1,0 +1,94 @@
+// What a worker says of a device's memory, and of too little of it.
+#include <sstream>
+
+#include "tests/trainer/core/tiny_world.h"
+#include "tests/trainer/device/pretend_device.h"
+#include "trainer/worker/worker.h"
+
+using namespace petlab;
+using namespace petlab::trainer;
+using petlab::testing::events_of;
+using petlab::testing::limit_device_memory;
+using petlab::testing::pretend_device;
+using petlab::testing::read_events;
+using petlab::testing::TinyWorld;
+
+namespace {
+
+TrialOutcome train_there(const std::filesystem::path& attempt, BackboneStore& backbones) {
+  std::ostringstream log;
+  const std::atomic<bool> never{false};
+  double now = 1000;
+  return train_trial(
+      attempt, backbones, never, [&] { return now += 1; }, log, nullptr,
+      [](const auto&, const std::string& device, const auto&) {
+        CHECK(device == "cuda");
+        return Placement{pretend_device(), at::kFloat, at::kFloat};
+      });
+}
+
+protocol::TrialFile trial_of(const TinyWorld& world) {
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.device = "cuda";
+  trial.config.training.epochs = 1;
+  return trial;
+}
+
+}  // namespace
+
+TEST_CASE("a worker tells the most that it held of a device's memory", "[trainer][device]") {
+  const TinyWorld world;
+  const auto attempt = world.attempt("runs", trial_of(world));
+  BackboneStore backbones;
+  REQUIRE(train_there(attempt, backbones) == TrialOutcome::finished);
+  const auto events = read_events(attempt);
+  const auto finished = events_of<protocol::Finished>(events);
+  REQUIRE(finished.size() == 1);
+  REQUIRE(finished[0].device_memory_mib.has_value());
+  // The backbone's weights alone are some 10 KiB.
+  CHECK(*finished[0].device_memory_mib > 0.01);
+  CHECK(*finished[0].device_memory_mib < 64);
+  double most = 0;
+  for (const auto& progress : events_of<protocol::Progress>(events)) {
+    most = std::max(most, progress.device_memory_mib.value_or(0));
+  }
+  CHECK(most > 0.01);
+  CHECK(most <= *finished[0].device_memory_mib);
+}
+
+TEST_CASE("a trial's peak of a device's memory is not that of the trial before it",
+          "[trainer][device]") {
+  const TinyWorld world;
+  const auto peak = [&](const std::string& runs, std::int64_t batch_size) {
+    protocol::TrialFile trial = trial_of(world);
+    trial.config.training.batch_size = batch_size;
+    const auto attempt = world.attempt(runs, trial);
+    BackboneStore backbones;
+    REQUIRE(train_there(attempt, backbones) == TrialOutcome::finished);
+    return *events_of<protocol::Finished>(read_events(attempt)).at(0).device_memory_mib;
+  };
+  const double small = peak("small", 2);
+  const double large = peak("large", 40);
+  CHECK(large > small);
+  CHECK(peak("small-again", 2) == Approx(small));
+}
+
+TEST_CASE("a trial for which a device has too little memory has failed for that reason",
+          "[trainer][device]") {
+  const TinyWorld world;
+  const auto attempt = world.attempt("runs", trial_of(world));
+  BackboneStore backbones;
+  // What other tests hold counts, too; more than a page of it there is not.
+  limit_device_memory(1 << 12);
+  const TrialOutcome outcome = train_there(attempt, backbones);
+  limit_device_memory(0);
+  CHECK(outcome == TrialOutcome::failed);
+  const auto failed = events_of<protocol::Failed>(read_events(attempt));
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].kind == "out_of_memory");
+  CHECK_THAT(failed[0].reason, Catch::StartsWith("the pretend device is out of memory: asked for"));
+  // The worker goes on with the next one.
+  protocol::TrialFile next = trial_of(world);
+  next.trial_id = "fedcba9876543210";
+  CHECK(train_there(world.attempt("runs", next), backbones) == TrialOutcome::finished);
+}
