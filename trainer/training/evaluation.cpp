@@ -9,6 +9,8 @@ namespace {
 
 // Enough rows for the matrix products to run at full speed, few enough to stay in the caches.
 constexpr std::int64_t kTokensABatch = 2048;
+// Another device needs more rows, and is waited for after each batch.
+constexpr std::int64_t kTokensABatchThere = 8192;
 
 }  // namespace
 
@@ -28,6 +30,8 @@ std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size()));
   std::iota(order.begin(), order.end(), 0);
   sort_by_length(split, order);
+  const bool on_cpu = model.backbone().placement().device.is_cpu();
+  const std::int64_t most = on_cpu ? kTokensABatch : kTokensABatchThere;
   std::size_t from = 0;
   while (from < order.size()) {
     if (stop) throw Interrupted();
@@ -36,7 +40,7 @@ std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
     const auto with = [&](std::int64_t example) {
       return tokens + model.trials() * split.tokens(example);
     };
-    while (to < order.size() && (to == from || with(order[to]) <= kTokensABatch)) {
+    while (to < order.size() && (to == from || with(order[to]) <= most)) {
       tokens = with(order[to++]);
     }
     const std::vector<std::vector<std::int64_t>> examples(
