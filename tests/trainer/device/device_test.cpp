@@ -140,19 +140,43 @@ TEST_CASE("a T5's trials have the CPU's numbers on a device", "[trainer][device]
   }
 }
 
+TEST_CASE("masks of layers and tasks on a device are the CPU's", "[trainer][device]") {
+  const TinyWorld world;
+  using metrics::MaskCombination;
+  for (const MaskCombination combine :
+       {MaskCombination::or_, MaskCombination::and_, MaskCombination::add}) {
+    INFO(static_cast<int>(combine));
+    protocol::TrialFile trial = world.trial("adapter");
+    trial.config.module.share = true;
+    trial.config.module.mask = MaskKind::learned;
+    trial.config.module.combine = combine;
+    trial.config.training.epochs = 1;
+    trial.tasks.push_back(trial.tasks.front());
+    trial.tasks.back().name = "other";
+    trial.config.tasks.push_back("other");
+    const DeviceRun wanted =
+        train_on(trial, {trial.config}, Placement::all_in(at::kDouble)).front();
+    check_alike(train_on(trial, {trial.config}, there(at::kDouble)).front(), wanted, 1e-6);
+  }
+}
+
 TEST_CASE("trials that are trained at once on a device have the CPU's numbers",
           "[trainer][device]") {
   const TinyWorld world;
-  protocol::TrialFile trial = world.trial("adapter");
-  trial.config.module.share = true;
-  trial.config.module.mask = MaskKind::learned;
-  trial.config.training.epochs = 1;
-  std::vector<sweeps::TrialConfig> configs(2, trial.config);
-  configs[1].seed = {7};
-  configs[1].training.max_grad_norm = 0.01;
-  const std::vector<DeviceRun> wanted = train_on(trial, configs, Placement::all_in(at::kDouble));
-  const std::vector<DeviceRun> found = train_on(trial, configs, there(at::kDouble));
-  for (std::size_t k = 0; k < configs.size(); ++k) check_alike(found[k], wanted[k], 1e-6);
+  for (const std::string kind : {"adapter", "lora", "prefix", "full_finetuning"}) {
+    const auto [share, mask] = forms_of(kind)[kind == "full_finetuning" ? 0 : 1];
+    INFO(kind);
+    protocol::TrialFile trial = world.trial(kind);
+    trial.config.module.share = share;
+    trial.config.module.mask = mask;
+    trial.config.training.epochs = 1;
+    std::vector<sweeps::TrialConfig> configs(2, trial.config);
+    configs[1].seed = {7};
+    configs[1].training.max_grad_norm = 0.01;
+    const std::vector<DeviceRun> wanted = train_on(trial, configs, Placement::all_in(at::kDouble));
+    const std::vector<DeviceRun> found = train_on(trial, configs, there(at::kDouble));
+    for (std::size_t k = 0; k < configs.size(); ++k) check_alike(found[k], wanted[k], 1e-6);
+  }
 }
 
 TEST_CASE("gradients of a step on a device are the CPU's", "[trainer][device]") {
