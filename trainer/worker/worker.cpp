@@ -92,6 +92,16 @@ void require_contents(const protocol::TrialFile& trial, const FileContents& foun
 /// One line, whatever LibTorch puts behind its first.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// Whether LibTorch says in that line that there was too little memory: its allocator of the CPU,
+/// or a device's driver or library, which are errors of no type of their own.
+bool tells_of_memory(const std::string& line) {
+  for (const char* const words :
+       {"can't allocate memory", "error: out of memory", "STATUS_ALLOC_FAILED"}) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // The kernel's own count of the largest memory is reset, so that a trial's peak is its own.
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
@@ -355,8 +365,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
   } catch (const c10::Error& e) {
     const std::string line = first_line(e.what_without_backtrace());
-    const bool memory = line.find("can't allocate memory") != std::string::npos;
-    failed = {line, memory ? "out_of_memory" : "error"};
+    failed = {line, tells_of_memory(line) ? "out_of_memory" : "error"};
   } catch (const std::exception& e) {
     failed = {first_line(e.what()), "error"};
   }

@@ -15,14 +15,16 @@ using petlab::testing::TinyWorld;
 
 namespace {
 
-TrialOutcome train_there(const std::filesystem::path& attempt, BackboneStore& backbones) {
+TrialOutcome train_there(const std::filesystem::path& attempt, BackboneStore& backbones,
+                         const std::string& error = "") {
   std::ostringstream log;
   const std::atomic<bool> never{false};
   double now = 1000;
   return train_trial(
       attempt, backbones, never, [&] { return now += 1; }, log, nullptr,
-      [](const auto&, const std::string& device, const auto&) {
+      [&](const auto&, const std::string& device, const auto&) {
         CHECK(device == "cuda");
+        TORCH_CHECK(error.empty(), error);
         return Placement{pretend_device(), at::kFloat, at::kFloat};
       });
 }
@@ -91,4 +93,23 @@ TEST_CASE("a trial for which a device has too little memory has failed for that 
   protocol::TrialFile next = trial_of(world);
   next.trial_id = "fedcba9876543210";
   CHECK(train_there(world.attempt("runs", next), backbones) == TrialOutcome::finished);
+}
+
+TEST_CASE("what a device's driver and libraries say of too little memory is taken for it",
+          "[trainer][device]") {
+  const TinyWorld world;
+  std::int64_t number = 0;
+  for (const auto& [said, kind] :
+       {std::pair{"CUDA error: out of memory", "out_of_memory"},
+        std::pair{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+                  "out_of_memory"},
+        std::pair{"CUDA error: an illegal memory access was encountered", "error"}}) {
+    const auto attempt = world.attempt("runs", trial_of(world), ++number);
+    BackboneStore backbones;
+    CHECK(train_there(attempt, backbones, said) == TrialOutcome::failed);
+    const auto failed = events_of<protocol::Failed>(read_events(attempt));
+    REQUIRE(failed.size() == 1);
+    CHECK(failed[0].kind == kind);
+    CHECK(failed[0].reason == said);
+  }
 }
