@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -45,6 +46,27 @@ class OneCopy {
   std::vector<std::int64_t> numbers_;
   Tensor there_;
 };
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+/// Which keys are hidden, and what is added to the scores.
+void add_masks(AttentionBucket& bucket, const AttentionShape& shape) {
+  const auto counted = bucket.lengths.options();
+  const Tensor places = at::arange(bucket.keys, counted);
+  if (bucket.keys_padded) bucket.hidden = places >= bucket.lengths.view({-1, 1, 1, 1});
+  if (!shape.causal && !shape.position_bias.defined()) return;
+  // (queries, keys): key's minus query's position.
+  const Tensor distances = places.unsqueeze(0) - at::arange(bucket.queries, counted).unsqueeze(1);
+  if (shape.causal) {
+    const Tensor behind = (distances > 0).unsqueeze(0).unsqueeze(0);
+    bucket.hidden = bucket.hidden.defined() ? bucket.hidden.logical_or(behind) : behind;
+  }
+  if (!shape.position_bias.defined()) return;
+  const std::int64_t longest = (shape.position_bias.size(1) + 1) / 2;
+  bucket.bias = shape.position_bias.index_select(1, (distances + (longest - 1)).flatten())
+                    .view({1, shape.num_heads, bucket.queries, bucket.keys});
+  if (bucket.hidden.defined()) bucket.bias = bucket.bias.masked_fill(bucket.hidden, kHidden);
+}
 
 }  // namespace
 
@@ -118,6 +140,7 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
     bucket.lengths = next(bucket.sequences);
     bucket.trials = next(bucket.sequences);
     const Tensor examples = next(bucket.sequences);
+    add_masks(bucket, shape);
     bucket.draws =
         std::make_shared<DropoutDraws>(bucket.trials.unsqueeze(1), examples.unsqueeze(1),
                                        at::arange(bucket.queries, examples.options()).unsqueeze(0),

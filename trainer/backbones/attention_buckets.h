@@ -20,6 +20,12 @@ struct AttentionBucket {
   Tensor key_rows;    // (sequences · keys)
   Tensor lengths;     // (sequences): keys of each
   Tensor trials;      // (sequences)
+  /// Whether a query does not see a key, which broadcasts to (sequences, heads, queries, keys);
+  /// undefined where all see all.
+  Tensor hidden;
+  /// What is added to the scores, which broadcasts likewise: the bias of positions, minus infinity
+  /// where a key is hidden. Undefined without such a bias. Differentiable.
+  Tensor bias;
   std::shared_ptr<DropoutDraws> draws;  // (sequences, queries)
 };
 
@@ -34,10 +40,10 @@ struct AttentionBuckets {
   std::int64_t most_keys = 0;
 };
 
-/// The buckets of shape's sequences (of which keys, query_offsets and key_rows are looked at) whose
-/// queries lie in `rows` rows. There are at most as many as powers of two up to the longest
-/// sequence, or pairs of them where keys are another sequence's. `layers`: how many have this
-/// shape.
+/// The buckets of shape's sequences whose queries lie in `rows` rows. There are at most as many as
+/// powers of two up to the longest sequence, or pairs of them where keys are another sequence's.
+/// `layers`: how many have this shape, that of shape.layer the first; all else of it is theirs,
+/// too.
 AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
                                    std::int64_t layers, at::Device device);
 

@@ -18,59 +18,29 @@ class BucketAttention {
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const Dropout* dropout) const {
     const double scale = shape_.scaled ? 1.0 / std::sqrt(static_cast<double>(query.size(3))) : 1.0;
-    const Tensor hidden = hidden_keys(query.device());
-    const Tensor bias = bias_of_distances();
+    const Tensor bias = behind_prefix(bucket_.bias);
+    const Tensor hidden = bias.defined() ? Tensor() : behind_prefix(bucket_.hidden);
     if (dropout == nullptr || dropout->attention <= 0) {
       // LibTorch takes the fastest kernel that the device has for it.
       std::optional<Tensor> mask;
-      if (bias.defined()) {
-        mask = hidden.defined() ? bias.masked_fill(hidden, kNever) : bias;
-      } else if (hidden.defined()) {
-        mask = hidden.logical_not();
-      }
+      if (bias.defined()) mask = bias;
+      if (hidden.defined()) mask = hidden.logical_not();
       return at::scaled_dot_product_attention(query, key, value, mask, 0.0, false, scale);
     }
     Tensor scores = at::matmul(query * scale, key.transpose(2, 3));
     if (bias.defined()) scores = scores + bias;
-    if (hidden.defined()) scores = scores.masked_fill(hidden, kNever);
+    if (hidden.defined()) {
+      scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    }
     const Tensor probabilities = at::softmax(scores, -1);
     return at::matmul(drop_by(probabilities, kept(*dropout), dropout->attention), value);
   }
 
  private:
-  static constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-  /// (queries, keys): key's minus query's position.
-  Tensor distances(const at::TensorOptions& counted) const {
-    return at::arange(bucket_.keys, counted).unsqueeze(0) -
-           at::arange(bucket_.queries, counted).unsqueeze(1);
-  }
-
-  /// Whether a query does not see a key, of a shape that broadcasts to the scores'; undefined where
-  /// all see all.
-  Tensor hidden_keys(at::Device device) const {
-    const auto counted = at::TensorOptions().dtype(at::kLong).device(device);
-    Tensor hidden;
-    if (bucket_.keys_padded) {
-      hidden = at::arange(bucket_.keys, counted) >= bucket_.lengths.view({-1, 1, 1, 1});
-    }
-    if (shape_.causal) {
-      const Tensor behind = (distances(counted) > 0).unsqueeze(0).unsqueeze(0);
-      hidden = hidden.defined() ? hidden.logical_or(behind) : behind;
-    }
-    return hidden.defined() && prefix_ > 0 ? at::constant_pad_nd(hidden, {prefix_, 0}, false)
-                                           : hidden;
-  }
-
-  /// (1, heads, queries, prefix and keys)
-  Tensor bias_of_distances() const {
-    const Tensor& all = shape_.position_bias;
-    if (!all.defined()) return {};
-    const std::int64_t longest = (all.size(1) + 1) / 2;
-    const Tensor columns = distances(all.options().dtype(at::kLong)) + (longest - 1);
-    const Tensor bias = all.index_select(1, columns.flatten())
-                            .view({1, shape_.num_heads, bucket_.queries, bucket_.keys});
-    return prefix_ > 0 ? at::constant_pad_nd(bias, {prefix_, 0}) : bias;
+  /// What there is of the keys, with zeros (or false) for the prefix before them, which all see.
+  Tensor behind_prefix(const Tensor& of_keys) const {
+    if (!of_keys.defined() || prefix_ == 0) return of_keys;
+    return at::constant_pad_nd(of_keys, {prefix_, 0});
   }
 
   /// Which probabilities dropout keeps: (sequences, heads, queries, prefix and keys).

@@ -172,14 +172,7 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
                const Pass& pass, std::vector<Tensor>* hidden_states) const {
   const std::int64_t tokens = sequences.tokens();
   PackedRows rows = token_rows(sequences);
-  std::optional<AttentionBuckets> buckets;
-  if (!placement_.device.is_cpu()) {
-    prepare_dropout(rows, pass.dropout, dropout_places(stack), placement_.device);
-    AttentionShape own{sequences, sequences.offsets};
-    own.layer = stack.first_layer;
-    buckets = attention_buckets(own, rows.size(), static_cast<std::int64_t>(stack.layers.size()),
-                                placement_.device);
-  }
+  prepare_dropout(rows, pass.dropout, dropout_places(stack), placement_.device);
   const auto tokens_of = [&](const Tensor& all) { return all.narrow(0, 0, tokens); };
   const Tensor ids =
       at::constant_pad_nd(at::tensor(sequences.ids, at::kLong), {0, rows.size() - tokens});
@@ -188,14 +181,18 @@ Tensor T5::run(const Stack& stack, const PackedSequences& sequences, const Sourc
       pass.drop(at::embedding(weights_.at("shared.weight"), on_device(ids, placement_.device)),
                 Purpose::embedding_dropout, stack.first_layer, rows);
   if (hidden_states != nullptr) hidden_states->push_back(tokens_of(x));
-  const Tensor bias = position_bias(stack, sequences);
+  AttentionShape shape{sequences, sequences.offsets, config_.num_heads, stack.first_layer};
+  shape.scaled = false;
+  shape.causal = stack.decoder;
+  shape.position_bias = position_bias(stack, sequences);
+  std::optional<AttentionBuckets> buckets;
+  if (!placement_.device.is_cpu()) {
+    buckets = attention_buckets(shape, rows.size(), static_cast<std::int64_t>(stack.layers.size()),
+                                placement_.device);
+    shape.buckets = &*buckets;
+  }
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
-    AttentionShape shape{sequences, sequences.offsets, config_.num_heads,
-                         stack.first_layer + static_cast<std::int64_t>(l)};
-    shape.scaled = false;
-    shape.causal = stack.decoder;
-    shape.position_bias = bias;
-    if (buckets) shape.buckets = &*buckets;
+    shape.layer = stack.first_layer + static_cast<std::int64_t>(l);
     x = run_layer(stack, l, x, pass, shape, rows, sources);
     if (l + 1 == stack.layers.size()) {
       x = pass.drop(stack.final_norm(x), Purpose::final_dropout, stack.first_layer, rows);

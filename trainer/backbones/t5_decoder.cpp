@@ -91,7 +91,8 @@ T5Decoder::OwnTokens T5Decoder::add_tokens(std::int64_t rows) {
   own.bias = bias_of_last();
   const at::Device device = model_.placement().device;
   if (!device.is_cpu()) {
-    AttentionShape shape{own.sequences, own.query_offsets};
+    AttentionShape shape{own.sequences, own.query_offsets, model_.config().num_heads};
+    shape.position_bias = own.bias;
     shape.key_rows = places_;
     own.buckets = attention_buckets(shape, rows, 1, device);
     if (!source_buckets_) {

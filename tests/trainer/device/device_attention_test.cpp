@@ -92,8 +92,10 @@ TEST_CASE("a device's kernel for packed sequences is asked where nothing is trai
 
   // What it cannot do is done by operations.
   before = device_counts();
-  const auto asked = [&](const AttentionShape& of, const std::optional<Prefix>& prefix,
+  const auto asked = [&](AttentionShape of, const std::optional<Prefix>& prefix,
                          at::ScalarType type) {
+    const AttentionBuckets own = attention_buckets(of, rows, 1, pretend_device());
+    of.buckets = &own;
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
   const auto prefix_of = [&](at::ScalarType type) {
