@@ -1,0 +1,540 @@
+#include "sweeps/memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sweeps/text_to_text.h"
+
+namespace petlab::sweeps {
+namespace {
+
+// Each count below follows what trainer/ keeps: backbones/{encoder,t5,blocks,attention}.cpp,
+// compute/{operations,dropout,rms_norm,smoothed_loss}.cpp, modules/, training/optimizer.cpp.
+
+constexpr std::int64_t kMib = std::int64_t{1} << 20;
+constexpr std::int64_t kFloat = 4;
+constexpr std::int64_t kShort = 2;
+
+/// The program and LibTorch's libraries as far as they are read (measured on x86-64).
+constexpr std::int64_t kProgram = 125 * kMib;
+/// The CUDA context with its kernels and cuBLAS's workspace: a usual size, which no GPU has
+/// measured here.
+constexpr std::int64_t kGpuContext = 640 * kMib;
+
+/// Source tokens of an evaluation batch (training/evaluation.cpp).
+constexpr std::int64_t kEvaluationTokens = 2048;
+/// Logits that exist at once in a T5's loss (compute/smoothed_loss.h).
+constexpr std::int64_t kLossLogits = std::int64_t{1} << 24;
+/// A row of probabilities on a CPU is as long as a multiple of this (compute/vector_math.h).
+constexpr std::int64_t kProbabilityBlock = 16;
+/// Tokens of answers where decoding.max_tokens is silent (training/text_objective.cpp).
+constexpr std::int64_t kAnswerTokens = 128;
+constexpr std::int64_t kScoreTokens = 8;
+/// Tokens that a decoder's first keys and values have room for (backbones/t5_decoder.cpp).
+constexpr std::int64_t kFirstRoom = 16;
+
+// glibc gives blocks up to this size from its heap, larger ones from the system. In the heap a
+// block that was freed between two that stay cannot be the next of its size, because an aligned one
+// asks for 64 bytes more; two that lie side by side can hold one. Measured in a layer's forward
+// pass: two thirds of what is d_model wide and passes are lost until the backward pass frees its
+// neighbours, and a quarter of what is d_ff wide, whose holes narrower blocks fill.
+constexpr std::int64_t kHeapBlock = 32 * kMib;
+struct LostPart {
+  std::int64_t of = 1;
+  std::int64_t in = 1;
+};
+constexpr LostPart kLostNarrow{2, 3};
+constexpr LostPart kLostWide{1, 4};
+
+/// A batch whose texts are all of one length.
+struct Texts {
+  std::int64_t count = 0;
+  std::int64_t length = 0;
+  std::int64_t tokens() const { return count * length; }
+};
+
+/// What a forward pass keeps for the backward pass, in numbers.
+struct Kept {
+  std::int64_t activations = 0;
+  std::int64_t dropout = 0;        // multipliers, of which a CPU keeps whether they are 0
+  std::int64_t probabilities = 0;  // of attention
+};
+
+/// Rows that pass through a layer's forward pass and are gone behind it.
+struct Passing {
+  std::int64_t narrow = 0;  // times d_model wide
+  std::int64_t wide = 0;    // times d_ff wide
+};
+
+/// A trained tensor and its masks, as modules/masked_weight.cpp has them.
+struct TrainedWeight {
+  std::int64_t numbers = 0;  // of a layer's
+  std::int64_t layers = 1;
+  bool share = true;
+  bool masked = false;
+  bool trained = true;  // false: made of something that is trained
+};
+
+class Estimator {
+ public:
+  Estimator(const TrialConfig& config, const BackboneShape& shape,
+            std::span<const TaskDeclaration> tasks, MemoryDevice device)
+      : config_(config),
+        shape_(shape),
+        tasks_(tasks),
+        gpu_(device == MemoryDevice::gpu),
+        short_(config.training.compute == ComputeType::bf16),
+        number_(gpu_ && short_ ? kShort : kFloat),
+        width_(shape.heads * shape.d_head) {}
+
+  MemoryEstimate estimate() {
+    const Texts sources = step_sources();
+    const Texts targets = step_targets(sources);
+    add_trained();
+    MemoryEstimate result;
+    result.tokens = sources.tokens();
+    result.target_tokens = targets.tokens();
+    result.program = gpu_ ? kGpuContext : kProgram;
+    result.mapped = gpu_ ? 0 : kFloat * shape_.parameters();
+    result.weights = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies() +
+                     trained_weights_;
+    result.optimizer = trained_optimizer_;
+    if (is_text_to_text()) {
+      keep_t5(sources, targets);
+    } else if (trains_backbone_part()) {
+      keep_encoder(sources);
+    }
+    const std::int64_t activations = bytes_of(kept_);
+    const std::int64_t workspace = step_workspace(sources, targets) + (gpu_ ? 0 : lost_);
+    const std::int64_t update = largest_update_;
+    // The weights of the best validation are set for the test, and those of the last step kept.
+    const std::int64_t evaluation = trained_values_ + evaluation_workspace();
+    if (activations + workspace >= std::max(update, evaluation)) {
+      result.activations = activations;
+      result.workspace = workspace;
+    } else {
+      result.peak = update > evaluation ? MemoryPeak::update : MemoryPeak::evaluation;
+      result.workspace = std::max(update, evaluation);
+    }
+    return result;
+  }
+
+ private:
+  bool is_text_to_text() const { return shape_.decoder_layers > 0; }
+  bool is(std::string_view kind) const { return config_.module.kind == kind; }
+  bool is_full() const { return is("full_finetuning"); }
+  bool is_hyperformer() const { return is("hyperformer++"); }
+  bool trains_backbone_part() const { return !is("head_only"); }
+  /// Whether what is trained acts inside of attention, so that the first layer has a gradient.
+  bool acts_in_attention() const { return is("lora") || is("prefix"); }
+  std::int64_t prefix() const { return is("prefix") ? config_.module.prefix_length : 0; }
+  // -1 is the rate of the checkpoint's config.json, which is hardly ever 0.
+  bool drops() const { return config_.training.dropout != 0; }
+
+  // ---- batches ----
+
+  std::int64_t most_tokens() const {
+    // RoBERTa's position table has two rows in front of the first position.
+    const std::int64_t positions =
+        shape_.max_positions == 0 ? std::numeric_limits<std::int64_t>::max()
+                                  : shape_.max_positions - (shape_.model_type == "roberta" ? 2 : 0);
+    return std::max<std::int64_t>(1, std::min(config_.data.max_tokens, positions));
+  }
+
+  Texts step_sources() const {
+    std::int64_t examples = config_.training.batch_size;
+    if (config_.data.max_train_examples > 0) {
+      examples = std::min(examples, config_.data.max_train_examples);
+    }
+    const std::int64_t parts = config_.training.gradient_accumulation;
+    return {(examples + parts - 1) / parts, most_tokens()};
+  }
+
+  /// Of a class or a score at most as many as its text has bytes, and the end token.
+  std::int64_t longest_answer(const TaskDeclaration& task) const {
+    if (task.kind == TaskKind::text) return kAnswerTokens;
+    if (task.kind == TaskKind::regression) return kScoreTokens;
+    std::size_t bytes = 0;
+    for (std::size_t c = 0; c < task.classes.size(); ++c) {
+      bytes = std::max(bytes, target_text(task, static_cast<std::int64_t>(c)).size());
+    }
+    return static_cast<std::int64_t>(bytes) + 2;
+  }
+
+  Texts step_targets(const Texts& sources) const {
+    if (!is_text_to_text()) return {};
+    std::int64_t length = 1;
+    for (const TaskDeclaration& task : tasks_) {
+      const std::int64_t most = config_.data.max_target_tokens;
+      length = std::max(length,
+                        task.kind == TaskKind::text ? most : std::min(most, longest_answer(task)));
+    }
+    return {sources.count, length};
+  }
+
+  // ---- weights ----
+
+  /// Matrices of the frozen backbone in another type or order than the checkpoint's, kept for
+  /// products on a CPU: with bf16 a copy of each in 16 bits.
+  std::int64_t product_copies() const {
+    if (gpu_ || !short_ || is_full()) return 0;
+    return kShort * matrix_numbers();
+  }
+
+  std::int64_t matrix_numbers() const {
+    const std::int64_t d = shape_.d_model;
+    const std::int64_t attention = 4 * d * width_;
+    const std::int64_t feed_forward = (shape_.gated_ff ? 3 : 2) * d * shape_.d_ff;
+    return shape_.encoder_layers * (attention + feed_forward) +
+           shape_.decoder_layers * (2 * attention + feed_forward) +
+           (is_text_to_text() ? shape_.vocab_size * d : 0);
+  }
+
+  void add_trained() {
+    for (const TrainedWeight& weight : module_weights()) add(weight);
+    if (is_full()) add_full();
+    if (!is_text_to_text()) {
+      for (const TaskDeclaration& task : tasks_) {
+        const std::int64_t outputs =
+            task.kind == TaskKind::regression ? 1 : static_cast<std::int64_t>(task.classes.size());
+        const std::int64_t d = shape_.d_model;
+        for (const std::int64_t numbers : {d * d, d, outputs * d, outputs}) add({numbers});
+      }
+    }
+  }
+
+  std::vector<TrainedWeight> module_weights() const {
+    const ModuleConfig& module = config_.module;
+    const std::int64_t d = shape_.d_model;
+    const std::int64_t layers = shape_.layers();
+    const bool masked = module.mask != metrics::MaskKind::none;
+    const auto of_layers = [&](std::int64_t numbers, std::int64_t count, bool with_mask) {
+      return TrainedWeight{numbers, count, module.share, with_mask && masked};
+    };
+    if (is("adapter")) {
+      const std::int64_t b = module.bottleneck;
+      return {of_layers(b * d, layers, true), of_layers(b, layers, false),
+              of_layers(d * b, layers, true), of_layers(d, layers, false)};
+    }
+    if (is("lora")) {
+      const std::int64_t all = layers + (module.cross_attention ? shape_.decoder_layers : 0);
+      const TrainedWeight down = of_layers(module.rank * d, all, true);
+      const TrainedWeight up = of_layers(width_ * module.rank, all, true);
+      return {down, up, down, up};
+    }
+    if (is("prefix")) {
+      const std::int64_t outputs = 2 * width_ * (module.share ? 1 : layers);
+      TrainedWeight p = of_layers(module.prefix_length * 2 * width_, layers, true);
+      p.trained = false;
+      return {{module.prefix_length * d},
+              {module.prefix_hidden * d},
+              {module.prefix_hidden},
+              {outputs * module.prefix_hidden},
+              {outputs},
+              p};
+    }
+    if (is_hyperformer()) return generator_weights();
+    return {};
+  }
+
+  /// Of both stacks' hypernetworks; and the adapters that they make, which are made anew each step
+  /// with all that leads to them.
+  std::vector<TrainedWeight> generator_weights() const {
+    const ModuleConfig& module = config_.module;
+    const std::int64_t e = module.hyper_embedding;
+    std::vector<TrainedWeight> all{{static_cast<std::int64_t>(tasks_.size()) * e}};
+    for (const std::int64_t layers : {shape_.encoder_layers, shape_.decoder_layers}) {
+      all.push_back({(layers + kHyperPositions) * e + module.hyper_hidden * (3 * e + 1) +
+                     module.hyper_projected * (module.hyper_hidden + 3)});
+      all.push_back({adapter_numbers() * (module.hyper_projected + 1)});
+    }
+    return all;
+  }
+
+  std::int64_t adapter_numbers() const {  // of a generated one, with its norm
+    return config_.module.bottleneck * (2 * shape_.d_model + 1) + 3 * shape_.d_model;
+  }
+
+  void add(const TrainedWeight& weight) {
+    const std::int64_t own = weight.numbers * (weight.share ? 1 : weight.layers);
+    const std::int64_t all = weight.numbers * weight.layers;
+    const std::int64_t tasks = static_cast<std::int64_t>(tasks_.size());
+    std::int64_t scores = 0;
+    trained_weights_ += kFloat * own;
+    trained_optimizer_ += kFloat * own;  // the gradient
+    if (weight.masked) {
+      const std::int64_t of_tasks = tasks > 1 ? weight.numbers * tasks : 0;
+      trained_weights_ += number_ * all + kFloat * (all + of_tasks);  // merged, masks
+      trained_optimizer_ += number_ * all;
+      if (config_.module.mask == metrics::MaskKind::learned) scores = all + of_tasks;
+      // Gradients of values and of masks, of all layers.
+      largest_update_ = std::max(largest_update_, (tasks > 1 ? 5 : 3) * kFloat * all);
+    } else if (number_ != kFloat) {
+      trained_weights_ += number_ * own;
+      trained_optimizer_ += number_ * own;
+    }
+    const std::int64_t moved = (weight.trained ? own : 0) + scores;
+    trained_weights_ += kFloat * scores;
+    trained_optimizer_ += kFloat * (scores + 2 * moved + moved);  // moments, the best
+    trained_values_ += kFloat * moved;
+    largest_update_ = std::max(largest_update_, kFloat * std::max(own, scores));
+  }
+
+  void add_full() {
+    const std::int64_t all = shape_.parameters();
+    add({all - shape_.vocab_size * shape_.d_model});
+    add({shape_.vocab_size * shape_.d_model});
+    // AdamW goes tensor by tensor: the largest is the embedding, whose gradient is made whole by
+    // each use of it.
+    const std::int64_t uses = is_text_to_text() && shape_.tied_embeddings ? 2 : 1;
+    largest_update_ = uses * kFloat * shape_.vocab_size * shape_.d_model;
+  }
+
+  // ---- what is kept for backward ----
+
+  void keep(std::int64_t activations, std::int64_t dropout = 0) {
+    kept_.activations += activations;
+    if (drops()) kept_.dropout += dropout;
+  }
+
+  void keep_attention(std::int64_t queries, std::int64_t keys, std::int64_t texts) {
+    std::int64_t row = prefix() + keys;
+    if (!gpu_) row = (row + kProbabilityBlock - 1) / kProbabilityBlock * kProbabilityBlock;
+    // A GPU keeps the softmax, its dropout, and what is multiplied by the values.
+    const std::int64_t copies = gpu_ && drops() ? 3 : 1;
+    kept_.probabilities += copies * texts * shape_.heads * queries * row;
+  }
+
+  std::int64_t bytes_of(const Kept& kept) const {
+    const std::int64_t full_copies = !gpu_ && short_ && is_full() ? kShort * matrix_numbers() : 0;
+    return number_ * (kept.activations + kept.probabilities) + (gpu_ ? number_ : 1) * kept.dropout +
+           full_copies;
+  }
+
+  void pass(std::int64_t rows, const Passing& passing) {
+    const auto lose = [&](std::int64_t blocks, std::int64_t width, const LostPart& part) {
+      const std::int64_t block = kFloat * rows * width;
+      if (block <= kHeapBlock) lost_ += blocks * block * part.of / part.in;
+    };
+    lose(passing.narrow, shape_.d_model, kLostNarrow);
+    lose(passing.wide, shape_.d_ff, kLostWide);
+  }
+
+  /// An adapter's, that sees `rows`; a T5's is a gelu that keeps what it reads.
+  void keep_adapter(std::int64_t rows) {
+    const std::int64_t inner = config_.module.bottleneck * (is_text_to_text() ? 2 : 1);
+    keep(rows * (shape_.d_model + inner));
+  }
+
+  void keep_generated_adapter(std::int64_t rows) {
+    keep(rows * (2 * shape_.d_model + 2 * config_.module.bottleneck));
+  }
+
+  void keep_encoder(const Texts& texts) {
+    const std::int64_t d = shape_.d_model;
+    const std::int64_t f = shape_.d_ff;
+    const std::int64_t tokens = texts.tokens();
+    if (is_full()) keep(tokens * d, tokens * d);  // embeddings
+    for (std::int64_t l = 0; l < shape_.encoder_layers; ++l) {
+      // The head reads the first token of each text alone.
+      const bool last = l + 1 == shape_.encoder_layers;
+      const std::int64_t rows = last ? texts.count : tokens;
+      const bool reached = l > 0 || acts_in_attention() || is_full();
+      if (reached) {
+        keep(rows * width_ + 2 * tokens * width_);  // query, key, value
+        keep_attention(last ? 1 : texts.length, texts.length, texts.count);
+        keep(rows * d, rows * d);  // norm and dropout
+        keep(rows * f, rows * d);  // gelu and dropout
+      }
+      keep(rows * d);  // norm
+      Passing passing{7, 2};
+      if (is("adapter")) {
+        keep_adapter(rows);
+        if (reached) keep(rows * d);  // its norm
+        passing.narrow += 2;
+      } else if (is("lora")) {
+        keep(tokens * d + (rows + tokens) * config_.module.rank);
+        passing.narrow += 1;
+      } else if (is("prefix")) {
+        keep(2 * prefix() * width_);
+      } else if (is_full()) {
+        keep(tokens * d + rows * (width_ + d + f));  // what each product reads
+        passing = {4, 1};
+      }
+      if (reached) pass(rows, passing);
+    }
+    keep(texts.count * 3 * d, texts.count * 2 * d);  // the head
+  }
+
+  void keep_t5(const Texts& sources, const Texts& targets) {
+    keep_stack(shape_.encoder_layers, sources, nullptr);
+    keep_stack(shape_.decoder_layers, targets, &sources);
+    const std::int64_t d = shape_.d_model;
+    keep(sources.tokens() * d);                        // the states that the decoder sees
+    keep((is_full() ? 2 : 1) * targets.tokens() * d);  // the loss
+    if (is_hyperformer()) {
+      // The adapters by tensor, by stack, all together, and as the layers use them.
+      kept_.activations += 5 * kHyperPositions * shape_.layers() * adapter_numbers();
+    }
+  }
+
+  void keep_stack(std::int64_t layers, const Texts& texts, const Texts* sources) {
+    const std::int64_t d = shape_.d_model;
+    const std::int64_t rows = texts.tokens();
+    if (is_full()) keep(0, rows * d);  // embeddings
+    for (std::int64_t l = 0; l < layers; ++l) {
+      const bool enters = l > 0 || is_full();  // the layer's input has a gradient
+      Passing passing;
+      if (enters || acts_in_attention()) {
+        keep_norm(enters ? rows : 0);
+        keep_attention_block(rows, rows, is("lora"));
+        keep_attention(texts.length, texts.length, texts.count);
+        passing.narrow += is_full() ? 1 : is("lora") ? 4 : 3;
+      }
+      if (is_hyperformer()) keep_generated_adapter(rows);
+      if (sources != nullptr) {
+        keep_norm(rows);
+        keep_attention_block(rows, sources->tokens(), is("lora") && config_.module.cross_attention);
+        keep_attention(texts.length, sources->length, texts.count);
+        passing.narrow += is_full() ? 1 : 3;
+      }
+      if (enters || acts_in_attention() || sources != nullptr || is_hyperformer()) {
+        keep_norm(rows);
+        keep_feed_forward(rows);
+        passing.narrow += is_full() ? 1 : 2;
+        passing.wide += is_full() ? 1 : 2;
+      }
+      if (is("adapter")) {
+        keep_adapter(rows);
+        passing.narrow += 3;
+      }
+      if (is_hyperformer()) {
+        keep_generated_adapter(rows);
+        passing.narrow += 8;
+      }
+      pass(rows, passing);
+    }
+    keep_norm(rows);
+    keep(0, rows * d);
+  }
+
+  /// What a norm without a mean keeps; a trained one also what its weight is multiplied with, and
+  /// the product behind it what it reads.
+  void keep_norm(std::int64_t rows) { keep((is_full() ? 3 : 1) * rows * shape_.d_model); }
+
+  void keep_attention_block(std::int64_t rows, std::int64_t key_rows, bool with_lora) {
+    const std::int64_t d = shape_.d_model;
+    keep(rows * width_ + 2 * key_rows * width_, rows * d);
+    if (is_full()) keep(rows * width_);
+    if (with_lora) keep(rows * d + (rows + key_rows) * config_.module.rank);
+    if (is("prefix")) keep(2 * prefix() * width_);
+  }
+
+  void keep_feed_forward(std::int64_t rows) {
+    const std::int64_t wide = rows * shape_.d_ff;
+    if (shape_.gated_ff) {
+      keep(3 * wide, wide);
+    } else if (gpu_ || !drops()) {
+      keep(wide, wide);
+    } else {
+      keep(0, wide);  // relu and dropout in one
+    }
+    if (is_full()) keep(wide);
+    keep(0, rows * shape_.d_model);
+  }
+
+  // ---- what lives for a moment ----
+
+  /// Of so many rows in a layer: what its widest products read and make, and the residuals.
+  std::int64_t layer_workspace(std::int64_t rows) const {
+    const std::int64_t wide = shape_.gated_ff ? 3 : 2;
+    const std::int64_t rounded = short_ && !gpu_ ? 2 * kShort * rows * shape_.d_ff : 0;
+    return number_ * rows * (wide * shape_.d_ff + 4 * shape_.d_model) + rounded;
+  }
+
+  std::int64_t step_workspace(const Texts& sources, const Texts& targets) const {
+    if (!trains_backbone_part()) return layer_workspace(sources.tokens());
+    std::int64_t most = layer_workspace(std::max(sources.tokens(), targets.tokens()));
+    if (is("prefix")) most += number_ * 2 * sources.count * prefix() * width_;
+    if (is_text_to_text()) {
+      // Logits and their exponentials, or their gradient.
+      const std::int64_t logits =
+          std::min(std::max(kLossLogits, shape_.vocab_size), targets.tokens() * shape_.vocab_size);
+      most = std::max(most, 2 * kFloat * logits);
+      // The output projection's gradient waits for those of the embeddings, which it is, too.
+      if (is_full()) most += kFloat * shape_.vocab_size * shape_.d_model;
+    }
+    return most;
+  }
+
+  std::int64_t evaluation_workspace() const {
+    const std::int64_t length = most_tokens();
+    const Texts texts{std::max<std::int64_t>(1, kEvaluationTokens / length), length};
+    const std::int64_t probabilities =
+        (gpu_ ? 3 : 1) * number_ * texts.count * shape_.heads * length * (prefix() + length);
+    const std::int64_t forward = layer_workspace(texts.tokens()) + probabilities;
+    return is_text_to_text() ? std::max(forward, decoding_workspace(texts)) : forward;
+  }
+
+  /// Keys and values of the sources and of the texts in the making, and the next token's logits.
+  std::int64_t decoding_workspace(const Texts& texts) const {
+    const DecodingConfig& decoding = config_.decoding;
+    std::int64_t length = decoding.max_tokens;
+    if (length == 0) {
+      for (const TaskDeclaration& task : tasks_) length = std::max(length, longest_answer(task));
+    }
+    std::int64_t room = kFirstRoom;
+    while (room < length) room = 2 * room + kFirstRoom;
+    const std::int64_t rows = texts.count * decoding.beams;
+    const std::int64_t kept = 2 * width_ * shape_.decoder_layers;
+    return number_ * (kept * (texts.tokens() + rows * room) + texts.tokens() * shape_.d_model) +
+           2 * kFloat * rows * shape_.vocab_size;
+  }
+
+  static constexpr std::int64_t kHyperPositions = 2;
+
+  const TrialConfig& config_;
+  const BackboneShape& shape_;
+  std::span<const TaskDeclaration> tasks_;
+  bool gpu_;
+  bool short_;           // bf16
+  std::int64_t number_;  // bytes of an activation
+  std::int64_t width_;   // of queries, keys, values
+  Kept kept_;
+  std::int64_t lost_ = 0;  // to the heap
+  std::int64_t trained_weights_ = 0;
+  std::int64_t trained_optimizer_ = 0;
+  std::int64_t trained_values_ = 0;  // a copy of all that the optimizer moves
+  std::int64_t largest_update_ = 0;
+};
+
+}  // namespace
+
+std::string_view to_string(MemoryPeak peak) {
+  switch (peak) {
+    case MemoryPeak::step:
+      return "step";
+    case MemoryPeak::update:
+      return "update";
+    case MemoryPeak::evaluation:
+      return "evaluation";
+  }
+  return "";
+}
+
+std::int64_t to_mib(std::int64_t bytes) { return (bytes + kMib - 1) / kMib; }
+
+MemoryEstimate estimate_memory(const TrialConfig& config, const BackboneShape& shape,
+                               std::span<const TaskDeclaration> tasks, MemoryDevice device) {
+  return Estimator(config, shape, tasks, device).estimate();
+}
+
+MemoryEstimate estimate_memory(const Sweep& sweep, const TrialConfig& config, MemoryDevice device) {
+  std::vector<TaskDeclaration> tasks;
+  for (const std::string& name : config.tasks) tasks.push_back(sweep.tasks.at(name));
+  return estimate_memory(config, sweep.backbone_shapes.at(config.backbone), tasks, device);
+}
+
+}  // namespace petlab::sweeps

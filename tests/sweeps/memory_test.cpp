@@ -1,0 +1,225 @@
+#include "sweeps/memory.h"
+
+#include <vector>
+
+#include "sweeps/catalog.h"
+#include "tests/support/catch.h"
+
+namespace petlab::sweeps {
+namespace {
+
+constexpr std::int64_t kMib = std::int64_t{1} << 20;
+
+/// Two layers of width 8 and 16, two heads; 1,544 numbers with embeddings and pooler.
+BackboneShape small_encoder() {
+  BackboneShape shape;
+  shape.model_type = "bert";
+  shape.d_model = 8;
+  shape.encoder_layers = 2;
+  shape.heads = 2;
+  shape.d_head = 4;
+  shape.d_ff = 16;
+  shape.vocab_size = 10;
+  shape.max_positions = 20;
+  shape.type_vocab_size = 2;
+  return shape;
+}
+
+BackboneShape small_t5() {
+  BackboneShape shape = small_encoder();
+  shape.model_type = "t5";
+  shape.encoder_layers = 1;
+  shape.decoder_layers = 1;
+  shape.vocab_size = 100;
+  shape.max_positions = 0;
+  shape.type_vocab_size = 0;
+  shape.relative_buckets = 32;
+  return shape;
+}
+
+/// 512 texts of 8 tokens a step.
+TrialConfig config_of(const std::string& kind) {
+  TrialConfig config = default_config(kind);
+  config.tasks = {"cola"};
+  config.training.batch_size = 512;
+  config.data.max_tokens = 8;
+  config.module.bottleneck = 2;
+  config.module.rank = 2;
+  return config;
+}
+
+const std::vector<TaskDeclaration> kCola{*find_task("cola")};
+
+TaskDeclaration texts() {
+  TaskDeclaration task;
+  task.name = "texts";
+  task.kind = TaskKind::text;
+  return task;
+}
+
+TEST_CASE("An adapter's memory is what a hand counts", "[sweeps]") {
+  const MemoryEstimate found =
+      estimate_memory(config_of("adapter"), small_encoder(), kCola, MemoryDevice::cpu);
+  CHECK(found.peak == MemoryPeak::step);
+  CHECK(found.tokens == 4096);
+  CHECK(found.target_tokens == 0);
+  CHECK(found.mapped == 4 * 1544);
+  // A layer's adapter has 2·8 + 2 + 8·2 + 8 numbers, the head 8·8 + 8 + 2·8 + 2.
+  constexpr std::int64_t kTrained = 2 * 42 + 90;
+  CHECK(found.weights == found.mapped + 4 * kTrained);
+  CHECK(found.optimizer == 16 * kTrained);  // gradient, two moments, the best
+  // The first layer keeps what the adapter reads, its inner activation and the norm behind it.
+  constexpr std::int64_t kFirst = 4096 * (8 + 2 + 8);
+  // The last one has a query for each text's first token alone.
+  constexpr std::int64_t kLast = 512 * 8 + 2 * 4096 * 8 + 512 * (8 + 16 + 8) + 512 * (8 + 2 + 8);
+  constexpr std::int64_t kHead = 512 * 3 * 8;
+  constexpr std::int64_t kProbabilities = 512 * 2 * 16;  // a row of 8 is filled up to 16
+  constexpr std::int64_t kFlags = 512 * (8 + 8) + 512 * 2 * 8;
+  CHECK(found.activations == 4 * (kFirst + kLast + kHead + kProbabilities) + kFlags);
+  // Two wide blocks and four narrow ones of the first layer; what the heap loses of the last.
+  constexpr std::int64_t kLost = 9 * 4 * 512 * 8 * 2 / 3 + 2 * 4 * 512 * 16 / 4;
+  CHECK(found.workspace == 4 * 4096 * (2 * 16 + 4 * 8) + kLost);
+  CHECK(found.total() ==
+        found.program + found.weights + found.optimizer + found.activations + found.workspace);
+}
+
+TEST_CASE("A GPU keeps dropout's multipliers and three times the probabilities, and maps nothing",
+          "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  const auto on_gpu = [&] {
+    return estimate_memory(config, small_encoder(), kCola, MemoryDevice::gpu);
+  };
+  constexpr std::int64_t kNumbers = 181248;
+  constexpr std::int64_t kProbabilities = 512 * 2 * 8;
+  constexpr std::int64_t kDropout = 16384;
+  const MemoryEstimate found = on_gpu();
+  CHECK(found.mapped == 0);
+  CHECK(found.weights == 4 * (1544 + 174));
+  CHECK(found.activations == 4 * (kNumbers + 3 * kProbabilities + kDropout));
+  CHECK(found.workspace == 4 * 4096 * 64);
+  config.training.dropout = 0;
+  CHECK(on_gpu().activations == 4 * (kNumbers + kProbabilities));
+  config.training.dropout = -1;
+  config.training.compute = ComputeType::bf16;
+  const MemoryEstimate half = on_gpu();
+  CHECK(half.activations == found.activations / 2);
+  // What is trained stays in float32, with copies in which it is multiplied.
+  CHECK(half.weights == 2 * 1544 + (4 + 2) * 174);
+  CHECK(half.optimizer == (16 + 2) * 174);
+}
+
+TEST_CASE("With bf16 a CPU keeps a short copy of each matrix", "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  const MemoryEstimate plain = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
+  config.training.compute = ComputeType::bf16;
+  const MemoryEstimate half = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
+  CHECK(half.weights - plain.weights == 2 * 2 * (4 * 8 * 8 + 2 * 8 * 16));
+  CHECK(half.activations == plain.activations);
+  CHECK(half.workspace - plain.workspace == 2 * 2 * 4096 * 16);
+}
+
+TEST_CASE("Masks cost a merged weight, scores and their moments for each layer", "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  config.module.share = true;
+  config.module.mask = metrics::MaskKind::learned;
+  const MemoryEstimate found = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
+  constexpr std::int64_t kOwn = 42 + 90;                            // one prototype, the head
+  constexpr std::int64_t kMasked = 2 * 2 * 16;                      // two matrices in two layers
+  CHECK(found.weights - found.mapped == 4 * (kOwn + 3 * kMasked));  // merged, masks, scores
+  // Gradients of merged weights; of scores gradients, moments and the best.
+  CHECK(found.optimizer == 16 * kOwn + 4 * (kMasked + 4 * kMasked));
+}
+
+TEST_CASE("LoRA on a T5 is what a hand counts", "[sweeps]") {
+  TrialConfig config = config_of("lora");
+  config.data.max_target_tokens = 4;
+  config.decoding.max_tokens = 4;
+  const std::vector<TaskDeclaration> tasks{texts()};
+  const MemoryEstimate found = estimate_memory(config, small_t5(), tasks, MemoryDevice::cpu);
+  CHECK(found.peak == MemoryPeak::step);
+  CHECK(found.tokens == 4096);
+  CHECK(found.target_tokens == 2048);
+  constexpr std::int64_t kTrained = 2 * 4 * (2 * 8);  // layers, matrices, rank and width
+  CHECK(found.weights == 4 * (small_t5().parameters() + kTrained));
+  constexpr std::int64_t kSources = 4096, kTargets = 2048;
+  // Query, key, value; LoRA's input and its two inner activations; the norms' inputs, of which the
+  // embeddings have no gradient.
+  constexpr std::int64_t kSelf = 3 * 8 + 8 + 2 * 2;
+  constexpr std::int64_t kEncoder = kSources * (kSelf + 8 + 8);
+  constexpr std::int64_t kDecoder = kTargets * (kSelf + 8 + 8 + 8 + 8) + 2 * kSources * 8;
+  constexpr std::int64_t kEnds = kSources * 8 + kTargets * 8;
+  constexpr std::int64_t kProbabilities = 512 * 2 * (8 + 4 + 4) * 16;
+  constexpr std::int64_t kFlags = kSources * (8 + 16 + 8 + 8) + kTargets * (8 + 8 + 16 + 8 + 8);
+  CHECK(found.activations == 4 * (kEncoder + kDecoder + kEnds + kProbabilities) + kFlags);
+  constexpr std::int64_t kLogits = 2 * 4 * kTargets * 100;
+  constexpr std::int64_t kLost = (6 * 4 * kSources * 8 + 9 * 4 * kTargets * 8) * 2 / 3 +
+                                 (2 * 4 * kSources * 16 + 2 * 4 * kTargets * 16) / 4;
+  CHECK(found.workspace == kLogits + kLost);
+}
+
+TEST_CASE("Full fine-tuning copies the checkpoint four times and keeps what each product reads",
+          "[sweeps]") {
+  const MemoryEstimate found =
+      estimate_memory(config_of("full_finetuning"), small_encoder(), kCola, MemoryDevice::cpu);
+  CHECK(found.weights == 4 * (1544 + 1544 + 90));
+  CHECK(found.optimizer == 16 * (1544 + 90));
+  const MemoryEstimate adapter =
+      estimate_memory(config_of("adapter"), small_encoder(), kCola, MemoryDevice::cpu);
+  CHECK(found.activations > 2 * adapter.activations);
+}
+
+TEST_CASE("A step's batch is cut by accumulation, by few examples and by the position table",
+          "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  const auto tokens = [&] {
+    return estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu).tokens;
+  };
+  CHECK(tokens() == 512 * 8);
+  config.training.gradient_accumulation = 4;
+  CHECK(tokens() == 128 * 8);
+  config.data.max_train_examples = 10;  // of four parts one has three
+  CHECK(tokens() == 3 * 8);
+  config.data.max_tokens = 128;
+  CHECK(tokens() == 3 * 20);
+}
+
+TEST_CASE("Where decoding takes more than a step, that is the peak", "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  config.training.batch_size = 1;
+  config.decoding.beams = 4;
+  config.decoding.max_tokens = 20;
+  const std::vector<TaskDeclaration> tasks{texts()};
+  const MemoryEstimate found = estimate_memory(config, small_t5(), tasks, MemoryDevice::cpu);
+  CHECK(found.peak == MemoryPeak::evaluation);
+  CHECK(found.activations == 0);
+  // 256 sources of 8 tokens, 1,024 beams with room for 48 tokens each, and what is trained once
+  // more: the last step's weights beside the best.
+  constexpr std::int64_t kTrained = 4 * 2 * (2 * 16 + 2 + 8);
+  CHECK(found.workspace ==
+        4 * (2 * 8 * (2048 + 1024 * 48) + 2048 * 8) + 2 * 4 * 1024 * 100 + kTrained);
+}
+
+TEST_CASE("Classes and scores are as long as their texts at most", "[sweeps]") {
+  TrialConfig config = config_of("adapter");
+  TaskDeclaration classes = texts();
+  classes.kind = TaskKind::classification;
+  classes.classes = {"0", "1"};
+  classes.text_to_text.targets = {"bad", "excellent"};
+  const auto target_tokens = [&](const TaskDeclaration& task) {
+    const std::vector<TaskDeclaration> tasks{task};
+    return estimate_memory(config, small_t5(), tasks, MemoryDevice::cpu).target_tokens;
+  };
+  CHECK(target_tokens(classes) == 512 * (9 + 2));
+  config.data.max_target_tokens = 3;
+  CHECK(target_tokens(classes) == 512 * 3);
+}
+
+TEST_CASE("MiB are rounded up", "[sweeps]") {
+  CHECK(to_mib(0) == 0);
+  CHECK(to_mib(1) == 1);
+  CHECK(to_mib(kMib) == 1);
+  CHECK(to_mib(kMib + 1) == 2);
+}
+
+}  // namespace
+}  // namespace petlab::sweeps
