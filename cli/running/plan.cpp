@@ -16,6 +16,7 @@
 #include "cli/options/database_option.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/running/only_trials.h"
+#include "cli/running/plan_memory.h"
 #include "cli/running/plan_overview.h"
 #include "orchestrator/planning/input_check.h"
 #include "orchestrator/running/run_sweep.h"
@@ -27,11 +28,31 @@ namespace {
 
 struct PlanArguments : SweepArguments {
   bool json = false;
+  bool memory = false;
+  std::string device;  // of --memory; empty: the CPU
   std::optional<std::int64_t> retries;
   std::vector<std::string> only;
   std::size_t of = 0;             // the sweep's trials, chosen or not
   std::vector<std::string> more;  // further sweep files
+
+  sweeps::MemoryDevice memory_device() const {
+    return device == "gpu" ? sweeps::MemoryDevice::gpu : sweeps::MemoryDevice::cpu;
+  }
 };
+
+// Throws std::invalid_argument for options that mean nothing together.
+void check_combination(const PlanArguments& arguments) {
+  if (!arguments.device.empty() && !arguments.memory) {
+    throw std::invalid_argument("--device is given without --memory, which it is for");
+  }
+  if (arguments.more.empty()) return;
+  for (const auto& [given, what] : {std::pair{!arguments.only.empty(), "--only chooses"},
+                                    std::pair{arguments.memory, "--memory estimates"}}) {
+    if (!given) continue;
+    throw std::invalid_argument(fmt::format("{} trials of one sweep: found {} sweep files", what,
+                                            arguments.more.size() + 1));
+  }
+}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -123,13 +144,17 @@ void print_json(std::ostream& out, const sweeps::Sweep& sweep,
   std::string text = document.dump(1);
   const std::size_t end = text.rfind(']');
   out << std::string_view(text).substr(0, end);
+  const sweeps::MemoryDevice device = arguments.memory_device();
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
-    const nlohmann::ordered_json shown = {{"id", trial.id.value},
-                                          {"variant", joined(trial.variants)},
-                                          {"config", sweeps::to_json(trial.config)},
-                                          {"state", std::string(to_string(plans[at].state))},
-                                          {"why", plans[at].why}};
+    nlohmann::ordered_json shown = {{"id", trial.id.value},
+                                    {"variant", joined(trial.variants)},
+                                    {"config", sweeps::to_json(trial.config)},
+                                    {"state", std::string(to_string(plans[at].state))},
+                                    {"why", plans[at].why}};
+    if (arguments.memory) {
+      shown["memory"] = memory_json(sweeps::estimate_memory(sweep, trial.config, device), device);
+    }
     out << (at == 0 ? "\n  " : ",\n  ");
     for (const char c : shown.dump(1)) {
       out << c;
@@ -153,16 +178,21 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   }
   for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
+  for (const orchestrator::TrialPlan& plan : plans) ++counts[plan.state];
+  for (const auto& [state, count] : counts) {
+    out << fmt::format("{:>7} {}\n", count, to_string(state));
+  }
+  if (arguments.memory) {
+    const sweeps::MemoryDevice device = arguments.memory_device();
+    print_memory(out, sweep, estimate_all(sweep, device), device);
+    return;
+  }
   std::size_t widest = 7;
   std::size_t widest_point = 0;
   const std::vector<std::string> points_of = points(sweep);
   for (std::size_t at = 0; at < plans.size(); ++at) {
-    ++counts[plans[at].state];
     widest = std::max(widest, joined(sweep.trials[at].variants).size());
     widest_point = std::max(widest_point, points_of[at].size());
-  }
-  for (const auto& [state, count] : counts) {
-    out << fmt::format("{:>7} {}\n", count, to_string(state));
   }
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const sweeps::SweepTrial& trial = sweep.trials[at];
@@ -208,15 +238,18 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
   add_only_option(app, arguments->only);
+  app.add_flag("--memory", arguments->memory,
+               "what petlab-trainer needs for each trial at its peak, by formula: weights, "
+               "optimizer, activations, workspace");
+  app.add_option("--device", arguments->device,
+                 "with --memory: the memory of a worker on the cpu (default), or on a gpu")
+      ->check(CLI::IsMember({"cpu", "gpu"}));
   return [arguments, streams] {
+    check_combination(*arguments);
     const sweeps::Environment environment = sweeps::process_environment();
     const sweeps::Locations locations = sweeps::find_locations(environment);
     const orchestrator::WorkerCommand worker = worker_if_any(arguments->worker, environment);
     if (!arguments->more.empty()) {
-      if (!arguments->only.empty()) {
-        throw std::invalid_argument("--only chooses trials of one sweep: found " +
-                                    std::to_string(arguments->more.size() + 1) + " sweep files");
-      }
       std::vector<std::string> files{arguments->file};
       files.insert(files.end(), arguments->more.begin(), arguments->more.end());
       print_overview(streams.out,

@@ -59,6 +59,17 @@ TEST_CASE("A number that is out of range is told with the range", "[cli]") {
         "petlab: --attempt: Value 0 not in range 1 to 1000000000 (--help tells more)\n");
 }
 
+TEST_CASE("Options of plan that mean nothing together are refused by name", "[cli]") {
+  CHECK(refused({"plan", "a.yaml", "--device", "gpu"}) ==
+        "petlab: --device is given without --memory, which it is for\n");
+  CHECK(refused({"plan", "a.yaml", "b.yaml", "--memory"}) ==
+        "petlab: --memory estimates trials of one sweep: found 2 sweep files\n");
+  CHECK(refused({"plan", "a.yaml", "b.yaml", "--only", "seed=1"}) ==
+        "petlab: --only chooses trials of one sweep: found 2 sweep files\n");
+  CHECK(refused({"plan", "a.yaml", "--memory", "--device", "tpu"})
+            .starts_with("petlab: --device: tpu not in "));
+}
+
 TEST_CASE("Help goes to standard output, and is no mistake", "[cli]") {
   for (const char* word : {"--help", "--version"}) {
     const char* const words[] = {"petlab", word};
