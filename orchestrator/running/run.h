@@ -36,8 +36,10 @@ struct RunOptions {
   std::optional<std::chrono::milliseconds> no_progress_limit;
   /// A worker that was asked to end is killed after this.
   std::chrono::milliseconds grace = std::chrono::seconds(10);
-  /// What a trial is expected to need of a GPU where nothing was measured; absent: all of one.
+  /// What a trial is expected to need of a GPU where nothing was measured; absent: what the formula
+  /// says (sweeps/memory.h) where that is the worker's, else all of a GPU.
   std::optional<std::int64_t> trial_memory_mib;
+  bool has_memory_formula = false;  // the worker is petlab-trainer
   bool rerun_stale = false;
   bool rerun_failed = false;
   bool rerun_all = false;                        // whatever has a result or has failed

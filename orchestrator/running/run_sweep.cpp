@@ -10,6 +10,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <unordered_set>
@@ -28,6 +29,9 @@ namespace petlab::orchestrator {
 namespace {
 
 namespace asio = boost::asio;
+
+// Whose memory sweeps/memory.h estimates, as it calls itself.
+constexpr std::string_view kFormulaWorker = "petlab-trainer";
 
 void record(results::Store& store, const std::filesystem::path& runs, const sweeps::Sweep& sweep) {
   results::SweepRow row;
@@ -226,6 +230,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   options.owner = to_string(new_owner());
   const WorkerDescription worker = describe_worker(request.worker, kDescribeTimeout);
   options.worker_numerics = worker.numerics;
+  options.has_memory_formula = worker.name == kFormulaWorker;
   options.provenance = provenance_of(options.provenance, sweep, !request.slurm);
   const DeviceChoice devices =
       request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);

@@ -5,12 +5,15 @@
 #include <limits>
 #include <set>
 
+#include "sweeps/memory.h"
+
 namespace petlab::orchestrator {
 namespace {
 
 constexpr auto kLookForRoom = std::chrono::milliseconds(200);
 
-// Beyond what was measured: another seed draws other batches, and contexts differ a little.
+// Beyond what was measured or estimated: another seed draws other batches, and contexts differ a
+// little.
 std::int64_t with_margin(std::int64_t peak_mib) { return peak_mib + peak_mib / 10 + 64; }
 
 // A worker has ramped up when it has needed no more for this part of its steps, or has written a
@@ -21,13 +24,27 @@ constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
+// A measurement counts more than what the user expects, and that more than the formula.
 // std::nullopt: nothing is known, so it gets all that a device has.
 std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
   const std::optional<std::int64_t> measured = trials_.shapes().memory_mib(trial);
-  const std::optional<std::int64_t> memory =
-      measured ? std::optional(with_margin(*measured)) : context_.options.trial_memory_mib;
+  const std::optional<std::int64_t>& expected = context_.options.trial_memory_mib;
+  const std::optional<std::int64_t> memory = measured   ? std::optional(with_margin(*measured))
+                                             : expected ? expected
+                                                        : estimated(trial);
   if (memory && *memory > devices_.largest_share_mib()) return std::nullopt;
   return memory;
+}
+
+std::optional<std::int64_t> Shares::estimated(std::size_t trial) const {
+  if (!context_.options.has_memory_formula) return std::nullopt;
+  const auto [found, is_new] = estimates_.try_emplace(trial);
+  if (is_new) {
+    const sweeps::MemoryEstimate estimate = sweeps::estimate_memory(
+        context_.sweep, trials_.at(trial).what->config, sweeps::MemoryDevice::gpu);
+    found->second = with_margin(sweeps::to_mib(estimate.total()));
+  }
+  return found->second;
 }
 
 SlotRequest Shares::request_for(std::size_t trial) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class Shares {
 
  private:
   std::optional<std::int64_t> memory_of(std::size_t trial) const;
+  std::optional<std::int64_t> estimated(std::size_t trial) const;
   SlotRequest request_for(std::size_t trial) const;
   bool suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t trial) const;
   WorkerSlot* idle_slot(std::size_t trial, EventLoop::Time now);
@@ -50,6 +52,7 @@ class Shares {
   TrialTable& trials_;
   SlotTable& slots_;
   EventLoop::Time looked_;
+  mutable std::unordered_map<std::size_t, std::int64_t> estimates_;  // MiB, of those asked for
 };
 
 }  // namespace petlab::orchestrator

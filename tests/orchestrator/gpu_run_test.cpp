@@ -11,6 +11,8 @@
 #include "orchestrator/host/lock_file.h"
 #include "orchestrator/host/slots.h"
 #include "protocol/trial_directory.h"
+#include "sweeps/memory.h"
+#include "sweeps/sweep_file.h"
 #include "tests/orchestrator/scripted_sweep.h"
 #include "tests/support/catch.h"
 
@@ -134,6 +136,51 @@ TEST_CASE("What was never measured has a GPU alone until it has told what it nee
   CHECK(history[0].pid == history[1].pid);
   CHECK(history[1].mib == 10000);
   CHECK(most_processes(history) == 3);
+}
+
+TEST_CASE("What was never measured gets the share that the formula of petlab-trainer says",
+          "[orchestrator]") {
+  const FakeGpus gpus(1);
+  // It takes what it has for a while before it reports that.
+  const std::string script = "gpu_mib: 600, load_ms: 300, steps: 20, step_ms: 10";
+  const ScriptedSweep sweep(trials(3, script));
+  const auto run_as = [&](const ScriptedSweep& of, const std::string& name,
+                          const std::string& words) {
+    const CommandResult result =
+        of.petlab(fmt::format("run sweep.yaml --worker {} {}",
+                              testing::program("scripted-worker").string(), words),
+                  fmt::format("{} SCRIPTED_NAME={}", gpus.variables(), name));
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+  };
+  const auto reserved = [](const ScriptedSweep& of, int seed) {
+    const std::string id =
+        of.text(fmt::format("SELECT trial_id FROM trials WHERE seed = {}", seed));
+    return protocol::read_trial_file(
+               protocol::TrialDirectory(of.folder.path() / "sweep.runs", id, 1).trial_json())
+        .device_memory_mib;
+  };
+  run_as(sweep, "petlab-trainer", "--pack 3 --device gpu --fresh-workers");
+  const sweeps::Sweep loaded = sweeps::load_sweep(sweep.folder.path() / "sweep.yaml",
+                                                  {sweep.folder.path() / "home", {}, {}});
+  const std::int64_t formula = sweeps::to_mib(
+      sweeps::estimate_memory(loaded, loaded.trials.front().config, sweeps::MemoryDevice::gpu)
+          .total());
+  for (const int seed : {1, 2, 3}) {
+    CHECK(reserved(sweep, seed) == formula + formula / 10 + 64);
+  }
+  CHECK(gpus.history()[0].pid != gpus.history()[1].pid);
+  // --trial-memory counts more, and a measurement more than both.
+  const ScriptedSweep told(trials(1, script));
+  run_as(told, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
+  CHECK(reserved(told, 1) == 5000);
+  told.folder.write("sweep.yaml", told.sweep_text(trials(2, script)));
+  run_as(told, "petlab-trainer", "--pack 3 --trial-memory 5000MiB");
+  CHECK(reserved(told, 2) == 600 + 60 + 64);
+  // Of another worker the formula says nothing.
+  const ScriptedSweep other(trials(1, script));
+  run_as(other, "somebody", "--pack 3");
+  CHECK(reserved(other, 1) == kTotal - kTotal / 50);
 }
 
 TEST_CASE("A share that could not be made smaller at once is made so later", "[orchestrator]") {

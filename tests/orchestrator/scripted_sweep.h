@@ -25,10 +25,13 @@ struct ScriptedSweep {
  "max_position_embeddings": 64, "type_vocab_size": 2})");
     folder.write("backbone/model.safetensors", "weights\n");
     folder.write("backbone/vocab.txt", "[PAD]\n");
-    folder.write("sweep.yaml",
-                 "sweep: scripted\nbase:\n  backbone: ./backbone\n  task: cola\n"
-                 "  module.kind: adapter\nvariants:\n" +
-                     variants);
+    folder.write("sweep.yaml", sweep_text(variants));
+  }
+
+  static std::string sweep_text(const std::string& variants) {
+    return "sweep: scripted\nbase:\n  backbone: ./backbone\n  task: cola\n"
+           "  module.kind: adapter\nvariants:\n" +
+           variants;
   }
 
   /// `prefix` stands before the program: variables, `timeout …`.

@@ -244,7 +244,8 @@ void misbehave(const Script& script, const std::string& phase, EventFile& events
   if (script.misbehaves("error")) throw std::runtime_error("the script says so");
 }
 
-// SCRIPTED_NUMERICS makes it another program, SCRIPTED_PROVENANCE is what it says of itself.
+// SCRIPTED_NUMERICS makes it another program, SCRIPTED_PROVENANCE is what it says of itself,
+// SCRIPTED_NAME what it calls itself (main).
 std::string numerics() {
   const char* value = std::getenv("SCRIPTED_NUMERICS");
   return value == nullptr ? "1" : value;
@@ -364,7 +365,8 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--describe") {
     nlohmann::json devices = {"cpu"};
     if (std::getenv("FAKE_GPUS") != nullptr) devices.push_back("cuda");
-    std::cout << nlohmann::json({{"name", "scripted-worker"},
+    const char* const name = std::getenv("SCRIPTED_NAME");
+    std::cout << nlohmann::json({{"name", name == nullptr ? "scripted-worker" : name},
                                  {"version", "1"},
                                  {"protocol", 1},
                                  {"numerics", numerics()},
