@@ -1,3 +1,5 @@
+// More than 500 lines, because it is one sum: what is trained, what is kept and what passes are
+// counted of the same step, with the same few sizes.
 #include "sweeps/memory.h"
 
 #include <algorithm>
