@@ -322,7 +322,7 @@ std::string ByteBpe::decode(std::span<const std::int32_t> ids, bool skip_special
       continue;
     }
     const auto token = vocabulary_.token(id);
-    if (!token) throw std::invalid_argument(fmt::format("id {} is not in the vocabulary", id));
+    if (!token) continue;
     for (std::size_t position = 0; position < token->size();) {
       const std::size_t begin = position;
       const auto byte = alphabet().bytes.find(next_code_point(*token, position));

@@ -45,7 +45,8 @@ class Tokenizer {
   Encoding encode(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
                   std::int64_t max_tokens = 0) const;
 
-  /// Text of ids. Ids beyond the vocabulary are std::invalid_argument.
+  /// Text of ids. Ids beyond the vocabulary say nothing, as in Hugging Face's fast tokenizers: a
+  /// model may have more rows than there are tokens, and choose one of those.
   virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special) const = 0;
 
   const SpecialTokens& special() const { return special_; }

@@ -170,7 +170,7 @@ std::string Unigram::decode(std::span<const std::int32_t> ids, bool skip_special
     } else if (id >= 0 && id < vocab_size_) {
       token = model_.pieces[static_cast<std::size_t>(id)].text;
     } else {
-      throw std::invalid_argument(fmt::format("id {} is not in the vocabulary", id));
+      continue;
     }
     for (std::size_t at = 0; at < token.size();) {
       if (token.substr(at).starts_with(kSpace)) {

@@ -281,7 +281,7 @@ std::string WordPiece::decode(std::span<const std::int32_t> ids, bool skip_speci
     const AddedToken* added = added_token(id);
     if (added != nullptr && added->special && skip_special) continue;
     const auto token = added != nullptr ? std::string_view(added->content) : vocabulary_.token(id);
-    if (!token) throw std::invalid_argument(fmt::format("id {} is not in the vocabulary", id));
+    if (!token) continue;
     if (token->starts_with(kContinuation) && !text.empty()) {
       text += token->substr(kContinuation.size());
     } else {
