@@ -21,12 +21,10 @@ constexpr std::int64_t kShort = 2;
 
 /// The program and LibTorch's libraries as far as they are read (measured on x86-64).
 constexpr std::int64_t kProgram = 125 * kMib;
-/// The CUDA context with its kernels and cuBLAS's workspace: a usual size, which no GPU has
-/// measured here.
-constexpr std::int64_t kGpuContext = 640 * kMib;
 
 /// Source tokens of an evaluation batch (training/evaluation.cpp).
 constexpr std::int64_t kEvaluationTokens = 2048;
+constexpr std::int64_t kEvaluationTokensOfGpu = 8192;
 /// Logits that exist at once in a T5's loss (compute/smoothed_loss.h).
 constexpr std::int64_t kLossLogits = std::int64_t{1} << 24;
 /// A row of probabilities on a CPU is as long as a multiple of this (compute/vector_math.h).
@@ -60,7 +58,7 @@ struct Texts {
 /// What a forward pass keeps for the backward pass, in numbers.
 struct Kept {
   std::int64_t activations = 0;
-  std::int64_t dropout = 0;        // multipliers, of which a CPU keeps whether they are 0
+  std::int64_t dropout = 0;        // of which whether they were dropped is kept, a byte each
   std::int64_t probabilities = 0;  // of attention
 };
 
@@ -98,8 +96,10 @@ class Estimator {
     MemoryEstimate result;
     result.tokens = sources.tokens();
     result.target_tokens = targets.tokens();
-    result.program = gpu_ ? kGpuContext : kProgram;
-    result.mapped = gpu_ ? 0 : kFloat * shape_.parameters();
+    result.program = gpu_ ? kGpuContextMib * kMib : kProgram;
+    // The pages that bfloat16's copies were made of are let go.
+    result.mapped =
+        gpu_ ? 0 : kFloat * (shape_.parameters() - (product_copies() > 0 ? matrix_numbers() : 0));
     result.weights = (gpu_ ? number_ * shape_.parameters() : result.mapped) + product_copies() +
                      trained_weights_;
     result.optimizer = trained_optimizer_;
@@ -179,10 +179,10 @@ class Estimator {
   // ---- weights ----
 
   /// Matrices of the frozen backbone in another type or order than the checkpoint's, kept for
-  /// products on a CPU: with bf16 a copy of each in 16 bits.
+  /// products on a CPU: with bf16 two of each in 16 bits, one for each direction.
   std::int64_t product_copies() const {
     if (gpu_ || !short_ || is_full()) return 0;
-    return kShort * matrix_numbers();
+    return 2 * kShort * matrix_numbers();
   }
 
   std::int64_t matrix_numbers() const {
@@ -304,15 +304,18 @@ class Estimator {
   void keep_attention(std::int64_t queries, std::int64_t keys, std::int64_t texts) {
     std::int64_t row = prefix() + keys;
     if (!gpu_) row = (row + kProbabilityBlock - 1) / kProbabilityBlock * kProbabilityBlock;
-    // A GPU keeps the softmax, its dropout, and what is multiplied by the values.
-    const std::int64_t copies = gpu_ && drops() ? 3 : 1;
-    kept_.probabilities += copies * texts * shape_.heads * queries * row;
+    const std::int64_t numbers = texts * shape_.heads * queries * row;
+    kept_.probabilities += numbers;
+    // A GPU keeps the softmax, what was dropped of it, and what the values are multiplied with.
+    if (gpu_ && drops()) {
+      kept_.probabilities += numbers;
+      kept_.dropout += numbers;
+    }
   }
 
   std::int64_t bytes_of(const Kept& kept) const {
     const std::int64_t full_copies = !gpu_ && short_ && is_full() ? kShort * matrix_numbers() : 0;
-    return number_ * (kept.activations + kept.probabilities) + (gpu_ ? number_ : 1) * kept.dropout +
-           full_copies;
+    return number_ * (kept.activations + kept.probabilities) + kept.dropout + full_copies;
   }
 
   void pass(std::int64_t rows, const Passing& passing) {
@@ -473,7 +476,8 @@ class Estimator {
 
   std::int64_t evaluation_workspace() const {
     const std::int64_t length = most_tokens();
-    const Texts texts{std::max<std::int64_t>(1, kEvaluationTokens / length), length};
+    const std::int64_t tokens = gpu_ ? kEvaluationTokensOfGpu : kEvaluationTokens;
+    const Texts texts{std::max<std::int64_t>(1, tokens / length), length};
     const std::int64_t probabilities =
         (gpu_ ? 3 : 1) * number_ * texts.count * shape_.heads * length * (prefix() + length);
     const std::int64_t forward = layer_workspace(texts.tokens()) + probabilities;

@@ -23,6 +23,11 @@ enum class MemoryPeak {
 };
 std::string_view to_string(MemoryPeak peak);
 
+/// What CUDA's context and the libraries' kernels take of a GPU, which no allocator knows, in MiB:
+/// a usual size on the large side, which no GPU has measured here. Too little would let too many
+/// trials share a GPU.
+inline constexpr std::int64_t kGpuContextMib = 640;
+
 /// What petlab-trainer needs for a trial at its peak, in bytes: estimated from shapes, before
 /// anything has run. The parts add up.
 struct MemoryEstimate {

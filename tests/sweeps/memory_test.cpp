@@ -83,37 +83,41 @@ TEST_CASE("An adapter's memory is what a hand counts", "[sweeps]") {
         found.program + found.weights + found.optimizer + found.activations + found.workspace);
 }
 
-TEST_CASE("A GPU keeps dropout's multipliers and three times the probabilities, and maps nothing",
+TEST_CASE("A GPU keeps the probabilities twice and what was dropped of them, and maps nothing",
           "[sweeps]") {
   TrialConfig config = config_of("adapter");
+  config.training.batch_size = 2048;  // more tokens than an evaluation there has at once
   const auto on_gpu = [&] {
     return estimate_memory(config, small_encoder(), kCola, MemoryDevice::gpu);
   };
-  constexpr std::int64_t kNumbers = 181248;
-  constexpr std::int64_t kProbabilities = 512 * 2 * 8;
-  constexpr std::int64_t kDropout = 16384;
+  constexpr std::int64_t kNumbers = 4 * 181248;
+  constexpr std::int64_t kProbabilities = 2048 * 2 * 8;
+  constexpr std::int64_t kDropout = 4 * 16384;
   const MemoryEstimate found = on_gpu();
   CHECK(found.mapped == 0);
   CHECK(found.weights == 4 * (1544 + 174));
-  CHECK(found.activations == 4 * (kNumbers + 3 * kProbabilities + kDropout));
-  CHECK(found.workspace == 4 * 4096 * 64);
+  CHECK(found.activations == 4 * (kNumbers + 2 * kProbabilities) + kProbabilities + kDropout);
+  CHECK(found.workspace == 4 * 16384 * 64);
   config.training.dropout = 0;
   CHECK(on_gpu().activations == 4 * (kNumbers + kProbabilities));
   config.training.dropout = -1;
   config.training.compute = ComputeType::bf16;
   const MemoryEstimate half = on_gpu();
-  CHECK(half.activations == found.activations / 2);
+  CHECK(half.activations == 2 * (kNumbers + 2 * kProbabilities) + kProbabilities + kDropout);
   // What is trained stays in float32, with copies in which it is multiplied.
   CHECK(half.weights == 2 * 1544 + (4 + 2) * 174);
   CHECK(half.optimizer == (16 + 2) * 174);
 }
 
-TEST_CASE("With bf16 a CPU keeps a short copy of each matrix", "[sweeps]") {
+TEST_CASE("With bf16 a CPU keeps two short copies of each matrix and no page of the file",
+          "[sweeps]") {
   TrialConfig config = config_of("adapter");
   const MemoryEstimate plain = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
   config.training.compute = ComputeType::bf16;
   const MemoryEstimate half = estimate_memory(config, small_encoder(), kCola, MemoryDevice::cpu);
-  CHECK(half.weights - plain.weights == 2 * 2 * (4 * 8 * 8 + 2 * 8 * 16));
+  constexpr std::int64_t kMatrices = 2 * (4 * 8 * 8 + 2 * 8 * 16);
+  CHECK(half.weights == plain.weights);
+  CHECK(half.mapped == plain.mapped - 4 * kMatrices);
   CHECK(half.activations == plain.activations);
   CHECK(half.workspace - plain.workspace == 2 * 2 * 4096 * 16);
 }

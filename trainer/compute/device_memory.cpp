@@ -2,6 +2,8 @@
 
 #include <torch/version.h>
 
+#include "sweeps/memory.h"
+
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
 #define PETLAB_HAS_DEVICE_ALLOCATOR
 #include <c10/core/CachingDeviceAllocator.h>
@@ -11,9 +13,6 @@ namespace petlab::trainer {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
-/// What CUDA's context and the libraries' kernels take of a GPU, which no allocator knows: 300 to
-/// 500 MiB as GPUs and versions differ. Too little would let too many trials share a GPU.
-[[maybe_unused]] constexpr double kContextMib = 512;
 
 }  // namespace
 
@@ -34,7 +33,7 @@ std::optional<double> peak_device_memory_mib([[maybe_unused]] at::Device device)
   const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const double held = static_cast<double>(stats.reserved_bytes[kAll].peak) / kMib;
-  return device.is_cuda() ? held + kContextMib : held;
+  return device.is_cuda() ? held + static_cast<double>(sweeps::kGpuContextMib) : held;
 #else
   return std::nullopt;
 #endif
