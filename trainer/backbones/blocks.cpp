@@ -44,15 +44,29 @@ Tensor Pass::changed_projection(Site site, std::int64_t layer, const Tensor& x,
 Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) const {
   const std::int64_t layer = in.shape.layer;
   // In this order, which is also that in which backward adds up the input's gradients.
-  Tensor q = query(in.queries);
-  Tensor v = value(in.keys);
+  Tensor q, k, v;
+  if (!key.layer().weight.is_short()) {
+    q = query(in.queries);
+    v = value(in.keys);
+  } else if (in.queries.is_same(in.keys)) {
+    const auto made = apply_linears(in.keys, {query.layer(), value.layer(), key.layer()});
+    q = made[0];
+    v = made[1];
+    k = made[2];
+  } else {
+    q = query(in.queries);
+    const auto made = apply_linears(in.keys, {value.layer(), key.layer()});
+    v = made[0];
+    k = made[1];
+  }
   q = pass.changed_projection(in.sites.query, layer, in.queries, q, in.query_rows);
   v = pass.changed_projection(in.sites.value, layer, in.keys, v, in.key_rows);
   std::optional<Prefix> prefix;
   if (pass.hooks.acts_on(in.sites.prefix)) {
     prefix = pass.hooks.prefix({in.sites.prefix, layer, in.key_rows.trial_rows});
   }
-  return output(attention(q, key(in.keys), v, prefix, in.shape, pass.dropout));
+  if (!k.defined()) k = key(in.keys);
+  return output(attention(q, k, v, prefix, in.shape, pass.dropout));
 }
 
 Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const Tensor& x,

@@ -9,6 +9,7 @@
 #include "trainer/backbones/packed_rows.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/layer_norm.h"
+#include "trainer/compute/operations.h"
 #include "trainer/compute/placement.h"
 #include "trainer/compute/product_weight.h"
 #include "trainer/compute/random_stream.h"
@@ -25,6 +26,7 @@ class Linear {
   Linear() = default;
   Linear(Tensor weight, Tensor bias, const Placement& placement);
   Tensor operator()(const Tensor& x) const;
+  LinearLayer layer() const { return {weight_, bias_}; }
 
  private:
   ProductWeight weight_;

@@ -1,5 +1,6 @@
 #include "trainer/compute/operations.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "trainer/compute/products.h"
@@ -55,6 +56,32 @@ class FrozenLinearFunction : public Function<FrozenLinearFunction> {
     return {
         input_gradient_product(gradients[0].contiguous(), context->saved_data["weight"].toTensor()),
         Tensor()};
+  }
+};
+
+/// Frozen bfloat16 layers of one input.
+struct FrozenLinears {
+  std::vector<Tensor> forward, gradient, biases;
+};
+
+class FrozenLinearsFunction : public Function<FrozenLinearsFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& x,
+                               const FrozenLinears& layers) {
+    context->saved_data["weights"] = c10::List<Tensor>(layers.gradient);
+    return forward_products(x, layers.forward, layers.biases);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const std::vector<Tensor> weights = context->saved_data["weights"].toTensorVector();
+    // What nothing was made of has no gradient.
+    std::vector<Tensor> of, by;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      of.push_back(gradients[i]);
+      by.push_back(weights[i]);
+    }
+    return {of.empty() ? Tensor() : summed_input_gradient(of, by), Tensor()};
   }
 };
 
@@ -138,6 +165,29 @@ Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& 
     return FrozenLinearFunction::apply(x, FrozenLinear{weight.forward(), weight.gradient(), bias});
   }
   return forward_product(x, weight.forward(), bias);
+}
+
+std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers) {
+  const bool together = is_float_on_cpu(x) && x.dim() == 2 &&
+                        std::all_of(layers.begin(), layers.end(), [](const LinearLayer& layer) {
+                          return layer.weight.is_short() && !layer.weight.is_trained() &&
+                                 !(layer.bias.defined() && layer.bias.requires_grad());
+                        });
+  if (!together) {
+    std::vector<Tensor> made;
+    for (const LinearLayer& layer : layers)
+      made.push_back(apply_linear(x, layer.weight, layer.bias));
+    return made;
+  }
+  const bool differentiated = at::GradMode::is_enabled() && x.requires_grad();
+  FrozenLinears frozen;
+  for (const LinearLayer& layer : layers) {
+    frozen.forward.push_back(layer.weight.forward());
+    frozen.biases.push_back(layer.bias);
+    if (differentiated) frozen.gradient.push_back(layer.weight.gradient());
+  }
+  if (differentiated) return FrozenLinearsFunction::apply(x, frozen);
+  return forward_products(x, frozen.forward, frozen.biases);
 }
 
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <initializer_list>
+#include <vector>
+
 #include "trainer/compute/layer_norm.h"
 #include "trainer/compute/product_weight.h"
 #include "trainer/compute/torch.h"
@@ -16,6 +19,15 @@ Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 /// The same of a backbone's weight, by the copies that it has where it is frozen.
 Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias);
+
+/// A linear layer by what it is made of, which must outlive it.
+struct LinearLayer {
+  const ProductWeight& weight;
+  const Tensor& bias;
+};
+/// apply_linear of x with each of the layers. With short products x is rounded once for all, and
+/// its gradients are summed as they are widened.
+std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers);
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);

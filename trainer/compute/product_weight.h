@@ -17,6 +17,7 @@ class ProductWeight {
   /// `short_products` as in Placement.
   ProductWeight(Tensor weight, bool short_products);
 
+  bool is_short() const { return copies_ != nullptr; }
   bool is_trained() const { return weight_.requires_grad(); }
   /// What forward_product reads.
   Tensor forward() const;

@@ -76,12 +76,19 @@ Tensor packed_matrix(const Tensor& matrix) {
 }
 
 bool is_packed(const Tensor& weight) { return weight.is_mkldnn(); }
+/// What a gradient is multiplied with, as short_product takes it.
+Tensor by_columns(const Tensor& weight) { return is_packed(weight) ? weight : weight.t(); }
 
-Tensor widened_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Tensor made = short_product(x.to(at::kBFloat16), weight).contiguous();
-  Tensor output = at::empty(made.sizes(), x.options());
+const std::uint16_t* short_numbers(const Tensor& of) {
+  return reinterpret_cast<const std::uint16_t*>(of.const_data_ptr());
+}
+
+/// `rounded` is bfloat16, the result float32.
+Tensor widened_product(const Tensor& rounded, const Tensor& weight, const Tensor& bias) {
+  const Tensor made = short_product(rounded, weight).contiguous();
+  Tensor output = at::empty(made.sizes(), made.options().dtype(at::kFloat));
   const std::int64_t width = made.size(1);
-  const auto* const from = reinterpret_cast<const std::uint16_t*>(made.const_data_ptr());
+  const std::uint16_t* const from = short_numbers(made);
   auto* const to = output.mutable_data_ptr<float>();
   const float* const added = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   at::parallel_for(0, made.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
@@ -223,7 +230,7 @@ Tensor packed_for_gradient(const Tensor& weight) {
 }
 
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (is_widened(x, weight)) return widened_product(x, weight, bias);
+  if (is_widened(x, weight)) return widened_product(x.to(at::kBFloat16), weight, bias);
   if (is_by_onednn(product_libraries().forward, x)) {
     return call_onednn(x.contiguous(), weight, bias);
   }
@@ -232,13 +239,43 @@ Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias
 
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
   if (is_widened(gradient, weight)) {
-    return widened_product(gradient, is_packed(weight) ? weight : weight.t(), {});
+    return widened_product(gradient.to(at::kBFloat16), by_columns(weight), {});
   }
   if (is_packed(weight)) return call_onednn(gradient.contiguous(), weight, {});
   if (is_by_onednn(product_libraries().input_gradient, gradient)) {
     return call_onednn(gradient, weight.t(), {});
   }
   return at::mm(gradient, weight);
+}
+
+std::vector<Tensor> forward_products(const Tensor& x, std::span<const Tensor> weights,
+                                     std::span<const Tensor> biases) {
+  const Tensor rounded = x.to(at::kBFloat16);
+  std::vector<Tensor> products;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    products.push_back(widened_product(rounded, weights[i], biases[i]));
+  }
+  return products;
+}
+
+Tensor summed_input_gradient(std::span<const Tensor> gradients, std::span<const Tensor> weights) {
+  std::vector<Tensor> products;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    products.push_back(
+        short_product(gradients[i].to(at::kBFloat16), by_columns(weights[i])).contiguous());
+  }
+  const Tensor& first = products.front();
+  Tensor sum = at::empty(first.sizes(), first.options().dtype(at::kFloat));
+  const std::int64_t width = first.size(1);
+  float* const to = sum.mutable_data_ptr<float>();
+  at::parallel_for(0, first.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * width;
+    widen_rows(end - begin, width, short_numbers(first) + at, nullptr, to + at);
+    for (std::size_t i = 1; i < products.size(); ++i) {
+      add_widened((end - begin) * width, short_numbers(products[i]) + at, to + at);
+    }
+  });
+  return sum;
 }
 
 Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x) {

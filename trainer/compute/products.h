@@ -1,8 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/compute/torch.h"
 
@@ -60,6 +62,13 @@ Tensor packed_for_gradient(const Tensor& weight);
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// gradient (rows, out) · weight (out, in).
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight);
+/// forward_product of x with each of several bfloat16 weights, for which x is rounded once.
+/// `biases` has one for each, which may be undefined.
+std::vector<Tensor> forward_products(const Tensor& x, std::span<const Tensor> weights,
+                                     std::span<const Tensor> biases);
+/// The sum of input_gradient_product over gradients and their bfloat16 weights, without the terms
+/// in float32.
+Tensor summed_input_gradient(std::span<const Tensor> gradients, std::span<const Tensor> weights);
 /// gradientᵀ (out, rows) · x (rows, in), in the type of both.
 Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x);
 

@@ -189,6 +189,10 @@ PETLAB_CLONES void widen_numbers(std::int64_t rows, std::int64_t width, const st
   }
 }
 
+PETLAB_CLONES void add_widened_numbers(std::int64_t n, const std::uint16_t* x, float* output) {
+  for (std::int64_t i = 0; i < n; ++i) output[i] += widened(x[i]);
+}
+
 PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, float* derivative) {
   for (std::int64_t i = 0; i < n; ++i) {
     // Φ(x) by Abramowitz and Stegun 7.1.26 of erf(|x| / √2): |error| <= 1.5e-7.
@@ -326,6 +330,10 @@ void drop_backward(std::int64_t n, const float* output_gradient, const std::uint
 void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
                 float* output) {
   widen_numbers(rows, width, x, bias, output);
+}
+
+void add_widened(std::int64_t n, const std::uint16_t* x, float* output) {
+  add_widened_numbers(n, x, output);
 }
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative) {
   gelu_numbers(n, x, output, derivative);

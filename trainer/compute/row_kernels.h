@@ -48,6 +48,9 @@ void largest_of_row(std::int64_t n, std::int64_t k, const float* x, float* value
 void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, const float* bias,
                 float* output);
 
+/// The same n numbers added to `output`.
+void add_widened(std::int64_t n, const std::uint16_t* x, float* output);
+
 /// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
 /// nullptr.
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);

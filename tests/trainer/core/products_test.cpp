@@ -153,6 +153,32 @@ TEST_CASE("a frozen weight's bfloat16 copies give the products of the rounded we
   CHECK(shared.gradient().is_same(copied.gradient()));
 }
 
+TEST_CASE("layers of one input compute together what each computes alone", "[trainer]") {
+  at::manual_seed(11);
+  const bool short_products = GENERATE(false, true);
+  INFO("short products: " << short_products);
+  const Tensor x = at::randn({70, 83});
+  const Tensor bias = at::randn({45});
+  const ProductWeight first(at::randn({45, 83}), short_products);
+  const ProductWeight second(at::randn({31, 83}), short_products);
+  const ProductWeight third(at::randn({45, 83}), short_products);
+  const Tensor none;
+  const Tensor together_x = x.clone().requires_grad_(true);
+  const Tensor alone_x = x.clone().requires_grad_(true);
+  const auto together = apply_linears(together_x, {{first, bias}, {second, none}, {third, bias}});
+  const Tensor alone[] = {apply_linear(alone_x, first, bias), apply_linear(alone_x, second, none),
+                          apply_linear(alone_x, third, bias)};
+  REQUIRE(together.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(at::equal(together[i], alone[i]));
+  // One of them is not used.
+  const Tensor outer = at::randn({70, 45}), other = at::randn({70, 31});
+  ((together[0] * outer).sum() + (together[1] * other).sum()).backward();
+  ((alone[0] * outer).sum() + (alone[1] * other).sum()).backward();
+  CHECK((together_x.grad() - alone_x.grad()).abs().max().item<float>() < 1e-4);
+  const at::NoGradGuard no_grad;
+  CHECK(at::equal(apply_linears(x, {{first, bias}})[0], together[0]));
+}
+
 TEST_CASE("a weight that is trained has no copies", "[trainer]") {
   const Tensor weight = at::ones({3, 4}).requires_grad_(true);
   const ProductWeight product_weight(weight, /*short_products=*/true);
