@@ -77,6 +77,17 @@ TEST_CASE("The sweep of every module has each vanilla and as ProPETL on each tas
   CHECK(trials_of(sweep, "random_adapter").size() == 6);  // two tasks, three seeds
 }
 
+TEST_CASE("The sweep of both types has each trial in float32 and in bfloat16", "[sweeps]") {
+  const Home home;
+  const Sweep sweep = load_sweep(kSweeps / "minilm-compute.yaml", home.locations());
+  CHECK(sweep.trials.size() == 24);
+  CHECK(sweep.notes.empty());
+  std::map<ComputeType, std::size_t> trials;
+  for (const SweepTrial& trial : sweep.trials) ++trials[trial.config.training.compute];
+  CHECK(trials ==
+        std::map<ComputeType, std::size_t>{{ComputeType::float32, 12}, {ComputeType::bf16, 12}});
+}
+
 TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const Home home;
   std::ifstream in(petlab::testing::source_dir() / "docs/sweep-files.md");
