@@ -15,19 +15,11 @@ import shutil
 import subprocess
 import sys
 
+import library_venv
+
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[2]
-if "PETLAB_LIBRARIES" not in os.environ:
-    found = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
-                           text=True)
-    if found.returncode != 0:
-        print("skipped: PEFT and AdapterHub are not there; scripts/setup.sh --dev installs them")
-        sys.exit(77)
-    os.environ["PETLAB_LIBRARIES"] = found.stdout.strip()
-    os.execv(found.stdout.strip(), [found.stdout.strip(), __file__, *sys.argv[1:]])
-
-os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1",
-               "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
+library_venv.enter("PEFT and AdapterHub are")
 sys.path.insert(0, str(SOURCE / "tests/end_to_end"))
 import adapters  # noqa: E402
 import peft  # noqa: E402

@@ -19,18 +19,9 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
-if "PETLAB_LIBRARIES" not in os.environ:
-    found = subprocess.run([SOURCE / "scripts/library_venv.sh", "--there"], stdout=subprocess.PIPE,
-                           text=True)
-    if found.returncode != 0:
-        print("skipped: transformers is not there; scripts/setup.sh --dev installs it")
-        sys.exit(77)
-    os.environ["PETLAB_LIBRARIES"] = found.stdout.strip()
-    os.execv(found.stdout.strip(), [found.stdout.strip(), __file__, *sys.argv[1:]])
+import library_venv
 
-os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1",
-               "TRANSFORMERS_VERBOSITY": "error"}
+library_venv.enter("transformers and torch are")
 import safetensors.torch  # noqa: E402
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
