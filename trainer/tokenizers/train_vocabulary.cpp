@@ -100,10 +100,11 @@ class CountedWords final : public sentencepiece::SentenceIterator {
               " pieces can be made of the texts: " + why);
 }
 
-/// What byte-pair encoding merges of the words' characters, the first merge first: about `merges`
-/// pieces, if the words have as many. `begin`: SentencePiece's mark stands before each word.
-std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t merges, bool begin) {
-  if (counts.empty() || merges <= 0) return {};
+/// What byte-pair encoding merges of the words' characters, the first merge first: at least as many
+/// pieces as a vocabulary of `size` has room for, if the words have them. `begin`: SentencePiece's
+/// mark stands before each word.
+std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t size, bool begin) {
+  if (counts.empty()) return {};
   std::set<char32_t> characters;
   for (const auto& [word, count] : counts) {
     for (std::size_t at = 0; at < word.size();) characters.insert(next_code_point(word, at));
@@ -114,7 +115,7 @@ std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t me
   const std::unordered_map<std::string, std::string> options{
       {"model_type", "bpe"},
       {"input_format", "tsv"},
-      {"vocab_size", std::to_string(merges + others)},
+      {"vocab_size", std::to_string(size + others)},
       {"hard_vocab_limit", "false"},
       {"character_coverage", "1.0"},
       {"normalization_rule_name", "identity"},
@@ -128,10 +129,10 @@ std::vector<std::string> merged_pieces(const WordCounts& counts, std::int64_t me
       {"num_threads", "1"},
       {"minloglevel", "2"}};
   auto status = sentencepiece::SentencePieceTrainer::Train(options, &words, &model);
-  if (!status.ok()) refuse(merges, status.ToString());
+  if (!status.ok()) refuse(size, status.ToString());
   sentencepiece::SentencePieceProcessor made;
   status = made.LoadFromSerializedProto(model);
-  if (!status.ok()) refuse(merges, status.ToString());
+  if (!status.ok()) refuse(size, status.ToString());
   std::vector<std::string> pieces;
   for (int id = 0; id < made.GetPieceSize(); ++id) {
     const std::string& piece = made.IdToPiece(id);
@@ -234,14 +235,13 @@ ByteBpeVocabulary train_byte_bpe(const std::vector<std::filesystem::path>& texts
     const auto character = static_cast<char>(byte);
     pieces.push_back(in_byte_alphabet({&character, 1}));
   }
-  const std::int64_t most = size - static_cast<std::int64_t>(pieces.size()) - 1;
-  if (most < 0) {
+  if (static_cast<std::int64_t>(pieces.size()) + 1 > size) {
     refuse(size, "special tokens and bytes alone are " + std::to_string(pieces.size() + 1));
   }
   Merges merges;
   ByteBpeVocabulary vocabulary;
   vocabulary.merges_txt = "#version: 0.2\n";
-  for (const std::string& piece : merged_pieces(counts, most, /*begin=*/false)) {
+  for (const std::string& piece : merged_pieces(counts, size, /*begin=*/false)) {
     if (static_cast<std::int64_t>(pieces.size()) + 1 == size) break;
     const auto pair = merges.add(piece);
     if (!pair) continue;
