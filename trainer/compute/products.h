@@ -50,18 +50,20 @@ ProductLibraries measure_product_libraries();
 // and the result comes back as float32, rounded to bfloat16 on the way but for the bias. By oneDNN,
 // where there is one.
 
-// Instead of a bfloat16 weight that never changes both may be given a copy that was made for them.
-
-/// The bfloat16 weight (out, in) in the order in which oneDNN reads it, for forward_product alone.
-/// The weight itself where oneDNN does not multiply it.
-Tensor packed_for_forward(const Tensor& weight);
-/// For input_gradient_product alone.
-Tensor packed_for_gradient(const Tensor& weight);
-
 /// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined.
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// gradient (rows, out) · weight (out, in).
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight);
+
+// Instead of a bfloat16 weight that never changes, the products above and below may be given the
+// copy of it that was made for their direction.
+
+/// The bfloat16 weight (out, in) in the order in which oneDNN reads it, for forward_product and
+/// forward_products alone. The weight itself where oneDNN does not multiply it.
+Tensor packed_for_forward(const Tensor& weight);
+/// For input_gradient_product and summed_input_gradient alone.
+Tensor packed_for_gradient(const Tensor& weight);
+
 /// forward_product of x with each of several bfloat16 weights, for which x is rounded once.
 /// `biases` has one for each, which may be undefined.
 std::vector<Tensor> forward_products(const Tensor& x, std::span<const Tensor> weights,

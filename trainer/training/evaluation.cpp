@@ -10,7 +10,7 @@ namespace {
 // Enough rows for the matrix products to run at full speed, few enough to stay in the caches.
 constexpr std::int64_t kTokensABatch = 2048;
 // Another device needs more rows, and is waited for after each batch.
-constexpr std::int64_t kTokensABatchThere = 8192;
+constexpr std::int64_t kTokensABatchOnDevice = 8192;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::vector<Predictions> predict_trials(TrialModel& model, std::size_t task,
   std::iota(order.begin(), order.end(), 0);
   sort_by_length(split, order);
   const bool on_cpu = model.backbone().placement().device.is_cpu();
-  const std::int64_t most = on_cpu ? kTokensABatch : kTokensABatchThere;
+  const std::int64_t most = on_cpu ? kTokensABatch : kTokensABatchOnDevice;
   std::size_t from = 0;
   while (from < order.size()) {
     if (stop) throw Interrupted();
