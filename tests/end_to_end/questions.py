@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Questions without SQL on the database of a scripted sweep, bad ones included."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -110,14 +111,14 @@ grid: {seed: [1, 2, 3]}
             done = self.petlab(word, "--db", "text.db")
             self.assertEqual(done.code, 1, done)
             self.assertEqual(done.err.count("\n"), 1)
-        process = subprocess.Popen([PROGRAMS / "petlab", "results", "--db", self.root / "sweep.db"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=self.environment())
-        process.stdout.close()
-        said = process.stderr.read().decode()
-        process.stderr.close()
-        # As any program whose reader has gone.
-        self.assertEqual((process.wait(), said), (-signal.SIGPIPE, ""))
+        # As any program whose reader has gone; it goes before petlab begins, which would else be done
+        # at times, as a pipe has room for all that it prints.
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([PROGRAMS / "petlab", "results", "--db", self.root / "sweep.db"],
+                              stdout=writer, stderr=subprocess.PIPE, env=self.environment())
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
 
     def test_the_last_lines_of_a_log(self):
         trial = self.query("SELECT trial_id FROM trials LIMIT 1")[0]["trial_id"]
