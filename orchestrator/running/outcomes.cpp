@@ -165,17 +165,6 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
                                 known);
   const std::string what = "the worker ended with " + to_string(ended.end);
   const std::string lines = ended.end.last_lines;
-  if (blame.never_begun) never_begun(*unfinished[*blame.never_begun], what, lines);
-  for (const std::size_t at : blame.to_try_alone) {
-    trials_.schedule().set_alone(unfinished[at]->trial, false);
-  }
-  const double time = context_.loop.wall_seconds();
-  for (std::size_t at = 0; at < unfinished.size(); ++at) {
-    results::Ending ending = blame.endings[at];
-    ending.time = time;
-    conclude_attempt(*unfinished[at], ending);
-  }
-  for (LiveAttempt* live : given) take_out(*live, slot);
   switch (blame.launch) {
     case LaunchBlame::none:
       break;
@@ -190,14 +179,34 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
       launch_failed(slot, what, lines);
       break;
   }
+  if (blame.never_begun) never_begun(*unfinished[*blame.never_begun], slot, what, lines);
+  for (const std::size_t at : blame.to_try_alone) {
+    trials_.schedule().set_alone(unfinished[at]->trial, false);
+  }
+  const double time = context_.loop.wall_seconds();
+  for (std::size_t at = 0; at < unfinished.size(); ++at) {
+    results::Ending ending = blame.endings[at];
+    ending.time = time;
+    conclude_attempt(*unfinished[at], ending);
+  }
+  for (LiveAttempt* live : given) take_out(*live, slot);
   return true;
 }
 
 // A trial that no worker lives to begin would be given out for ever, to one slot after the other
-// and between others that can be trained.
-void Outcomes::never_begun(const LiveAttempt& live, const std::string& what,
+// and between others that can be trained. Where all its workers were of one slot, which is stopped
+// for them, a worker of another slot says which of the two it was.
+void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
                            const std::string& lines) {
-  if (++trials_.at(live.trial).unbegun != kLaunchFailuresThatStop) return;
+  SweepMember& member = trials_.at(live.trial);
+  const bool on_one_slot = member.unbegun == 0 || member.unbegun_on == slot.name;
+  member.unbegun_on = on_one_slot ? slot.name : "";
+  if (++member.unbegun != kLaunchFailuresThatStop) return;
+  const bool others = slots_.any([](const WorkerSlot& other) { return !other.broken; });
+  if (on_one_slot && slot.broken && others) {
+    --member.unbegun;
+    return;
+  }
   const std::string message = fmt::format(
       "{} is left for the next run: three workers in a row ended before they began it: {}{}{}",
       live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);

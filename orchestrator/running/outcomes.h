@@ -50,7 +50,8 @@ class Outcomes {
   void over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
                         const std::variant<protocol::Finished, protocol::Failed>& word);
   bool conclude_worker(WorkerSlot& slot, EndedWorker& ended);
-  void never_begun(const LiveAttempt& live, const std::string& what, const std::string& lines);
+  void never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
+                   const std::string& lines);
   std::string last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const;
   void settle_over(std::size_t trial, TrialPlan plan);
 

@@ -34,6 +34,7 @@ struct SweepMember {
   std::int64_t retried_after = 0;
   std::int64_t renewed_after = 0;
   int unbegun = 0;  // workers in a row that ended before they began it, though it was their next
+  std::string unbegun_on;  // the slot that all of them had; empty: several
 
   const std::string& id() const { return what->id.value; }
 };

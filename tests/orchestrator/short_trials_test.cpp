@@ -67,6 +67,32 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
                      "'never_started')") == 0);
 }
 
+// One trial is all that is left for the slot that fails, while the other slot is busy until then.
+TEST_CASE("A trial that one slot could not begin is begun on another", "[orchestrator]") {
+  const testing::ScriptedSweep sweep(short_trials(2));
+  const std::string folder = sweep.folder.path().string();
+  sweep.folder.write("worker", fmt::format(R"sh(#!/bin/sh
+[ "$1" = --describe ] && exit 1
+case "$PETLAB_WORKER" in *.cpu-1.lock) echo >>{0}/calls; echo no more; exit 1; esac
+echo '{{"v": 1, "seq": 0, "time": 1.0, "type": "started", "pid": 1}}' >>"$1/events.jsonl"
+until [ "$(wc -l <{0}/calls)" = 3 ]; do sleep 0.01; done
+sleep 0.1
+echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/events.jsonl"
+)sh",
+                                           folder));
+  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
+  const auto result = sweep.petlab(
+      "run sweep.yaml --fresh-workers --device cpu --slots 2 --retry-delay 10ms --grace 300ms "
+      "--worker ./worker",
+      "timeout 60");
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
+  CHECK(result.err.find("is left") == std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);
+}
+
 // A thread that does not end, a device that does not close: nothing is left to do, but to go.
 TEST_CASE("A worker that lingers after its one trial does not keep its slot", "[orchestrator]") {
   const testing::ScriptedSweep sweep(short_trials(3));
