@@ -106,6 +106,7 @@ void Server::State::watch_turns() {
 
 Server::Server(const ServerOptions& options) : state_(std::make_unique<State>()) {
   state_->limits = options.limits;
+  state_->turns = Turns(options.limits.patience, options.limits.turn);
   state_->host = options.host;
   const tcp::endpoint wanted = endpoint_of(state_->io, options);
   try {

@@ -23,7 +23,7 @@ void Turns::leave(const void* who, Time now) {
 
 void Turns::look(Time now) {
   std::erase_if(turns_, [&](const Turn& turn) {
-    return now - turn.took >= kPatience || now - turn.begun >= kLongest;
+    return now - turn.took >= patience_ || now - turn.begun >= longest_;
   });
   fill(now);
 }

@@ -22,6 +22,10 @@ class Turns {
   /// A turn is over after so long, however much is taken.
   static constexpr std::chrono::milliseconds kLongest{50};
 
+  explicit Turns(std::chrono::milliseconds patience = kPatience,
+                 std::chrono::milliseconds longest = kLongest)
+      : patience_(patience), longest_(longest) {}
+
   /// Calls `begin` when it is the turn of `who`: now, or when another has left or is passed over.
   void ask(const void* who, Time now, std::function<void()> begin);
   /// Something of its answer was taken.
@@ -46,6 +50,8 @@ class Turns {
   };
   void fill(Time now);
 
+  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds longest_;
   std::deque<Waiting> waiting_;
   std::vector<Turn> turns_;
 };

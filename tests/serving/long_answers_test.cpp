@@ -23,12 +23,12 @@ using std::chrono::steady_clock;
 /// A server of a page that is too long for the system to take it at once.
 struct LongPage {
   static constexpr std::size_t kSize = std::size_t{8} << 20;
-  Server server{ServerOptions()};
+  Server server;
   asio::io_context io;
   std::uint16_t port = 0;
   std::thread thread;
 
-  LongPage() {
+  explicit LongPage(const ServerOptions& options = {}) : server(options) {
     const std::string address = server.address();
     const std::size_t colon = address.rfind(':');
     std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
@@ -82,7 +82,10 @@ TEST_CASE("Readers who take nothing hold up neither a page nor what changes", "[
 }
 
 TEST_CASE("Of many who read alike the first are finished long before the last", "[serving]") {
-  LongPage page;
+  // However slow this machine is, no turn ends before its page is sent.
+  ServerOptions options;
+  options.limits.patience = options.limits.turn = std::chrono::minutes(10);
+  LongPage page(options);
   constexpr std::size_t kReaders = 64;
   std::list<tcp::socket> readers;
   for (std::size_t i = 0; i < kReaders; ++i) readers.push_back(page.ask("/"));
@@ -102,8 +105,9 @@ TEST_CASE("Of many who read alike the first are finished long before the last", 
     }
   }
   REQUIRE(finished_at.size() == kReaders);
-  // Side by side, a quarter of them are finished when nearly all bytes are there.
-  CHECK(finished_at[kReaders / 4] < all * 3 / 4);
+  // A quarter are finished with a quarter of the bytes, what the system took ahead for others
+  // besides; side by side, they would be finished when nearly all bytes are there.
+  CHECK(finished_at[kReaders / 4] < all / 2);
 }
 
 }  // namespace
