@@ -313,6 +313,13 @@ class Estimator {
     }
   }
 
+  /// Whether products are short while all else has 32 bits.
+  bool has_short_products() const { return short_ && !gpu_; }
+  /// So many of number_'s bytes take n numbers that are kept as such products have them.
+  std::int64_t as_products_have(std::int64_t n) const {
+    return has_short_products() ? n * kShort / kFloat : n;
+  }
+
   std::int64_t bytes_of(const Kept& kept) const {
     const std::int64_t full_copies = !gpu_ && short_ && is_full() ? kShort * matrix_numbers() : 0;
     return number_ * (kept.activations + kept.probabilities) + kept.dropout + full_copies;
@@ -351,10 +358,11 @@ class Estimator {
         keep(rows * width_ + 2 * tokens * width_);  // query, key, value
         keep_attention(last ? 1 : texts.length, texts.length, texts.count);
         keep(rows * d, rows * d);  // norm and dropout
-        keep(rows * f, rows * d);  // gelu and dropout
+        // gelu and dropout
+        keep(is_full() ? rows * f : as_products_have(rows * f), rows * d);
       }
       keep(rows * d);  // norm
-      Passing passing{7, 2};
+      Passing passing{7, has_short_products() ? 1 : 2};
       if (is("adapter")) {
         keep_adapter(rows);
         if (reached) keep(rows * d);  // its norm
@@ -365,7 +373,9 @@ class Estimator {
       } else if (is("prefix")) {
         keep(2 * prefix() * width_);
       } else if (is_full()) {
-        keep(tokens * d + rows * (width_ + d + f));  // what each product reads
+        // What each product reads; short ones of query, key and value have a copy each.
+        keep(as_products_have((has_short_products() ? 3 : 1) * tokens * d +
+                              rows * (width_ + d + f)));
         passing = {4, 1};
       }
       if (reached) pass(rows, passing);
@@ -454,9 +464,12 @@ class Estimator {
 
   /// Of so many rows in a layer: what its widest products read and make, and the residuals.
   std::int64_t layer_workspace(std::int64_t rows) const {
+    const std::int64_t narrow = number_ * rows * 4 * shape_.d_model;
+    const std::int64_t rounded = has_short_products() ? 2 * kShort * rows * shape_.d_ff : 0;
+    // Between a frozen encoder's two short products nothing has 32 bits.
+    if (has_short_products() && !is_text_to_text() && !is_full()) return narrow + rounded;
     const std::int64_t wide = shape_.gated_ff ? 3 : 2;
-    const std::int64_t rounded = short_ && !gpu_ ? 2 * kShort * rows * shape_.d_ff : 0;
-    return number_ * rows * (wide * shape_.d_ff + 4 * shape_.d_model) + rounded;
+    return number_ * rows * wide * shape_.d_ff + narrow + rounded;
   }
 
   std::int64_t step_workspace(const Texts& sources, const Texts& targets) const {

@@ -49,6 +49,7 @@ SHAPES = {
     "roberta-full": {"module.kind": "full_finetuning"},
     "roberta-head": {"module.kind": "head_only"},
     "roberta-adapter-bf16": {"module.kind": "adapter", "training.compute": "bf16"},
+    "roberta-full-bf16": {"module.kind": "full_finetuning", "training.compute": "bf16"},
     "t5-adapter": {"module.kind": "adapter", "module.share": True, "module.mask": "learned"},
     "t5-lora": {"module.kind": "lora"},
     "t5-prefix": {"module.kind": "prefix"},

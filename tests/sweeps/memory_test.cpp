@@ -118,8 +118,10 @@ TEST_CASE("With bf16 a CPU keeps two short copies of each matrix and no page of 
   constexpr std::int64_t kMatrices = 2 * (4 * 8 * 8 + 2 * 8 * 16);
   CHECK(half.weights == plain.weights);
   CHECK(half.mapped == plain.mapped - 4 * kMatrices);
-  CHECK(half.activations == plain.activations);
-  CHECK(half.workspace - plain.workspace == 2 * 2 * 4096 * 16);
+  // Between the layers of the feed-forward nothing is wider than 16 bits: of the last layer, which
+  // sees a token of each of 512 texts, gelu's derivative is kept, and the heap loses a block less.
+  CHECK(plain.activations - half.activations == 2 * 512 * 16);
+  CHECK(plain.workspace - half.workspace == 2 * 2 * 4096 * 16 + 4 * 512 * 16 / 4);
 }
 
 TEST_CASE("Masks cost a merged weight, scores and their moments for each layer", "[sweeps]") {

@@ -71,6 +71,9 @@ Tensor AttentionBlock::operator()(const Pass& pass, const AttentionInput& in) co
 
 Tensor FeedForwardBlock::operator()(const Pass& pass, std::int64_t layer, const Tensor& x,
                                     const PackedRows& rows) const {
+  if (activation == Activation::gelu && !gate && !inner_dropout) {
+    return apply_gelu_between(x, inner.layer(), output.layer());
+  }
   const Tensor projected = inner(x);
   constexpr Purpose purpose = Purpose::feed_forward_inner_dropout;
   if (inner_dropout && pass.drops() && !gate && activation == Activation::relu) {

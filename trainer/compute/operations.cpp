@@ -28,9 +28,36 @@ class LinearFunction : public Function<LinearFunction> {
     const Tensor gradient = gradients[0].contiguous();
     Tensor to_x, to_weight, to_bias;
     if (context->needs_input_grad(0)) to_x = input_gradient_product(gradient, saved[1]);
+    if (context->needs_input_grad(1)) to_weight = weight_gradient_product(gradient, saved[0]);
+    if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
+      to_bias = gradient.sum(0);
+    }
+    return {to_x, to_weight, to_bias};
+  }
+};
+
+/// By bfloat16 products of float32 matrices. What is kept for backward is rounded once.
+class ShortLinearFunction : public Function<ShortLinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const std::optional<Tensor>& bias) {
+    const Tensor short_x = x.to(at::kBFloat16);
+    const Tensor short_weight = weight.to(at::kBFloat16);
+    context->save_for_backward({weight.requires_grad() ? short_x : Tensor(), short_weight});
+    context->saved_data["bias"] = bias.has_value();
+    return widened(short_forward_product(short_x, short_weight), bias.value_or(Tensor()));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = gradients[0].contiguous();
+    const Tensor short_gradient = gradient.to(at::kBFloat16);
+    Tensor to_x, to_weight, to_bias;
+    if (context->needs_input_grad(0)) {
+      to_x = widened(short_gradient_product(short_gradient, saved[1]), {});
+    }
     if (context->needs_input_grad(1)) {
-      const at::ScalarType type = saved[1].scalar_type();
-      to_weight = weight_gradient_product(gradient.to(type), saved[0].to(type));
+      to_weight = widened(weight_gradient_product(short_gradient, saved[0]), {});
     }
     if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
       to_bias = gradient.sum(0);
@@ -38,6 +65,11 @@ class LinearFunction : public Function<LinearFunction> {
     return {to_x, to_weight, to_bias};
   }
 };
+
+/// An undefined tensor is no argument of an autograd function; an absent one is.
+std::optional<Tensor> if_defined(const Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
 
 /// A linear layer that is not trained: what its products read.
 struct FrozenLinear {
@@ -82,6 +114,55 @@ class FrozenLinearsFunction : public Function<FrozenLinearsFunction> {
       by.push_back(weights[i]);
     }
     return {of.empty() ? Tensor() : summed_input_gradient(of, by), Tensor()};
+  }
+};
+
+/// Two frozen bfloat16 layers with gelu between them.
+struct FrozenFeedForward {
+  FrozenLinear inner, output;
+};
+
+class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x,
+                        const FrozenFeedForward& layers) {
+    Tensor derivative;
+    const Tensor output = output_of(x, layers, &derivative);
+    context->save_for_backward({derivative});
+    context->saved_data["inner"] = layers.inner.gradient;
+    context->saved_data["output"] = layers.output.gradient;
+    return output;
+  }
+
+  /// `derivative` gets gelu's, unless it is nullptr.
+  static Tensor output_of(const Tensor& x, const FrozenFeedForward& layers, Tensor* derivative) {
+    const Tensor made = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
+    const std::int64_t width = made.size(1);
+    Tensor activated = at::empty_like(made);
+    std::uint16_t* kept = nullptr;
+    if (derivative != nullptr) {
+      *derivative = at::empty_like(made);
+      kept = mutable_short_numbers(*derivative);
+    }
+    at::parallel_for(0, made.size(0), 64, [&](std::int64_t from, std::int64_t to) {
+      const std::int64_t at = from * width;
+      gelu_short_forward(
+          to - from, width, short_numbers(made) + at, layers.inner.bias.const_data_ptr<float>(),
+          mutable_short_numbers(activated) + at, kept == nullptr ? nullptr : kept + at);
+    });
+    return widened(short_forward_product(activated, layers.output.forward), layers.output.bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor derivative = context->get_saved_variables()[0];
+    Tensor gradient = short_gradient_product(gradients[0].contiguous().to(at::kBFloat16),
+                                             context->saved_data["output"].toTensor());
+    at::parallel_for(0, gradient.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
+      multiply_short(to - from, short_numbers(derivative) + from,
+                     mutable_short_numbers(gradient) + from);
+    });
+    return {widened(short_gradient_product(gradient, context->saved_data["inner"].toTensor()), {}),
+            Tensor()};
   }
 };
 
@@ -148,18 +229,28 @@ class GeluFunction : public Function<GeluFunction> {
   }
 };
 
+/// Of float32 on a CPU.
+bool is_matrix(const Tensor& x) { return is_float_on_cpu(x) && x.dim() == 2; }
+
+bool is_trained(const LinearLayer& layer) {
+  return layer.weight.is_trained() || (layer.bias.defined() && layer.bias.requires_grad());
+}
+
+bool is_short_and_frozen(const Tensor& x, const LinearLayer& layer) {
+  return is_matrix(x) && layer.weight.is_short() && !is_trained(layer);
+}
+
 }  // namespace
 
-Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!is_float_on_cpu(x) || x.dim() != 2) return at::linear(x, weight, bias);
-  // An undefined tensor is no argument of an autograd function; an absent one is.
-  return LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool short_product) {
+  if (!is_matrix(x)) return at::linear(x, weight, bias);
+  return short_product ? ShortLinearFunction::apply(x, weight, if_defined(bias))
+                       : LinearFunction::apply(x, weight, if_defined(bias));
 }
 
 Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias) {
-  const bool trained = weight.is_trained() || (bias.defined() && bias.requires_grad());
-  if (trained || !is_float_on_cpu(x) || x.dim() != 2) {
-    return apply_linear(x, weight.forward(), bias);
+  if (is_trained({weight, bias}) || !is_matrix(x)) {
+    return apply_linear(x, weight.original(), bias, weight.is_short());
   }
   if (at::GradMode::is_enabled() && x.requires_grad()) {
     return FrozenLinearFunction::apply(x, FrozenLinear{weight.forward(), weight.gradient(), bias});
@@ -168,11 +259,9 @@ Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& 
 }
 
 std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers) {
-  const bool together = is_float_on_cpu(x) && x.dim() == 2 &&
-                        std::all_of(layers.begin(), layers.end(), [](const LinearLayer& layer) {
-                          return layer.weight.is_short() && !layer.weight.is_trained() &&
-                                 !(layer.bias.defined() && layer.bias.requires_grad());
-                        });
+  const bool together = std::all_of(layers.begin(), layers.end(), [&](const LinearLayer& layer) {
+    return is_short_and_frozen(x, layer);
+  });
   if (!together) {
     std::vector<Tensor> made;
     for (const LinearLayer& layer : layers)
@@ -188,6 +277,21 @@ std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearL
   }
   if (differentiated) return FrozenLinearsFunction::apply(x, frozen);
   return forward_products(x, frozen.forward, frozen.biases);
+}
+
+Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const LinearLayer& output) {
+  if (!is_short_and_frozen(x, inner) || !is_short_and_frozen(x, output) || !inner.bias.defined()) {
+    return apply_linear(apply_gelu(apply_linear(x, inner.weight, inner.bias)), output.weight,
+                        output.bias);
+  }
+  const bool differentiated = at::GradMode::is_enabled() && x.requires_grad();
+  const auto frozen = [&](const LinearLayer& layer) {
+    return FrozenLinear{layer.weight.forward(), differentiated ? layer.weight.gradient() : Tensor(),
+                        layer.bias};
+  };
+  const FrozenFeedForward layers{frozen(inner), frozen(output)};
+  if (differentiated) return FrozenFeedForwardFunction::apply(x, layers);
+  return FrozenFeedForwardFunction::output_of(x, layers, nullptr);
 }
 
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {

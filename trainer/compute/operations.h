@@ -13,9 +13,11 @@ namespace petlab::trainer {
 // LibTorch's own. All are differentiable.
 
 /// x (rows, in) · weightᵀ (out, in) + bias (out), which may be undefined. By the libraries that
-/// product_libraries() names, which read the weight where it lies. On a CPU x and bias may be
-/// float32 and the weight bfloat16; the result is float32, the gradient of the weight bfloat16.
-Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// product_libraries() names, which read the weight where it lies. With a short product of float32
+/// on a CPU, x, weight and outer gradient are rounded to bfloat16 for the products, of which the
+/// result and all gradients are float32 again; elsewhere that says nothing.
+Tensor apply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    bool short_product = false);
 
 /// The same of a backbone's weight, by the copies that it has where it is frozen.
 Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& bias);
@@ -28,6 +30,11 @@ struct LinearLayer {
 /// apply_linear of x with each of the layers. With short products x is rounded once for all, and
 /// its gradients are summed as they are widened.
 std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers);
+
+/// apply_linear of gelu of apply_linear: `output` after `inner`. With short products of frozen
+/// layers the same, but that gelu's derivative is rounded to bfloat16: nothing between the two
+/// layers is wider.
+Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const LinearLayer& output);
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);

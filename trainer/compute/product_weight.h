@@ -19,6 +19,8 @@ class ProductWeight {
 
   bool is_short() const { return copies_ != nullptr; }
   bool is_trained() const { return weight_.requires_grad(); }
+  /// As it came.
+  const Tensor& original() const { return weight_; }
   /// What forward_product reads.
   Tensor forward() const;
   /// What input_gradient_product reads.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/compute/row_kernels.h"
+#include "trainer/compute/tensors.h"
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
@@ -78,24 +79,6 @@ Tensor packed_matrix(const Tensor& matrix) {
 bool is_packed(const Tensor& weight) { return weight.is_mkldnn(); }
 /// What a gradient is multiplied with, as short_product takes it.
 Tensor by_columns(const Tensor& weight) { return is_packed(weight) ? weight : weight.t(); }
-
-const std::uint16_t* short_numbers(const Tensor& of) {
-  return reinterpret_cast<const std::uint16_t*>(of.const_data_ptr());
-}
-
-/// `rounded` is bfloat16, the result float32.
-Tensor widened_product(const Tensor& rounded, const Tensor& weight, const Tensor& bias) {
-  const Tensor made = short_product(rounded, weight).contiguous();
-  Tensor output = at::empty(made.sizes(), made.options().dtype(at::kFloat));
-  const std::int64_t width = made.size(1);
-  const std::uint16_t* const from = short_numbers(made);
-  auto* const to = output.mutable_data_ptr<float>();
-  const float* const added = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-  at::parallel_for(0, made.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
-    widen_rows(end - begin, width, from + begin * width, added, to + begin * width);
-  });
-  return output;
-}
 
 ProductLibraries& libraries_of_process() {
   static ProductLibraries libraries;
@@ -229,8 +212,30 @@ Tensor packed_for_gradient(const Tensor& weight) {
   return packed.defined() ? packed : weight;
 }
 
+Tensor short_forward_product(const Tensor& x, const Tensor& weight) {
+  return short_product(x, weight).contiguous();
+}
+
+Tensor short_gradient_product(const Tensor& gradient, const Tensor& weight) {
+  return short_product(gradient, by_columns(weight)).contiguous();
+}
+
+Tensor widened(const Tensor& product, const Tensor& bias) {
+  Tensor output = at::empty(product.sizes(), product.options().dtype(at::kFloat));
+  const std::int64_t width = product.size(1);
+  const std::uint16_t* const from = short_numbers(product);
+  auto* const to = output.mutable_data_ptr<float>();
+  const float* const added = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+  at::parallel_for(0, product.size(0), 64, [&](std::int64_t begin, std::int64_t end) {
+    widen_rows(end - begin, width, from + begin * width, added, to + begin * width);
+  });
+  return output;
+}
+
 Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (is_widened(x, weight)) return widened_product(x.to(at::kBFloat16), weight, bias);
+  if (is_widened(x, weight)) {
+    return widened(short_forward_product(x.to(at::kBFloat16), weight), bias);
+  }
   if (is_by_onednn(product_libraries().forward, x)) {
     return call_onednn(x.contiguous(), weight, bias);
   }
@@ -239,7 +244,7 @@ Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias
 
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight) {
   if (is_widened(gradient, weight)) {
-    return widened_product(gradient.to(at::kBFloat16), by_columns(weight), {});
+    return widened(short_gradient_product(gradient.to(at::kBFloat16), weight), {});
   }
   if (is_packed(weight)) return call_onednn(gradient.contiguous(), weight, {});
   if (is_by_onednn(product_libraries().input_gradient, gradient)) {
@@ -253,7 +258,7 @@ std::vector<Tensor> forward_products(const Tensor& x, std::span<const Tensor> we
   const Tensor rounded = x.to(at::kBFloat16);
   std::vector<Tensor> products;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    products.push_back(widened_product(rounded, weights[i], biases[i]));
+    products.push_back(widened(short_forward_product(rounded, weights[i]), biases[i]));
   }
   return products;
 }
@@ -261,8 +266,7 @@ std::vector<Tensor> forward_products(const Tensor& x, std::span<const Tensor> we
 Tensor summed_input_gradient(std::span<const Tensor> gradients, std::span<const Tensor> weights) {
   std::vector<Tensor> products;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    products.push_back(
-        short_product(gradients[i].to(at::kBFloat16), by_columns(weights[i])).contiguous());
+    products.push_back(short_gradient_product(gradients[i].to(at::kBFloat16), weights[i]));
   }
   const Tensor& first = products.front();
   Tensor sum = at::empty(first.sizes(), first.options().dtype(at::kFloat));
@@ -279,7 +283,7 @@ Tensor summed_input_gradient(std::span<const Tensor> gradients, std::span<const 
 }
 
 Tensor weight_gradient_product(const Tensor& gradient, const Tensor& x) {
-  if (is_short(gradient)) return short_product(gradient.t(), x.t());
+  if (is_short(gradient)) return short_product(gradient.t(), x.t()).contiguous();
   if (is_by_onednn(product_libraries().weight_gradient, gradient)) {
     return call_onednn(gradient.t(), x.t(), {});
   }

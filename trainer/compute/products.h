@@ -55,6 +55,16 @@ Tensor forward_product(const Tensor& x, const Tensor& weight, const Tensor& bias
 /// gradient (rows, out) · weight (out, in).
 Tensor input_gradient_product(const Tensor& gradient, const Tensor& weight);
 
+// The same in bfloat16 alone, of which those above are made: what goes in was rounded before, and
+// what comes out is not widened.
+
+/// x (rows, in) · weightᵀ (out, in).
+Tensor short_forward_product(const Tensor& x, const Tensor& weight);
+/// gradient (rows, out) · weight (out, in).
+Tensor short_gradient_product(const Tensor& gradient, const Tensor& weight);
+/// What they make (rows, out) in float32, plus `bias` (out), which may be undefined.
+Tensor widened(const Tensor& product, const Tensor& bias);
+
 // Instead of a bfloat16 weight that never changes, the products above and below may be given the
 // copy of it that was made for their direction.
 

@@ -193,22 +193,98 @@ PETLAB_CLONES void add_widened_numbers(std::int64_t n, const std::uint16_t* x, f
   for (std::int64_t i = 0; i < n; ++i) output[i] += widened(x[i]);
 }
 
+/// To the nearest bfloat16, of two equally near the even one; what is no number stays none.
+PETLAB_INLINE std::uint16_t rounded(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t nearest = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  return static_cast<std::uint16_t>(x != x ? 0x7fc0U : nearest);
+}
+
+struct Gelu {
+  float value, derivative;
+};
+
+PETLAB_INLINE Gelu gelu_at(float v) {
+  // Φ(v) by Abramowitz and Stegun 7.1.26 of erf(|v| / √2): |error| <= 1.5e-7.
+  const float z = std::fabs(v) * 0.70710678118654752F;
+  const float t = 1 / (1 + 0.3275911F * z);
+  const float e = exponential(-z * z);
+  const float p = ((((1.061405429F * t - 1.453152027F) * t + 1.421413741F) * t - 0.284496736F) * t +
+                   0.254829592F) *
+                  t * e;
+  const float upper = 1 - 0.5F * p;
+  const float phi = v < 0 ? 0.5F * p : upper;
+  return {v * phi, phi + v * 0.39894228040143268F * e};
+}
+
 PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, float* derivative) {
   for (std::int64_t i = 0; i < n; ++i) {
-    // Φ(x) by Abramowitz and Stegun 7.1.26 of erf(|x| / √2): |error| <= 1.5e-7.
-    const float v = x[i];
-    const float z = std::fabs(v) * 0.70710678118654752F;
-    const float t = 1 / (1 + 0.3275911F * z);
-    const float e = exponential(-z * z);
-    const float p =
-        ((((1.061405429F * t - 1.453152027F) * t + 1.421413741F) * t - 0.284496736F) * t +
-         0.254829592F) *
-        t * e;
-    const float upper = 1 - 0.5F * p;
-    const float phi = v < 0 ? 0.5F * p : upper;
-    output[i] = v * phi;
-    if (derivative != nullptr) derivative[i] = phi + v * 0.39894228040143268F * e;
+    const Gelu gelu = gelu_at(x[i]);
+    output[i] = gelu.value;
+    if (derivative != nullptr) derivative[i] = gelu.derivative;
   }
+}
+
+// Loops over 16 bits that choose are not vectorised for all instruction sets: a block at a time is.
+
+PETLAB_INLINE void widen_block(const std::uint16_t* x, float* output) {
+  const auto bits = *reinterpret_cast<const Vector<std::uint16_t>*>(x);
+  *reinterpret_cast<Vector<std::uint32_t>*>(output) =
+      __builtin_convertvector(bits, Vector<std::uint32_t>) << 16U;
+}
+
+PETLAB_INLINE void round_block(const float* x, std::uint16_t* output) {
+  const auto bits = *reinterpret_cast<const Vector<std::uint32_t>*>(x);
+  const auto nearest = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  const Vector<std::uint32_t> none = nearest * 0 + 0x7fc0U;
+  const auto chosen = (bits & 0x7fffffffU) > 0x7f800000U ? none : nearest;
+  *reinterpret_cast<Vector<std::uint16_t>*>(output) =
+      __builtin_convertvector(chosen, Vector<std::uint16_t>);
+}
+
+/// kBlock numbers; `derivative` may be nullptr.
+PETLAB_INLINE void gelu_short_block(const std::uint16_t* x, const float* bias,
+                                    std::uint16_t* output, std::uint16_t* derivative) {
+  float values[kBlock], derivatives[kBlock];
+  widen_block(x, values);
+  for (std::int64_t q = 0; q < kBlock; ++q) {
+    const Gelu gelu = gelu_at(values[q] + bias[q]);
+    values[q] = gelu.value;
+    derivatives[q] = gelu.derivative;
+  }
+  round_block(values, output);
+  if (derivative != nullptr) round_block(derivatives, derivative);
+}
+
+PETLAB_CLONES void gelu_short_numbers(std::int64_t rows, std::int64_t width, const std::uint16_t* x,
+                                      const float* bias, std::uint16_t* output,
+                                      std::uint16_t* derivative) {
+  const std::int64_t whole = width / kBlock * kBlock;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t at = r * width;
+    for (std::int64_t i = 0; i < whole; i += kBlock) {
+      gelu_short_block(x + at + i, bias + i, output + at + i,
+                       derivative == nullptr ? nullptr : derivative + at + i);
+    }
+    for (std::int64_t i = whole; i < width; ++i) {
+      const Gelu gelu = gelu_at(widened(x[at + i]) + bias[i]);
+      output[at + i] = rounded(gelu.value);
+      if (derivative != nullptr) derivative[at + i] = rounded(gelu.derivative);
+    }
+  }
+}
+
+PETLAB_CLONES void multiply_short_numbers(std::int64_t n, const std::uint16_t* factor,
+                                          std::uint16_t* x) {
+  const std::int64_t whole = n / kBlock * kBlock;
+  for (std::int64_t i = 0; i < whole; i += kBlock) {
+    float product[kBlock], by[kBlock];
+    widen_block(x + i, product);
+    widen_block(factor + i, by);
+    for (std::int64_t q = 0; q < kBlock; ++q) product[q] *= by[q];
+    round_block(product, x + i);
+  }
+  for (std::int64_t i = whole; i < n; ++i) x[i] = rounded(widened(x[i]) * widened(factor[i]));
 }
 
 /// The larger of each pair of lanes; what is no number is smaller than all.
@@ -337,6 +413,13 @@ void add_widened(std::int64_t n, const std::uint16_t* x, float* output) {
 }
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative) {
   gelu_numbers(n, x, output, derivative);
+}
+void gelu_short_forward(std::int64_t rows, std::int64_t width, const std::uint16_t* x,
+                        const float* bias, std::uint16_t* output, std::uint16_t* derivative) {
+  gelu_short_numbers(rows, width, x, bias, output, derivative);
+}
+void multiply_short(std::int64_t n, const std::uint16_t* factor, std::uint16_t* x) {
+  multiply_short_numbers(n, factor, x);
 }
 
 }  // namespace petlab::trainer

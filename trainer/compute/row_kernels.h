@@ -55,4 +55,10 @@ void add_widened(std::int64_t n, const std::uint16_t* x, float* output);
 /// nullptr.
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);
 
+/// The same of `rows` rows of `width` numbers in bfloat16 plus `bias` (width), rounded to bfloat16.
+void gelu_short_forward(std::int64_t rows, std::int64_t width, const std::uint16_t* x,
+                        const float* bias, std::uint16_t* output, std::uint16_t* derivative);
+/// n numbers in bfloat16 times `factor`, rounded to bfloat16, in their place.
+void multiply_short(std::int64_t n, const std::uint16_t* factor, std::uint16_t* x);
+
 }  // namespace petlab::trainer

@@ -111,6 +111,14 @@ bool is_float_on_cpu(const Tensor& x) {
   return x.device().is_cpu() && x.scalar_type() == at::kFloat;
 }
 
+const std::uint16_t* short_numbers(const Tensor& of) {
+  return reinterpret_cast<const std::uint16_t*>(of.const_data_ptr());
+}
+
+std::uint16_t* mutable_short_numbers(Tensor& of) {
+  return reinterpret_cast<std::uint16_t*>(of.mutable_data_ptr());
+}
+
 Tensor on_device(const Tensor& of_host, at::Device device) {
   if (device.is_cpu()) return of_host;
   // From memory that may be paged out a device copies while the host waits.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "trainer/compute/torch.h"
 #include "trainer/files/tensor_view.h"
 
@@ -19,6 +21,10 @@ TensorView to_view(const Tensor& tensor);
 
 /// Whether the inner loops of row_kernels.h know it.
 bool is_float_on_cpu(const Tensor& x);
+
+/// The bits of a contiguous bfloat16 tensor on the host, as row_kernels.h takes them.
+const std::uint16_t* short_numbers(const Tensor& of);
+std::uint16_t* mutable_short_numbers(Tensor& of);
 
 /// The same values where `device` computes. The copy is made from page-locked memory and not waited
 /// for: a step that did would run at the pace of the host.

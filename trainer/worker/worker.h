@@ -21,7 +21,7 @@
 namespace petlab::trainer {
 
 /// Changes whenever the same trial would get other numbers.
-inline constexpr char kNumerics[] = "3";
+inline constexpr char kNumerics[] = "4";
 inline constexpr char kWorkerName[] = "petlab-trainer";
 inline constexpr int kProtocol = 1;
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -92,22 +93,21 @@ TEST_CASE("a linear layer and its gradients are the same by every library", "[tr
   }
 }
 
-TEST_CASE("a float32 matrix times a bfloat16 weight is the product of what was rounded",
-          "[trainer]") {
+TEST_CASE("a short product of float32 matrices is the product of what was rounded", "[trainer]") {
   at::manual_seed(7);
   const bool strided = GENERATE(false, true);
   const Tensor x = strided ? at::randn({20, 33}).t() : at::randn({33, 20});
-  const Tensor weight = at::randn({17, 20}).to(at::kBFloat16), bias = 100 * at::randn({17});
+  const Tensor weight = at::randn({17, 20}), bias = 100 * at::randn({17});
   const Tensor outer = at::randn({33, 17});
   const auto short_of = [](const Tensor& of) { return of.to(at::kBFloat16).to(at::kDouble); };
   const Tensor own_x = x.detach().clone().requires_grad_(true);
   const Tensor own_weight = weight.clone().requires_grad_(true);
   const Tensor own_bias = bias.clone().requires_grad_(true);
-  const Tensor made = apply_linear(own_x, own_weight, own_bias);
+  const Tensor made = apply_linear(own_x, own_weight, own_bias, /*short_product=*/true);
   made.backward(outer);
   CHECK(made.scalar_type() == at::kFloat);
   CHECK(own_x.grad().scalar_type() == at::kFloat);
-  CHECK(own_weight.grad().scalar_type() == at::kBFloat16);
+  CHECK(own_weight.grad().scalar_type() == at::kFloat);
   // Half a unit in the last place of what comes out, beside sums that are nearly exact; the bias is
   // not rounded at all.
   const auto near = [](const Tensor& found, const Tensor& exact, const Tensor& added) {
@@ -117,7 +117,7 @@ TEST_CASE("a float32 matrix times a bfloat16 weight is the product of what was r
   };
   const Tensor none = at::zeros({}, at::kDouble);
   CHECK(near(made, at::mm(short_of(x), short_of(weight).t()), bias.to(at::kDouble)));
-  CHECK(near(apply_linear(x, weight, {}), at::mm(short_of(x), short_of(weight).t()), none));
+  CHECK(near(apply_linear(x, weight, {}, true), at::mm(short_of(x), short_of(weight).t()), none));
   CHECK(near(own_x.grad(), at::mm(short_of(outer), short_of(weight)), none));
   CHECK(near(own_weight.grad(), at::mm(short_of(outer).t(), short_of(x)), none));
   CHECK(at::equal(own_bias.grad(), outer.sum(0)));
@@ -133,7 +133,7 @@ TEST_CASE("a frozen weight's bfloat16 copies give the products of the rounded we
   const ProductWeight copied(weight, /*short_products=*/true);
   const Tensor own_x = x.clone().requires_grad_(true), plain_x = x.clone().requires_grad_(true);
   const Tensor made = apply_linear(own_x, copied, bias);
-  const Tensor wanted = apply_linear(plain_x, weight.to(at::kBFloat16), bias);
+  const Tensor wanted = apply_linear(plain_x, weight, bias, /*short_product=*/true);
   made.backward(outer);
   wanted.backward(outer);
   // At most a unit in the last place of bfloat16 apart: libraries may sum in another order.
@@ -177,6 +177,43 @@ TEST_CASE("layers of one input compute together what each computes alone", "[tra
   CHECK((together_x.grad() - alone_x.grad()).abs().max().item<float>() < 1e-4);
   const at::NoGradGuard no_grad;
   CHECK(at::equal(apply_linears(x, {{first, bias}})[0], together[0]));
+}
+
+TEST_CASE("two layers with gelu between them give what their steps give one by one", "[trainer]") {
+  at::manual_seed(13);
+  const bool short_products = GENERATE(false, true);
+  const std::int64_t rows = GENERATE(1, 70);
+  INFO("short products: " << short_products << ", rows: " << rows);
+  // What is no number stays none, and the largest and the smallest numbers keep their signs.
+  Tensor x = at::randn({rows, 83});
+  if (rows > 1) {
+    x[0][5] = std::numeric_limits<float>::quiet_NaN();
+    x[1].fill_(3e37);
+    x[2].fill_(-1e-38);
+  }
+  const Tensor inner_bias = at::randn({45}), output_bias = at::randn({19});
+  const ProductWeight inner(at::randn({45, 83}) / 9, short_products);
+  const ProductWeight output(at::randn({19, 45}), short_products);
+  const Tensor together_x = x.clone().requires_grad_(true);
+  const Tensor steps_x = x.clone().requires_grad_(true);
+  const Tensor none;
+  const Tensor& bias = GENERATE_COPY(false, true) ? output_bias : none;
+  const Tensor together = apply_gelu_between(together_x, {inner, inner_bias}, {output, bias});
+  const Tensor steps =
+      apply_linear(apply_gelu(apply_linear(steps_x, inner, inner_bias)), output, bias);
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return at::equal(a.isnan(), b.isnan()) && at::equal(a.nan_to_num(0), b.nan_to_num(0));
+  };
+  CHECK(same(together, steps));
+  const Tensor outer = at::randn({rows, 19});
+  together.backward(outer);
+  steps.backward(outer);
+  // The derivative is rounded, and its products are.
+  const Tensor away = (together_x.grad() - steps_x.grad()).abs().nan_to_num(0);
+  CHECK(at::equal(together_x.grad().isnan(), steps_x.grad().isnan()));
+  CHECK(away.max().item<float>() <= (short_products ? std::ldexp(10.F, -6) : 0));
+  const at::NoGradGuard no_grad;
+  CHECK(same(apply_gelu_between(x, {inner, inner_bias}, {output, bias}), together));
 }
 
 TEST_CASE("a weight that is trained has no copies", "[trainer]") {

@@ -2,7 +2,9 @@
 #include "trainer/compute/row_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -76,6 +78,78 @@ TEST_CASE("gelu and its derivative are those of the error function", "[trainer][
     CHECK(std::abs(static_cast<double>(output[i]) - v * phi) < 3e-7 * std::max(1.0, std::abs(v)));
     CHECK(std::abs(static_cast<double>(derivative[i]) - (phi + v * density)) < 1e-6);
   }
+}
+
+float widened(std::uint16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U);
+}
+
+/// Whether no other number in bfloat16 is nearer to `exact`, and of two as near this is the even
+/// one. Numbers as large as the largest are not looked at.
+bool is_nearest(std::uint16_t x, double exact) {
+  const double away = std::abs(static_cast<double>(widened(x)) - exact);
+  for (const int step : {-1, 1}) {
+    const auto other = static_cast<std::uint16_t>(x + step);
+    if (std::signbit(widened(other)) != std::signbit(widened(x))) continue;
+    const double other_away = std::abs(static_cast<double>(widened(other)) - exact);
+    if (other_away < away || (other_away == away && x % 2 != 0)) return false;
+  }
+  return true;
+}
+
+TEST_CASE("gelu of every number in bfloat16 is that in float32, rounded", "[trainer][files]") {
+  constexpr std::int64_t kRows = 1 << 6, kWidth = 1 << 10;
+  for (const std::int64_t width : {kWidth, kWidth - 3}) {  // whole blocks, and a rest
+    std::vector<std::uint16_t> x(kRows * kWidth);
+    std::iota(x.begin(), x.end(), std::uint16_t{0});
+    const std::vector<float> bias(kWidth, 0.5F);
+    std::vector<std::uint16_t> output(x.size()), derivative(x.size()), alone(x.size());
+    gelu_short_forward(kRows, width, x.data(), bias.data(), output.data(), derivative.data());
+    gelu_short_forward(kRows, width, x.data(), bias.data(), alone.data(), nullptr);
+    CHECK(alone == output);
+    const auto n = static_cast<std::size_t>(kRows * width);
+    std::vector<float> wide(n), wanted(n), wanted_derivative(n);
+    for (std::size_t i = 0; i < n; ++i) wide[i] = widened(x[i]) + 0.5F;
+    gelu_forward(kRows * width, wide.data(), wanted.data(), wanted_derivative.data());
+    const auto near = [](std::uint16_t found, float exact) {
+      const float value = widened(found);
+      if (std::isnan(exact) || std::isinf(exact)) {
+        return std::isnan(exact) ? std::isnan(value) : value == exact;
+      }
+      return std::abs(value - exact) <= std::abs(exact) / 256 + 1e-7F || std::isinf(value);
+    };
+    std::size_t far = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!near(output[i], wanted[i]) || !near(derivative[i], wanted_derivative[i])) ++far;
+    }
+    CHECK(far == 0);
+  }
+}
+
+TEST_CASE("products in bfloat16 are rounded to the nearest, of two to the even one",
+          "[trainer][files]") {
+  std::vector<std::uint16_t> a, b;
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    // Exponents around 1, any sign, all mantissas; the product of two mantissas is exact in float.
+    a.push_back(static_cast<std::uint16_t>(((i % 2) << 15U) + 0x3f00U + (i * 7) % 256));
+    b.push_back(static_cast<std::uint16_t>(0x3f80U + (i * 31) % 256));
+  }
+  std::vector<std::uint16_t> product = a;
+  multiply_short(static_cast<std::int64_t>(a.size()), b.data(), product.data());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double exact = static_cast<double>(widened(a[i])) * static_cast<double>(widened(b[i]));
+    if (!is_nearest(product[i], exact)) ++wrong;
+  }
+  CHECK(wrong == 0);
+  // What is no number stays none, also with all bits of a mantissa set; infinity stays itself.
+  std::vector<std::uint16_t> special{0x7fff, 0xffff, 0x7f81, 0x7f80, 0xff80, 0x8000};
+  const std::vector<std::uint16_t> two(special.size(), 0x4000);
+  multiply_short(static_cast<std::int64_t>(special.size()), two.data(), special.data());
+  for (const std::size_t i : {0, 1, 2}) CHECK(std::isnan(widened(special[i])));
+  CHECK(special[3] == 0x7f80);
+  CHECK(special[4] == 0xff80);
+  CHECK(special[5] == 0x8000);
 }
 
 TEST_CASE("the root mean square norm and its gradient are those of the formula",
