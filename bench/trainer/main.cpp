@@ -1,6 +1,7 @@
 // Times the trainer: training steps on given lengths (for train_step_peers.py --also), evaluation
 // of examples of given lengths, getting ready to train (for startup_peers.py --also), a T5's
-// training steps and generation (for seq2seq_peers.py --also), and the memory of each.
+// training steps and generation (for seq2seq_peers.py --also), the memory of each, and the products
+// of a layer alone.
 // bench/trainer.sh runs it beside Python.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <sstream>
 
 #include "bench/trainer/meters.h"
+#include "bench/trainer/rates.h"
 #include "bench/trainer/text.h"
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
@@ -96,8 +98,9 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
   request.config.mask =
       kind == "full_finetuning" ? metrics::MaskKind::none : metrics::MaskKind::learned;
   request.seeds = {42};
+  request.placement = encoder.placement();
   const auto module = make_module(request, encoder);
-  Head head(encoder.config().d_model, 2, request.seeds, 0, Placement());
+  Head head(encoder.config().d_model, 2, request.seeds, 0, encoder.placement());
   std::vector<Parameter> parameters = module->parameters();
   for (Parameter& parameter : head.parameters()) parameters.push_back(parameter);
   AdamW optimizer(std::move(parameters), {});
@@ -273,6 +276,13 @@ int main(int argc, char** argv) {
   generate->add_option("--batch", texts.batch, "Inputs at once");
   generate->add_option("--beams", texts.beams, "Beams");
   generate->add_option("--new-tokens", texts.new_tokens, "Tokens that a text has at most");
+  bench::ProductRates rates;
+  CLI::App* const alone = app.add_subcommand("products", "The products of such a layer alone");
+  alone->add_option("--rows", rates.rows, "Tokens at once");
+  alone->add_option("--threads", rates.threads, "Threads");
+  alone->add_option("--turns", rates.turns, "Times that each is computed")
+      ->check(CLI::PositiveNumber);
+  alone->add_flag("--bf16", rates.bf16, "As training.compute: bf16");
   CLI11_PARSE(app, argc, argv);
   try {
     const auto named = parse_product_libraries(products);
@@ -289,6 +299,7 @@ int main(int argc, char** argv) {
     if (*evaluate) return time_evaluation(lengths, threads);
     if (*ready) return time_ready(ready_folder);
     if (*load) return time_load(folder);
+    if (*alone) bench::time_products(rates);
     if (*text_step) bench::time_text_steps(text_steps);
     if (*generate) bench::time_generation(texts);
     return 0;
