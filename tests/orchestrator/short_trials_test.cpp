@@ -20,6 +20,15 @@ std::string short_trials(int count, int crashing = -1) {
   return variants;
 }
 
+/// By the shell script that its folder has as `worker`.
+testing::CommandResult run_on_two_slots(const testing::ScriptedSweep& sweep) {
+  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
+  return sweep.petlab(
+      "run sweep.yaml --fresh-workers --device cpu --slots 2 --retry-delay 10ms --grace 300ms "
+      "--worker ./worker",
+      "timeout 60");
+}
+
 }  // namespace
 
 TEST_CASE("Of many short trials each is recorded once, also where a worker dies",
@@ -54,11 +63,7 @@ echo '{{"v": 1, "seq": 0, "time": 1.0, "type": "started", "pid": 1}}' >>"$1/even
 echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/events.jsonl"
 )",
                                            folder));
-  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
-  const auto result = sweep.petlab(
-      "run sweep.yaml --fresh-workers --device cpu --slots 2 --retry-delay 10ms --grace 300ms "
-      "--worker ./worker",
-      "timeout 60");
+  const auto result = run_on_two_slots(sweep);
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
@@ -80,11 +85,7 @@ sleep 0.1
 echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/events.jsonl"
 )sh",
                                            folder));
-  std::filesystem::permissions(sweep.folder.path() / "worker", std::filesystem::perms::owner_all);
-  const auto result = sweep.petlab(
-      "run sweep.yaml --fresh-workers --device cpu --slots 2 --retry-delay 10ms --grace 300ms "
-      "--worker ./worker",
-      "timeout 60");
+  const auto result = run_on_two_slots(sweep);
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
