@@ -25,8 +25,9 @@ struct Limits {
   std::chrono::seconds request{10};  // for a whole request to come, from its connection or the last
   std::chrono::seconds write{20};    // a reader that takes nothing for so long is given up
   std::chrono::seconds answer{600};  // for one whole answer
-  std::chrono::seconds heartbeat{15};                     // where nothing changes
-  std::chrono::milliseconds patience = Turns::kPatience;  // with whose turn it is to be sent to
+  std::chrono::seconds heartbeat{15};  // where nothing changes
+  // Of long answers, which few are sent at once (turns.h):
+  std::chrono::milliseconds patience = Turns::kPatience;
   std::chrono::milliseconds turn = Turns::kLongest;
 };
 

@@ -68,10 +68,11 @@ Tensor widened(const Tensor& product, const Tensor& bias);
 // Instead of a bfloat16 weight that never changes, the products above and below may be given the
 // copy of it that was made for their direction.
 
-/// The bfloat16 weight (out, in) in the order in which oneDNN reads it, for forward_product and
-/// forward_products alone. The weight itself where oneDNN does not multiply it.
+/// The bfloat16 weight (out, in) in the order in which oneDNN reads it, for forward_product,
+/// short_forward_product and forward_products alone. The weight itself where oneDNN does not
+/// multiply it.
 Tensor packed_for_forward(const Tensor& weight);
-/// For input_gradient_product and summed_input_gradient alone.
+/// For input_gradient_product, short_gradient_product and summed_input_gradient alone.
 Tensor packed_for_gradient(const Tensor& weight);
 
 /// forward_product of x with each of several bfloat16 weights, for which x is rounded once.
