@@ -3,8 +3,9 @@
 # rounds of one run, and measures memory.
 #
 #   bench/trainer.sh [--bench PROGRAM] [--rounds N] [--threads N] [--steps N] [--tasks NAME,NAME…]
-#                    [--arms NAME,NAME…] [--parts train,evaluate,start,memory]
+#                    [--arms NAME,NAME…] [--parts start,memory,evaluate,train,products]
 #                    [--compute float32|bf16]: of petlab's training steps
+#                    [--libraries onednn,blas]: those whose products are timed alone
 #
 # PETLAB_PEERS   folder with train_step_peers.py, eval_peers.py and startup_peers.py (default
 #                ../shared/peers); its data lie beside it
@@ -16,7 +17,8 @@
 arguments=(--bench build/release/bin/trainer_bench)
 while [ $# -gt 0 ]; do
   case "$1" in
-    --bench | --rounds | --threads | --steps | --tasks | --arms | --parts | --compute)
+    --bench | --rounds | --threads | --steps | --tasks | --arms | --parts | --compute | \
+      --libraries)
       arguments+=("$1" "${2:?}")
       ;;
     *) die "unknown argument '$1'; the first comment of this file has all there are" ;;

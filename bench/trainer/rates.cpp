@@ -1,6 +1,7 @@
 #include "bench/trainer/rates.h"
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,20 +16,28 @@ namespace {
 
 using namespace petlab::trainer;
 
+constexpr int kLayers = 12;
+constexpr int kKinds = 3;
 struct Matrix {
   std::int64_t in, out;
   int in_a_layer;
 };
-constexpr Matrix kMatrices[] = {{768, 768, 4}, {768, 3072, 1}, {3072, 768, 1}};
+constexpr std::array<Matrix, kKinds> kMatrices{{{768, 768, 4}, {768, 3072, 1}, {3072, 768, 1}}};
+
+/// What one kind of matrix is multiplied with, and how long that took.
+struct Timed {
+  Tensor x, gradient;
+  std::vector<double> forward, backward;
+};
 
 template <typename Product>
-double median_seconds(int turns, const Product& product) {
-  std::vector<double> seconds;
-  for (int turn = -2; turn < turns; ++turn) {
-    const Stopwatch watch;
-    product();
-    if (turn >= 0) seconds.push_back(watch.seconds());
-  }
+double seconds_of(const Product& product) {
+  const Stopwatch watch;
+  product();
+  return watch.seconds();
+}
+
+double median(std::vector<double> seconds) {
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   return *middle;
@@ -39,21 +48,52 @@ double median_seconds(int turns, const Product& product) {
 void time_products(const ProductRates& options) {
   at::set_num_threads(options.threads);
   const at::NoGradGuard no_grad;
-  const at::ScalarType type = options.bf16 ? at::kBFloat16 : at::kFloat;
+  const bool bf16 = options.bf16;
+  const at::ScalarType type = bf16 ? at::kBFloat16 : at::kFloat;
+  // Each layer has matrices of its own: as in a step, they come from memory and not from a cache.
+  struct Weight {
+    int kind;
+    ProductWeight weight;
+  };
+  std::vector<Weight> weights;
+  std::array<Timed, kKinds> timed;
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const Matrix& matrix = kMatrices[kind];
+    timed[kind].x = at::randn({options.rows, matrix.in}).to(type);
+    timed[kind].gradient = at::randn({options.rows, matrix.out}).to(type);
+  }
+  for (int layer = 0; layer < kLayers; ++layer) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const Matrix& matrix = kMatrices[kind];
+      for (int i = 0; i < matrix.in_a_layer; ++i) {
+        weights.push_back({kind, ProductWeight(at::randn({matrix.out, matrix.in}), bf16)});
+      }
+    }
+  }
+  for (int turn = -1; turn < options.turns; ++turn) {  // the first one makes kernels and copies
+    for (const Weight& of : weights) {
+      const Tensor weight = of.weight.forward();
+      Timed& to = timed[of.kind];
+      const double seconds = seconds_of(
+          [&] { bf16 ? short_forward_product(to.x, weight) : forward_product(to.x, weight, {}); });
+      if (turn >= 0) to.forward.push_back(seconds);
+    }
+    for (auto of = weights.rbegin(); of != weights.rend(); ++of) {
+      const Tensor weight = of->weight.gradient();
+      Timed& to = timed[of->kind];
+      const double seconds = seconds_of([&] {
+        bf16 ? short_gradient_product(to.gradient, weight)
+             : input_gradient_product(to.gradient, weight);
+      });
+      if (turn >= 0) to.backward.push_back(seconds);
+    }
+  }
   nlohmann::ordered_json rates;
   double all_seconds = 0, all_work = 0;
-  for (const Matrix& matrix : kMatrices) {
-    const ProductWeight weight(at::randn({matrix.out, matrix.in}), options.bf16);
-    const Tensor x = at::randn({options.rows, matrix.in}).to(type);
-    const Tensor gradient = at::randn({options.rows, matrix.out}).to(type);
-    const Tensor by_forward = weight.forward(), by_gradient = weight.gradient();
-    const double forward = median_seconds(options.turns, [&] {
-      options.bf16 ? short_forward_product(x, by_forward) : forward_product(x, by_forward, {});
-    });
-    const double backward = median_seconds(options.turns, [&] {
-      options.bf16 ? short_gradient_product(gradient, by_gradient)
-                   : input_gradient_product(gradient, by_gradient);
-    });
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const Matrix& matrix = kMatrices[kind];
+    const double forward = median(timed[kind].forward);
+    const double backward = median(timed[kind].backward);
     const double work = 2e-9 * static_cast<double>(options.rows * matrix.in * matrix.out);
     rates[std::to_string(matrix.in) + " x " + std::to_string(matrix.out)] = {
         {"forward", work / forward}, {"gradient", work / backward}};
@@ -63,7 +103,7 @@ void time_products(const ProductRates& options) {
   std::cout << nlohmann::ordered_json{{"rows", options.rows},
                                       {"threads", options.threads},
                                       {"products", to_string(product_libraries())},
-                                      {"bf16", options.bf16},
+                                      {"bf16", bf16},
                                       {"gflops", rates},
                                       {"gflops_of_a_layer", all_work / all_seconds}}
             << std::endl;

@@ -62,21 +62,26 @@ def train(args):
            "petlab, tokens per processor second", "arm"], rows)
 
 
-def evaluation_lengths(args):
-    """Those of the examples that eval_peers.py draws."""
+def drawn_lengths(args, task, count):
+    """Tokens of each of so many of a task's examples, those that eval_peers.py draws."""
     sys.path.insert(0, str(args.peers))
     import glue_lengths
     import numpy
-    every = glue_lengths.load(glue_lengths.encode(str(args.peers / "../data"), ["cola"],
-                                                  str(args.scratch))["cola"])
-    drawn = numpy.random.default_rng(7).permutation(len(every))[:1000]
-    file = args.scratch / "evaluation.lengths"
-    file.write_text(" ".join(str(len(every[i])) for i in drawn) + "\n")
+    every = glue_lengths.load(glue_lengths.encode(str(args.peers / "../data"), [task],
+                                                  str(args.scratch))[task])
+    drawn = numpy.random.default_rng(7).permutation(len(every))[:count]
+    return [len(every[i]) for i in drawn]
+
+
+def lengths_file(args, name, *batches):
+    """Of a line for each batch."""
+    file = args.scratch / f"{name}.lengths"
+    file.write_text("".join(" ".join(map(str, batch)) + "\n" for batch in batches))
     return file
 
 
 def evaluate(args):
-    lengths = evaluation_lengths(args)
+    lengths = lengths_file(args, "evaluation", drawn_lengths(args, "cola", 1000))
     wall, cpu = [], []
     for _ in range(args.rounds):
         theirs, = json_lines([sys.executable, args.peers / "eval_peers.py", "--tasks", "cola",
@@ -88,6 +93,40 @@ def evaluate(args):
         cpu.append(ours["examples_per_cpu_second"] / theirs["examples_per_cpu_second"])
     table(["evaluation of 1,000 CoLA examples", "wall clock", "processor"],
           [["petlab / dynamic, examples per second", spread(wall), spread(cpu)]])
+
+
+def product_gflop(lengths):
+    """Of a step of an adapter of 64 on RoBERTa-base: what is multiplied by a matrix of the backbone
+    or of a module. Nothing trained lies below the first layer; of the last one all tokens want
+    key and value, and one the rest."""
+    square, inner, adapter = 768 * 768, 2 * 768 * 3072, 2 * 768 * 64
+    layer = 4 * square + inner
+    of_token = (11 + 10) * layer + 2 * 2 * square + 11 * 3 * adapter
+    of_sentence = 2 * (2 * square + inner) + 3 * adapter
+    return 2e-9 * (sum(lengths) * of_token + len(lengths) * of_sentence)
+
+
+def products(args):
+    """What a step reaches of the rate of its products alone, in pairs."""
+    flag = ["--bf16"] if args.compute == "bf16" else []
+    threads = ["--threads", args.threads]
+    rows = []
+    for task in args.tasks.split(","):
+        lengths = drawn_lengths(args, task, 32 * args.steps)
+        file = lengths_file(args, task, *(lengths[i:i + 32] for i in range(0, len(lengths), 32)))
+        for library in args.libraries.split(","):
+            bench = [args.bench, "--products", library]
+            alone, shares = [], []
+            for _ in range(args.rounds):
+                rate, = json_lines(bench + ["products", "--rows", sum(lengths) // args.steps]
+                                   + threads + flag)
+                step, = json_lines(bench + ["step", "--lengths", file] + threads + flag)
+                seconds = sum(lengths) / step["tokens_per_second"]
+                alone.append(rate["gflops_of_a_layer"])
+                shares.append(product_gflop(lengths) / seconds / alone[-1])
+            rows.append([task, library, spread(alone, 0), spread(shares)])
+    table(["task", "library", "a layer's products alone, GFLOP/s", "share that a step reaches"],
+          rows)
 
 
 def start(args):
@@ -111,8 +150,7 @@ def memory(args):
         rows.append(["anonymous MiB before and after every weight was read",
                      f"{found[0]['anonymous_mib_before']}, {found[0]['anonymous_mib_after']}"])
     for length in (64, 128):
-        file = args.scratch / f"32x{length}.lengths"
-        file.write_text(" ".join([str(length)] * 32) + "\n")
+        file = lengths_file(args, f"32x{length}", [length] * 32)
         row, = json_lines([args.bench, "step", "--lengths", file, "--threads", args.threads,
                            "--warm", 1])
         rows.append([f"a training step of 32 × {length} tokens adds, MiB",
@@ -121,7 +159,8 @@ def memory(args):
 
 
 def main():
-    parts = {"start": start, "memory": memory, "evaluate": evaluate, "train": train}
+    parts = {"start": start, "memory": memory, "evaluate": evaluate, "train": train,
+             "products": products}
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--peers", type=pathlib.Path, required=True)
     p.add_argument("--scratch", type=pathlib.Path, required=True)
@@ -131,6 +170,7 @@ def main():
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--tasks", default="cola,sst2,mrpc")
     p.add_argument("--compute", choices=("float32", "bf16"), default="float32")
+    p.add_argument("--libraries", default="onednn,blas")
     p.add_argument("--arms", default="pytorch-best,reference-recipe")
     p.add_argument("--parts", default=",".join(parts))
     args = p.parse_args()
