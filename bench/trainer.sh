@@ -6,6 +6,8 @@
 #                    [--arms NAME,NAME…] [--parts start,memory,evaluate,train,products]
 #                    [--compute float32|bf16]: of petlab's training steps
 #                    [--libraries onednn,blas]: those whose products are timed alone
+#                    [--wide-mkl]: everything by the kernels that MKL has for Intel's AVX-512, on
+#                    another processor that has these instructions
 #
 # PETLAB_PEERS   folder with train_step_peers.py, eval_peers.py and startup_peers.py (default
 #                ../shared/peers); its data lie beside it
@@ -17,6 +19,12 @@
 arguments=(--bench build/release/bin/trainer_bench)
 while [ $# -gt 0 ]; do
   case "$1" in
+    --wide-mkl)
+      LD_PRELOAD=$(realpath build/release/bin/wide-mkl.so) || die "build target wide-mkl first"
+      export LD_PRELOAD
+      shift
+      continue
+      ;;
     --bench | --rounds | --threads | --steps | --tasks | --arms | --parts | --compute | \
       --libraries)
       arguments+=("$1" "${2:?}")
