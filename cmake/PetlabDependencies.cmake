@@ -31,6 +31,7 @@ add_library(sqlitecpp INTERFACE)
 target_link_libraries(sqlitecpp INTERFACE ${SQLITECPP_LIBRARY} SQLite::SQLite3)
 
 if(PETLAB_WITH_TORCH)
+  pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc>=5.2)
   include(PetlabLibTorch)
   petlab_find_libtorch()
 endif()

@@ -23,7 +23,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
   libsqlite3-dev libsqlitecpp-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
   libsentencepiece-dev libicu-dev libpcre2-dev nettle-dev libcurl4-openssl-dev libarchive-dev
-  zlib1g-dev
+  zlib1g-dev libjemalloc-dev
 )
 dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-dev git jq sqlite3 shellcheck)
 $dev && packages+=("${dev_packages[@]}")

@@ -35,19 +35,6 @@ constexpr std::int64_t kScoreTokens = 8;
 /// Tokens that a decoder's first keys and values have room for (backbones/t5_decoder.cpp).
 constexpr std::int64_t kFirstRoom = 16;
 
-// glibc gives blocks up to this size from its heap, larger ones from the system. In the heap a
-// block that was freed between two that stay cannot be the next of its size, because an aligned one
-// asks for 64 bytes more; two that lie side by side can hold one. Measured in a layer's forward
-// pass: two thirds of what is d_model wide and passes are lost until the backward pass frees its
-// neighbours, and a quarter of what is d_ff wide, whose holes narrower blocks fill.
-constexpr std::int64_t kHeapBlock = 32 * kMib;
-struct LostPart {
-  std::int64_t of = 1;
-  std::int64_t in = 1;
-};
-constexpr LostPart kLostNarrow{2, 3};
-constexpr LostPart kLostWide{1, 4};
-
 /// A batch whose texts are all of one length.
 struct Texts {
   std::int64_t count = 0;
@@ -60,12 +47,6 @@ struct Kept {
   std::int64_t activations = 0;
   std::int64_t dropout = 0;        // of which whether they were dropped is kept, a byte each
   std::int64_t probabilities = 0;  // of attention
-};
-
-/// Rows that pass through a layer's forward pass and are gone behind it.
-struct Passing {
-  std::int64_t narrow = 0;  // times d_model wide
-  std::int64_t wide = 0;    // times d_ff wide
 };
 
 /// A trained tensor and its masks, as modules/masked_weight.cpp has them.
@@ -109,7 +90,7 @@ class Estimator {
       keep_encoder(sources);
     }
     const std::int64_t activations = bytes_of(kept_);
-    const std::int64_t workspace = step_workspace(sources, targets) + (gpu_ ? 0 : lost_);
+    const std::int64_t workspace = step_workspace(sources, targets);
     const std::int64_t update = largest_update_;
     // The weights of the best validation are set for the test, and those of the last step kept.
     const std::int64_t evaluation = trained_values_ + evaluation_workspace();
@@ -325,15 +306,6 @@ class Estimator {
     return number_ * (kept.activations + kept.probabilities) + kept.dropout + full_copies;
   }
 
-  void pass(std::int64_t rows, const Passing& passing) {
-    const auto lose = [&](std::int64_t blocks, std::int64_t width, const LostPart& part) {
-      const std::int64_t block = kFloat * rows * width;
-      if (block <= kHeapBlock) lost_ += blocks * block * part.of / part.in;
-    };
-    lose(passing.narrow, shape_.d_model, kLostNarrow);
-    lose(passing.wide, shape_.d_ff, kLostWide);
-  }
-
   /// An adapter's, that sees `rows`; a T5's is a gelu that keeps what it reads.
   void keep_adapter(std::int64_t rows) {
     const std::int64_t inner = config_.module.bottleneck * (is_text_to_text() ? 2 : 1);
@@ -362,23 +334,18 @@ class Estimator {
         keep(is_full() ? rows * f : as_products_have(rows * f), rows * d);
       }
       keep(rows * d);  // norm
-      Passing passing{7, has_short_products() ? 1 : 2};
       if (is("adapter")) {
         keep_adapter(rows);
         if (reached) keep(rows * d);  // its norm
-        passing.narrow += 2;
       } else if (is("lora")) {
         keep(tokens * d + (rows + tokens) * config_.module.rank);
-        passing.narrow += 1;
       } else if (is("prefix")) {
         keep(2 * prefix() * width_);
       } else if (is_full()) {
         // What each product reads; short ones of query, key and value have a copy each.
         keep(as_products_have((has_short_products() ? 3 : 1) * tokens * d +
                               rows * (width_ + d + f)));
-        passing = {4, 1};
       }
-      if (reached) pass(rows, passing);
     }
     keep(texts.count * 3 * d, texts.count * 2 * d);  // the head
   }
@@ -401,35 +368,27 @@ class Estimator {
     if (is_full()) keep(0, rows * d);  // embeddings
     for (std::int64_t l = 0; l < layers; ++l) {
       const bool enters = l > 0 || is_full();  // the layer's input has a gradient
-      Passing passing;
       if (enters || acts_in_attention()) {
         keep_norm(enters ? rows : 0);
         keep_attention_block(rows, rows, is("lora"));
         keep_attention(texts.length, texts.length, texts.count);
-        passing.narrow += is_full() ? 1 : is("lora") ? 4 : 3;
       }
       if (is_hyperformer()) keep_generated_adapter(rows);
       if (sources != nullptr) {
         keep_norm(rows);
         keep_attention_block(rows, sources->tokens(), is("lora") && config_.module.cross_attention);
         keep_attention(texts.length, sources->length, texts.count);
-        passing.narrow += is_full() ? 1 : 3;
       }
       if (enters || acts_in_attention() || sources != nullptr || is_hyperformer()) {
         keep_norm(rows);
         keep_feed_forward(rows);
-        passing.narrow += is_full() ? 1 : 2;
-        passing.wide += is_full() ? 1 : 2;
       }
       if (is("adapter")) {
         keep_adapter(rows);
-        passing.narrow += 3;
       }
       if (is_hyperformer()) {
         keep_generated_adapter(rows);
-        passing.narrow += 8;
       }
-      pass(rows, passing);
     }
     keep_norm(rows);
     keep(0, rows * d);
@@ -522,7 +481,6 @@ class Estimator {
   std::int64_t number_;  // bytes of an activation
   std::int64_t width_;   // of queries, keys, values
   Kept kept_;
-  std::int64_t lost_ = 0;  // to the heap
   std::int64_t trained_weights_ = 0;
   std::int64_t trained_optimizer_ = 0;
   std::int64_t trained_values_ = 0;  // a copy of all that the optimizer moves

@@ -41,7 +41,7 @@ struct MemoryEstimate {
   std::int64_t mapped = 0;       // of `weights` what is the checkpoint's file, shared and unwritten
   std::int64_t optimizer = 0;    // gradients, moments, the weights of the best validation
   std::int64_t activations = 0;  // what the forward pass keeps for the backward pass
-  std::int64_t workspace = 0;    // what lives for a moment, and what the heap loses meanwhile
+  std::int64_t workspace = 0;    // what lives for a moment
 
   std::int64_t total() const { return program + weights + optimizer + activations + workspace; }
   auto operator<=>(const MemoryEstimate&) const = default;

@@ -33,9 +33,9 @@ TEST_CASE("Trials that need the same memory are one row", "[cli]") {
 memory of petlab-trainer on a CPU by formula, in MiB, where every text is as long as data.max_tokens lets it be:
 trials  variant  kind             tokens     peak  weights  optimizer  activations  workspace  program  total
 ──────  ───────  ───────────────  ─────────  ────  ───────  ─────────  ───────────  ─────────  ───────  ─────
-     3  vanilla  adapter          4096       step       88          4          399        265      125    879
-     3  full     full_finetuning  4096       step      174        349          642        183      125   1472
-     3  text     lora             4096 + 96  step      234         12          582        393      125   1346
+     3  vanilla  adapter          4096       step       88          4          399         72      125    686
+     3  full     full_finetuning  4096       step      174        349          642         72      125   1362
+     3  text     lora             4096 + 96  step      234         12          582         96      125   1049
 )");
 }
 
