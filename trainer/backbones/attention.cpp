@@ -92,6 +92,14 @@ struct Plan {
   }
 };
 
+/// As large as `of`, zero in the rows of no sequence: the kernels write all others, which end at
+/// `rows`.
+Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
+  Tensor made = at::empty_like(of);
+  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
+  return made;
+}
+
 /// A plan that autograd keeps from forward to backward.
 struct KeptPlan : torch::CustomClassHolder {
   Plan plan;
@@ -156,7 +164,7 @@ class AttentionFunction : public Function<AttentionFunction> {
     const Tensor b = bias.defined() ? bias.contiguous() : bias;
     Plan plan(shape, pk.defined() ? pk.size(1) : 0);
     const bool dropped = dropout != nullptr && dropout->attention > 0;
-    Tensor output = at::zeros_like(q);
+    Tensor output = with_zero_filling(q, plan.query_offsets.back());
     Tensor probabilities = at::empty({plan.probabilities.back()}, q.options());
     T* const out = output.mutable_data_ptr<T>();
     T* const kept = probabilities.mutable_data_ptr<T>();
@@ -185,9 +193,9 @@ class AttentionFunction : public Function<AttentionFunction> {
     const auto scale = static_cast<T>(context->saved_data["scale"].toDouble());
     const std::int64_t d_model = q.size(1);
     const auto sequences = static_cast<std::int64_t>(plan.trials.size());
-    Tensor to_query = at::zeros_like(q);
-    Tensor to_key = at::zeros_like(saved[1]);
-    Tensor to_value = at::zeros_like(saved[2]);
+    Tensor to_query = with_zero_filling(q, plan.query_offsets.back());
+    Tensor to_key = with_zero_filling(saved[1], plan.key_offsets.back());
+    Tensor to_value = with_zero_filling(saved[2], plan.key_offsets.back());
     // Each sequence has a place of its own, so that the sum's order does not hang on threads.
     Tensor to_prefix_key, to_prefix_value;
     if (plan.prefix_length > 0) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "trainer/compute/clones.h"
@@ -11,25 +11,52 @@
 namespace petlab::trainer {
 namespace {
 
-constexpr std::int64_t kRows = 4;  // rows at a time: independent chains of additions
+constexpr std::int64_t kRows = 6;  // rows at a time: independent chains of additions
 /// So many queries are not worth the keys' copying and transposing.
 constexpr std::int64_t kFewQueries = 8;
+constexpr std::int64_t kSquare = 4;  // rows and columns that are transposed at once
 
-/// C = A · B for matrices of a few dozen rows. A is read with two strides, so transposed where
-/// wanted; rows of B and C are `b_row` and `c_row` apart.
-template <typename T, std::int64_t M>
+/// kLanes numbers, wherever they lie in memory.
+template <typename T, std::int64_t kLanes>
+using Lanes [[gnu::vector_size(kLanes * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+
+// A vector that is wider than the processor's own lies on the stack between two operations.
+constexpr std::int64_t kWideLanes = 16;
+#if defined(__x86_64__)
+constexpr std::int64_t kNarrowLanes = 8;
+#else
+constexpr std::int64_t kNarrowLanes = 4;
+#endif
+
+template <std::int64_t M>
+using RowCount = std::integral_constant<std::int64_t, M>;
+
+/// Calls work(RowCount<M>(), row) for rows from `row` on, M at a time, until all `rows` are done.
+template <std::int64_t M = kRows, typename Work>
+PETLAB_INLINE void by_rows(std::int64_t rows, const Work& work, std::int64_t row = 0) {
+  for (; row + M <= rows; row += M) work(RowCount<M>(), row);
+  if constexpr (M > 1) {
+    if (row < rows) by_rows<M - 1>(rows, work, row);
+  }
+}
+// What by_rows calls is inlined like all else.
+#define PETLAB_ROWS_WORK __attribute__((always_inline))
+
+/// C = A · B of M rows. A is read with two strides, so transposed where wanted; rows of B and C are
+/// `b_row` and `c_row` apart.
+template <std::int64_t kLanes, std::int64_t M, typename T>
 PETLAB_INLINE void multiply_rows(std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
                                  std::int64_t a_column, const T* b, std::int64_t b_row, T* c,
                                  std::int64_t c_row) {
+  using Part = Lanes<T, kLanes>;
   std::int64_t j = 0;
-  for (; j + kBlock <= n; j += kBlock) {
-    // Vectors by name: GCC 12 does not keep arrays of sums in registers.
-    Vector<T> sums[M] = {};
+  for (; j + kLanes <= n; j += kLanes) {
+    Part sums[M] = {};
     for (std::int64_t p = 0; p < k; ++p) {
-      const auto row = *reinterpret_cast<const Vector<T>*>(b + p * b_row + j);
+      const auto row = *reinterpret_cast<const Part*>(b + p * b_row + j);
       for (std::int64_t i = 0; i < M; ++i) sums[i] += a[i * a_row + p * a_column] * row;
     }
-    for (std::int64_t i = 0; i < M; ++i) *reinterpret_cast<Vector<T>*>(c + i * c_row + j) = sums[i];
+    for (std::int64_t i = 0; i < M; ++i) *reinterpret_cast<Part*>(c + i * c_row + j) = sums[i];
   }
   for (; j < n; ++j) {
     for (std::int64_t i = 0; i < M; ++i) {
@@ -40,83 +67,31 @@ PETLAB_INLINE void multiply_rows(std::int64_t n, std::int64_t k, const T* a, std
   }
 }
 
-template <typename T>
+/// The same for matrices of a few dozen rows.
+template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                             std::int64_t a_row, std::int64_t a_column, const T* b,
                             std::int64_t b_row, T* c, std::int64_t c_row) {
-  std::int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) {
-    multiply_rows<T, kRows>(n, k, a + i * a_row, a_row, a_column, b, b_row, c + i * c_row, c_row);
-  }
-  for (; i < m; ++i) {
-    multiply_rows<T, 1>(n, k, a + i * a_row, a_row, a_column, b, b_row, c + i * c_row, c_row);
-  }
+  by_rows(m, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+    multiply_rows<kLanes, count.value>(n, k, a + i * a_row, a_row, a_column, b, b_row,
+                                       c + i * c_row, c_row);
+  });
 }
 
-template <typename T>
-PETLAB_INLINE void softmax(T* row, std::int64_t n) {
-  T largest = row[0];
-  for (std::int64_t j = 1; j < n; ++j) largest = std::max(largest, row[j]);
-  for (std::int64_t j = 0; j < n; ++j) row[j] = exponential(row[j] - largest);
-  T sum = 0;
-  for (std::int64_t j = 0; j < n; ++j) sum += row[j];
-  const T factor = 1 / sum;
-  for (std::int64_t j = 0; j < n; ++j) row[j] *= factor;
-}
-
-/// A head's keys or values, prefix first, as (keys, d_head).
-template <typename T>
-PETLAB_INLINE void gather_head(const SequenceAttention<T>& of, const T* prefix, const T* rows,
-                               std::int64_t head, T* to) {
-  const std::int64_t d_model = of.heads * of.d_head;
-  const auto bytes = static_cast<std::size_t>(of.d_head) * sizeof(T);
-  for (std::int64_t j = 0; j < of.prefix_length; ++j) {
-    std::memcpy(to + j * of.d_head, prefix + j * d_model + head * of.d_head, bytes);
+template <std::int64_t kLanes, typename T>
+PETLAB_INLINE T largest_of(std::int64_t n, const T* x) {
+  T largest = x[0];
+  std::int64_t j = 0;
+  if (n >= kLanes) {
+    auto most = *reinterpret_cast<const Lanes<T, kLanes>*>(x);
+    for (j = kLanes; j + kLanes <= n; j += kLanes) {
+      const auto found = *reinterpret_cast<const Lanes<T, kLanes>*>(x + j);
+      most = found > most ? found : most;
+    }
+    for (std::int64_t q = 0; q < kLanes; ++q) largest = std::max<T>(largest, most[q]);
   }
-  for (std::int64_t j = 0; j < of.tokens; ++j) {
-    const std::int64_t row = of.key_rows == nullptr ? j : of.key_rows[j];
-    std::memcpy(to + (of.prefix_length + j) * of.d_head, rows + row * d_model + head * of.d_head,
-                bytes);
-  }
-}
-
-template <typename T>
-PETLAB_INLINE void scatter_head(const SequenceAttention<T>& of, const T* from, std::int64_t head,
-                                T* prefix, T* rows) {
-  const std::int64_t d_model = of.heads * of.d_head;
-  const auto bytes = static_cast<std::size_t>(of.d_head) * sizeof(T);
-  for (std::int64_t j = 0; j < of.prefix_length; ++j) {
-    std::memcpy(prefix + j * d_model + head * of.d_head, from + j * of.d_head, bytes);
-  }
-  for (std::int64_t j = 0; j < of.tokens; ++j) {
-    std::memcpy(rows + j * d_model + head * of.d_head, from + (of.prefix_length + j) * of.d_head,
-                bytes);
-  }
-}
-
-/// (keys, d_head) as (d_head, stride), zero beyond the keys.
-template <typename T>
-PETLAB_INLINE void transpose(const T* from, std::int64_t keys, std::int64_t d_head,
-                             std::int64_t stride, T* to) {
-  for (std::int64_t c = 0; c < d_head; ++c) {
-    for (std::int64_t j = 0; j < keys; ++j) to[c * stride + j] = from[j * d_head + c];
-    for (std::int64_t j = keys; j < stride; ++j) to[c * stride + j] = 0;
-  }
-}
-
-/// Query i's products with the keys of head h become its probabilities; zero beyond the keys.
-template <typename T>
-PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t h, std::int64_t i,
-                                    T scale, std::int64_t stride, T* row) {
-  const std::int64_t keys = of.keys();
-  const std::int64_t seen = of.causal ? std::min(of.prefix_length + i + 1, keys) : keys;
-  for (std::int64_t j = 0; j < seen; ++j) row[j] *= scale;
-  if (of.bias != nullptr) {
-    const T* const bias = of.bias_of(h) - i;
-    for (std::int64_t j = of.prefix_length; j < seen; ++j) row[j] += bias[j - of.prefix_length];
-  }
-  softmax(row, seen);
-  for (std::int64_t j = seen; j < stride; ++j) row[j] = 0;
+  for (; j < n; ++j) largest = std::max(largest, x[j]);
+  return largest;
 }
 
 /// Row j of the prefix and what follows it.
@@ -127,6 +102,106 @@ PETLAB_INLINE const T* row_of(const SequenceAttention<T>& of, const T* prefix, c
   if (j < of.prefix_length) return prefix + j * d_model;
   const std::int64_t token = j - of.prefix_length;
   return rows + (of.key_rows == nullptr ? token : of.key_rows[token]) * d_model;
+}
+
+/// A head's keys or values, prefix first, as (keys, d_head).
+template <std::int64_t kLanes, typename T>
+PETLAB_INLINE void gather_head(const SequenceAttention<T>& of, const T* prefix, const T* rows,
+                               std::int64_t head, T* to) {
+  using Part = Lanes<T, kLanes>;
+  for (std::int64_t j = 0; j < of.keys(); ++j, to += of.d_head) {
+    const T* const from = row_of(of, prefix, rows, j) + head * of.d_head;
+    std::int64_t c = 0;
+    for (; c + kLanes <= of.d_head; c += kLanes) {
+      *reinterpret_cast<Part*>(to + c) = *reinterpret_cast<const Part*>(from + c);
+    }
+    for (; c < of.d_head; ++c) to[c] = from[c];
+  }
+}
+
+/// A head's keys or values, prefix first, as (d_head, stride), zero beyond the keys.
+template <typename T>
+PETLAB_INLINE void transpose_head(const SequenceAttention<T>& of, const T* prefix, const T* rows,
+                                  std::int64_t head, std::int64_t stride, T* to) {
+  using Part = Lanes<T, kSquare>;
+  const std::int64_t keys = of.keys();
+  const std::int64_t own = head * of.d_head;
+  std::int64_t j = 0;
+  for (; j + kSquare <= keys; j += kSquare) {
+    const T* const a = row_of(of, prefix, rows, j) + own;
+    const T* const b = row_of(of, prefix, rows, j + 1) + own;
+    const T* const c = row_of(of, prefix, rows, j + 2) + own;
+    const T* const d = row_of(of, prefix, rows, j + 3) + own;
+    std::int64_t i = 0;
+    for (; i + kSquare <= of.d_head; i += kSquare) {
+      const auto r0 = *reinterpret_cast<const Part*>(a + i);
+      const auto r1 = *reinterpret_cast<const Part*>(b + i);
+      const auto r2 = *reinterpret_cast<const Part*>(c + i);
+      const auto r3 = *reinterpret_cast<const Part*>(d + i);
+      const auto low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+      const auto high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+      const auto low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+      const auto high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+      T* const at = to + i * stride + j;
+      *reinterpret_cast<Part*>(at) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+      *reinterpret_cast<Part*>(at + stride) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+      *reinterpret_cast<Part*>(at + 2 * stride) =
+          __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+      *reinterpret_cast<Part*>(at + 3 * stride) =
+          __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    }
+    for (; i < of.d_head; ++i) {
+      T* const at = to + i * stride + j;
+      at[0] = a[i];
+      at[1] = b[i];
+      at[2] = c[i];
+      at[3] = d[i];
+    }
+  }
+  for (; j < keys; ++j) {
+    const T* const from = row_of(of, prefix, rows, j) + own;
+    for (std::int64_t i = 0; i < of.d_head; ++i) to[i * stride + j] = from[i];
+  }
+  for (std::int64_t i = 0; i < of.d_head; ++i) {
+    for (j = keys; j < stride; ++j) to[i * stride + j] = 0;
+  }
+}
+
+/// Products of M queries from `first` on with the keys of head h become probabilities, in `rows`
+/// (M, stride); zero beyond the keys.
+template <std::int64_t kLanes, std::int64_t M, typename T>
+PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t h,
+                                    std::int64_t first, T scale, std::int64_t stride, T* rows) {
+  const std::int64_t keys = of.keys();
+  const auto seen_by = [&](std::int64_t i) PETLAB_ROWS_WORK {
+    return of.causal ? std::min(of.prefix_length + first + i + 1, keys) : keys;
+  };
+  for (std::int64_t i = 0; i < M; ++i) {
+    T* const row = rows + i * stride;
+    const std::int64_t seen = seen_by(i);
+    for (std::int64_t j = 0; j < seen; ++j) row[j] *= scale;
+    if (of.bias != nullptr) {
+      const T* const bias = of.bias_of(h) - (first + i);
+      for (std::int64_t j = of.prefix_length; j < seen; ++j) row[j] += bias[j - of.prefix_length];
+    }
+    const T largest = largest_of<kLanes>(seen, row);
+    for (std::int64_t j = 0; j < seen; ++j) row[j] = exponential(row[j] - largest);
+  }
+  // Each row's sum in the order of its keys, but those of several rows at once.
+  const std::int64_t seen_by_all = seen_by(0);
+  T sums[M] = {};
+  for (std::int64_t j = 0; j < seen_by_all; ++j) {
+    for (std::int64_t i = 0; i < M; ++i) sums[i] += rows[i * stride + j];
+  }
+  for (std::int64_t i = 0; i < M; ++i) {
+    T* const row = rows + i * stride;
+    const std::int64_t seen = seen_by(i);
+    T sum = sums[i];
+    for (std::int64_t j = seen_by_all; j < seen; ++j) sum += row[j];
+    const T factor = 1 / sum;
+    for (std::int64_t j = 0; j < seen; ++j) row[j] *= factor;
+    for (std::int64_t j = seen; j < stride; ++j) row[j] = 0;
+  }
 }
 
 template <typename T>
@@ -151,7 +226,7 @@ PETLAB_INLINE T dot(std::int64_t n, const T* a, const T* b) {
 }
 
 /// Forward where few queries ask: keys and values are read where they lie.
-template <typename T>
+template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* probabilities) {
   const std::int64_t d_model = of.heads * of.d_head;
   const std::int64_t keys = of.keys();
@@ -166,9 +241,11 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
         p[i * stride + j] = dot(of.d_head, of.query + i * d_model + own, key);
       }
     }
+    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+      to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
+    });
     for (std::int64_t i = 0; i < of.queries; ++i) {
-      T* const row = p + i * stride;
-      to_probabilities(of, h, i, scale, stride, row);
+      const T* const row = p + i * stride;
       T* const to = output + i * d_model + own;
       std::int64_t c = 0;
       for (; c + kBlock <= of.d_head; c += kBlock) {
@@ -190,11 +267,11 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
   }
 }
 
-template <typename T>
+template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers, T* output,
                            T* probabilities, T* room) {
   if (of.queries <= kFewQueries && multipliers == nullptr) {
-    forward_of_few(of, output, probabilities);
+    forward_of_few<kLanes>(of, output, probabilities);
     return;
   }
   const std::int64_t d_model = of.heads * of.d_head;
@@ -206,13 +283,12 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
   T* const dropped = columns + stride * of.d_head;
   for (std::int64_t h = 0; h < of.heads; ++h) {
     T* const p = probabilities + h * of.queries * stride;
-    gather_head(of, of.prefix_key, of.key, h, rows);
-    transpose(rows, keys, of.d_head, stride, columns);
-    multiply<T>(of.queries, stride, of.d_head, of.query + h * of.d_head, d_model, 1, columns,
-                stride, p, stride);
-    for (std::int64_t i = 0; i < of.queries; ++i) {
-      to_probabilities(of, h, i, scale, stride, p + i * stride);
-    }
+    transpose_head(of, of.prefix_key, of.key, h, stride, columns);
+    multiply<kLanes>(of.queries, stride, of.d_head, of.query + h * of.d_head, d_model, 1, columns,
+                     stride, p, stride);
+    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+      to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
+    });
     const T* used = p;
     if (multipliers != nullptr) {
       for (std::int64_t i = 0; i < of.queries; ++i) {
@@ -226,13 +302,41 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
       }
       used = dropped;
     }
-    gather_head(of, of.prefix_value, of.value, h, rows);
-    multiply<T>(of.queries, of.d_head, keys, used, stride, 1, rows, of.d_head,
-                output + h * of.d_head, d_model);
+    gather_head<kLanes>(of, of.prefix_value, of.value, h, rows);
+    multiply<kLanes>(of.queries, of.d_head, keys, used, stride, 1, rows, of.d_head,
+                     output + h * of.d_head, d_model);
   }
 }
 
+/// What the softmax's backward makes of one query's probabilities and of the gradients behind their
+/// dropout: `kept` gets the probabilities after it, `gradient` that of the scores.
 template <typename T>
+PETLAB_INLINE void to_score_gradients(std::int64_t keys, const T* row, T dropout_scale, T scale,
+                                      T* kept, T* gradient) {
+  T sum = 0;
+  for (std::int64_t j = 0; j < keys; ++j) {
+    kept[j] = row[j] > 0 ? row[j] * dropout_scale : 0;
+    sum += kept[j] * gradient[j];
+  }
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const T to_probability = row[j] > 0 ? gradient[j] * dropout_scale : 0;
+    gradient[j] = (row[j] > 0 ? row[j] : -row[j]) * (to_probability - sum) * scale;
+  }
+}
+
+/// Gradients of a head's keys or values, (keys, d_head) = aᵀ · b with a (queries, stride) and rows
+/// of b d_model apart: the prefix's, then those of the sequence itself.
+template <std::int64_t kLanes, typename T>
+PETLAB_INLINE void multiply_to_keys(const SequenceAttention<T>& of, std::int64_t stride, const T* a,
+                                    const T* b, T* prefix, T* rows) {
+  const std::int64_t d_model = of.heads * of.d_head;
+  multiply<kLanes>(of.prefix_length, of.d_head, of.queries, a, 1, stride, b, d_model, prefix,
+                   d_model);
+  multiply<kLanes>(of.tokens, of.d_head, of.queries, a + of.prefix_length, 1, stride, b, d_model,
+                   rows, d_model);
+}
+
+template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_gradient,
                             const T* probabilities, T dropout_scale,
                             const AttentionGradients<T>& gradients, T* room) {
@@ -244,61 +348,75 @@ PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_grad
   T* const columns = rows + keys * of.d_head;
   T* const kept = columns + stride * of.d_head;     // probabilities after dropout
   T* const to_scores = kept + of.queries * stride;  // their gradients, then those of the scores
+  const auto part_of = [&](T* all, std::int64_t h) PETLAB_ROWS_WORK {
+    return all == nullptr ? nullptr : all + h * of.d_head;
+  };
   for (std::int64_t h = 0; h < of.heads; ++h) {
     const T* const p = probabilities + h * of.queries * stride;
     const T* const to_output = output_gradient + h * of.d_head;
-    gather_head(of, of.prefix_value, of.value, h, rows);
-    transpose(rows, keys, of.d_head, stride, columns);
-    multiply<T>(of.queries, stride, of.d_head, to_output, d_model, 1, columns, stride, to_scores,
-                stride);
+    transpose_head(of, of.prefix_value, of.value, h, stride, columns);
+    multiply<kLanes>(of.queries, stride, of.d_head, to_output, d_model, 1, columns, stride,
+                     to_scores, stride);
     for (std::int64_t i = 0; i < of.queries; ++i) {
-      const T* const row = p + i * stride;
-      T* const kept_row = kept + i * stride;
-      T* const gradient = to_scores + i * stride;
-      T sum = 0;
-      for (std::int64_t j = 0; j < keys; ++j) {
-        kept_row[j] = row[j] > 0 ? row[j] * dropout_scale : 0;
-        sum += kept_row[j] * gradient[j];
-      }
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const T to_probability = row[j] > 0 ? gradient[j] * dropout_scale : 0;
-        gradient[j] = (row[j] > 0 ? row[j] : -row[j]) * (to_probability - sum) * scale;
-      }
-      if (gradients.bias != nullptr) {
+      to_score_gradients(keys, p + i * stride, dropout_scale, scale, kept + i * stride,
+                         to_scores + i * stride);
+    }
+    if (gradients.bias != nullptr) {
+      for (std::int64_t i = 0; i < of.queries; ++i) {
+        const T* const gradient = to_scores + i * stride;
         T* const to_bias = gradients.bias + (of.bias_of(h) - of.bias) - i;
         for (std::int64_t j = of.prefix_length; j < keys; ++j) {
           to_bias[j - of.prefix_length] += gradient[j] / scale;
         }
       }
     }
-    multiply<T>(keys, of.d_head, of.queries, kept, 1, stride, to_output, d_model, rows, of.d_head);
-    scatter_head(of, rows, h, gradients.prefix_value, gradients.value);
-    gather_head(of, of.prefix_key, of.key, h, rows);
-    multiply<T>(of.queries, of.d_head, keys, to_scores, stride, 1, rows, of.d_head,
-                gradients.query + h * of.d_head, d_model);
-    multiply<T>(keys, of.d_head, of.queries, to_scores, 1, stride, of.query + h * of.d_head,
-                d_model, rows, of.d_head);
-    scatter_head(of, rows, h, gradients.prefix_key, gradients.key);
+    multiply_to_keys<kLanes>(of, stride, kept, to_output, part_of(gradients.prefix_value, h),
+                             part_of(gradients.value, h));
+    gather_head<kLanes>(of, of.prefix_key, of.key, h, rows);
+    multiply<kLanes>(of.queries, of.d_head, keys, to_scores, stride, 1, rows, of.d_head,
+                     gradients.query + h * of.d_head, d_model);
+    multiply_to_keys<kLanes>(of, stride, to_scores, of.query + h * of.d_head,
+                             part_of(gradients.prefix_key, h), part_of(gradients.key, h));
   }
 }
 
-PETLAB_CLONES void forward_f32(const SequenceAttention<float>& of, const float* multipliers,
-                               float* output, float* probabilities, float* room) {
-  forward<float>(of, multipliers, output, probabilities, room);
+#if defined(PETLAB_WIDE)
+template <typename T>
+PETLAB_WIDE void wide_forward(const SequenceAttention<T>& of, const T* multipliers, T* output,
+                              T* probabilities, T* room) {
+  forward<kWideLanes>(of, multipliers, output, probabilities, room);
 }
-PETLAB_CLONES void forward_f64(const SequenceAttention<double>& of, const double* multipliers,
-                               double* output, double* probabilities, double* room) {
-  forward<double>(of, multipliers, output, probabilities, room);
+template <typename T>
+PETLAB_WIDE void wide_backward(const SequenceAttention<T>& of, const T* output_gradient,
+                               const T* probabilities, T dropout_scale,
+                               const AttentionGradients<T>& gradients, T* room) {
+  backward<kWideLanes>(of, output_gradient, probabilities, dropout_scale, gradients, room);
 }
-PETLAB_CLONES void backward_f32(const SequenceAttention<float>& of, const float* output_gradient,
-                                const float* probabilities, float dropout_scale,
-                                const AttentionGradients<float>& gradients, float* room) {
-  backward<float>(of, output_gradient, probabilities, dropout_scale, gradients, room);
+#endif
+
+// No templates: they have no clones.
+PETLAB_NARROW_CLONES void narrow_forward(const SequenceAttention<float>& of,
+                                         const float* multipliers, float* output,
+                                         float* probabilities, float* room) {
+  forward<kNarrowLanes>(of, multipliers, output, probabilities, room);
 }
-PETLAB_CLONES void backward_f64(const SequenceAttention<double>& of, const double* output_gradient,
-                                const double* probabilities, double dropout_scale,
-                                const AttentionGradients<double>& gradients, double* room) {
-  backward<double>(of, output_gradient, probabilities, dropout_scale, gradients, room);
+PETLAB_NARROW_CLONES void narrow_forward(const SequenceAttention<double>& of,
+                                         const double* multipliers, double* output,
+                                         double* probabilities, double* room) {
+  forward<kNarrowLanes>(of, multipliers, output, probabilities, room);
+}
+PETLAB_NARROW_CLONES void narrow_backward(const SequenceAttention<float>& of,
+                                          const float* output_gradient, const float* probabilities,
+                                          float dropout_scale,
+                                          const AttentionGradients<float>& gradients, float* room) {
+  backward<kNarrowLanes>(of, output_gradient, probabilities, dropout_scale, gradients, room);
+}
+PETLAB_NARROW_CLONES void narrow_backward(const SequenceAttention<double>& of,
+                                          const double* output_gradient,
+                                          const double* probabilities, double dropout_scale,
+                                          const AttentionGradients<double>& gradients,
+                                          double* room) {
+  backward<kNarrowLanes>(of, output_gradient, probabilities, dropout_scale, gradients, room);
 }
 
 template <typename T>
@@ -316,27 +434,52 @@ T* room_for(const SequenceAttention<T>& of) {
   return room_of<T>((of.keys() + stride) * of.d_head + 2 * of.queries * stride);
 }
 
+template <typename T>
+void forward_with([[maybe_unused]] VectorWidth vectors, const SequenceAttention<T>& of,
+                  const T* multipliers, T* output, T* probabilities) {
+#if defined(PETLAB_WIDE)
+  if (vectors == VectorWidth::widest && has_wide_vectors()) {
+    wide_forward(of, multipliers, output, probabilities, room_for(of));
+    return;
+  }
+#endif
+  narrow_forward(of, multipliers, output, probabilities, room_for(of));
+}
+
+template <typename T>
+void backward_with([[maybe_unused]] VectorWidth vectors, const SequenceAttention<T>& of,
+                   const T* output_gradient, const T* probabilities, T dropout_scale,
+                   const AttentionGradients<T>& gradients) {
+#if defined(PETLAB_WIDE)
+  if (vectors == VectorWidth::widest && has_wide_vectors()) {
+    wide_backward(of, output_gradient, probabilities, dropout_scale, gradients, room_for(of));
+    return;
+  }
+#endif
+  narrow_backward(of, output_gradient, probabilities, dropout_scale, gradients, room_for(of));
+}
+
 }  // namespace
 
 std::int64_t probability_stride(std::int64_t keys) { return (keys + kBlock - 1) / kBlock * kBlock; }
 
 void attention_forward(const SequenceAttention<float>& of, const float* multipliers, float* output,
-                       float* probabilities) {
-  forward_f32(of, multipliers, output, probabilities, room_for(of));
+                       float* probabilities, VectorWidth vectors) {
+  forward_with(vectors, of, multipliers, output, probabilities);
 }
 void attention_forward(const SequenceAttention<double>& of, const double* multipliers,
-                       double* output, double* probabilities) {
-  forward_f64(of, multipliers, output, probabilities, room_for(of));
+                       double* output, double* probabilities, VectorWidth vectors) {
+  forward_with(vectors, of, multipliers, output, probabilities);
 }
 void attention_backward(const SequenceAttention<float>& of, const float* output_gradient,
                         const float* probabilities, float dropout_scale,
-                        const AttentionGradients<float>& gradients) {
-  backward_f32(of, output_gradient, probabilities, dropout_scale, gradients, room_for(of));
+                        const AttentionGradients<float>& gradients, VectorWidth vectors) {
+  backward_with(vectors, of, output_gradient, probabilities, dropout_scale, gradients);
 }
 void attention_backward(const SequenceAttention<double>& of, const double* output_gradient,
                         const double* probabilities, double dropout_scale,
-                        const AttentionGradients<double>& gradients) {
-  backward_f64(of, output_gradient, probabilities, dropout_scale, gradients, room_for(of));
+                        const AttentionGradients<double>& gradients, VectorWidth vectors) {
+  backward_with(vectors, of, output_gradient, probabilities, dropout_scale, gradients);
 }
 
 }  // namespace petlab::trainer

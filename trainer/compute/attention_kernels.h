@@ -39,13 +39,17 @@ struct SequenceAttention {
 /// Numbers between the rows of a sequence's probabilities: `keys`, rounded up for the vector units.
 std::int64_t probability_stride(std::int64_t keys);
 
+/// With which vectors: `narrow` are those of a processor without vectors of 64 bytes.
+enum class VectorWidth : std::uint8_t { widest, narrow };
+
 /// output (queries, d_model). `multipliers` (queries, heads, keys) is dropout's, or nullptr.
 /// `probabilities` (heads, queries, probability_stride) gets what backward needs: the softmax,
 /// negative where dropout took it away.
 void attention_forward(const SequenceAttention<float>& of, const float* multipliers, float* output,
-                       float* probabilities);
+                       float* probabilities, VectorWidth vectors = VectorWidth::widest);
 void attention_forward(const SequenceAttention<double>& of, const double* multipliers,
-                       double* output, double* probabilities);
+                       double* output, double* probabilities,
+                       VectorWidth vectors = VectorWidth::widest);
 
 /// Where a sequence's gradients go: each but that of the bias is written, not added to.
 template <typename T>
@@ -61,9 +65,11 @@ struct AttentionGradients {
 /// `output_gradient` (queries, d_model); `dropout_scale` is 1 / (1 - p), 1 without dropout.
 void attention_backward(const SequenceAttention<float>& of, const float* output_gradient,
                         const float* probabilities, float dropout_scale,
-                        const AttentionGradients<float>& gradients);
+                        const AttentionGradients<float>& gradients,
+                        VectorWidth vectors = VectorWidth::widest);
 void attention_backward(const SequenceAttention<double>& of, const double* output_gradient,
                         const double* probabilities, double dropout_scale,
-                        const AttentionGradients<double>& gradients);
+                        const AttentionGradients<double>& gradients,
+                        VectorWidth vectors = VectorWidth::widest);
 
 }  // namespace petlab::trainer

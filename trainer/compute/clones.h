@@ -4,8 +4,16 @@
 // time. A loader without indirect functions (or another processor) takes the plain compilation.
 #if defined(__x86_64__) && defined(__gnu_linux__)
 #define PETLAB_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+// The same in two parts, for what is written otherwise for vectors of 64 bytes: PETLAB_WIDE's are
+// to be called where has_wide_vectors() alone, and are not there on another processor.
+#define PETLAB_WIDE __attribute__((target("avx512f")))
+#define PETLAB_NARROW_CLONES __attribute__((target_clones("avx2", "default")))
+namespace petlab::trainer {
+inline bool has_wide_vectors() { return __builtin_cpu_supports("avx512f") != 0; }
+}  // namespace petlab::trainer
 #else
 #define PETLAB_CLONES
+#define PETLAB_NARROW_CLONES
 #endif
 // What a clone calls must be inlined into it to be compiled for its instruction set.
 #define PETLAB_INLINE inline __attribute__((always_inline))
