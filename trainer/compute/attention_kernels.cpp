@@ -39,8 +39,6 @@ PETLAB_INLINE void by_rows(std::int64_t rows, const Work& work, std::int64_t row
     if (row < rows) by_rows<M - 1>(rows, work, row);
   }
 }
-// What by_rows calls is inlined like all else.
-#define PETLAB_ROWS_WORK __attribute__((always_inline))
 
 /// C = A · B of M rows. A is read with two strides, so transposed where wanted; rows of B and C are
 /// `b_row` and `c_row` apart.
@@ -72,7 +70,7 @@ template <std::int64_t kLanes, typename T>
 PETLAB_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                             std::int64_t a_row, std::int64_t a_column, const T* b,
                             std::int64_t b_row, T* c, std::int64_t c_row) {
-  by_rows(m, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+  by_rows(m, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
     multiply_rows<kLanes, count.value>(n, k, a + i * a_row, a_row, a_column, b, b_row,
                                        c + i * c_row, c_row);
   });
@@ -173,7 +171,7 @@ template <std::int64_t kLanes, std::int64_t M, typename T>
 PETLAB_INLINE void to_probabilities(const SequenceAttention<T>& of, std::int64_t h,
                                     std::int64_t first, T scale, std::int64_t stride, T* rows) {
   const std::int64_t keys = of.keys();
-  const auto seen_by = [&](std::int64_t i) PETLAB_ROWS_WORK {
+  const auto seen_by = [&](std::int64_t i) PETLAB_INLINE_LAMBDA {
     return of.causal ? std::min(of.prefix_length + first + i + 1, keys) : keys;
   };
   for (std::int64_t i = 0; i < M; ++i) {
@@ -241,7 +239,7 @@ PETLAB_INLINE void forward_of_few(const SequenceAttention<T>& of, T* output, T* 
         p[i * stride + j] = dot(of.d_head, of.query + i * d_model + own, key);
       }
     }
-    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
       to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
     });
     for (std::int64_t i = 0; i < of.queries; ++i) {
@@ -286,7 +284,7 @@ PETLAB_INLINE void forward(const SequenceAttention<T>& of, const T* multipliers,
     transpose_head(of, of.prefix_key, of.key, h, stride, columns);
     multiply<kLanes>(of.queries, stride, of.d_head, of.query + h * of.d_head, d_model, 1, columns,
                      stride, p, stride);
-    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_ROWS_WORK {
+    by_rows(of.queries, [&](auto count, std::int64_t i) PETLAB_INLINE_LAMBDA {
       to_probabilities<kLanes, count.value>(of, h, i, scale, stride, p + i * stride);
     });
     const T* used = p;
@@ -348,7 +346,7 @@ PETLAB_INLINE void backward(const SequenceAttention<T>& of, const T* output_grad
   T* const columns = rows + keys * of.d_head;
   T* const kept = columns + stride * of.d_head;     // probabilities after dropout
   T* const to_scores = kept + of.queries * stride;  // their gradients, then those of the scores
-  const auto part_of = [&](T* all, std::int64_t h) PETLAB_ROWS_WORK {
+  const auto part_of = [&](T* all, std::int64_t h) PETLAB_INLINE_LAMBDA {
     return all == nullptr ? nullptr : all + h * of.d_head;
   };
   for (std::int64_t h = 0; h < of.heads; ++h) {

@@ -17,3 +17,4 @@ inline bool has_wide_vectors() { return __builtin_cpu_supports("avx512f") != 0; 
 #endif
 // What a clone calls must be inlined into it to be compiled for its instruction set.
 #define PETLAB_INLINE inline __attribute__((always_inline))
+#define PETLAB_INLINE_LAMBDA __attribute__((always_inline))
