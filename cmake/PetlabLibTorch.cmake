@@ -67,4 +67,12 @@ function(petlab_find_libtorch)
   # Of a CUDA build, libtorch_cpu itself needs libraries that the linker does not look for.
   target_link_libraries(libtorch INTERFACE ${folder}/lib/libtorch_cpu.so ${folder}/lib/libc10.so
     -Wl,--allow-shlib-undefined)
+
+  # at::parallel_for is compiled into its caller: where LibTorch's threads are OpenMP's and the caller
+  # is compiled without, it says nothing and runs on one.
+  file(STRINGS ${folder}/include/ATen/Config.h by_openmp REGEX "define AT_PARALLEL_OPENMP 1")
+  if(by_openmp)
+    find_package(OpenMP REQUIRED COMPONENTS CXX)
+    target_link_libraries(libtorch INTERFACE OpenMP::OpenMP_CXX)
+  endif()
 endfunction()
