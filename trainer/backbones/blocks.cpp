@@ -91,8 +91,10 @@ Tensor close_sub_layer(const Pass& pass, const SubLayerEnd& end, const Tensor& o
   const HookPlace place{end.site, end.layer, rows.trial_rows};
   Tensor changed = output;
   if (hooked) changed = pass.hooks.before_dropout({place, residual, changed, end.norm});
-  if (!hooked && end.norm == nullptr && pass.drops()) {
-    return add_dropped(changed, residual, pass.place(end.dropout, end.layer, rows));
+  if (!hooked && pass.drops()) {
+    const DropoutPlace dropped = pass.place(end.dropout, end.layer, rows);
+    return end.norm == nullptr ? add_dropped(changed, residual, dropped)
+                               : add_dropped_norm(changed, residual, *end.norm, dropped);
   }
   changed = pass.drop(changed, end.dropout, end.layer, rows);
   if (hooked) changed = pass.hooks.after_dropout({place, residual, changed, end.norm});

@@ -18,3 +18,9 @@ inline bool has_wide_vectors() { return __builtin_cpu_supports("avx512f") != 0; 
 // What a clone calls must be inlined into it to be compiled for its instruction set.
 #define PETLAB_INLINE inline __attribute__((always_inline))
 #define PETLAB_INLINE_LAMBDA __attribute__((always_inline))
+// Before a loop whose pointers may be equal, but that writes no place which another turn reads.
+#if defined(__clang__)
+#define PETLAB_TURNS_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PETLAB_TURNS_APART _Pragma("GCC ivdep")
+#endif

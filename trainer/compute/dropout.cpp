@@ -14,18 +14,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-void fill_row(const DropoutPlace& at, std::int64_t r, std::span<float> multipliers) {
-  const RowKey& row = at.rows[static_cast<std::size_t>(r)];
-  StreamPlace place;
-  place.seed = at.of.seeds[static_cast<std::size_t>(row.trial)];
-  place.purpose = at.purpose;
-  place.step = at.of.step;
-  place.layer = static_cast<std::uint64_t>(at.layer);
-  place.example = static_cast<std::uint64_t>(row.example);
-  place.position = static_cast<std::uint64_t>(row.position);
-  fill_dropout(place, at.p, multipliers);
-}
-
 /// Calls work(from, to) for parts of all rows, on all threads.
 template <typename Work>
 void each_part(std::int64_t rows, const Work& work) {
@@ -95,6 +83,18 @@ Dropout Dropout::of_trial(std::int64_t k) const {
   own.seeds = {seeds[static_cast<std::size_t>(k)]};
   if (round_keys.defined()) own.round_keys = round_keys.narrow(-1, k, 1);
   return own;
+}
+
+void fill_row(const DropoutPlace& at, std::int64_t r, std::span<float> multipliers) {
+  const RowKey& row = at.rows[static_cast<std::size_t>(r)];
+  StreamPlace place;
+  place.seed = at.of.seeds[static_cast<std::size_t>(row.trial)];
+  place.purpose = at.purpose;
+  place.step = at.of.step;
+  place.layer = static_cast<std::uint64_t>(at.layer);
+  place.example = static_cast<std::uint64_t>(row.example);
+  place.position = static_cast<std::uint64_t>(row.position);
+  fill_dropout(place, at.p, multipliers);
 }
 
 Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype) {

@@ -43,7 +43,9 @@ struct DropoutPlace {
   DropoutDraws* draws = nullptr;
 };
 
-/// Multipliers of dropout, (rows, width), each 0 or 1 / (1 - p).
+/// Row r's multipliers, each 0 or 1 / (1 - p).
+void fill_row(const DropoutPlace& at, std::int64_t r, std::span<float> multipliers);
+/// Those of all rows, (rows, width).
 Tensor dropout_multipliers(const DropoutPlace& at, std::int64_t width, at::ScalarType dtype);
 
 // x (rows, width) times the multipliers. On a CPU in float32 they are made a row at a time and

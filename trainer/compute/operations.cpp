@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "trainer/compute/products.h"
 #include "trainer/compute/row_kernels.h"
@@ -75,6 +76,7 @@ std::optional<Tensor> if_defined(const Tensor& tensor) {
 struct FrozenLinear {
   Tensor forward, gradient;
   Tensor bias;  // may be undefined
+  bool is_short() const { return forward.scalar_type() == at::kBFloat16; }
 };
 
 class FrozenLinearFunction : public Function<FrozenLinearFunction> {
@@ -117,7 +119,17 @@ class FrozenLinearsFunction : public Function<FrozenLinearsFunction> {
   }
 };
 
-/// Two frozen bfloat16 layers with gelu between them.
+/// gelu of x, which may be `output` itself, and its derivative unless that is nullptr. All are
+/// contiguous and of one size.
+void gelu_of(const Tensor& x, Tensor& output, Tensor* derivative) {
+  float* const kept = derivative == nullptr ? nullptr : derivative->mutable_data_ptr<float>();
+  at::parallel_for(0, x.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
+    gelu_forward(to - from, x.const_data_ptr<float>() + from,
+                 output.mutable_data_ptr<float>() + from, kept == nullptr ? nullptr : kept + from);
+  });
+}
+
+/// Two frozen layers of one type with gelu between them.
 struct FrozenFeedForward {
   FrozenLinear inner, output;
 };
@@ -136,6 +148,24 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
 
   /// `derivative` gets gelu's, unless it is nullptr.
   static Tensor output_of(const Tensor& x, const FrozenFeedForward& layers, Tensor* derivative) {
+    return layers.inner.is_short() ? short_output_of(x, layers, derivative)
+                                   : float_output_of(x, layers, derivative);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor derivative = context->get_saved_variables()[0];
+    const Tensor inner = context->saved_data["inner"].toTensor();
+    const Tensor output = context->saved_data["output"].toTensor();
+    const Tensor given = gradients[0].contiguous();
+    const bool is_short = derivative.scalar_type() == at::kBFloat16;
+    return {is_short ? short_gradient(given, derivative, inner, output)
+                     : float_gradient(given, derivative, inner, output),
+            Tensor()};
+  }
+
+ private:
+  static Tensor short_output_of(const Tensor& x, const FrozenFeedForward& layers,
+                                Tensor* derivative) {
     const Tensor made = short_forward_product(x.to(at::kBFloat16), layers.inner.forward);
     const std::int64_t width = made.size(1);
     Tensor activated = at::empty_like(made);
@@ -153,16 +183,49 @@ class FrozenFeedForwardFunction : public Function<FrozenFeedForwardFunction> {
     return widened(short_forward_product(activated, layers.output.forward), layers.output.bias);
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const Tensor derivative = context->get_saved_variables()[0];
-    Tensor gradient = short_gradient_product(gradients[0].contiguous().to(at::kBFloat16),
-                                             context->saved_data["output"].toTensor());
+  static Tensor short_gradient(const Tensor& given, const Tensor& derivative, const Tensor& inner,
+                               const Tensor& output) {
+    Tensor gradient = short_gradient_product(given.to(at::kBFloat16), output);
     at::parallel_for(0, gradient.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
       multiply_short(to - from, short_numbers(derivative) + from,
                      mutable_short_numbers(gradient) + from);
     });
-    return {widened(short_gradient_product(gradient, context->saved_data["inner"].toTensor()), {}),
-            Tensor()};
+    return widened(short_gradient_product(gradient, inner), {});
+  }
+
+  // In the memory of what a product made, which nobody else sees.
+
+  static Tensor float_output_of(const Tensor& x, const FrozenFeedForward& layers,
+                                Tensor* derivative) {
+    Tensor made = forward_product(x, layers.inner.forward, layers.inner.bias).contiguous();
+    if (derivative != nullptr) *derivative = at::empty_like(made);
+    gelu_of(made, made, derivative);
+    return forward_product(made, layers.output.forward, layers.output.bias);
+  }
+
+  static Tensor float_gradient(const Tensor& given, const Tensor& derivative, const Tensor& inner,
+                               const Tensor& output) {
+    Tensor gradient = input_gradient_product(given, output);
+    gradient.mul_(derivative);
+    return input_gradient_product(gradient, inner);
+  }
+};
+
+/// Of rows of `width`, what their norm keeps for backward; nothing where it is not wanted.
+struct KeptNorm {
+  Tensor normalised, inverse;
+
+  KeptNorm(const Tensor& x, bool wanted) {
+    if (!wanted) return;
+    normalised = at::empty_like(x);
+    inverse = at::empty({x.size(0)}, x.options());
+  }
+  float* rows_from(std::int64_t r) {
+    return normalised.defined() ? normalised.mutable_data_ptr<float>() + r * normalised.size(1)
+                                : nullptr;
+  }
+  float* inverse_from(std::int64_t r) {
+    return inverse.defined() ? inverse.mutable_data_ptr<float>() + r : nullptr;
   }
 };
 
@@ -172,23 +235,17 @@ class AddNormFunction : public Function<AddNormFunction> {
                         const Tensor& weight, const Tensor& bias, double eps) {
     const Tensor x = a.contiguous();
     const Tensor y = b.contiguous();
-    const std::int64_t rows = x.size(0);
     const std::int64_t width = x.size(1);
-    const bool differentiated = a.requires_grad() || b.requires_grad();
     Tensor output = at::empty_like(x);
-    Tensor normalised = differentiated ? at::empty_like(x) : Tensor();
-    Tensor inverse = differentiated ? at::empty({rows}, x.options()) : Tensor();
-    float* const kept = differentiated ? normalised.mutable_data_ptr<float>() : nullptr;
-    float* const deviations = differentiated ? inverse.mutable_data_ptr<float>() : nullptr;
-    at::parallel_for(0, rows, 64, [&](std::int64_t from, std::int64_t to) {
+    KeptNorm kept(x, a.requires_grad() || b.requires_grad());
+    at::parallel_for(0, x.size(0), 64, [&](std::int64_t from, std::int64_t to) {
       const std::int64_t at = from * width;
-      add_norm_forward(to - from, width, x.const_data_ptr<float>() + at,
-                       y.const_data_ptr<float>() + at, weight.const_data_ptr<float>(),
-                       bias.const_data_ptr<float>(), static_cast<float>(eps),
-                       output.mutable_data_ptr<float>() + at, kept == nullptr ? nullptr : kept + at,
-                       deviations == nullptr ? nullptr : deviations + from);
+      add_norm_forward(
+          to - from, width, x.const_data_ptr<float>() + at, y.const_data_ptr<float>() + at,
+          weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), static_cast<float>(eps),
+          output.mutable_data_ptr<float>() + at, kept.rows_from(from), kept.inverse_from(from));
     });
-    context->save_for_backward({normalised, inverse, weight});
+    context->save_for_backward({kept.normalised, kept.inverse, weight});
     return output;
   }
 
@@ -208,18 +265,68 @@ class AddNormFunction : public Function<AddNormFunction> {
   }
 };
 
+/// A row at a time, while it is in the processor's cache.
+class AddDroppedNormFunction : public Function<AddDroppedNormFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b,
+                        const LayerNorm& norm, const DropoutPlace& place) {
+    const Tensor x = a.contiguous();
+    const Tensor y = b.contiguous();
+    const std::int64_t width = x.size(1);
+    Tensor output = at::empty_like(x);
+    KeptNorm kept(x, a.requires_grad() || b.requires_grad());
+    Tensor flags;
+    if (a.requires_grad()) flags = at::empty(x.sizes(), x.options().dtype(at::kByte));
+    std::uint8_t* const passed = flags.defined() ? flags.mutable_data_ptr<std::uint8_t>() : nullptr;
+    at::parallel_for(0, x.size(0), 16, [&](std::int64_t from, std::int64_t to) {
+      std::vector<float> multipliers(static_cast<std::size_t>(width)), dropped(multipliers);
+      for (std::int64_t r = from; r < to; ++r) {
+        const std::int64_t at = r * width;
+        fill_row(place, r, multipliers);
+        drop_forward(Dropped::itself, width, x.const_data_ptr<float>() + at, multipliers.data(),
+                     nullptr, dropped.data(), passed == nullptr ? nullptr : passed + at);
+        add_norm_forward(1, width, dropped.data(), y.const_data_ptr<float>() + at,
+                         norm.weight.const_data_ptr<float>(), norm.bias.const_data_ptr<float>(),
+                         static_cast<float>(norm.eps), output.mutable_data_ptr<float>() + at,
+                         kept.rows_from(r), kept.inverse_from(r));
+      }
+    });
+    context->save_for_backward({kept.normalised, kept.inverse, norm.weight, flags});
+    context->saved_data["scale"] = static_cast<double>(dropout_scale(place.p));
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto scale = static_cast<float>(context->saved_data["scale"].toDouble());
+    const Tensor gradient = gradients[0].contiguous();
+    const std::int64_t width = gradient.size(1);
+    Tensor to_x, to_residual = at::empty_like(gradient);
+    if (context->needs_input_grad(0)) to_x = at::empty_like(gradient);
+    at::parallel_for(0, gradient.size(0), 16, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t r = from; r < to; ++r) {
+        const std::int64_t at = r * width;
+        float* const to_sum = to_residual.mutable_data_ptr<float>() + at;
+        add_norm_backward(1, width, gradient.const_data_ptr<float>() + at,
+                          saved[2].const_data_ptr<float>(), saved[0].const_data_ptr<float>() + at,
+                          saved[1].const_data_ptr<float>() + r, to_sum);
+        if (!to_x.defined()) continue;
+        drop_backward(width, to_sum, saved[3].const_data_ptr<std::uint8_t>() + at, scale,
+                      to_x.mutable_data_ptr<float>() + at);
+      }
+    });
+    return {to_x, to_residual, Tensor(), Tensor()};
+  }
+};
+
 class GeluFunction : public Function<GeluFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x) {
     const Tensor input = x.contiguous();
     Tensor output = at::empty_like(input);
-    Tensor derivative = x.requires_grad() ? at::empty_like(input) : Tensor();
-    float* const kept = derivative.defined() ? derivative.mutable_data_ptr<float>() : nullptr;
-    at::parallel_for(0, input.numel(), 16384, [&](std::int64_t from, std::int64_t to) {
-      gelu_forward(to - from, input.const_data_ptr<float>() + from,
-                   output.mutable_data_ptr<float>() + from,
-                   kept == nullptr ? nullptr : kept + from);
-    });
+    Tensor derivative;
+    if (x.requires_grad()) derivative = at::empty_like(input);
+    gelu_of(input, output, derivative.defined() ? &derivative : nullptr);
     context->save_for_backward({derivative});
     return output;
   }
@@ -236,8 +343,8 @@ bool is_trained(const LinearLayer& layer) {
   return layer.weight.is_trained() || (layer.bias.defined() && layer.bias.requires_grad());
 }
 
-bool is_short_and_frozen(const Tensor& x, const LinearLayer& layer) {
-  return is_matrix(x) && layer.weight.is_short() && !is_trained(layer);
+bool is_frozen_for(const Tensor& x, const LinearLayer& layer) {
+  return is_matrix(x) && !is_trained(layer);
 }
 
 }  // namespace
@@ -260,7 +367,7 @@ Tensor apply_linear(const Tensor& x, const ProductWeight& weight, const Tensor& 
 
 std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers) {
   const bool together = std::all_of(layers.begin(), layers.end(), [&](const LinearLayer& layer) {
-    return is_short_and_frozen(x, layer);
+    return is_frozen_for(x, layer) && layer.weight.is_short();
   });
   if (!together) {
     std::vector<Tensor> made;
@@ -280,7 +387,9 @@ std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearL
 }
 
 Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const LinearLayer& output) {
-  if (!is_short_and_frozen(x, inner) || !is_short_and_frozen(x, output) || !inner.bias.defined()) {
+  const bool known = is_frozen_for(x, inner) && is_frozen_for(x, output) && inner.bias.defined() &&
+                     inner.weight.is_short() == output.weight.is_short();
+  if (!known) {
     return apply_linear(apply_gelu(apply_linear(x, inner.weight, inner.bias)), output.weight,
                         output.bias);
   }
@@ -297,6 +406,14 @@ Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const Linea
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm) {
   if (!is_float_on_cpu(a) || norm.weight.requires_grad()) return norm(a + b);
   return AddNormFunction::apply(a, b, norm.weight, norm.bias, norm.eps);
+}
+
+Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
+                        const DropoutPlace& place) {
+  if (!is_float_on_cpu(a) || norm.weight.requires_grad()) {
+    return add_norm(drop(a, place), b, norm);
+  }
+  return AddDroppedNormFunction::apply(a, b, norm, place);
 }
 
 Tensor apply_gelu(const Tensor& x) {

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "trainer/compute/dropout.h"
 #include "trainer/compute/layer_norm.h"
 #include "trainer/compute/product_weight.h"
 #include "trainer/compute/torch.h"
@@ -31,13 +32,16 @@ struct LinearLayer {
 /// its gradients are summed as they are widened.
 std::vector<Tensor> apply_linears(const Tensor& x, std::initializer_list<LinearLayer> layers);
 
-/// apply_linear of gelu of apply_linear: `output` after `inner`. With short products of frozen
-/// layers the same, but that gelu's derivative is rounded to bfloat16: nothing between the two
-/// layers is wider.
+/// apply_linear of gelu of apply_linear: `output` after `inner`. Of frozen layers without a copy of
+/// what is between the two. With short products gelu's derivative is rounded to bfloat16 then, and
+/// nothing between the two layers is wider.
 Tensor apply_gelu_between(const Tensor& x, const LinearLayer& inner, const LinearLayer& output);
 
 /// norm(a + b)
 Tensor add_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm);
+/// norm(drop(a) + b), the same to the last bit, in one pass over the rows.
+Tensor add_dropped_norm(const Tensor& a, const Tensor& b, const LayerNorm& norm,
+                        const DropoutPlace& place);
 
 /// gelu in its erf form.
 Tensor apply_gelu(const Tensor& x);

@@ -218,6 +218,7 @@ PETLAB_INLINE Gelu gelu_at(float v) {
 }
 
 PETLAB_CLONES void gelu_numbers(std::int64_t n, const float* x, float* output, float* derivative) {
+  PETLAB_TURNS_APART
   for (std::int64_t i = 0; i < n; ++i) {
     const Gelu gelu = gelu_at(x[i]);
     output[i] = gelu.value;

@@ -51,8 +51,8 @@ void widen_rows(std::int64_t rows, std::int64_t width, const std::uint16_t* x, c
 /// The same n numbers added to `output`.
 void add_widened(std::int64_t n, const std::uint16_t* x, float* output);
 
-/// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `derivative` may be
-/// nullptr.
+/// gelu in its erf form and its derivative, of n numbers; error below 2e-7. `output` may be x;
+/// `derivative` may be nullptr.
 void gelu_forward(std::int64_t n, const float* x, float* output, float* derivative);
 
 /// The same of `rows` rows of `width` numbers in bfloat16 plus `bias` (width), rounded to bfloat16.

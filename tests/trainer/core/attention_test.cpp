@@ -174,3 +174,31 @@ TEST_CASE("apply_linear, add_norm and apply_gelu compute what LibTorch's operati
   compare_attention(differentiate({x}, [&] { return apply_gelu(x * 3); }),
                     differentiate({x}, [&] { return at::gelu(x * 3); }), 1e-5);
 }
+
+TEST_CASE("a norm of dropped rows is add_norm of drop to the last bit", "[trainer]") {
+  const std::int64_t width = GENERATE(5, 48, 100);
+  const std::int64_t rows = 37;
+  const Tensor x = random_tensor({rows, width}, 1, at::kFloat);
+  const Tensor y = random_tensor({rows, width}, 2, at::kFloat);
+  const LayerNorm norm{random_tensor({width}, 5, at::kFloat).detach(),
+                       random_tensor({width}, 6, at::kFloat).detach(), 1e-5};
+  Dropout dropout;
+  dropout.seeds = {3};
+  std::vector<RowKey> keys(rows);
+  for (std::size_t r = 0; r < keys.size(); ++r) keys[r].position = static_cast<std::int64_t>(r);
+  const DropoutPlace place{dropout, 0.2, Purpose::attention_output_dropout, 4, keys};
+  const auto same = [](const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      INFO("tensor " << i);
+      CHECK(at::equal(a[i], b[i]));
+    }
+  };
+  const auto apart = [&] { return add_norm(drop(x, place), y, norm); };
+  const auto together = [&] { return add_dropped_norm(x, y, norm, place); };
+  same(differentiate({x, y}, together), differentiate({x, y}, apart));
+  x.requires_grad_(false);
+  same(differentiate({y}, together), differentiate({y}, apart));
+  y.requires_grad_(false);
+  CHECK(at::equal(together(), apart()));
+}

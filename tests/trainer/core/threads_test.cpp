@@ -70,7 +70,7 @@ std::vector<Tensor> all_loops() {
   const AttentionShape shape{sequences, sequences.offsets, kHeads, 2};
 
   const Tensor attended = attention(x, y, z, prefix, shape, &dropout);
-  const Tensor normalised = add_norm(attended, x, norm);
+  const Tensor normalised = add_dropped_norm(add_norm(attended, x, norm), y, norm, place);
   const Tensor dropped = drop_positive(drop(apply_gelu(normalised), place), place);
   const Tensor output = rms(add_dropped(dropped, normalised, place));
   output.backward(random_rows(tokens, 8).detach());
