@@ -5,7 +5,8 @@
 #   bench/trainer.sh [--bench PROGRAM] [--rounds N] [--threads N] [--steps N] [--tasks NAME,NAME…]
 #                    [--arms NAME,NAME…] [--parts start,memory,evaluate,train,products]
 #                    [--compute float32|bf16]: of petlab's training steps
-#                    [--libraries onednn,blas]: those whose products are timed alone
+#                    [--libraries chosen,onednn,blas]: those whose products are timed alone; chosen:
+#                        what a trial takes on this processor
 #                    [--wide-mkl]: everything by the kernels that MKL has for Intel's AVX-512, on
 #                    another processor that has these instructions
 #

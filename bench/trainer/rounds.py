@@ -115,12 +115,13 @@ def products(args):
         lengths = drawn_lengths(args, task, 32 * args.steps)
         file = lengths_file(args, task, *(lengths[i:i + 32] for i in range(0, len(lengths), 32)))
         for library in args.libraries.split(","):
-            bench = [args.bench, "--products", library]
+            named = [] if library == "chosen" else ["--products", library]
             alone, shares = [], []
             for _ in range(args.rounds):
-                rate, = json_lines(bench + ["products", "--rows", sum(lengths) // args.steps]
+                step, = json_lines([args.bench] + named + ["step", "--lengths", file]
                                    + threads + flag)
-                step, = json_lines(bench + ["step", "--lengths", file] + threads + flag)
+                rate, = json_lines([args.bench, "--products", step["products"], "products",
+                                    "--rows", sum(lengths) // args.steps] + threads + flag)
                 seconds = sum(lengths) / step["tokens_per_second"]
                 alone.append(rate["gflops_of_a_layer"])
                 shares.append(product_gflop(lengths) / seconds / alone[-1])
@@ -170,7 +171,7 @@ def main():
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--tasks", default="cola,sst2,mrpc")
     p.add_argument("--compute", choices=("float32", "bf16"), default="float32")
-    p.add_argument("--libraries", default="onednn,blas")
+    p.add_argument("--libraries", default="chosen,onednn,blas")
     p.add_argument("--arms", default="pytorch-best,reference-recipe")
     p.add_argument("--parts", default=",".join(parts))
     args = p.parse_args()
