@@ -132,12 +132,10 @@ std::vector<std::string> job_ids(std::string_view id) {
 }
 
 // "0:9"
-void parse_exit(std::string_view text, JobRecord& record) {
+bool parse_exit(std::string_view text, JobRecord& record) {
   const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos || !parse_whole(text.substr(0, colon), record.exit_code) ||
-      !parse_whole(text.substr(colon + 1), record.signal)) {
-    throw Error(fmt::format("Slurm says that a job's exit code is '{}', wanted CODE:SIGNAL", text));
-  }
+  return colon != std::string_view::npos && parse_whole(text.substr(0, colon), record.exit_code) &&
+         parse_whole(text.substr(colon + 1), record.signal);
 }
 
 }  // namespace
@@ -239,8 +237,8 @@ std::optional<JobRecord> parse_show_job(std::string_view text) {
   if (!state) return std::nullopt;
   JobRecord record;
   record.state = *state;
-  if (const auto exit = field("ExitCode=")) parse_exit(*exit, record);
-  return record;
+  const auto exit = field("ExitCode=");
+  return !exit || parse_exit(*exit, record) ? std::optional(record) : std::nullopt;
 }
 
 std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job) {
@@ -252,8 +250,7 @@ std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job
     if (line.substr(0, first) != job) return;
     JobRecord record;
     record.state = bare(line.substr(first + 1, second - first - 1));
-    parse_exit(line.substr(second + 1), record);
-    found = record;
+    if (parse_exit(line.substr(second + 1), record)) found = record;
   });
   return found;
 }

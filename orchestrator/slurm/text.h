@@ -70,9 +70,10 @@ struct JobRecord {
   int signal = 0;
   bool operator==(const JobRecord&) const = default;
 };
-/// std::nullopt where the text has no JobState.
+/// std::nullopt if the text has no JobState, or an exit code that is not CODE:SIGNAL.
 std::optional<JobRecord> parse_show_job(std::string_view text);
-/// Of `sacct -n -P -X -o JobID,State,ExitCode`; std::nullopt where it has no line of the job.
+/// Reads the output of `sacct -n -P -X -o JobID,State,ExitCode`. std::nullopt if it has no line of
+/// the job whose exit code is CODE:SIGNAL.
 std::optional<JobRecord> parse_sacct(std::string_view text, std::string_view job);
 
 /// What the end of a job means for its worker.

@@ -134,8 +134,8 @@ TEST_CASE("the end of one job is read from scontrol and from sacct", "[orchestra
         JobRecord{"CANCELLED", 0, 15});
   CHECK(parse_sacct("1_2|COMPLETED|0:0\n", "1_3") == std::nullopt);
   CHECK(parse_sacct("Slurm accounting storage is disabled\n", "1_3") == std::nullopt);
-  CHECK(message_of([] { parse_sacct("1_3|FAILED|nine\n", "1_3"); }) ==
-        "Slurm says that a job's exit code is 'nine', wanted CODE:SIGNAL");
+  CHECK(parse_sacct("1_3|FAILED|nine\n", "1_3") == std::nullopt);
+  CHECK(parse_show_job("JobState=FAILED ExitCode=nine\n") == std::nullopt);
   CHECK(is_unknown_job("slurm_load_jobs error: Invalid job id specified\n"));
   CHECK(is_unknown_job("Job 68_3 not found\n"));
   CHECK_FALSE(is_unknown_job("slurm_load_jobs error: Unable to contact slurm controller\n"));
