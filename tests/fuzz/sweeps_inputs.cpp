@@ -5,8 +5,12 @@
 #include <string>
 
 #include "base/file_problems.h"
+#include "protocol/attempt_log.h"
+#include "protocol/decisions.h"
 #include "protocol/events.h"
+#include "protocol/remarks.h"
 #include "protocol/trial_directory.h"
+#include "sweeps/condition_text.h"
 #include "sweeps/error.h"
 #include "sweeps/sweep_file.h"
 #include "sweeps/sweep_reader.h"
@@ -92,6 +96,55 @@ void trial_file(std::string_view input) {
   const TrialFile again = read_trial_file(file);
   require(to_json(again.config) == to_json(content.config), "a configuration reads back");
   require(again.tasks == content.tasks && again.resume == content.resume, "a trial reads back");
+}
+
+void record_files(std::string_view input) {
+  static const petlab::testing::TempDir folder;
+  const std::string trial = "0123456789abcdef";
+  const TrialDirectory attempt(folder.path(), trial, 1);
+  std::filesystem::create_directories(attempt.folder());
+  const auto located = [](const std::vector<std::string>& left_out,
+                          const std::filesystem::path& file) {
+    for (const std::string& line : left_out) {
+      require(line.rfind(file.string() + ":", 0) == 0, "a line left out names its file");
+    }
+  };
+  const std::filesystem::path log = folder.write(trial + "/1/attempt.jsonl", input);
+  located(read_attempt_log(attempt).left_out, log);
+
+  std::vector<std::string> left_out;
+  const std::filesystem::path decisions = folder.write(trial + "/decisions.jsonl", input);
+  const std::vector<Decision> read = read_decisions(folder.path(), trial, &left_out);
+  located(left_out, decisions);
+  const std::string another = "fedcba9876543210";
+  folder.write(another + "/decisions.jsonl", "");
+  for (const Decision& decision : read) append_decision(folder.path(), another, decision);
+  require(read_decisions(folder.path(), another) == read, "decisions read back");
+
+  left_out.clear();
+  const std::filesystem::path remarks = folder.write(trial + "/remarks.jsonl", input);
+  const std::vector<Remark> remarked = read_remarks(remarks, &left_out);
+  located(left_out, remarks);
+  const std::filesystem::path copy = folder.write(another + "/remarks.jsonl", "");
+  append_remarks(copy, remarked);
+  require(read_remarks(copy) == remarked, "remarks read back");
+}
+
+void condition_text(std::string_view input) {
+  constexpr FieldType kTypes[] = {FieldType::text, FieldType::integer, FieldType::number,
+                                  FieldType::boolean};
+  try {
+    for (const WrittenCondition& condition : parse_conditions(input, "--where")) {
+      require(!condition.word.empty() && !condition.values.empty(), "a condition has a value");
+      for (const FieldType type : kTypes) {
+        try {
+          require(!typed_values(condition, type).empty(), "a condition has a typed value");
+        } catch (const std::invalid_argument&) {
+        }
+      }
+    }
+  } catch (const std::invalid_argument&) {
+  }
 }
 
 }  // namespace petlab::fuzz

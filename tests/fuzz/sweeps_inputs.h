@@ -15,5 +15,10 @@ void sweep_file(std::string_view input);
 void task_file(std::string_view input);
 /// Every trial.json is refused, or reads back from what it is written as.
 void trial_file(std::string_view input);
+/// Every attempt.jsonl, decisions.jsonl and remarks.jsonl is read; each line is either understood
+/// or reported with file and line, and what is understood reads back.
+void record_files(std::string_view input);
+/// Every condition is refused, or its values have the type of a field.
+void condition_text(std::string_view input);
 
 }  // namespace petlab::fuzz

@@ -1,0 +1,65 @@
+#include "tests/fuzz/orchestrator_inputs.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "orchestrator/exchange/archive_format.h"
+#include "orchestrator/host/error.h"
+#include "orchestrator/slurm/text.h"
+
+namespace petlab::fuzz {
+namespace {
+
+using namespace petlab::orchestrator;
+
+void require(bool holds, const char* property) {
+  if (!holds) throw std::logic_error(std::string("a property does not hold: ") + property);
+}
+
+template <typename Read>
+void accept_refusal(const Read& read) {
+  try {
+    read();
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+void slurm_text(std::string_view input) {
+  accept_refusal([&] {
+    for (const JobRow& row : parse_squeue(input)) {
+      require(!row.job.empty() && row.job.find_first_not_of("0123456789_") == std::string::npos,
+              "a row has the number of a job");
+      job_phase(row.state);
+    }
+  });
+  accept_refusal([&] {
+    const std::string job = parse_submission(input);
+    require(!job.empty() && job.find_first_not_of("0123456789") == std::string::npos,
+            "a submission has a number");
+  });
+  accept_refusal([&] { parse_config(input); });
+  for (const std::optional<JobRecord>& record :
+       {parse_show_job(input), parse_sacct(input, "12_3"), parse_sacct(input, "12")}) {
+    if (record) worker_end("12", *record);
+  }
+  refusal_from(input);
+  is_unknown_job(input);
+  if (const auto ran = parse_run_time(input)) require(ran->count() >= 0, "a job ran forwards");
+  is_slurm_time(input);
+}
+
+void archive_list(std::string_view input) {
+  accept_refusal([&] {
+    const ArchiveList list = parse_archive_list(std::string(input), "a.tar.gz");
+    for (const auto& [name, digest] : list.files) {
+      require(why_no_archive_name(name).empty(), "a listed name is one of a runs folder");
+    }
+    const std::string written = archive_list_text(list);
+    require(archive_list_text(parse_archive_list(written, "a.tar.gz")) == written,
+            "a list reads back");
+  });
+}
+
+}  // namespace petlab::fuzz
