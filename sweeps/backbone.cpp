@@ -113,8 +113,12 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     const json feed_forward = object.value("feed_forward_proj", json("relu"));
     shape.gated_ff =
         feed_forward.is_string() && feed_forward.get_ref<const std::string&>().starts_with("gated");
-    const json tied = object.value("tie_word_embeddings", json(true));
-    shape.tied_embeddings = !tied.is_boolean() || tied.get<bool>();
+    // transformers 5 saves tie_word_embeddings as true for a T5 1.1 too, and with it this flag.
+    const auto flag = [&](const char* field, bool otherwise) {
+      const json value = object.value(field, json(otherwise));
+      return value.is_boolean() ? value.get<bool>() : otherwise;
+    };
+    shape.tied_embeddings = flag("scale_decoder_outputs", flag("tie_word_embeddings", true));
     return shape;
   }
   throw Error(fmt::format("{}: model_type: found {}, wanted bert, roberta or t5", file.string(),

@@ -43,7 +43,7 @@ int check(const nlohmann::json& request) {
     report([&] {
       const std::filesystem::path path = folder.get<std::string>();
       if (sweeps::read_backbone_shape(path).decoder_layers > 0) {
-        trainer::load_t5_weights(path, trainer::read_t5_config(path));
+        trainer::read_t5_checkpoint(path);
       } else {
         trainer::load_encoder_weights(path, trainer::read_encoder_config(path));
       }

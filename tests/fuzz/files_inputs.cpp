@@ -286,7 +286,8 @@ constexpr std::array<FilesTarget, 11> kTargets{{
            R"("num_attention_heads":2,"intermediate_size":16,"max_position_embeddings":16,)"
            R"("layer_norm_eps":1e-5,"hidden_act":"gelu"})",
            R"({"model_type":"t5","vocab_size":9,"d_model":8,"d_kv":3,"num_heads":2,"d_ff":16,)"
-           R"("num_layers":1,"feed_forward_proj":"gated-gelu","tie_word_embeddings":false})",
+           R"("num_layers":1,"feed_forward_proj":"gated-gelu","tie_word_embeddings":true,)"
+           R"("scale_decoder_outputs":false})",
            R"({"metadata":{},"weight_map":{"a":"model-00001-of-00002.safetensors"}})"};
      }},
     {"artifact", artifact,

@@ -235,6 +235,16 @@ TEST_CASE("Backbones are counted as the paper counts them", "[sweeps]") {
   const BackboneShape t5 = read_backbone_shape(home.locations().models() / "t5-base");
   CHECK(t5.parameters() == 222'903'552);
   CHECK(t5.layers() == 24);
+  // The output projection of a T5 1.1, as transformers 4 and 5 save its configuration.
+  for (const char* const fields : {R"("tie_word_embeddings":false)",
+                                   R"("tie_word_embeddings":true,"scale_decoder_outputs":false)"}) {
+    home.folder().write("models/t5-v1_1/config.json",
+                        std::string(R"({"model_type":"t5","d_model":768,"d_kv":64,"d_ff":2048,)"
+                                    R"("num_layers":12,"num_heads":12,"vocab_size":32128,)"
+                                    R"("feed_forward_proj":"gated-gelu",)") +
+                            fields + "}");
+    CHECK(read_backbone_shape(home.locations().models() / "t5-v1_1").parameters() == 247'577'856);
+  }
   home.folder().write("models/t5-3b/config.json",
                       R"({"model_type":"t5","d_model":1024,"d_kv":128,"d_ff":16384,"num_layers":24,
                           "num_heads":32,"vocab_size":32128,"relative_attention_num_buckets":32})");

@@ -18,13 +18,12 @@ constexpr AttentionSites kCrossSites{Site::cross_query, Site::cross_value,
 }  // namespace
 
 T5 T5::load(const std::filesystem::path& folder, const Placement& placement) {
-  const T5Config config = read_t5_config(folder);
-  const BackboneWeights found = load_t5_weights(folder, config);
+  const T5Checkpoint found = read_t5_checkpoint(folder);
   Weights weights;
-  for (const auto& [name, view] : found.tensors) {
+  for (const auto& [name, view] : found.weights.tensors) {
     weights.emplace(name, to_tensor(view, placement.computing()));
   }
-  return T5(config, std::move(weights), placement);
+  return T5(found.config, std::move(weights), placement);
 }
 
 T5::T5(T5Config config, Weights weights, const Placement& placement)
@@ -232,7 +231,8 @@ Tensor T5::decode(const PackedSequences& targets, const PackedSequences& sources
 }
 
 Tensor T5::scaled_output(const Tensor& decoded) const {
-  return config_.tied ? decoded * (1 / std::sqrt(static_cast<double>(config_.d_model))) : decoded;
+  if (!config_.scaled_output) return decoded;
+  return decoded * (1 / std::sqrt(static_cast<double>(config_.d_model)));
 }
 
 Tensor T5::logits(const Tensor& decoded) const {

@@ -19,8 +19,8 @@ namespace petlab::trainer {
 /// A T5 on packed batches: an encoder of sources, and a decoder of targets that sees them.
 class T5 final : public Backbone {
  public:
-  /// Reads a Hugging Face folder (weights as Encoder::load). Throws Error as read_t5_config,
-  /// open_weights and pick_weights.
+  /// Reads a Hugging Face folder (weights as Encoder::load). Throws Error as
+  /// read_t5_checkpoint.
   static T5 load(const std::filesystem::path& folder, const Placement& placement = {});
   /// `weights` by the names of t5_tensors, where and as `placement` says.
   T5(T5Config config, Weights weights, const Placement& placement = {});

@@ -36,6 +36,17 @@ void read_feed_forward(const ConfigFields& fields, T5Config& config) {
   }
 }
 
+bool output_is_embedding(const StoredWeights& weights) {
+  const auto output = weights.tensors.find("lm_head.weight");
+  if (output == weights.tensors.end()) return true;
+  const auto embedding = weights.tensors.find("shared.weight");
+  if (embedding == weights.tensors.end()) return false;
+  const TensorView& a = output->second.tensor;
+  const TensorView& b = embedding->second.tensor;
+  if (a.shape != b.shape) return false;
+  return a.dtype == b.dtype ? std::ranges::equal(a.bytes, b.bytes) : to_floats(a) == to_floats(b);
+}
+
 }  // namespace
 
 T5Config parse_t5_config(std::string_view text, const std::string& name) {
@@ -70,6 +81,7 @@ T5Config parse_t5_config(std::string_view text, const std::string& name) {
   config.layer_norm_eps = fields.number("layer_norm_epsilon", 0, 1, 1e-6);
   read_feed_forward(fields, config);
   config.tied = fields.flag("tie_word_embeddings", true);
+  config.scaled_output = fields.flag("scale_decoder_outputs", config.tied);
   config.pad_token_id = fields.whole("pad_token_id", 0, config.vocab_size - 1, 0);
   config.eos_token_id = fields.whole("eos_token_id", 0, config.vocab_size - 1, 1);
   config.decoder_start_token_id =
@@ -125,13 +137,15 @@ std::vector<WantedTensor> t5_tensors(const T5Config& config) {
   return wanted;
 }
 
-BackboneWeights load_t5_weights(const std::filesystem::path& folder, const T5Config& config) {
+T5Checkpoint read_t5_checkpoint(const std::filesystem::path& folder) {
   static constexpr std::array<std::string_view, 4> kIgnored{
       "encoder.embed_tokens.", "decoder.embed_tokens.",
       "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.", "lm_head."};
-  const std::span<const std::string_view> ignored(kIgnored);
-  return pick_weights(open_weights(folder), t5_tensors(config), {},
-                      config.tied ? ignored : ignored.first(3));
+  T5Config config = read_t5_config(folder);
+  const StoredWeights stored = open_weights(folder);
+  config.tied = output_is_embedding(stored);
+  BackboneWeights weights = pick_weights(stored, t5_tensors(config), {}, kIgnored);
+  return {config, std::move(weights)};
 }
 
 std::int64_t relative_bucket(std::int64_t distance, bool both_ways, std::int64_t num_buckets,

@@ -26,8 +26,10 @@ struct T5Config {
   double layer_norm_eps = 1e-6;         // layer_norm_epsilon
   Activation activation = Activation::relu;
   bool gated = false;  // two inner projections, of which one is the other's gate
-  /// The output projection is the embedding, and the decoder's output is multiplied by
-  /// d_model^-0.5.
+  /// The decoder's output is multiplied by d_model^-0.5 before the output projection.
+  bool scaled_output = true;
+  /// The output projection is the embedding. config.json says it of a new model only (transformers
+  /// 5 always saves true); of a checkpoint its weights decide, see read_t5_checkpoint.
   bool tied = true;
   std::int64_t pad_token_id = 0;
   std::int64_t eos_token_id = 1;
@@ -47,9 +49,16 @@ T5Config parse_t5_config(std::string_view text, const std::string& name);
 /// d_model) … `lm_head.weight` where it is not tied.
 std::vector<WantedTensor> t5_tensors(const T5Config& config);
 
-/// open_weights and pick_weights with t5_tensors; copies of the embedding that older files hold,
-/// and a table of positions for cross-attention that nothing reads, are ignored.
-BackboneWeights load_t5_weights(const std::filesystem::path& folder, const T5Config& config);
+struct T5Checkpoint {
+  T5Config config;
+  BackboneWeights weights;
+};
+
+/// read_t5_config, open_weights and pick_weights with t5_tensors. The output projection is
+/// `lm_head.weight` where the checkpoint has one that differs from the embedding, and the embedding
+/// otherwise, as in transformers 5, whatever `tie_word_embeddings` says. Copies of the embedding
+/// and a table of positions for cross-attention, which older files hold, are ignored.
+T5Checkpoint read_t5_checkpoint(const std::filesystem::path& folder);
 
 /// The row of relative_attention_bias for a key so far behind its query (negative: before it).
 /// `both_ways`: an encoder's, else a decoder's, for which all that is behind is row 0.

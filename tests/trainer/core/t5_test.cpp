@@ -2,6 +2,7 @@
 #include "trainer/backbones/t5.h"
 
 #include "tests/support/golden.h"
+#include "tests/support/temp_dir.h"
 #include "tests/trainer/core/golden_tensors.h"
 #include "trainer/compute/random_stream.h"
 #include "trainer/compute/smoothed_loss.h"
@@ -130,6 +131,29 @@ void check_t5(const std::filesystem::path& folder) {
   }
 }
 
+/// Of a tied model whose decoder's output is not scaled.
+void check_unscaled(const std::filesystem::path& folder, const nlohmann::json& told,
+                    const std::filesystem::path& expected) {
+  const Tensors inputs = read_tensors(folder / "expected.safetensors");
+  const Tensors wanted = read_tensors(expected);
+  const T5 model = trainable_t5(T5::load(folder));
+  const Tensor mask = inputs.at("attention_mask").to(at::kBool);
+  const Tensor kept = inputs.at("labels") != -100;
+  const PackedSequences sources = packed_rows_of(inputs.at("input_ids"), mask);
+  const PackedSequences targets = packed_rows_of(inputs.at("decoder_input_ids"), kept);
+  const Tensor encoded = model.encode_sources(sources, Hooks(), nullptr);
+  const Tensor logits = model.logits(model.decode(targets, sources, encoded, Hooks(), nullptr));
+  const Tensor loss = smoothed_losses(logits, inputs.at("labels").index({kept}), 0.0).mean();
+  loss.backward();
+  const auto compare = [&](const std::string& name, const Tensor& found, const Tensor& golden) {
+    check_close(name, found, golden, told.at("atol"), told.at("rtol"));
+  };
+  compare("loss", loss, wanted.at("loss"));
+  compare("logits", logits.narrow(1, 0, 16), wanted.at("logits_first_16").index({kept}));
+  compare("gradient", model.weights().find("shared.weight")->second.grad().narrow(0, 0, 16),
+          wanted.at("grad.shared.weight.first_16"));
+}
+
 }  // namespace
 
 TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
@@ -147,6 +171,34 @@ TEST_CASE("every T5 of the golden models computes what Hugging Face computes",
   }
   testing::golden_ran("models/t5", ran);
   testing::print_worst_difference("models/t5");
+}
+
+TEST_CASE("a T5 computes the same with the config.json that transformers 5 saves for it",
+          "[trainer][golden][wide]") {
+  const auto models = testing::golden("models");
+  if (!models) return;
+  int ran = 0;
+  for (const char* const name : {"t5-tiny", "t5-v1_1-tiny"}) {
+    INFO(name);
+    const testing::TempDir copy;
+    for (const char* const file : {"model.safetensors", "expected.json", "expected.safetensors"}) {
+      std::filesystem::create_symlink(*models / name / file, copy.path() / file);
+    }
+    std::filesystem::create_symlink(*models / name / "config.v5.json", copy.path() / "config.json");
+    check_t5(copy.path());
+    ++ran;
+    if (!std::filesystem::exists(*models / name / "v5_unscaled.json")) continue;
+    const auto unscaled = read_json(*models / name / "v5_unscaled.json");
+    auto old_config = read_json(*models / name / "config.json");
+    old_config["tie_word_embeddings"] = false;
+    for (const auto& config : {unscaled.at("config"), old_config}) {
+      std::filesystem::remove(copy.path() / "config.json");
+      copy.write("config.json", config.dump());
+      check_unscaled(copy.path(), unscaled, *models / name / "v5_unscaled.safetensors");
+      ++ran;
+    }
+  }
+  testing::golden_ran("models/t5 of transformers 5", ran);
 }
 
 TEST_CASE("a smoothed loss and its gradient are those of the formula", "[trainer]") {

@@ -1,9 +1,17 @@
 #include "trainer/backbones/t5_config.h"
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/files/error.h"
+#include "trainer/files/safetensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -61,6 +69,62 @@ TEST_CASE("a T5 1.1 has a gate, an output of its own and heads of any width", "[
   CHECK(shape_of("decoder.block.3.layer.1.EncDecAttention.q.weight") == Shape{1536, 768});
   CHECK(shape_of("decoder.block.3.layer.2.DenseReluDense.wi_1.weight") == Shape{3072, 768});
   CHECK(shape_of("encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight").empty());
+}
+
+TEST_CASE("scale_decoder_outputs decides the scaling, and tie_word_embeddings where it is absent",
+          "[trainer][files]") {
+  const auto scaled = [](const std::string& fields) {
+    return parse_t5_config(changed_t5(kT5Base, "\"vocab_size\"", fields + "\"vocab_size\""), "c")
+        .scaled_output;
+  };
+  CHECK(scaled(""));
+  CHECK(scaled("\"tie_word_embeddings\": true, "));
+  CHECK_FALSE(scaled("\"tie_word_embeddings\": false, "));
+  CHECK_FALSE(scaled("\"tie_word_embeddings\": true, \"scale_decoder_outputs\": false, "));
+  CHECK(scaled("\"tie_word_embeddings\": false, \"scale_decoder_outputs\": true, "));
+  CHECK(scaled("\"scale_decoder_outputs\": null, "));
+}
+
+TEST_CASE("a T5 has its own output projection if the checkpoint's differs from the embedding",
+          "[trainer][files]") {
+  const testing::TempDir dir;
+  const bool tied_in_config = GENERATE(true, false);
+  const std::string fields = std::string(R"("num_layers": 1, "tie_word_embeddings": )") +
+                             (tied_in_config ? "true" : "false");
+  dir.write("config.json", R"({"model_type": "t5", "vocab_size": 3, "d_model": 2, "d_kv": 2,
+    "num_heads": 1, "d_ff": 2, )" +
+                               fields + "}");
+  const T5Config config = read_t5_config(dir.path());
+  const std::vector<float> ones(64, 1.0F);
+  const std::array<float, 6> other{1, 1, 1, 1, 1, 2};
+  const std::array<std::uint16_t, 6> short_ones{0x3F80, 0x3F80, 0x3F80, 0x3F80, 0x3F80, 0x3F80};
+  const auto tied_with = [&](const std::optional<TensorView>& output) {
+    std::vector<std::pair<std::string, TensorView>> tensors;
+    for (const WantedTensor& wanted : t5_tensors(config)) {
+      if (wanted.name == "lm_head.weight") continue;
+      const auto n = static_cast<std::size_t>(elements(wanted.shape));
+      tensors.emplace_back(
+          wanted.name,
+          TensorView{DType::f32, wanted.shape, std::as_bytes(std::span(ones).first(n)), nullptr});
+    }
+    if (output) tensors.emplace_back("lm_head.weight", *output);
+    write_safetensors(dir.path() / "model.safetensors", tensors);
+    const T5Checkpoint found = read_t5_checkpoint(dir.path());
+    CHECK(found.weights.unused.empty());
+    CHECK(found.weights.tensors.contains("lm_head.weight") == !found.config.tied);
+    CHECK(found.config.scaled_output == tied_in_config);
+    return found.config.tied;
+  };
+  const auto view = [](DType dtype, std::vector<std::int64_t> shape, auto values) {
+    return TensorView{dtype, std::move(shape), std::as_bytes(values), nullptr};
+  };
+  CHECK(tied_with(std::nullopt));
+  CHECK(tied_with(view(DType::f32, {3, 2}, std::span(ones).first(6))));
+  CHECK(tied_with(view(DType::bf16, {3, 2}, std::span(short_ones))));
+  CHECK_FALSE(tied_with(view(DType::f32, {3, 2}, std::span(other))));
+  CHECK_THROWS_WITH(tied_with(view(DType::f32, {2, 3}, std::span(ones).first(6))),
+                    (dir.path() / "model.safetensors").string() +
+                        ": tensor lm_head.weight: found [2, 3], wanted [3, 2]");
 }
 
 TEST_CASE("what a T5's configuration may not say is refused by field", "[trainer][files]") {
