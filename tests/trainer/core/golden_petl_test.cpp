@@ -24,6 +24,8 @@ struct PetlCase {
   nlohmann::json json;
   Tensors tensors;
   Tensors batches;
+
+  std::int64_t classes() const { return tensors.at("out.logits").size(1); }
 };
 
 /// A module with its head in a tiny backbone, addressed by the names of the golden files.
@@ -35,11 +37,11 @@ struct Model {
   std::unique_ptr<AdamW> optimizer;
   std::int64_t task = 0;
 
-  Model(const Encoder& backbone, ModuleRequest wanted)
+  Model(const Encoder& backbone, ModuleRequest wanted, std::int64_t classes)
       : encoder(backbone),
         request(std::move(wanted)),
         module(make_module(request, backbone)),
-        head(backbone.config().d_model, 3, request.seeds, 0, backbone.placement()) {
+        head(backbone.config().d_model, classes, request.seeds, 0, backbone.placement()) {
     std::vector<Parameter> all = module->parameters();
     for (Parameter& parameter : head.parameters()) all.push_back(parameter);
     optimizer = std::make_unique<AdamW>(std::move(all), AdamWOptions());
@@ -90,7 +92,7 @@ void check_formula_case(const PetlCase& golden, at::ScalarType dtype) {
   const Encoder encoder =
       Encoder::load(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>(),
                     Placement::all_in(dtype));
-  Model model(encoder, request_of(golden, encoder));
+  Model model(encoder, request_of(golden, encoder), golden.classes());
   model.task = golden.json.at("method").value("task_of_the_batch", 0);
   model.each_slot(false, [&](const std::string& name, Tensor slot) {
     INFO(name);
@@ -216,7 +218,7 @@ void check_library_case(const PetlCase& golden) {
     request.config.rank = golden.json.at("r");
     request.config.alpha = golden.json.at("alpha");
   }
-  Model model(encoder, request);
+  Model model(encoder, request, golden.classes());
   const Tensors file =
       read_tensors(golden.folder.parent_path() / golden.json.at("backbone").get<std::string>() /
                    "model.safetensors");
