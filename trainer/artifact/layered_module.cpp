@@ -41,8 +41,8 @@ Shape with_front(std::int64_t front, const Shape& shape) {
 /// What merges a weight of an artifact into one of each layer.
 class Merger {
  public:
-  Merger(const Artifact& artifact, std::size_t task)
-      : artifact_(artifact), storage_(*artifact.module), task_(task) {}
+  Merger(const Artifact& artifact, metrics::MaskCombination combine, std::size_t task)
+      : artifact_(artifact), storage_(*artifact.module), combine_(combine), task_(task) {}
 
   LayerTensor merge(const LayerWeight& weight) const {
     const Shape wanted = with_front(storage_.layers, weight.shape);
@@ -69,20 +69,36 @@ class Merger {
     const auto* const tasks = find(artifact_.masks, name + ".task_mask");
     if (layers == nullptr) return;
     require_shape(layers->name, layers->shape, merged.shape);
-    std::span<const std::uint8_t> task;
+    if (tasks == nullptr) {
+      for (std::size_t i = 0; i < merged.values.size(); ++i) {
+        merged.values[i] *= static_cast<float>(layers->mask[i]);
+      }
+      return;
+    }
+    require_shape(tasks->name, tasks->shape, with_front(storage_.tasks, weight.shape));
     const auto n = static_cast<std::size_t>(elements(weight.shape));
-    if (tasks != nullptr) {
-      require_shape(tasks->name, tasks->shape, with_front(storage_.tasks, weight.shape));
-      task = std::span(tasks->mask).subspan(task_ * n, n);
-    }
+    const auto task = std::span(tasks->mask).subspan(task_ * n, n);
     for (std::size_t i = 0; i < merged.values.size(); ++i) {
-      const bool kept = layers->mask[i] != 0 || (!task.empty() && task[i % n] != 0);
-      if (!kept) merged.values[i] = 0;
+      merged.values[i] *= static_cast<float>(combined(layers->mask[i], task[i % n]));
     }
+  }
+
+  /// Of a layer's mask element and a task's, as MaskedWeight multiplies by it: 0, 1, or 2 (add).
+  int combined(int layer, int task) const {
+    switch (combine_) {
+      case metrics::MaskCombination::or_:
+        return layer | task;
+      case metrics::MaskCombination::and_:
+        return layer & task;
+      case metrics::MaskCombination::add:
+        return layer + task;
+    }
+    throw std::logic_error("a combination without a formula");
   }
 
   const Artifact& artifact_;
   const metrics::ModuleStorage& storage_;
+  metrics::MaskCombination combine_;
   std::size_t task_;
 };
 
@@ -172,7 +188,7 @@ LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig
   module.layers = artifact.module->layers;
   module.size = artifact.module->size;
   module.alpha = config.module.alpha;
-  const Merger merger(artifact, number);
+  const Merger merger(artifact, config.module.combine, number);
   for (const LayerWeight& weight : layer_weights(module.family, module.d_model, module.size)) {
     module.weights.emplace(weight.name, merger.merge(weight));
   }

@@ -49,8 +49,9 @@ struct LayerWeight {
 std::vector<LayerWeight> layer_weights(metrics::ModuleFamily family, std::int64_t d_model,
                                        std::int64_t size);
 
-/// The artifact's module for one of its tasks: prototype ⊙ mask in each layer (a task's mask joined
-/// to the layer's by OR), and that task's head. `config` is the artifact's configuration; an empty
+/// The artifact's module for one of its tasks: prototype ⊙ mask in each layer (the task's mask
+/// joined to the layer's by module.combine), and that task's head. `config` is the artifact's
+/// configuration; an empty
 /// `task` means its only one. Throws std::invalid_argument for a task that it does not have or no
 /// task where it has several, Error for a module without layers of its own (full fine-tuning, head
 /// only, hypernetwork), naming the field in which artifact.module and `config` differ, and naming

@@ -10,6 +10,7 @@
 #include "protocol/artifact_format.h"
 #include "sweeps/backbone.h"
 #include "tests/trainer/core/tiny_text_world.h"
+#include "trainer/artifact/layered_module.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/training/optimizer.h"
 
@@ -173,6 +174,43 @@ TEST_CASE("random masks of tasks are drawn apart from each other and from the la
       model.merge(task);
       const Tensor either = at::max(layers[0][1], tasks[0][static_cast<std::int64_t>(task)]);
       CHECK(same(weight.layer(1)[0], weight.values()[0][0] * either));
+    }
+  }
+}
+
+TEST_CASE(
+    "an exported module has the weights that each task is predicted with, however masks combine",
+    "[trainer]") {
+  World world;
+  for (const char* const kind : {"adapter", "lora", "prefix"}) {
+    for (const auto combine : {metrics::MaskCombination::or_, metrics::MaskCombination::and_,
+                               metrics::MaskCombination::add}) {
+      protocol::TrialFile trial = many_tasks_trial(world.tiny, kind, 2);
+      trial.config.module.share = true;
+      trial.config.module.mask = MaskKind::random;
+      trial.config.module.combine = combine;
+      TrialModel model(trial.config, trial.tasks, *world.backbone->model);
+      for (MaskedWeight* const weight : model.module().weights()) weight->values().normal_();
+      model.merge(0);  // makes a prefix of its MLP
+      Artifact artifact;
+      store_model(model, trial.config, trial.tasks, artifact);
+      for (std::size_t task = 0; task < 2; ++task) {
+        model.merge(task);
+        const LayeredModule exported =
+            layered_module(artifact, trial.config, trial.config.tasks[task]);
+        std::size_t compared = 0;
+        for (MaskedWeight* const weight : model.module().weights()) {
+          if (!exported.weights.contains(weight->plan().name)) continue;  // makes a prefix
+          ++compared;
+          const LayerTensor& found = exported.weights.find(weight->plan().name)->second;
+          const Tensor layers = at::tensor(found.values).view(found.shape);
+          for (std::int64_t l = 0; l < found.shape.front(); ++l) {
+            INFO(kind << " " << metrics::to_string(combine) << " " << found.name << " " << l);
+            CHECK(same(layers[l], weight->layer(l)[0]));
+          }
+        }
+        CHECK(compared == exported.weights.size());
+      }
     }
   }
 }

@@ -65,6 +65,21 @@ TEST_CASE("A layer's weights are the prototype where its mask or the task's is 1
                     "the artifact has 2 tasks: name one of films, plots with --task");
 }
 
+TEST_CASE("A layer's mask and a task's are joined as module.combine says", "[trainer]") {
+  const Artifact artifact = hybrid_artifact();
+  petlab::sweeps::TrialConfig config = hybrid_config();
+  const auto down_and_up = [&](petlab::metrics::MaskCombination combine) {
+    config.module.combine = combine;
+    const LayeredModule films = layered_module(artifact, config, "films");
+    return std::pair(films.weights.at("down.weight").values, films.weights.at("up.weight").values);
+  };
+  using Values = std::vector<float>;
+  using petlab::metrics::MaskCombination;
+  CHECK(down_and_up(MaskCombination::or_) == std::pair(Values{1, 0, 1, 2}, Values{4, 5, 0, 5}));
+  CHECK(down_and_up(MaskCombination::and_) == std::pair(Values{1, 0, 0, 0}, Values{0, 0, 0, 5}));
+  CHECK(down_and_up(MaskCombination::add) == std::pair(Values{2, 0, 1, 2}, Values{4, 5, 0, 10}));
+}
+
 TEST_CASE("A mask or weight of another shape than the module's is refused", "[trainer]") {
   Artifact artifact = hybrid_artifact();
   artifact.masks[1].shape = {1, 2, 2};
