@@ -21,6 +21,7 @@ namespace {
 using Kind = base::JsonToken::Kind;
 
 constexpr std::size_t kMaxLine = 1 << 20;
+constexpr std::size_t kMaxReason = 4096;
 
 enum Key {
   kV,
@@ -389,7 +390,7 @@ void write(Writer& out, const Finished& finished) {
 
 void write(Writer& out, const Failed& failed) {
   out.raw(kType, "\"failed\"");
-  out.text(kReason, failed.reason);
+  out.text(kReason, bounded_reason(failed.reason));
   out.text(kKind, failed.kind);
 }
 
@@ -407,7 +408,32 @@ std::string to_line(const Event& event) {
   out.number(kTime, event.time);
   std::visit([&](const auto& body) { write(out, body); }, event.body);
   line += '}';
+  if (line.size() > kMaxLine) {
+    throw std::invalid_argument(
+        fmt::format("an event has {} bytes, must have at most {}", line.size(), kMaxLine));
+  }
   return line;
+}
+
+std::string bounded_reason(std::string_view reason) {
+  std::string text;
+  while (const auto bad = base::first_invalid_utf8(reason)) {
+    text += reason.substr(0, *bad);
+    text += fmt::format("\\x{:02x}", static_cast<unsigned char>(reason[*bad]));
+    reason.remove_prefix(*bad + 1);
+  }
+  text += reason;
+  if (text.size() <= kMaxReason) return text;
+  constexpr std::size_t kKept = kMaxReason / 2 - 32;  // at each end; the note takes the rest
+  const auto inside_character = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  std::size_t begin = kKept;
+  while (inside_character(begin)) --begin;
+  std::size_t end = text.size() - kKept;
+  while (inside_character(end)) ++end;
+  return fmt::format("{} … ({} bytes left out) … {}", std::string_view(text).substr(0, begin),
+                     end - begin, std::string_view(text).substr(end));
 }
 
 Event parse_event(std::string_view line) {

@@ -57,7 +57,7 @@ struct Finished {
   bool operator==(const Finished&) const = default;
 };
 struct Failed {
-  std::string reason;
+  std::string reason;  // for people; to_line writes bounded_reason of it
   std::string kind = "error";
   bool operator==(const Failed&) const = default;
 };
@@ -70,8 +70,14 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-/// The line without its newline. Numbers are printed so that they read back bit-identical.
+/// The line without its newline. Numbers are printed so that they read back bit-identical. Throws
+/// std::invalid_argument for what the protocol does not allow: a time that is not finite, text that
+/// is not UTF-8, a line that is too long. A failure's reason can always be written.
 std::string to_line(const Event& event);
+
+/// The reason as an event holds it: bytes that are not UTF-8 are written as \xNN, and of a text of
+/// more than 4,096 bytes the middle is left out.
+std::string bounded_reason(std::string_view reason);
 
 /// Parses a line (without its newline). Throws std::runtime_error saying what was found and wanted:
 /// no JSON, invalid UTF-8, a missing or wrong-typed field, an unknown type or version. The caller

@@ -12,6 +12,7 @@
 
 #include "base/shallow_json.h"
 #include "base/standard_output.h"
+#include "protocol/events.h"
 #include "sweeps/backbone.h"
 #include "sweeps/task.h"
 #include "trainer/backbones/encoder_config.h"
@@ -28,9 +29,7 @@ void report(const std::function<void()>& look) {
   try {
     look();
   } catch (const std::exception& error) {
-    std::cout << nlohmann::json{{"problem", error.what()}}.dump(
-                     -1, ' ', false, nlohmann::json::error_handler_t::replace)
-              << "\n";
+    std::cout << nlohmann::json{{"problem", protocol::bounded_reason(error.what())}}.dump() << "\n";
   }
 }
 

@@ -195,6 +195,33 @@ TEST_CASE("A line that is too long or nested too deeply is refused", "[sweeps]")
         std::string::npos);
 }
 
+TEST_CASE("A failure's reason is always written, with its beginning and end", "[sweeps]") {
+  const auto read_back = [](const std::string& reason) {
+    return std::get<Failed>(parse_event(to_line({1, 1, Failed{reason, "error"}})).body).reason;
+  };
+  const std::string fits(4096, 'x');
+  CHECK(read_back(fits) == fits);
+  const std::string label = "data.tsv:2: label '" + std::string(2'000'000, 'x') + "' is not known";
+  const std::string cut = read_back(label);
+  CHECK(cut == label.substr(0, 2016) + " … (1996001 bytes left out) … " +
+                   label.substr(label.size() - 2016));
+  CHECK(read_back(cut) == cut);
+  // A character is kept whole or left out.
+  std::string wide;
+  for (int i = 0; i < 3000; ++i) wide += "漢";
+  CHECK(read_back(wide) ==
+        wide.substr(0, 2016) + " … (4968 bytes left out) … " + wide.substr(wide.size() - 2016));
+  wide = "a" + wide + "b";
+  CHECK(read_back(wide) ==
+        wide.substr(0, 2014) + " … (4974 bytes left out) … " + wide.substr(wide.size() - 2014));
+  CHECK(read_back("folder \xff\xfe/caf\xc3\xa9") == "folder \\xff\\xfe/caf\xc3\xa9");
+}
+
+TEST_CASE("A line that parse_event would refuse for its length is not written", "[sweeps]") {
+  CHECK_THROWS_WITH(to_line({1, 1, Metric{1, "test", std::string(1 << 20, 'x'), "f1", 0.5}}),
+                    "an event has 1048674 bytes, must have at most 1048576");
+}
+
 TEST_CASE("Every cut of a good line is refused", "[sweeps]") {
   const std::string line = to_line({5, 3.25, Metric{200, "test", "rte", "accuracy", 0.5}});
   for (std::size_t size = 0; size < line.size(); ++size) {

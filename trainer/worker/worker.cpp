@@ -369,6 +369,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   } catch (const std::exception& e) {
     failed = {first_line(e.what()), "error"};
   }
+  failed.reason = protocol::bounded_reason(failed.reason);
   log << "failed: " << failed.reason << std::endl;
   if (!start_told) events.write(started);
   events.write(failed);

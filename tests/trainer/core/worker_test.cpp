@@ -211,6 +211,20 @@ TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]
   CHECK(!failed[0].reason.empty());
 }
 
+TEST_CASE("a trial's failure is told in its events, however long its reason", "[trainer]") {
+  const TinyWorld world;
+  world.folder.write("data/train.tsv",
+                     "label\tsentence\n" + std::string(2'000'000, 'x') + "\tthe film\n");
+  const Run run = train(world.attempt("runs", world.trial("adapter")));
+  CHECK(run.outcome == TrialOutcome::failed);
+  const auto failed = events_of<protocol::Failed>(run.events);
+  REQUIRE(failed.size() == 1);
+  CHECK_THAT(failed[0].reason,
+             Catch::StartsWith((world.folder.path() / "data/train.tsv:2: label 'xxx").string()));
+  CHECK_THAT(failed[0].reason, Catch::EndsWith("x' is not known, wanted one of 0, 1"));
+  CHECK(run.log.size() < 10'000);
+}
+
 TEST_CASE("petlab-trainer describes itself, trains what standard input names and predicts",
           "[trainer]") {
   const TinyWorld world;
