@@ -275,8 +275,10 @@ Failed read_failed(const Fields& fields) {
   Failed failed;
   failed.reason = fields.text(kReason);
   failed.kind = fields.text_or(kKind, "error");
-  if (failed.kind != "error" && failed.kind != "out_of_memory" && failed.kind != "not_finite") {
-    fields.refuse(kKind, "error, out_of_memory or not_finite");
+  constexpr std::array<std::string_view, 4> kKinds = {"error", "out_of_memory", "not_finite",
+                                                      "device"};
+  if (std::find(kKinds.begin(), kKinds.end(), failed.kind) == kKinds.end()) {
+    fields.refuse(kKind, "error, out_of_memory, not_finite or device");
   }
   return failed;
 }

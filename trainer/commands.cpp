@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "base/utf8.h"
 #include "metrics/t5_labels.h"
@@ -218,28 +221,26 @@ int run_worker(const std::vector<std::string>& folders) {
   choose_products(std::cout);
   const std::atomic<bool>& stop = stop_requested();
   BackboneStore backbones(digest_cache());
-  bool interrupted = false;
-  // Trials of a gang are trained one after the other: the numbers are the same.
-  const auto train = [&](const std::vector<std::string>& gang, bool announce) {
-    for (const std::string& folder : gang) {
-      if (stop) interrupted = true;
-      if (interrupted) return;
-      if (announce) std::cout << protocol::announcement(folder) << std::flush;
-      interrupted = train_trial(folder, backbones, stop, system_clock(), std::cout) ==
-                    TrialOutcome::interrupted;
-    }
+  const bool announced = folders == std::vector<std::string>{"-"};
+  InputLines lines;
+  std::optional<std::vector<std::string>> given = folders;
+  const auto next = [&]() -> std::optional<std::vector<std::string>> {
+    if (!announced) return std::exchange(given, std::nullopt);
+    const std::optional<std::string> line = lines.next();
+    return line ? std::optional(gang_of(*line)) : std::nullopt;
   };
-  if (folders != std::vector<std::string>{"-"}) {
-    train(folders, false);
-  } else {
-    InputLines lines;
-    while (!interrupted) {
-      const std::optional<std::string> line = lines.next();
-      if (!line) break;
-      train(gang_of(*line), true);
-    }
+  // Trials of a gang are trained one after the other: the numbers are the same.
+  const auto train = [&](const std::string& folder) {
+    if (announced) std::cout << protocol::announcement(folder) << std::flush;
+    return train_trial(folder, backbones, stop, system_clock(), std::cout);
+  };
+  const int code = train_gangs(next, train, stop);
+  if (code == kDeviceFailed) {
+    // Nothing is freed: what lies on a device that failed may throw, or wait for it for ever.
+    std::cout << std::flush;
+    std::_Exit(code);
   }
-  return interrupted ? 3 : 0;
+  return code;
 }
 
 int run_predict(const PredictOptions& options) {

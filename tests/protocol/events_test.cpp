@@ -65,6 +65,7 @@ TEST_CASE("Every kind of event reads back as it was written", "[sweeps]") {
                       {"a \"task\"", {{"test", 9223372036854775807}}},
                       {"none", {{"train", 0}}}})},
       {9, 7, Failed{"loss is not finite at step 3", "not_finite"}},
+      {9, 7, Failed{"CUDA error: an illegal memory access was encountered", "device"}},
   };
   for (const Event& event : events) {
     const std::string line = to_line(event);
@@ -152,7 +153,7 @@ TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
       {start + R"("finished","step":1,"train_seconds":-0.5})",
        "train_seconds: found -0.5, wanted a number >= 0"},
       {start + R"("failed","reason":"x","kind":"bad"})",
-       "kind: found 'bad', wanted error, out_of_memory or not_finite"},
+       "kind: found 'bad', wanted error, out_of_memory, not_finite or device"},
       {start + R"("started","pid":1,"numerics":"1"})", "numerics: found '1', wanted an object"},
       {start + R"("started","pid":1,"digests":{"data":{"rte":1}}})",
        "digests: found {\"data\":{\"rte\":1}}, wanted {\"backbone\": text, \"data\": {TASK: text, "

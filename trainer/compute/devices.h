@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace petlab::trainer {
 /// `cuda` where LibTorch's CUDA back end and the GPU's driver are there, which are not opened for
 /// it: why_not_on may find more to say.
 std::vector<std::string> devices();
+
+/// A device cannot be used, which says nothing about the trial: another device may train it.
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// Why a trial cannot be trained on `device`, in one line that says what is missing and how to get
 /// it; std::nullopt where it can. For `cuda` LibTorch's CUDA back end is opened, which this program

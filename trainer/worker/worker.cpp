@@ -89,6 +89,15 @@ void require_contents(const protocol::TrialFile& trial, const FileContents& foun
   }
 }
 
+/// Whether LibTorch reports in that line that a device failed in a way that no later call recovers
+/// from: an illegal access, a memory error, a lost GPU. Its driver and libraries all begin so.
+bool tells_of_device(const std::string& line) {
+  for (const char* const words : {"CUDA error: ", "HIP error: ", "cuDNN error: "}) {
+    if (line.starts_with(words)) return true;
+  }
+  return false;
+}
+
 /// One line, whatever LibTorch puts behind its first.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -288,7 +297,9 @@ std::string describe_worker() {
 Placement placement_for(const sweeps::TrainingConfig& training, const std::string& device,
                         const sweeps::Environment& environment) {
   if (const std::optional<std::string> why = why_not_on(device)) {
-    throw std::invalid_argument("device is '" + device + "', which cannot be used here: " + *why);
+    const std::string problem = "device is '" + device + "', which cannot be used here: " + *why;
+    if (device == "cuda") throw DeviceError(problem);
+    throw std::invalid_argument(problem);
   }
   const bool bf16 = training.compute == sweeps::ComputeType::bf16;
   if (bf16 && device == "cpu" && !multiplies_bf16() && environment(kEmulateVariable) != "1") {
@@ -365,7 +376,11 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};
   } catch (const c10::Error& e) {
     const std::string line = first_line(e.what_without_backtrace());
-    failed = {line, tells_of_memory(line) ? "out_of_memory" : "error"};
+    failed = {line, tells_of_memory(line)   ? "out_of_memory"
+                    : tells_of_device(line) ? "device"
+                                            : "error"};
+  } catch (const DeviceError& e) {
+    failed = {first_line(e.what()), "device"};
   } catch (const std::exception& e) {
     failed = {first_line(e.what()), "error"};
   }
@@ -373,7 +388,21 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
   log << "failed: " << failed.reason << std::endl;
   if (!start_told) events.write(started);
   events.write(failed);
-  return TrialOutcome::failed;
+  return failed.kind == "device" ? TrialOutcome::device_failed : TrialOutcome::failed;
+}
+
+int train_gangs(const std::function<std::optional<std::vector<std::string>>()>& next,
+                const std::function<TrialOutcome(const std::string&)>& train,
+                const std::atomic<bool>& stop) {
+  while (const auto gang = next()) {
+    for (const std::string& folder : *gang) {
+      if (stop) return kStopped;
+      const TrialOutcome outcome = train(folder);
+      if (outcome == TrialOutcome::interrupted) return kStopped;
+      if (outcome == TrialOutcome::device_failed) return kDeviceFailed;
+    }
+  }
+  return kAllOver;
 }
 
 }  // namespace petlab::trainer

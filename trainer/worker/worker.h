@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ std::string describe_worker();
 /// all the same, many times slower: "1".
 inline constexpr const char* kEmulateVariable = "PETLAB_EMULATE_BF16";
 
-/// Where, and in which types, a trial computes on `device`. Throws std::invalid_argument that says
-/// why it cannot: what why_not_on has against the device, or training.compute on this processor.
+/// Where, and in which types, a trial computes on `device`. Throws DeviceError for a known device
+/// that cannot be used here, and std::invalid_argument for one that does not exist and for
+/// training.compute on a processor that lacks its instructions.
 Placement placement_for(const sweeps::TrainingConfig& training, const std::string& device,
                         const sweeps::Environment& environment);
 
@@ -42,8 +44,9 @@ using PlacementChoice =
     std::function<Placement(const sweeps::TrainingConfig& training, const std::string& device,
                             const sweeps::Environment& environment)>;
 
-/// How a trial ended that did not end with a crash.
-enum class TrialOutcome { finished, failed, interrupted };
+/// How a trial ended that did not end with a crash. After `device_failed` the device, or what this
+/// process holds of it, is unusable: the process must end without another trial.
+enum class TrialOutcome { finished, failed, interrupted, device_failed };
 
 /// A split as the backbone reads it: with a head's targets, or with texts.
 TokenisedSplit tokenise_inputs(const Split& split, const sweeps::TaskDeclaration& task,
@@ -64,5 +67,17 @@ TrialOutcome train_trial(
     const Clock& clock, std::ostream& log,
     const std::function<void(std::int64_t step, double loss)>& on_step = nullptr,
     const PlacementChoice& placement_of = placement_for);
+
+/// Exit codes of a worker (docs/worker.md); any other than kAllOver and kStopped is a crash.
+inline constexpr int kAllOver = 0;
+inline constexpr int kDeviceFailed = 1;
+inline constexpr int kStopped = 3;
+
+/// Calls `train` for the directories that `next` names, a gang at a time, until there are no more,
+/// one is interrupted or a device fails; between two trials also where `stop` is set. Returns the
+/// worker's exit code.
+int train_gangs(const std::function<std::optional<std::vector<std::string>>()>& next,
+                const std::function<TrialOutcome(const std::string&)>& train,
+                const std::atomic<bool>& stop);
 
 }  // namespace petlab::trainer

@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/programs.h"
+#include "tests/support/skip.h"
 #include "tests/trainer/core/train_attempt.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
 
 using namespace petlab;
@@ -209,6 +211,59 @@ TEST_CASE("what is wrong with a trial's files is told in its events", "[trainer]
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].kind == "error");
   CHECK(!failed[0].reason.empty());
+}
+
+TEST_CASE("a worker takes no further trial once a device failed or it was asked to stop",
+          "[trainer]") {
+  struct Case {
+    TrialOutcome of_b;
+    bool stop_after_a;
+    int exit_code;
+    std::vector<std::string> trained;
+  };
+  for (const Case& one : {Case{TrialOutcome::finished, false, 0, {"a", "b", "c", "d"}},
+                          Case{TrialOutcome::failed, false, 0, {"a", "b", "c", "d"}},
+                          Case{TrialOutcome::interrupted, false, 3, {"a", "b"}},
+                          Case{TrialOutcome::device_failed, false, 1, {"a", "b"}},
+                          Case{TrialOutcome::finished, true, 3, {"a"}}}) {
+    std::vector<std::vector<std::string>> gangs{{"d"}, {"a", "b", "c"}};
+    std::atomic<bool> stop{false};
+    std::vector<std::string> trained;
+    const int code = train_gangs(
+        [&]() -> std::optional<std::vector<std::string>> {
+          if (gangs.empty()) return std::nullopt;
+          auto gang = gangs.back();
+          gangs.pop_back();
+          return gang;
+        },
+        [&](const std::string& folder) {
+          trained.push_back(folder);
+          stop = one.stop_after_a;
+          return folder == "b" ? one.of_b : TrialOutcome::finished;
+        },
+        stop);
+    CHECK(code == one.exit_code);
+    CHECK((trained == one.trained));
+  }
+}
+
+TEST_CASE("a worker whose GPU cannot be used ends at once and leaves its other trials alone",
+          "[trainer]") {
+  if (why_not_on("cuda") == std::nullopt) return testing::skip("there is a GPU here");
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.device = "cuda";
+  const auto one = world.attempt("one", trial);
+  const auto two = world.attempt("two", trial);
+  const auto ended =
+      testing::run_command("printf '%s\\n' " + one.string() + " " + two.string() + " | " +
+                           testing::program("petlab-trainer").string() + " -");
+  CHECK(ended.exit_code == 1);
+  const auto failed = events_of<protocol::Failed>(read_events(one));
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].kind == "device");
+  CHECK_THAT(failed[0].reason, Catch::StartsWith("device is 'cuda', which cannot be used here: "));
+  CHECK(!std::filesystem::exists(two / "events.jsonl"));
 }
 
 TEST_CASE("a trial's failure is told in its events, however long its reason", "[trainer]") {

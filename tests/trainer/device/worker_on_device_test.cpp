@@ -1,5 +1,6 @@
 // What a worker says of a device's memory, and of too little of it.
 #include <sstream>
+#include <tuple>
 
 #include "tests/trainer/core/tiny_world.h"
 #include "tests/trainer/device/pretend_device.h"
@@ -95,18 +96,27 @@ TEST_CASE("a trial for which a device has too little memory has failed for that 
   CHECK(train_there(world.attempt("runs", next), backbones) == TrialOutcome::finished);
 }
 
-TEST_CASE("what a device's driver and libraries say of too little memory is taken for it",
+TEST_CASE("too little memory fails the trial, and any other error of a device fails the worker",
           "[trainer][device]") {
   const TinyWorld world;
   std::int64_t number = 0;
-  for (const auto& [said, kind] :
-       {std::pair{"CUDA error: out of memory", "out_of_memory"},
-        std::pair{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-                  "out_of_memory"},
-        std::pair{"CUDA error: an illegal memory access was encountered", "error"}}) {
+  constexpr auto kTrialFailed = TrialOutcome::failed;
+  constexpr auto kWorkerFailed = TrialOutcome::device_failed;
+  for (const auto& [said, kind, outcome] :
+       {std::tuple{"CUDA error: out of memory", "out_of_memory", kTrialFailed},
+        std::tuple{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+                   "out_of_memory", kTrialFailed},
+        std::tuple{"CUDA error: an illegal memory access was encountered", "device", kWorkerFailed},
+        std::tuple{"CUDA error: uncorrectable ECC error encountered", "device", kWorkerFailed},
+        std::tuple{"CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`",
+                   "device", kWorkerFailed},
+        std::tuple{"cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "device", kWorkerFailed},
+        std::tuple{"HIP error: unspecified launch failure", "device", kWorkerFailed},
+        // Words of the user's own file prove nothing.
+        std::tuple{"label 'CUDA error: ' is not known", "error", kTrialFailed}}) {
     const auto attempt = world.attempt("runs", trial_of(world), ++number);
     BackboneStore backbones;
-    CHECK(train_there(attempt, backbones, said) == TrialOutcome::failed);
+    CHECK(train_there(attempt, backbones, said) == outcome);
     const auto failed = events_of<protocol::Failed>(read_events(attempt));
     REQUIRE(failed.size() == 1);
     CHECK(failed[0].kind == kind);
