@@ -19,6 +19,17 @@ def train(trial: petlab.Trial) -> None:
         raise RuntimeError("the script says so\nin two lines")
     if user.get("raise") == "memory":
         raise MemoryError
+    if user.get("raise") == "device memory":
+        raise RuntimeError("CUDA error: out of memory\nCompile with …")
+    if user.get("raise") == "device":
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with …")
+    if user.get("raise") == "named device":
+        raise petlab.TrialFailed("the card is gone", "device")
+    if user.get("raise") == "late device":
+        trial.finish(1)
+        raise RuntimeError("CUDA error: uncorrectable ECC error encountered")
+    if user.get("raise") == "long":
+        raise RuntimeError("a" * 1000 + "ü" * 2_000_000 + "z" * 1000)
     if user.get("raise") == "not_finite":
         raise petlab.TrialFailed("the loss is not finite", "not_finite")
     if user.get("raise") == "return":

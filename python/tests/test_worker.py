@@ -139,6 +139,14 @@ def test_what_cannot_be_read_is_a_failure(
     [
         ("error", "RuntimeError: the script says so", "error"),
         ("memory", "MemoryError", "out_of_memory"),
+        ("device memory", "RuntimeError: CUDA error: out of memory", "out_of_memory"),
+        pytest.param(
+            "long",
+            f"RuntimeError: {'a' * 1000}{'ü' * 501} … (3997982 bytes left out) … "
+            f"{'ü' * 508}{'z' * 1000}",
+            "error",
+            id="long",
+        ),
         ("not_finite", "the loss is not finite", "not_finite"),
         ("return", "the training function returned without finish or fail", "error"),
     ],
@@ -155,6 +163,30 @@ def test_exceptions_are_failures(tmp_path: Path, raised: str, reason: str, kind:
     # The next trial is trained all the same, by the same process.
     assert events(good)[-1]["type"] == "finished"
     assert "trial 2 of this process" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("raised", "last"),
+    [
+        ("device", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        ("named device", "the card is gone"),
+        ("late device", None),
+    ],
+)
+def test_a_failed_device_ends_the_worker(tmp_path: Path, raised: str, last: str | None) -> None:
+    bad, good = attempt(tmp_path / "1"), attempt(tmp_path / "2")
+    trial = json.loads((bad / "trial.json").read_text())
+    trial["config"]["user"] = {"raise": raised}
+    (bad / "trial.json").write_text(json.dumps(trial))
+    done = run_line("-", input=f"{bad}\t{good}\n")
+    assert done.returncode == 1
+    end = events(bad)[-1]
+    if last is None:
+        assert end["type"] == "finished"
+    else:
+        assert (end["type"], end["reason"], end["kind"]) == ("failed", last, "device")
+    assert not (good / "events.jsonl").exists()
+    assert "trial 1 of this process" in done.stdout
 
 
 def test_what_comes_after_the_end_changes_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from .errors import WorkerError
 
 # A longer line breaks the protocol, and petlab ends the worker.
 _MAX_LINE = 1 << 20
+# Of a failure's reason; as protocol/events.cpp has it.
+_MAX_REASON = 4096
+_KEPT_OF_REASON = _MAX_REASON // 2 - 32
 _SYNCED = {"checkpoint", "finished", "failed"}
 _LAST = {"finished", "failed"}
 
@@ -24,6 +27,18 @@ def number_or_none(value: object) -> float | None:
         return None
     number = float(value)  # type: ignore[arg-type]
     return number if math.isfinite(number) else None
+
+
+def bounded_reason(text: str) -> str:
+    """The text as a failed event holds it: of more than 4,096 bytes the middle is left out, and
+    what is not UTF-8 (of a file's name) is written with backslashes."""
+    data = text.encode(errors="backslashreplace")
+    if len(data) <= _MAX_REASON:
+        return data.decode()
+    begin = data[:_KEPT_OF_REASON].decode(errors="ignore")
+    end = data[-_KEPT_OF_REASON:].decode(errors="ignore")
+    left_out = len(data) - len(begin.encode()) - len(end.encode())
+    return f"{begin} … ({left_out} bytes left out) … {end}"
 
 
 class EventLog:

@@ -16,7 +16,7 @@ from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, overlo
 
 from .config import Config, config_from_json
 from .errors import Stopped, TrialFailed, WorkerError
-from .events import EventLog, number_or_none
+from .events import EventLog, bounded_reason, number_or_none
 
 _FORMAT = 1
 _SPLITS = ("train", "validation", "test")
@@ -146,6 +146,8 @@ class Trial:
         self._progress_at = float("-inf")
         self._losses: list[float | None] = []
         self._progress: dict[str, Any] | None = None
+        self.device_failed = False
+        """The process must end without another trial."""
 
     def load(self) -> None:
         """Reads trial.json. Raises WorkerError naming the file and the field."""
@@ -417,18 +419,20 @@ class Trial:
         return str(PurePosixPath(inside))
 
     def fail(self, reason: str, kind: str = "error") -> None:
-        """The trial is over, without a result; it is not retried.
+        """The trial is over, without a result.
 
-        `kind` is `error`, `out_of_memory` or `not_finite`. An exception that leaves the training
-        function does the same.
+        `kind` is `error`, `out_of_memory`, `not_finite` or `device`. After `device` the worker's
+        process ends without another trial, since its GPU, or its context on it, is unusable. An
+        exception that leaves the training function does the same.
         """
-        if kind not in ("error", "out_of_memory", "not_finite"):
-            raise ValueError(f"kind is {kind!r}, must be error, out_of_memory or not_finite")
-        line = " ".join(str(reason).split()) or "no reason was given"
-        # What is no UTF-8 (a file's name) is shown, and a long text is cut.
-        text = line.encode(errors="backslashreplace").decode()[:10_000]
+        if kind not in ("error", "out_of_memory", "not_finite", "device"):
+            raise ValueError(
+                f"kind is {kind!r}, must be error, out_of_memory, not_finite or device"
+            )
+        text = bounded_reason(" ".join(str(reason).split()) or "no reason was given")
         print(f"failed: {text}", file=sys.stderr, flush=True)
         self._events.write("failed", reason=text, kind=kind)
+        self.device_failed = self.device_failed or kind == "device"
 
     def close(self) -> None:
         """Called by Worker, when it is done with this trial."""

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn, TypeAlias
 
 from .errors import Error, Stopped, TrialFailed, WorkerError
+from .events import bounded_reason
 from .trial import Trial, reset_peak_memory
 
 _PROTOCOL = 1
@@ -157,28 +158,44 @@ class Worker:
             self._fail(trial, str(error), "error")
         except Exception as error:
             traceback.print_exc()
-            kind = "out_of_memory" if _is_out_of_memory(error) else "error"
+            kind = _kind_of(error)
             text = str(error).partition("\n")[0]
             named = type(error).__name__
             self._fail(trial, f"{named}: {text}" if text else named, kind)
         finally:
             trial.close()
+        if trial.device_failed:
+            for file in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    file.flush()
+            # What Python would free at exit lies on a device that failed: it may wait for ever.
+            os._exit(_CRASHED)
 
     @staticmethod
     def _fail(trial: Trial, reason: str, kind: str) -> None:
         if trial.is_over:  # what came after its end does not change it
-            print(f"after the trial's end: {reason}", file=sys.stderr, flush=True)
+            print(f"after the trial's end: {bounded_reason(reason)}", file=sys.stderr, flush=True)
+            trial.device_failed = trial.device_failed or kind == "device"
         else:
             trial.fail(reason, kind)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    # PyTorch's own class is not imported for it, and on a CPU it is a RuntimeError.
-    return (
+# PyTorch is not imported for its own classes, and what they derive from is RuntimeError.
+_MEMORY_WORDS = ("can't allocate memory", "error: out of memory", "STATUS_ALLOC_FAILED")
+_DEVICE_WORDS = ("CUDA error: ", "HIP error: ", "cuDNN error: ")
+
+
+def _kind_of(error: Exception) -> str:
+    """The kind of failure that an exception is, as petlab-trainer tells them apart."""
+    line = str(error).partition("\n")[0]
+    from_torch = isinstance(error, RuntimeError)
+    if (
         isinstance(error, MemoryError)
         or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__)
-        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
-    )
+        or (from_torch and any(words in line for words in _MEMORY_WORDS))
+    ):
+        return "out_of_memory"
+    return "device" if from_torch and line.startswith(_DEVICE_WORDS) else "error"
 
 
 class _PatientFile(io.FileIO):
