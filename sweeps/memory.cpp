@@ -287,13 +287,16 @@ class Estimator {
     if (!gpu_) row = (row + kProbabilityBlock - 1) / kProbabilityBlock * kProbabilityBlock;
     const std::int64_t numbers = texts * shape_.heads * queries * row;
     kept_.probabilities += numbers;
+    if (has_wide_scores()) keep(texts * (queries + keys) * width_);  // queries and keys in 32 bits
     // A GPU keeps the softmax, what was dropped of it, and what the values are multiplied with.
     if (gpu_ && drops()) {
-      kept_.probabilities += numbers;
+      kept_.probabilities += has_wide_scores() ? 2 * numbers : numbers;
       kept_.dropout += numbers;
     }
   }
 
+  /// Whether scores of attention and their softmax have 32 bits while all else has 16.
+  bool has_wide_scores() const { return gpu_ && short_ && drops(); }
   /// Whether products are short while all else has 32 bits.
   bool has_short_products() const { return short_ && !gpu_; }
   /// So many of number_'s bytes take n numbers that are kept as such products have them.

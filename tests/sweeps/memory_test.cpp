@@ -102,7 +102,10 @@ TEST_CASE("A GPU keeps the probabilities twice and what was dropped of them, and
   config.training.dropout = -1;
   config.training.compute = ComputeType::bf16;
   const MemoryEstimate half = on_gpu();
-  CHECK(half.activations == 2 * (kNumbers + 2 * kProbabilities) + kProbabilities + kDropout);
+  // Scores have 32 bits: the softmax, and the queries and keys that they are made of.
+  constexpr std::int64_t kWide = kProbabilities + (2048 + 4 * 4096) * 8;
+  CHECK(half.activations ==
+        2 * (kNumbers + 2 * kProbabilities + kWide) + kProbabilities + kDropout);
   // What is trained stays in float32, with copies in which it is multiplied.
   CHECK(half.weights == 2 * 1544 + (4 + 2) * 174);
   CHECK(half.optimizer == (16 + 2) * 174);

@@ -27,13 +27,17 @@ class BucketAttention {
       if (hidden.defined()) mask = hidden.logical_not();
       return at::scaled_dot_product_attention(query, key, value, mask, 0.0, false, scale);
     }
-    Tensor scores = at::matmul(query * scale, key.transpose(2, 3));
+    // Scores are not rounded before their exponent, as in the kernels that evaluation takes.
+    const at::ScalarType type = query.scalar_type();
+    const at::ScalarType of_scores = type == at::kDouble ? at::kDouble : at::kFloat;
+    Tensor scores = at::matmul(query.to(of_scores) * scale, key.to(of_scores).transpose(2, 3));
     if (bias.defined()) scores = scores + bias;
     if (hidden.defined()) {
       scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
     }
     const Tensor probabilities = at::softmax(scores, -1);
-    return at::matmul(drop_by(probabilities, kept(*dropout), dropout->attention), value);
+    const Tensor dropped = drop_by(probabilities, kept(*dropout), dropout->attention);
+    return at::matmul(dropped.to(type), value);
   }
 
  private:

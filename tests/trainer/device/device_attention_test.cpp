@@ -61,6 +61,38 @@ TEST_CASE("attention on a device has as many launches as classes of lengths", "[
   CHECK(kernels_of({3, 4, 17, 19, 30, 31, 32}) <= 2 * two_lengths);
 }
 
+TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation",
+          "[trainer][device]") {
+  const PackedSequences sequences = of_lengths({40, 33, 19});
+  const std::int64_t rows = sequences.tokens(), heads = 2, width = heads * 8;
+  const auto short_rows = [&](std::uint64_t number, double factor) {
+    return (some_rows(rows, width, number) * factor).to(at::kBFloat16);
+  };
+  // Scores of up to some 30, which bfloat16 knows to an eighth.
+  const Tensor q = short_rows(1, 3), k = short_rows(2, 3), v = short_rows(3, 1);
+  AttentionShape shape{sequences, sequences.offsets, heads};
+  const Tensor wanted = attention(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble),
+                                  std::nullopt, shape, nullptr);
+  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+  shape.buckets = &buckets;
+  const auto check = [&](const char* name, const Dropout* dropout) {
+    const auto there = [](const Tensor& x) {
+      return on_device(x, pretend_device()).requires_grad_(at::GradMode::is_enabled());
+    };
+    const Tensor found = attention(there(q), there(k), there(v), std::nullopt, shape, dropout);
+    CHECK(found.scalar_type() == at::kBFloat16);
+    check_relative(name, found.detach().to(at::kCPU).to(at::kDouble), wanted, 6e-3);
+  };
+  Dropout dropout;
+  dropout.attention = 1e-9;  // which drops nothing here
+  dropout.seeds = {3};
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
+  check("training", &dropout);
+  check("training without dropout", nullptr);
+  const at::NoGradGuard no_grad;
+  check("evaluation", nullptr);
+}
+
 TEST_CASE("a device's kernel for packed sequences is asked where nothing is trained",
           "[trainer][device]") {
   const bool cross = GENERATE(false, true);

@@ -389,9 +389,11 @@ efficient_attention(const at::Tensor& query, const at::Tensor& key, const at::Te
   TORCH_CHECK(query.dim() == 4 && query.size(0) == 1 && key.size(0) == 1);
   ++counters().kernels;
   ++counters().fused_attentions;
-  const at::Tensor from = seen_by_cpu(query)[0].transpose(0, 1);  // (heads, queries, d_head)
-  const at::Tensor k = seen_by_cpu(key)[0].transpose(0, 1);
-  const at::Tensor v = seen_by_cpu(value)[0].transpose(0, 1);
+  // The kernel rounds to the type of its inputs what it returns, and nothing between.
+  const auto by_heads = [](const at::Tensor& rows) {  // (heads, rows, d_head)
+    return seen_by_cpu(rows)[0].transpose(0, 1).to(at::kFloat);
+  };
+  const at::Tensor from = by_heads(query), k = by_heads(key), v = by_heads(value);
   const at::Tensor q_at = seen_by_cpu(*query_starts), k_at = seen_by_cpu(*key_starts);
   at::Tensor output = at::empty(query.sizes(), query.options().device(at::kCPU));
   for (std::int64_t s = 0; s + 1 < q_at.size(0); ++s) {
