@@ -39,11 +39,17 @@ constexpr std::int64_t kStepsAllReported = 2000;
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
 std::string numerics_of(const protocol::TrialFile& trial) {
-  ordered_json numerics{{"version", kNumerics},
-                        {"device", trial.device},
-                        {"threads", trial.threads},
-                        {"layout", "packed"},
-                        {"gang", 1}};
+  ordered_json numerics{{"version", kNumerics}, {"device", trial.device}};
+  if (trial.device == "cpu") {
+    numerics["threads"] = trial.threads;
+  } else {
+    // Which kernels run, and in which order they add, is decided by both; the host adds nothing up.
+    const std::string model = base::gpu_model(trial.device_uuid);
+    numerics["gpu"] = model.empty() ? "unknown" : model;
+    numerics["libtorch"] = TORCH_VERSION;
+  }
+  numerics["layout"] = "packed";
+  numerics["gang"] = 1;
   // oneDNN goes without saying, as it did before there was a choice.
   if (trial.device == "cpu" && product_libraries() != ProductLibraries()) {
     numerics["products"] = to_string(product_libraries());

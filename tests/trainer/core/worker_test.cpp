@@ -65,6 +65,8 @@ TEST_CASE("a trial has the same losses, metrics and artifact when it runs again 
   const auto finished = events_of<protocol::Finished>(whole.events);
   REQUIRE(finished.size() == 1);
   const auto& started = std::get<protocol::Started>(whole.events.front().body);
+  CHECK(started.numerics == std::string(R"({"version":")") + kNumerics +
+                                R"(","device":"cpu","threads":1,"layout":"packed","gang":1})");
   // The key that decides what is stale.
   CHECK(nlohmann::json::parse(started.numerics).at("version") ==
         nlohmann::json::parse(describe_worker()).at("numerics"));

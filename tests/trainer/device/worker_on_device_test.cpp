@@ -1,4 +1,6 @@
 // What a worker says of a device's memory, and of too little of it.
+#include <torch/version.h>
+
 #include <sstream>
 #include <tuple>
 
@@ -74,6 +76,17 @@ TEST_CASE("a trial's peak of a device's memory is not that of the trial before i
   const double large = peak("large", 40);
   CHECK(large > small);
   CHECK(peak("small-again", 2) == Approx(small));
+}
+
+TEST_CASE("a device's numerics name its model and LibTorch, and no threads", "[trainer][device]") {
+  const TinyWorld world;
+  const auto attempt = world.attempt("runs", trial_of(world));
+  BackboneStore backbones;
+  REQUIRE(train_there(attempt, backbones) == TrialOutcome::finished);
+  // This device has no driver that knows its model.
+  CHECK(events_of<protocol::Started>(read_events(attempt)).at(0).numerics ==
+        std::string(R"({"version":")") + kNumerics + R"(","device":"cuda","gpu":"unknown",)" +
+            R"("libtorch":")" + TORCH_VERSION + R"(","layout":"packed","gang":1})");
 }
 
 TEST_CASE("a trial for which a device has too little memory has failed for that reason",
