@@ -1,21 +1,29 @@
 #include "trainer/training/backbone_store.h"
 
 #include "trainer/backbones/load_backbone.h"
+#include "trainer/compute/device_memory.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
 
 std::shared_ptr<const LoadedBackbone> BackboneStore::get(const std::filesystem::path& folder,
                                                          const Placement& placement) {
-  auto& kept = loaded_[std::filesystem::absolute(folder).lexically_normal()];
+  const std::filesystem::path wanted = std::filesystem::absolute(folder).lexically_normal();
   const std::string digest = sweeps::backbone_digest(folder, digests_);
-  if (kept && kept->digest == digest && kept->model->placement() == placement) return kept;
+  if (last_) {
+    const Placement before = last_->model->placement();
+    if (folder_ == wanted && last_->digest == digest && before == placement) return last_;
+    last_.reset();
+    // Else the memory that the dropped one had on a device would count as the next trial's.
+    begin_device_memory(before.device);
+  }
   auto loaded = std::make_shared<const LoadedBackbone>(
       LoadedBackbone{digest, load_backbone(folder, placement), load_tokenizer(folder)});
   if (sweeps::backbone_digest(folder, digests_) != digest) {
     throw Error(folder.string() + ": the backbone's files changed while they were read");
   }
-  return kept = std::move(loaded);
+  folder_ = wanted;
+  return last_ = std::move(loaded);
 }
 
 }  // namespace petlab::trainer

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "sweeps/identity.h"
 #include "trainer/backbones/backbone.h"
 #include "trainer/tokenizers/tokenizer.h"
+#include "trainer/training/data_store.h"
 #include "trainer/training/objective.h"
 
 namespace petlab::trainer {
@@ -22,21 +22,26 @@ struct LoadedBackbone {
   Pretrained pretrained() const { return {*model, tokenizer.get()}; }
 };
 
-/// Keeps backbones, and digests of files, from one trial to the next. For one thread.
+/// Keeps the last backbone, tokenised data and digests of files from one trial to the next. For one
+/// thread.
 class BackboneStore {
  public:
   /// Digests are remembered in `cache` as sweeps::FileDigests does; empty: in memory alone.
   explicit BackboneStore(std::filesystem::path cache = {}) : digests_(std::move(cache)) {}
 
-  /// Loads the folder, or returns what was loaded before, where its files have the same digest
-  /// still and the placement is the same. Throws Error, also where the files change while they are
-  /// read, and sweeps::Error.
+  /// Returns the backbone of the last call if folder and placement are the same and its files still
+  /// have the same digest. Else drops that one, so that two are never in memory unless the caller
+  /// keeps the first, and loads the folder. Throws Error, also where the files change while they
+  /// are read, and sweeps::Error.
   std::shared_ptr<const LoadedBackbone> get(const std::filesystem::path& folder,
                                             const Placement& placement = {});
+  DataStore& data() { return data_; }
   sweeps::FileDigests& digests() { return digests_; }
 
  private:
-  std::map<std::filesystem::path, std::shared_ptr<const LoadedBackbone>> loaded_;
+  std::filesystem::path folder_;  // of last_
+  std::shared_ptr<const LoadedBackbone> last_;
+  DataStore data_;
   sweeps::FileDigests digests_;
 };
 

@@ -50,16 +50,16 @@ std::vector<std::uint64_t> seeds_of_trials(const std::vector<TrialProgress>& tri
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
+TrainingLoop::TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks,
                            const Pretrained& pretrained, LoopObserver observer)
     : TrainingLoop(std::vector<GangTrial>{{config, std::move(observer)}}, std::move(tasks),
                    pretrained) {}
 
-TrainingLoop::TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks,
+TrainingLoop::TrainingLoop(std::vector<GangTrial> trials, SharedTasks tasks,
                            const Pretrained& pretrained)
     : tasks_(std::move(tasks)),
-      trials_(progress_of(std::move(trials), tasks_)),
-      model_(trials_.front().config(), declarations(tasks_), pretrained, seeds_of_trials(trials_)),
+      trials_(progress_of(std::move(trials), *tasks_)),
+      model_(trials_.front().config(), declarations(*tasks_), pretrained, seeds_of_trials(trials_)),
       optimizer_(model_.parameters(), optimizer_options(trials_.front().config().training),
                  static_cast<std::int64_t>(trials_.size())) {
   optimizer_.set_first_steps(trials_.front().order().first_steps());
@@ -74,9 +74,9 @@ std::vector<std::vector<Scores>> TrainingLoop::evaluate(
     const TokenisedSplit TaskRun::*split, const std::atomic<bool>& stop,
     std::vector<std::vector<ScoredLines>>* lines) {
   std::vector<std::vector<Scores>> scores(trials_.size());
-  for (std::size_t t = 0; t < tasks_.size(); ++t) {
+  for (std::size_t t = 0; t < tasks_->size(); ++t) {
     model_.merge(t);
-    const TokenisedSplit& examples = tasks_[t].*split;
+    const TokenisedSplit& examples = (*tasks_)[t].*split;
     const std::vector<Predictions> predictions = predict_trials(model_, t, examples, stop);
     for (std::size_t k = 0; k < trials_.size(); ++k) {
       scores[k].push_back(model_.objective(t).score(examples, predictions[k]));
@@ -91,7 +91,7 @@ std::vector<std::vector<Scores>> TrainingLoop::evaluate(
 void TrainingLoop::validate(const std::atomic<bool>& stop) {
   const std::vector<std::vector<Scores>> scores = evaluate(&TaskRun::validation, stop);
   for (std::size_t k = 0; k < trials_.size(); ++k) {
-    trials_[k].finish_evaluation(tasks_, scores[k], optimizer_.parameters());
+    trials_[k].finish_evaluation(*tasks_, scores[k], optimizer_.parameters());
   }
   for (const TrialProgress& trial : trials_) {
     if (trial.observer().on_checkpoint) trial.observer().on_checkpoint();
@@ -107,7 +107,7 @@ bool TrainingLoop::is_checkpoint_due(const TrialProgress& trial) {
 void TrainingLoop::train_step() {
   using clock = std::chrono::steady_clock;
   const auto began = clock::now();
-  unread_.push_back(take_step(trials_, tasks_, model_, optimizer_));
+  unread_.push_back(take_step(trials_, *tasks_, model_, optimizer_));
   for (TrialProgress& trial : trials_) trial.finish_step();
   const bool wanted = std::any_of(trials_.begin(), trials_.end(), [](const TrialProgress& trial) {
     return trial.is_to_be_validated() || is_checkpoint_due(trial);
@@ -182,11 +182,11 @@ void TrainingLoop::test(const std::atomic<bool>& stop) {
     throw;
   }
   for (std::size_t k = 0; k < trials_.size(); ++k) {
-    for (std::size_t t = 0; t < tasks_.size(); ++t) {
-      trials_[k].report("test", tasks_[t].declaration.name, *trials_[k].state().best_step,
+    for (std::size_t t = 0; t < tasks_->size(); ++t) {
+      trials_[k].report("test", (*tasks_)[t].declaration.name, *trials_[k].state().best_step,
                         scores[k][t].metrics);
       if (!lines[k].empty()) {
-        trials_[k].observer().on_predictions(tasks_[t].declaration.name, lines[k][t]);
+        trials_[k].observer().on_predictions((*tasks_)[t].declaration.name, lines[k][t]);
       }
     }
   }

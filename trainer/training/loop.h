@@ -27,11 +27,10 @@ struct GangTrial {
 class TrainingLoop {
  public:
   /// `tasks` in the order of config.tasks, each with examples in all three parts, else Error.
-  TrainingLoop(const sweeps::TrialConfig& config, std::vector<TaskRun> tasks,
-               const Pretrained& pretrained, LoopObserver observer);
+  TrainingLoop(const sweeps::TrialConfig& config, SharedTasks tasks, const Pretrained& pretrained,
+               LoopObserver observer);
   /// Throws std::invalid_argument for trials that why_not_in_one_gang has something against.
-  TrainingLoop(std::vector<GangTrial> trials, std::vector<TaskRun> tasks,
-               const Pretrained& pretrained);
+  TrainingLoop(std::vector<GangTrial> trials, SharedTasks tasks, const Pretrained& pretrained);
 
   std::int64_t steps() const { return trials_.front().order().steps(); }
   const TrainingState& state(std::size_t k = 0) const { return trials_[k].state(); }
@@ -46,7 +45,7 @@ class TrainingLoop {
   void run(const std::atomic<bool>& stop);
   /// The model; after run() with the selected parameters, merged.
   TrialModel& model() { return model_; }
-  const std::vector<TaskRun>& tasks() const { return tasks_; }
+  const std::vector<TaskRun>& tasks() const { return *tasks_; }
 
  private:
   /// Of each trial, by task. Throws Interrupted, NotFinite.
@@ -62,7 +61,7 @@ class TrainingLoop {
   static bool is_checkpoint_due(const TrialProgress& trial);
   void test(const std::atomic<bool>& stop);
 
-  std::vector<TaskRun> tasks_;
+  SharedTasks tasks_;
   std::vector<TrialProgress> trials_;
   TrialModel model_;
   AdamW optimizer_;

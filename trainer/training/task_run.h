@@ -1,5 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "sweeps/task.h"
 #include "trainer/data/batches.h"
 
@@ -11,6 +15,21 @@ struct TaskRun {
   TokenisedSplit train;
   TokenisedSplit validation;
   TokenisedSplit test;
+};
+
+/// Tasks that nobody changes and several may hold.
+class SharedTasks {
+ public:
+  SharedTasks(std::vector<TaskRun> own)  // NOLINT(google-explicit-constructor)
+      : all_(std::make_shared<const std::vector<TaskRun>>(std::move(own))) {}
+  SharedTasks(
+      std::shared_ptr<const std::vector<TaskRun>> all)  // NOLINT(google-explicit-constructor)
+      : all_(std::move(all)) {}
+  const std::vector<TaskRun>& operator*() const { return *all_; }
+  const std::vector<TaskRun>* operator->() const { return all_.get(); }
+
+ private:
+  std::shared_ptr<const std::vector<TaskRun>> all_;
 };
 
 }  // namespace petlab::trainer

@@ -162,13 +162,22 @@ class TrialRun {
         keep(directory_.predicted_file(task, lines.texts), lines.predicted);
       };
     }
-    TrainingLoop loop(trial_.config,
-                      load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone),
-                      backbone->pretrained(), observer);
+    DataStore& data = backbones.data();
+    TrainingLoop loop(
+        trial_.config,
+        data.get(data_key(*backbone),
+                 [&] {
+                   auto loaded =
+                       load_tasks(trial_.tasks, trial_.config.data, trial_.data_folders, *backbone);
+                   // Now that all of them are read.
+                   require_contents(
+                       trial_, look_at_files(trial_, backbones.digests()), files_,
+                       " as when the trial started: the files changed while they were read");
+                   return loaded;
+                 }),
+        backbone->pretrained(), observer);
     loop_ = &loop;
-    // Now that all of them are read.
-    require_contents(trial_, look_at_files(trial_, backbones.digests()), files_,
-                     " as when the trial started: the files changed while they were read");
+    kept_for_others_ = data.bytes_of_others();
     if (trial_.resume) {
       const auto file = directory_.folder() / trial_.resume->checkpoint;
       const TrialCheckpoint from = read_checkpoint(file, trial_.trial_id);
@@ -189,6 +198,12 @@ class TrialRun {
   }
 
  private:
+  DataStore::Key data_key(const LoadedBackbone& backbone) const {
+    ordered_json tasks = ordered_json::array();
+    for (const sweeps::TaskDeclaration& task : trial_.tasks) tasks.push_back(sweeps::to_json(task));
+    return {tasks.dump(), trial_.config.data, files_.data, backbone.digest};
+  }
+
   void progress(std::int64_t step, std::int64_t of, double loss) {
     loss_sum_ += loss;
     ++loss_steps_;
@@ -244,7 +259,9 @@ class TrialRun {
     finished.artifact = directory_.artifact().filename().string();
     if (artifact.module) finished.bls_bits = metrics::bls_bits(*artifact.module);
     finished.stored_bits = stored_bits(artifact);
-    finished.peak_memory_mib = peak_memory_mib();
+    if (const auto peak = peak_memory_mib()) {
+      finished.peak_memory_mib = *peak - static_cast<double>(kept_for_others_) / (1 << 20);
+    }
     finished.device_memory_mib = peak_device_memory_mib(placement_.device);
     finished.train_seconds = loop.state().train_seconds;
     for (const TaskRun& task : loop.tasks()) {
@@ -265,6 +282,7 @@ class TrialRun {
   EventLog& events_;
   std::ostream& log_;
   TrainingLoop* loop_ = nullptr;
+  std::int64_t kept_for_others_ = 0;  // bytes of data that this trial does not use
   std::filesystem::path last_checkpoint_;
   std::chrono::steady_clock::time_point last_progress_{};
   double loss_sum_ = 0;

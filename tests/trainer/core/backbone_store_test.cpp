@@ -5,6 +5,7 @@
 #include "sweeps/identity.h"
 #include "tests/trainer/core/tiny_world.h"
 #include "trainer/artifact/artifact.h"
+#include "trainer/files/error.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
@@ -103,6 +104,95 @@ TEST_CASE("a worker that has the old backbone in memory trains on the new one", 
   CHECK(warm.losses == cold.losses);
   CHECK(warm.losses != before.losses);
   CHECK(read_artifact(warm_attempt / "artifact.petl").backbone_digest == trial.backbone_digest);
+}
+
+TEST_CASE("a backbone is dropped before another, or the same in another type, is loaded",
+          "[trainer]") {
+  const TinyWorld world;
+  std::filesystem::copy(world.folder.path() / "tiny", world.folder.path() / "other");
+  BackboneStore backbones;
+  const bool other_type = GENERATE(false, true);
+  const std::weak_ptr<const LoadedBackbone> first = backbones.get(world.folder.path() / "tiny");
+  REQUIRE(!first.expired());
+  const auto second =
+      other_type ? backbones.get(world.folder.path() / "tiny", Placement::all_in(at::kDouble))
+                 : backbones.get(world.folder.path() / "other");
+  CHECK(first.expired());
+  CHECK(second->model->placement().compute == (other_type ? at::kDouble : at::kFloat));
+}
+
+TEST_CASE("data of one trial are read for the next as long as their files are the same",
+          "[trainer]") {
+  const TinyWorld world;
+  protocol::TrialFile trial = world.trial("adapter");
+  trial.config.training.epochs = 1;
+  BackboneStore backbones;
+  const StoreRun first = train(world.attempt("first", trial), backbones);
+  REQUIRE(first.outcome == TrialOutcome::finished);
+  // Other texts that nothing shows but a look at them: of one length, written in place, as old.
+  const auto file = world.folder.path() / "data/train.tsv";
+  const auto written = std::filesystem::last_write_time(file);
+  const std::string before = testing::read_file(file);
+  std::string after = before;
+  for (std::size_t at = 0; (at = after.find("film", at)) != std::string::npos;) {
+    after.replace(at, 4, "plot");
+  }
+  REQUIRE(after != before);
+  world.folder.write("data/train.tsv", after);
+  std::filesystem::last_write_time(file, written);
+  const StoreRun second = train(world.attempt("second", trial), backbones);
+  CHECK(second.losses == first.losses);
+
+  const auto cold_and_kept = [&](const char* name) {
+    BackboneStore fresh;
+    const StoreRun cold = train(world.attempt(std::string("cold") + name, trial), fresh);
+    const StoreRun kept = train(world.attempt(std::string("kept") + name, trial), backbones);
+    CHECK(cold.outcome == TrialOutcome::finished);
+    CHECK(kept.losses == cold.losses);
+    CHECK(kept.losses != first.losses);
+  };
+  trial.config.data.max_tokens = 8;
+  cold_and_kept("shorter");
+  trial.config.data.max_tokens = 128;
+  trial.config.data.max_train_examples = 20;
+  cold_and_kept("fewer");
+  trial.config.data.max_train_examples = 0;
+  world.folder.write("data/train.tsv", after + "1\tthe film is good\n");
+  cold_and_kept("other data");
+}
+
+TEST_CASE("tokenised data of other trials are kept, the most recently used first, while they fit",
+          "[trainer]") {
+  int loads = 0;
+  const auto key = [](const std::string& task) { return DataStore::Key{task, {}, {}, {}}; };
+  const auto tasks = [&] {
+    ++loads;
+    std::vector<TaskRun> runs(1);
+    runs[0].train.ids.resize(250);  // 1,000 bytes
+    return runs;
+  };
+  DataStore store(2000);
+  const auto a = store.get(key("a"), tasks);
+  store.get(key("b"), tasks);
+  store.get(key("c"), tasks);
+  CHECK(loads == 3);
+  CHECK(store.bytes_of_others() == 2000);
+  CHECK(store.get(key("a"), tasks) == a);
+  CHECK(loads == 3);
+  store.get(key("d"), tasks);  // in the place of b
+  store.get(key("a"), tasks);
+  store.get(key("c"), tasks);
+  CHECK(loads == 4);
+  store.get(key("b"), tasks);
+  CHECK(loads == 5);
+  CHECK_THROWS(store.get(key("e"), []() -> std::vector<TaskRun> { throw Error("no file"); }));
+  store.get(key("e"), tasks);
+  CHECK(loads == 6);
+  DataStore none(0);
+  none.get(key("a"), tasks);
+  CHECK(none.bytes_of_others() == 0);
+  none.get(key("b"), tasks);
+  CHECK(none.bytes_of_others() == 0);
 }
 
 TEST_CASE("the same backbone is loaded once", "[trainer]") {

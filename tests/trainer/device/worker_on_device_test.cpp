@@ -78,6 +78,27 @@ TEST_CASE("a trial's peak of a device's memory is not that of the trial before i
   CHECK(peak("small-again", 2) == Approx(small));
 }
 
+TEST_CASE("a backbone of the trial before it takes none of a trial's memory of a device",
+          "[trainer][device]") {
+  TinyWorld world;
+  // Of blocks of memory that the small one has no use for.
+  world.folder.write("large/config.json", R"({"model_type": "bert", "vocab_size": 14,
+    "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 1024, "max_position_embeddings": 16, "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0})");
+  std::filesystem::copy(world.folder.path() / "tiny/vocab.txt", world.folder.path() / "large");
+  world.write_weights("large", encoder_tensors(read_encoder_config(world.folder.path() / "large")));
+  const auto peak = [&](const std::string& runs, BackboneStore& backbones) {
+    const auto attempt = world.attempt(runs, trial_of(world));
+    REQUIRE(train_there(attempt, backbones) == TrialOutcome::finished);
+    return *events_of<protocol::Finished>(read_events(attempt)).at(0).device_memory_mib;
+  };
+  BackboneStore backbones;
+  const double alone = peak("alone", backbones);
+  backbones.get(world.folder.path() / "large", {pretend_device(), at::kFloat, at::kFloat});
+  CHECK(peak("after", backbones) == alone);
+}
+
 TEST_CASE("a device's numerics name its model and LibTorch, and no threads", "[trainer][device]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
