@@ -251,9 +251,9 @@ int run_predict(const PredictOptions& options) {
   const auto folder = folder_of(options.backbone.empty() ? config.backbone : options.backbone);
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   require_own_backbone(artifact, folder, locations.cache());
-  const auto backbone =
-      BackboneStore(locations.cache())
-          .get(folder, placement_for(config.training, "cpu", sweeps::process_environment()));
+  const auto backbone = BackboneStore(locations.cache())
+                            .get(folder, placement_for(config.training, options.device,
+                                                       sweeps::process_environment()));
   const bool texts = is_text_to_text(*backbone->model);
   const std::vector<sweeps::TaskDeclaration> tasks = tasks_of(config, options, artifact, texts);
   const std::vector<std::size_t> chosen = chosen_tasks(config, options);

@@ -26,6 +26,7 @@ struct PredictOptions {
   std::vector<std::filesystem::path> tasks;
   std::string split = "test";
   std::filesystem::path input;  // empty: the tasks' data
+  std::string device = "cpu";   // or cuda
   int threads = 1;
 };
 /// Prints a JSON object of metrics for each task, or one a line of `input` with what is predicted

@@ -41,6 +41,9 @@ int run(int argc, char** argv, bool& is_worker) {
       ->capture_default_str();
   predicting->add_option("--input", predict.input,
                          "Predict for these texts instead: one a line, a pair separated by a tab");
+  predicting->add_option("--device", predict.device, "Device to compute on: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   predicting->add_option("--threads", predict.threads, "Threads to compute with")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -268,6 +268,30 @@ TEST_CASE("a worker whose GPU cannot be used ends at once and leaves its other t
   CHECK(!std::filesystem::exists(two / "events.jsonl"));
 }
 
+TEST_CASE("predict refuses a device that cannot be used", "[trainer]") {
+  const TinyWorld world;
+  const auto attempt = world.attempt("runs", trial_of(world, {"adapter", true, MaskKind::none}));
+  REQUIRE(train(attempt).outcome == TrialOutcome::finished);
+  const auto predicted = [&](const std::string& device) {
+    world.folder.write("texts.txt", "the film is good\n");
+    return testing::run_command(testing::program("petlab-trainer").string() +
+                                " predict --artifact " + (attempt / "artifact.petl").string() +
+                                " --backbone " + (world.folder.path() / "tiny").string() +
+                                " --input " + (world.folder.path() / "texts.txt").string() +
+                                " --device " + device);
+  };
+  const auto on_cpu = predicted("cpu");
+  INFO(on_cpu.err);
+  CHECK(on_cpu.exit_code == 0);
+  CHECK_THAT(on_cpu.out, Catch::StartsWith(R"({"label":)"));
+  CHECK(predicted("tpu").exit_code == 2);
+  if (why_not_on("cuda") == std::nullopt) return testing::skip("there is a GPU here");
+  const auto on_gpu = predicted("cuda");
+  CHECK(on_gpu.exit_code == 1);
+  CHECK_THAT(on_gpu.err,
+             Catch::StartsWith("petlab-trainer: device is 'cuda', which cannot be used here: "));
+}
+
 TEST_CASE("a trial's failure is told in its events, however long its reason", "[trainer]") {
   const TinyWorld world;
   world.folder.write("data/train.tsv",
