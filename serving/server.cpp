@@ -20,7 +20,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kWatchedFor{10};
 constexpr std::chrono::milliseconds kNextLook{2};
 
 tcp::endpoint endpoint_of(asio::io_context& io, const ServerOptions& options) {
@@ -171,7 +170,8 @@ void Server::publish(Content content) {
 bool Server::is_watched() const {
   if (state_->watchers > 0) return true;
   const steady_clock::duration since(state_->asked_at);
-  return since.count() > 0 && steady_clock::now().time_since_epoch() - since < kWatchedFor;
+  return since.count() > 0 &&
+         steady_clock::now().time_since_epoch() - since < state_->limits.watched;
 }
 
 }  // namespace petlab::serving

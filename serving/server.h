@@ -26,6 +26,7 @@ struct Limits {
   std::chrono::seconds write{20};    // a reader that takes nothing for so long is given up
   std::chrono::seconds answer{600};  // for one whole answer
   std::chrono::seconds heartbeat{15};  // where nothing changes
+  std::chrono::seconds watched{10};    // how long a request counts as a reader
   // Of long answers, which few are sent at once (turns.h):
   std::chrono::milliseconds patience = Turns::kPatience;
   std::chrono::milliseconds turn = Turns::kLongest;
@@ -60,7 +61,8 @@ class Server {
   void stop();
   /// From any thread.
   void publish(Content content);
-  /// Whether somebody has the page open or asked for it in the last seconds. From any thread.
+  /// Whether somebody has the page open or asked for it in the last Limits::watched. From any
+  /// thread.
   bool is_watched() const;
 
   struct State;
