@@ -71,8 +71,11 @@ TEST_CASE("A token error rate is edits by tokens, over all texts together", "[me
   CHECK(score_of("token-error-rate", {"k i t t e n"}, {"s i t t i n g"}) == 0.5);
   CHECK(score_of("token-error-rate", {""}, {""}) == 0);
   CHECK(score_of("token-error-rate", {" "}, {"a b"}) == 1);
-  // Of several references the nearest.
+  // The nearest reference counts, and the first of several equally near ones.
   CHECK(of_pair(TokenErrorRate(), "a b c", {"x y z", "a b c d"}) == 0.25);
+  CHECK(of_pair(TokenErrorRate(), "a b", {"a", "a b c"}) == 1);
+  CHECK(of_pair(TokenErrorRate(), "a b", {"a b c", "a"}) == Approx(1.0 / 3));
+  CHECK(of_pair(TokenErrorRate(), "a b", {"x y z", "a b c", "a", "c b"}) == Approx(1.0 / 3));
   CHECK_FALSE(metric_named("token-error-rate").higher_is_better);
 }
 

@@ -305,6 +305,27 @@ TEST_CASE("A curve does not wait for trials of tasks that have another metric", 
   CHECK(points("f1").find("50.00 (1/2)") != std::string::npos);
 }
 
+TEST_CASE("A curve expects values from tasks whose trials are all still running", "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "t.db";
+  testing::make_database(file, "two",
+                         {{.id = "t1", .variant = "a", .scores = {{"f1", 0.5}}},
+                          {.id = "t2",
+                           .variant = "a",
+                           .seed = 2,
+                           .task = "other",
+                           .outcome = results::Outcome::open}});
+  const auto curve = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"curve", "--x", "module.bottleneck", "--y", "f1", "--db"});
+    more.insert(more.begin() + 6, file.string());
+    const Ran ran = petlab(more);
+    CHECK(ran.err.empty());
+    return ran.out;
+  };
+  CHECK(curve({}).find("50.00 (1/2)") != std::string::npos);
+  CHECK(curve({"--where", "task=cola"}).find("50.00 (1)") != std::string::npos);
+}
+
 TEST_CASE("A figure's specification is written where nothing draws it, and why is said",
           "[reports]") {
   const TempDir folder;

@@ -28,7 +28,8 @@ struct ScoredSweep {
   Store store{file};
   SweepRow sweep{"s", "", "s.yaml", "", {}};
 
-  /// Its attempts, each resumed from the one before after that one's `counted` metrics.
+  /// Its attempts, each resumed from the one before after that one's `counted` metrics. The seqs of
+  /// each start at 1, as a worker writes them.
   void trial(const std::string& id, const std::vector<std::vector<Reported>>& attempts,
              std::int64_t counted = 0) {
     Batch batch = store.begin();
@@ -39,7 +40,7 @@ struct ScoredSweep {
       if (number > 0) wanted.resume = protocol::Resume{number, 1, counted, "c"};
       const AttemptRef attempt = batch.record_attempt(wanted, ++number);
       std::vector<MetricReport> rows;
-      std::int64_t seq = number > 1 ? counted : 0;
+      std::int64_t seq = 0;
       for (const Reported& one : reported) {
         rows.push_back(
             {++seq, one.step, series_in(batch, one.split, one.task, one.name), one.value});
@@ -118,6 +119,37 @@ TEST_CASE("What counts of the attempts that a result was resumed from is there t
   CHECK(f.ask(kLast) == Lines{"t 77", "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
   CHECK(f.ask(kEvery) == Lines{"t 77", "validation cola f1 1 0.1", "validation cola mcc 2 0.2",
                                "validation cola f1 3 0.3"});
+}
+
+TEST_CASE("Last values come from the later attempt even if the earlier one has higher seqs",
+          "[results]") {
+  // The first attempt has higher seqs, and scores after its checkpoint that do not count.
+  auto first = losses(80);
+  first.push_back({"validation", "cola", "f1", 80, 0.1});
+  first.push_back({"validation", "cola", "mcc", 80, 0.2});
+  const auto counted = static_cast<std::int64_t>(first.size());
+  first.push_back({"validation", "cola", "f1", 99, 0.99});
+  first.push_back({"test", "cola", "f1", 99, 0.98});
+  std::vector<ScoredSweep::Reported> second = {{"validation", "cola", "f1", 90, 0.7},
+                                               {"train", "cola", "loss", 90, 0.25},
+                                               {"test", "cola", "f1", 90, 0.9}};
+  Lines tail;
+  SECTION("with few values at the end") {}
+  SECTION("with more values at the end than are looked at first") {
+    for (int i = 0; i < 70; ++i)
+      second.push_back({"test", "cola", fmt::format("p{:02}", i), 90, 0});
+    for (int i = 0; i < 70; ++i) tail.push_back(fmt::format("test cola p{:02} 90 0", i));
+  }
+  ScoredSweep f;
+  f.trial("t", {first, second}, counted);
+  Lines wanted = {"t 77", "test cola f1 90 0.9"};
+  wanted.insert(wanted.end(), tail.begin(), tail.end());
+  wanted.insert(wanted.end(), {"train cola loss 90 0.25", "validation cola f1 90 0.7",
+                               "validation cola mcc 80 0.2"});
+  CHECK(f.ask(kLast) == wanted);
+  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola f1 80 0.1",
+                                             "validation cola mcc 80 0.2",
+                                             "validation cola f1 90 0.7"});
 }
 
 TEST_CASE("Scores for a task that is another trial's are left out, those of nobody's are not",
