@@ -75,6 +75,36 @@ TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "
         std::vector<std::string>{directory.attempt_log().string() + ":5: it is no JSON object"});
 }
 
+TEST_CASE("In an attempt log the first begin, last launch and first end count", "[orchestrator]") {
+  const Runs f;
+  const protocol::TrialDirectory directory = f.attempt("t1");
+  protocol::log_launch(directory, {11, 22, "first", "", "", "cpu-0", "1", 5});
+  protocol::log_ending(directory, crash());
+  // Another orchestrator logs an end, and another one begins the attempt again.
+  results::Ending stopped = crash();
+  stopped.outcome = Outcome::stopped;
+  stopped.reason = "its orchestrator died";
+  stopped.exit_code = 7;
+  stopped.time = 99;
+  protocol::log_ending(directory, stopped);
+  f.append(directory.attempt_log(), "{\"v\":1,\"type\":\"begun\",\"owner\":\"another\"}\n");
+  protocol::log_launch(directory, {33, 44, "second", "", "", "cpu-1", "2", 6});
+  const protocol::AttemptLog log = protocol::read_attempt_log(directory);
+  CHECK(log.left_out.empty());
+  REQUIRE(log.begun);
+  CHECK(log.begun->owner == "o");
+  REQUIRE(log.launch);
+  CHECK(log.launch->pid == 33);
+  CHECK(log.launch->host == "second");
+  CHECK(log.launch->device == "cpu-1");
+  CHECK(log.launch->job == "2");
+  REQUIRE(log.ending);
+  CHECK(log.ending->outcome == Outcome::crashed);
+  CHECK(log.ending->reason == "the worker ended with exit code 1");
+  CHECK_FALSE(log.ending->exit_code);
+  CHECK(log.ending->time == 0);
+}
+
 TEST_CASE("A decision behind a torn line counts, and those before it too", "[orchestrator]") {
   const Runs f;
   const auto database = f.folder.path() / "petlab.db";

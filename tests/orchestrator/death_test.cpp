@@ -97,6 +97,22 @@ TEST_CASE("A worker whose orchestrator and guardian were killed is asked to stop
   CHECK(dying.went_on_from_a_checkpoint());
 }
 
+TEST_CASE("A suspended worker is continued so that it can stop after its orchestrator was killed",
+          "[orchestrator]") {
+  Dying dying;
+  const auto worker = static_cast<pid_t>(dying.sweep.number("SELECT pid FROM attempts"));
+  ::kill(dying.orchestrator, SIGSTOP);
+  for (const pid_t guardian : dying.guardians) ::kill(guardian, SIGKILL);
+  ::kill(dying.orchestrator, SIGKILL);
+  dying.wait();
+  // Not before: the kernel hangs up on a suspended process group when its parents die.
+  ::kill(-worker, SIGSTOP);
+  CHECK(dying.stops().empty());
+  CHECK(dying.go_on().exit_code == 0);
+  CHECK(dying.stops() == "T");
+  CHECK(dying.went_on_from_a_checkpoint());
+}
+
 TEST_CASE("A worker that was asked to stop is not asked again when its orchestrator is killed",
           "[orchestrator]") {
   Dying dying;

@@ -84,10 +84,14 @@ struct ScriptedAttempt {
   milliseconds lasts = seconds(10);
   bool hears_stop = true;    // else only a kill ends it
   bool checkpoints = false;  // when it has begun
+  /// Progress reports and the times after its start at which it writes them.
+  std::vector<std::pair<milliseconds, protocol::Progress>> tells = {};
+  /// The worker is suspended between these times after the start.
+  std::pair<milliseconds, milliseconds> suspended = {};
 };
 
 /// Workers as a script says, by a clock that ticks by hand: no process is started.
-class ScriptedLauncher final : public orchestrator::Launcher {
+class ScriptedLauncher : public orchestrator::Launcher {
  public:
   /// By trial, one for each attempt; the last one counts for all that follow.
   using Script = std::map<std::string, std::vector<ScriptedAttempt>>;
@@ -113,8 +117,11 @@ class ScriptedLauncher final : public orchestrator::Launcher {
   bool workers_stay() const override { return stay_; }
   std::string kind() const override { return "scripted"; }
 
+  orchestrator::SharedDevices* shared_devices() override { return shared; }
+
   Script script;
-  int started = 0;  // workers
+  int started = 0;                                // workers
+  orchestrator::SharedDevices* shared = nullptr;  // where its slots are shares of devices
 
  private:
   class Worker final : public orchestrator::Worker {
@@ -145,6 +152,12 @@ class ScriptedLauncher final : public orchestrator::Launcher {
       later(milliseconds(0), [this] { end(orchestrator::Killed{9}); });
     }
     const results::Launch& launch() const override { return launch_; }
+    bool waits() const override { return suspended(); }
+    bool suspended() const override {
+      if (!busy_) return false;
+      const auto since = launcher_.loop_.now() - began_;
+      return since >= script_.suspended.first && since < script_.suspended.second;
+    }
 
    private:
     // Does it unless the worker is gone by then.
@@ -178,6 +191,10 @@ class ScriptedLauncher final : public orchestrator::Launcher {
       begun.version = "1";
       begun.numerics = R"({"version":"1"})";
       write(begun);
+      began_ = launcher_.loop_.now();
+      for (const auto& [after, progress] : script_.tells) {
+        later(after, [this, progress] { write(progress); });
+      }
       if (script_.checkpoints) {
         std::filesystem::create_directories(folder_ / "checkpoint");
         std::ofstream(folder_ / "checkpoint/step-1.txt") << "1\n";
@@ -193,7 +210,7 @@ class ScriptedLauncher final : public orchestrator::Launcher {
       if (script_.does == ScriptedAttempt::Does::fail) {
         write(protocol::Failed{"the script says so"});
       } else {
-        write(protocol::Progress{4, 4, 0.25});
+        if (script_.tells.empty()) write(protocol::Progress{4, 4, 0.25});
         write(protocol::Finished{4, "", {}, {}, {}, {}});
       }
       busy_ = false;
@@ -209,6 +226,7 @@ class ScriptedLauncher final : public orchestrator::Launcher {
     std::filesystem::path folder_;
     ScriptedAttempt script_;
     std::int64_t seq_ = 0;
+    orchestrator::EventLoop::Time began_;
     bool busy_ = false;
     bool closed_ = false;
     results::Launch launch_;
@@ -269,7 +287,9 @@ class ScriptedRun : public orchestrator::RunObserver {
     return store->read().trial_facts(std::vector{sweep.trials[trial].id.value}).front();
   }
 
-  void status(const orchestrator::RunStatus&) override {}
+  void status(const orchestrator::RunStatus& now) override {
+    if (on_status) on_status(now);
+  }
   void trial_over(const std::string&, sweeps::TrialState, const std::string&,
                   const std::string&) override {}
   void note(const std::string& line) override { notes.push_back(line); }
@@ -291,6 +311,7 @@ class ScriptedRun : public orchestrator::RunObserver {
   std::optional<results::Store> store;
   std::optional<orchestrator::Run> run;
   std::vector<std::string> notes;
+  std::function<void(const orchestrator::RunStatus&)> on_status;
 };
 
 }  // namespace petlab::testing

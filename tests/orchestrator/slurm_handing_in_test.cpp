@@ -1,0 +1,191 @@
+// Which jobs the Slurm launcher submits, and in which order. Slurm's programs are scripts here.
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "orchestrator/slurm/launcher.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+namespace fs = std::filesystem;
+using Lines = std::vector<std::string>;
+
+/// A cluster that refuses the first `refusals` submissions and accepts all others. The file
+/// `handed` has a line for each submission with its attempts in order.
+class FakeSlurm {
+ public:
+  explicit FakeSlurm(int refusals, const std::string& refusal) : before_(::getenv("PATH")) {
+    const std::string bin = (folder.path() / "bin").string();
+    program("scontrol", "echo 'MaxArraySize = 1001'; echo 'MaxJobCount = 10000'\n");
+    program("squeue", "\n");
+    program("scancel", "\n");
+    program("sacct", "\n");
+    // The last argument is the submission's script, which is next to its list of attempts.
+    program("sbatch", fmt::format(R"(for word; do last=$word; done
+echo $(sed 's,.*/t\([0-9]*\)/1$,\1,' "$(dirname "$last")/tasks") >> {0}/handed
+echo "$*" >> {0}/words
+n=$(wc -l < {0}/handed)
+if [ $n -le {1} ]; then echo '{2}' >&2; exit 1; fi
+echo $((100 + n))
+)",
+                                  folder.path().string(), refusals, refusal));
+    ::setenv("PATH", (bin + ":" + before_).c_str(), 1);
+  }
+  ~FakeSlurm() { ::setenv("PATH", before_.c_str(), 1); }
+  Lines lines(const std::string& name) const {
+    std::istringstream in(fs::exists(folder.path() / name)
+                              ? testing::read_file(folder.path() / name)
+                              : std::string());
+    Lines all;
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  }
+
+  testing::TempDir folder;
+
+ private:
+  void program(const std::string& name, const std::string& text) {
+    const fs::path file = folder.write("bin/" + name, "#!/bin/sh\n" + text);
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  const std::string before_;
+};
+
+/// A launcher, its workers and their loop.
+struct SlurmRun {
+  FakeSlurm slurm;
+  boost::asio::io_context loop;
+  SlurmOptions options;
+  std::unique_ptr<Launcher> launcher;
+  std::vector<std::unique_ptr<Worker>> workers;
+  Lines notes;
+  Lines ended;
+  std::set<std::string> launched;
+
+  explicit SlurmRun(int refusals, const std::string& refusal = kTooMany)
+      : slurm(refusals, refusal) {
+    options.runs = slurm.folder.path() / "runs";
+    fs::create_directories(options.runs);
+    options.owner = "1-2-test";
+    options.sweep = "s";
+    options.worker.program = "/bin/true";
+    options.poll = std::chrono::milliseconds(100);
+    options.note = [this](const std::string& line) { notes.push_back(line); };
+  }
+  void start(int count) {
+    launcher = make_slurm_launcher(loop, options);
+    launcher->queue()->on_launch([this](const std::string& slot) { launched.insert(slot); });
+    for (int i = 0; i < count; ++i) {
+      const std::string slot = *launcher->acquire_slot();
+      const fs::path attempt = options.runs / fmt::format("t{}", i) / "1";
+      fs::create_directories(attempt);
+      workers.push_back(launcher->start(slot, attempt, [this, i](const WorkerEnd& end) {
+        ended.push_back(fmt::format("{}: {}", i, to_string(end)));
+      }));
+    }
+    launcher->queue()->flush();
+  }
+  /// Runs the loop until the condition holds; it must within 20 s.
+  template <typename Condition>
+  void until(const Condition& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < end);
+      loop.restart();
+      loop.run_one_for(std::chrono::milliseconds(20));
+    }
+  }
+  static constexpr const char* kTooMany =
+      "sbatch: error: AssocMaxSubmitJobLimit sbatch: error: Batch job submission failed: Job "
+      "violates accounting/QOS policy (job submit limit)";
+};
+
+}  // namespace
+
+TEST_CASE("Refused jobs are submitted again in order, in smaller arrays", "[orchestrator]") {
+  SlurmRun jobs(2);
+  jobs.start(9);
+  jobs.until([&] { return jobs.launched.size() == 9; });
+  const Lines handed = jobs.slurm.lines("handed");
+  REQUIRE(handed.size() >= 4);
+  CHECK(handed[0] == "0 1 2 3 4 5 6 7 8");
+  CHECK(handed[1] == "0 1 2 3");
+  CHECK(handed[2] == "0 1");
+  // Arrays grow again once Slurm accepts one.
+  CHECK(handed[3] == "2 3 4 5");
+  CHECK(handed.back() == "6 7 8");
+  CHECK(jobs.notes.size() == 1);  // an equal refusal is reported once
+  CHECK(jobs.ended.empty());
+  for (std::size_t i = 0; i < 9; ++i) {
+    const int array = i < 2 ? 103 : i < 6 ? 104 : 105;
+    const std::size_t task = i < 2 ? i : i < 6 ? i - 2 : i - 6;
+    CHECK(jobs.workers[i]->launch().job == fmt::format("{}_{}", array, task));
+  }
+}
+
+TEST_CASE("A job stopped while refused is not submitted again", "[orchestrator]") {
+  SlurmRun jobs(1);
+  jobs.start(4);
+  jobs.until([&] { return jobs.slurm.lines("handed").size() == 1; });
+  jobs.workers[1]->stop();
+  jobs.until([&] { return jobs.launched.size() == 3 && jobs.ended.size() == 1; });
+  CHECK(jobs.ended == Lines{"1: withdrawn before it was handed to Slurm"});
+  std::string all;
+  const Lines handed = jobs.slurm.lines("handed");
+  for (std::size_t i = 1; i < handed.size(); ++i) all += (i > 1 ? " " : "") + handed[i];
+  CHECK(all == "0 2 3");
+}
+
+TEST_CASE("A permanent refusal ends all jobs of the submission in order", "[orchestrator]") {
+  SlurmRun jobs(1, "sbatch: error: invalid partition specified: nope");
+  jobs.start(3);
+  jobs.until([&] { return jobs.ended.size() == 3; });
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(jobs.ended[i].starts_with(fmt::format("{}: ", i)));
+    CHECK(jobs.ended[i].find("invalid partition specified: nope") != std::string::npos);
+  }
+  CHECK(jobs.slurm.lines("handed").size() == 1);
+}
+
+TEST_CASE("Each Slurm option becomes an argument of sbatch", "[orchestrator]") {
+  const auto words = [](const SlurmRun& jobs) {
+    return " " + jobs.slurm.lines("words").at(0) + " ";
+  };
+  SlurmRun plain(0);
+  plain.start(1);
+  plain.until([&] { return plain.launched.size() == 1; });
+  for (const char* option : {"--partition", "--account", "--gres", "--time", "--mem"}) {
+    CHECK(words(plain).find(option) == std::string::npos);
+  }
+  CHECK(words(plain).find(" --cpus-per-task=1 ") != std::string::npos);
+  CHECK(plain.launcher->device("slurm-0").kind == "cpu");
+  SlurmRun all(0);
+  all.options.partition = "long";
+  all.options.account = "lab";
+  all.options.gpus = "a100:2";
+  all.options.time = "1-00:00:00";
+  all.options.arguments = {"--mem=8G", "--exclusive"};
+  all.options.threads = 5;
+  all.start(1);
+  all.until([&] { return all.launched.size() == 1; });
+  for (const char* option :
+       {" --partition=long ", " --account=lab ", " --gres=gpu:a100:2 ", " --time=1-00:00:00 ",
+        " --mem=8G ", " --exclusive ", " --cpus-per-task=5 "}) {
+    INFO(words(all));
+    CHECK(words(all).find(option) != std::string::npos);
+  }
+  CHECK(all.launcher->device("slurm-0").kind == "cuda");
+}
+
+}  // namespace petlab::orchestrator
