@@ -1,0 +1,105 @@
+"""Trials whose attempts report exactly what a case tells them to.
+
+So two things that agree in an ordinary run can be made to disagree: the scores of an attempt past its
+checkpoint and those of the attempt that resumed it, or the machine as petlab and as the worker see it.
+"""
+import json
+
+from scripted_world import ScriptedWorld
+
+TOLD_WORKER = '''#!/usr/bin/env python3
+import json, os, pathlib, sys, time
+
+def field(config, name):
+    for key in name.split("."):
+        config = config.get(key) if isinstance(config, dict) else None
+    return config
+
+def train(folder):
+    trial = json.loads((folder / "trial.json").read_text())
+    told = json.loads(pathlib.Path(__file__).with_name("told.json").read_text())
+    attempts = next(attempts for when, attempts in told
+                    if all(field(trial["config"], name) == value for name, value in when.items()))
+    attempt = attempts[min(trial["attempt"], len(attempts)) - 1]
+    events, seq, code = open(folder / "events.jsonl", "a"), 0, 0
+    started = {"type": "started", "pid": os.getpid(), "worker": "told", "version": "1",
+               "numerics": {"version": "1"}, "digests": trial["digests"]}
+    if attempt[0].get("type") == "started":
+        attempt = [started | attempt[0], *attempt[1:]]
+    else:
+        attempt = [started, *attempt]
+    for told in attempt:
+        if "exit" in told:
+            code = told["exit"]
+            break
+        if "wait" in told:
+            while not os.path.exists(told["wait"]):
+                time.sleep(0.01)
+            continue
+        event = {"v": 1, "seq": seq, "time": time.time(), **told}
+        if told["type"] == "metric":
+            event.setdefault("task", trial["tasks"][0]["name"])
+        if told["type"] == "checkpoint":
+            path = folder / told["path"]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(str(told["step"]))
+        if told["type"] == "finished" and "artifact" in told:
+            (folder / told["artifact"]).write_text("no artifact")
+        events.write(json.dumps(event) + "\\n")
+        events.flush()
+        if told["type"] in ("checkpoint", "finished", "failed"):
+            os.fsync(events.fileno())
+        seq += 1
+    if code:
+        sys.exit(code)
+
+if sys.argv[1] == "--describe":
+    print(json.dumps({"name": "told", "version": "1", "protocol": 1, "numerics": "1", "devices": ["cpu"]}))
+else:
+    for line in sys.stdin if sys.argv[1] == "-" else sys.argv[1:]:
+        train(pathlib.Path(line.rstrip("\\n")))
+'''
+
+
+def progress(step, of, loss, **more):
+    return {"type": "progress", "step": step, "of": of, "loss": loss, **more}
+
+
+def metric(split, name, step, value, **more):
+    return {"type": "metric", "split": split, "name": name, "step": step, "value": value, **more}
+
+
+def checkpoint(step):
+    return {"type": "checkpoint", "step": step, "path": f"checkpoint/step-{step}"}
+
+
+def finished(step, **more):
+    return {"type": "finished", "step": step, **more}
+
+
+class ToldWorld(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write("told.py", TOLD_WORKER).chmod(0o755)
+
+    def tell(self, *rules):
+        """Each rule: the fields that a trial must have, and the events of each of its attempts.
+
+        Instead of an event, {"exit": 1} ends the worker, and {"wait": FILE} waits for a file.
+        """
+        self.write("told.json", json.dumps(rules))
+
+    def run_told(self, *words, sweep="sweep.yaml", code=0):
+        done = self.petlab("run", sweep, "--slots", 1, "--retry-delay", "10ms", "--grace", "500ms",
+                           "--worker", "./told.py", "--db", "sweep.db", "--runs", "sweep.runs", *words)
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def ask(self, *words, code=0, db="sweep.db"):
+        done = self.petlab(*words, "--db", db)
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def answer(self, *words, db="sweep.db"):
+        """The rows of a question, as JSON has them."""
+        return json.loads(self.ask(*words, "--format", "json", db=db).out)
