@@ -78,8 +78,7 @@ CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in rang
 
 
 class AwkwardDatabase(ToldWorld):
-    def setUp(self):
-        super().setUp()
+    def make_world(self):
         self.write("sweep.yaml", SWEEP)
         self.write("two.yaml", OTHER_SWEEP)
         rules = [[{"module.bottleneck": bottleneck, "seed": seed}, [after_checkpoint(score(bottleneck, seed))]]
@@ -89,6 +88,9 @@ class AwkwardDatabase(ToldWorld):
         # The trials of seed 4 stay pending.
         self.run_told("--only", "seed=1..3")
         self.run_told("--only", "seed=1..3", sweep="two.yaml")
+
+    def setUp(self):
+        super().setUp()
         self.trials = {(row["variant"], row["seed"]): row["trial_id"] for row in self.query(
             "SELECT DISTINCT sweep || ' ' || variant AS variant, seed, trial_id FROM sweep_results")}
         self.resumed = self.trials["one same", 1]

@@ -4,6 +4,8 @@ So two things that agree in an ordinary run can be made to disagree: the scores 
 checkpoint and those of the attempt that resumed it, or the machine as petlab and as the worker see it.
 """
 import json
+import shutil
+import tempfile
 
 from scripted_world import ScriptedWorld
 
@@ -78,9 +80,23 @@ def finished(step, **more):
 
 
 class ToldWorld(ScriptedWorld):
+    made = None  # a copy of what make_world() made, for all cases of a class
+
     def setUp(self):
         super().setUp()
         self.write("told.py", TOLD_WORKER).chmod(0o755)
+        kind = type(self)
+        if kind.made is None:
+            self.make_world()
+            kind.made = tempfile.mkdtemp(prefix="petlab-e2e-")
+            kind.addClassCleanup(shutil.rmtree, kind.made, ignore_errors=True)
+            kind.addClassCleanup(setattr, kind, "made", None)
+            shutil.copytree(self.root, kind.made, dirs_exist_ok=True)
+        else:
+            shutil.copytree(kind.made, self.root, dirs_exist_ok=True)
+
+    def make_world(self):
+        """Writes and runs what all cases of the class start from, once."""
 
     def tell(self, *rules):
         """Each rule: the fields that a trial must have, and the events of each of its attempts.

@@ -1,0 +1,739 @@
+#!/usr/bin/env python3
+"""Every option of every command, and every format, with a value that is not its default: what it changes.
+
+usage: every_option.py FOLDER_OF_PROGRAMS
+
+The commands, their options and the formats are the program's own lists: one without a case fails.
+"""
+import csv
+import io
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import tiny_world
+from told_world import ToldWorld, checkpoint, finished, metric, progress
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+SWEEP = """sweep: first
+base: {backbone: ./tiny, task: films.yaml, module.kind: adapter, training.epochs: 7}
+variants:
+  small: {module.bottleneck: 8}
+  large: {module.bottleneck: 16}
+grid: {seed: [1, 2, 3]}
+"""
+SECOND = """sweep: second
+base: {backbone: ./tiny, task: films.yaml, module.kind: adapter}
+variants:
+  bad: {module.bottleneck: 32, seed: 1}
+"""
+
+# Cases elsewhere: the file that tries the option and what it changes. `petlab fetch` hands its words to another
+# program, which needs a server: tests/end_to_end/fetching.py.
+ELSEWHERE = {
+    "run": {"--device": "orchestrator/gpu_run_test.cpp", "--pack": "orchestrator/gpu_run_test.cpp",
+            "--trial-memory": "orchestrator/gpu_run_test.cpp", "--retry-delay": "end_to_end/fetching.py",
+            "--time-limit": "orchestrator/run_test.cpp", "--no-progress-limit": "orchestrator/run_test.cpp",
+            "--grace": "orchestrator/death_test.cpp", "--keep-going": "end_to_end/bad_inputs.py",
+            "--slurm-poll": "end_to_end/slurm.py"},
+    "status": {"--watch": "end_to_end/live_view.py"},
+    "retry": {"--declare-dead": "orchestrator/control_test.cpp"},
+    "stop": {"--now": "orchestrator/control_test.cpp", "--db": "end_to_end/runs_folders.py",
+             "--runs": "orchestrator/control_test.cpp"},
+    "serve": {"--db": "end_to_end/serving.py", "--port": "end_to_end/serving.py", "--host": "end_to_end/serving.py",
+              "--token": "end_to_end/serving.py"},
+    "merge": {"--other-runs": "end_to_end/exchange.py"},
+    "fetch backbone": {option: "end_to_end/fetching.py"
+                       for option in ("--revision", "--into", "--retries", "--retry-delay")},
+    "fetch data": {option: "end_to_end/fetching.py" for option in ("--from", "--into", "--retries", "--retry-delay")},
+    "help": {"--man": "end_to_end/questions.py"},
+    "completion": {"--words": "end_to_end/questions.py"},
+    "score": {"--spm-model": "cli/score_sacrebleu_test.cpp"},
+}
+FIGURE_FORMATS = {"svg", "pdf", "png"}  # drawn by a program of their own: tests/reports/draw_test.cpp
+
+COVERED = {}  # command: options of its cases
+
+
+def covers(command, *options):
+    COVERED.setdefault(command, set()).update(options)
+    return lambda case: case
+
+
+def lines(value, test=True, **more):
+    events = [progress(1, 4, 0.5), metric("train", "loss", 1, 0.5),
+              metric("validation", "accuracy", 1, 0.3), metric("validation", "accuracy", 4, value),
+              metric("validation", "f1", 4, 1 - value), metric("validation", "accuracy", 4, 0.5, task="other")]
+    return events + [metric("test", "accuracy", 4, value + 0.0625), finished(4, artifact="artifact.petl", **more)]
+
+
+class EveryOption(ToldWorld):
+    def make_world(self):
+        self.write("sweep.yaml", SWEEP)
+        self.write("second.yaml", SECOND)
+        crash = [progress(1, 4, 0.5), metric("validation", "accuracy", 1, 0.25), checkpoint(1), {"exit": 1}]
+        rules = [[{"module.bottleneck": bottleneck, "seed": seed}, [lines((bottleneck + seed * seed) / 100)]]
+                 for bottleneck in (8, 16) for seed in (1, 2, 3)]
+        rules[0][1].insert(0, crash)
+        rules.append([{"module.bottleneck": 32}, [crash]])
+        self.tell(*rules)
+        self.run_told()
+        self.run_told("--retries", 0, sweep="second.yaml", code=1)
+
+    def setUp(self):
+        super().setUp()
+        rows = self.query("SELECT trial_id, seed, module_bottleneck AS size FROM trials")
+        self.trials = {(row["size"], row["seed"]): row["trial_id"] for row in rows}
+        self.first = self.trials[8, 1]
+        self.bad = self.trials[32, 1]
+
+    def differs(self, words, *options, code=0, db="sweep.db"):
+        """What the command says without and with the options, which must differ."""
+        with_db = ["--db", db] if db else []
+        plain = self.petlab(*words, *with_db)
+        done = self.petlab(*words, *options, *with_db)
+        self.assertEqual(done.code, code, done)
+        self.assertNotEqual((plain.code, plain.out, plain.err), (done.code, done.out, done.err), options)
+        return plain, done
+
+    def rows(self, *words, **options):
+        return self.answer(*words, **options)
+
+    def formats(self, command):
+        """Those that the program's help lists."""
+        listed = re.search(r"--format [A-Z]+:\{([\w,]+)\}", self.petlab("help", command).out)
+        self.assertTrue(listed, command)
+        return listed[1].split(",")
+
+    def copy_runs(self, name="other.runs"):
+        shutil.copytree(self.root / "sweep.runs", self.root / name)
+        return name
+
+    def copy_database(self, name):
+        self.ask("backup", name)
+        return name
+
+    def test_each_command_option_and_format_has_a_case(self):
+        def completed(*words):
+            return self.petlab("completion", "--words", "--", *words).out.split()
+
+        commands = [[command] for command in completed("")]
+        self.assertGreater(len(commands), 30)
+        commands += [["export", "archive"], ["fetch", "backbone"], ["fetch", "data"]]
+        missing = []
+        for words in commands:
+            command = " ".join(words)
+            elsewhere = ELSEWHERE.get(command, {})
+            listed = set(completed(*words, "--")) - {"--help"}
+            for option in sorted(listed):
+                if option in COVERED.get(command, ()):
+                    self.assertNotIn(option, elsewhere, command)
+                elif option not in elsewhere:
+                    missing.append(f"{command} {option}")
+                else:
+                    self.assertRegex((TESTS / elsewhere[option]).read_text(), rf"{option}\b", command)
+            # A case of an option that no longer exists goes with it.
+            self.assertLessEqual(COVERED.get(command, set()) | set(elsewhere), listed, command)
+        self.assertEqual(missing, [], "write a case in every_option.py, or name the file that has one")
+
+    # Questions.
+
+    @covers("results", "--where", "--by", "--pivot", "--metric", "--split", "--db", "--format")
+    def test_results(self):
+        row = self.rows("results", "--where", "seed=1..2 and variant=small", "--split", "validation", "--metric", "f1")
+        self.assertEqual([(one["variant"], one["f1_n"], one["f1_mean"]) for one in row],
+                         [("small", 2, (1 - 0.09 + 1 - 0.12) / 2)])
+        rows = self.rows("results", "--by", "seed")
+        self.assertEqual([(row["seed"], row["accuracy_n"]) for row in rows], [(1, 2), (2, 2), (3, 2)])
+        rows = self.rows("results", "--by", "variant", "--pivot", "seed")
+        self.assertEqual(sorted(name for name in rows[0] if name.endswith("_n")),
+                         [f"{seed} accuracy_n" for seed in (1, 2, 3)])
+        self.assertEqual([set(row) & {"f1_mean", "accuracy_mean"} for row in self.rows("results")],
+                         [{"accuracy_mean"}] * len(self.rows("results")))
+        self.check_formats("results", ["results", "--by", "seed"], "seed", ["1", "2", "3"])
+        self.assertIn("missing.db", self.ask("results", db="missing.db", code=1).err)
+
+    def check_formats(self, command, words, column, values):
+        """Every format has the same column."""
+        formats = self.formats(command)
+        self.assertGreaterEqual(len(formats), 4)
+        for form in formats:
+            text = self.ask(*words, "--format", form).out
+            if form == "json":
+                found = [row[column] for row in json.loads(text)]
+            elif form == "jsonl":
+                found = [json.loads(line)[column] for line in text.splitlines()]
+            elif form == "csv":
+                found = [row[column] for row in csv.DictReader(io.StringIO(text))]
+            elif form == "markdown":
+                table = [[cell.strip().replace("\\", "") for cell in line.strip("|").split("|")]
+                         for line in text.splitlines() if line.startswith("|")]
+                found = [row[table[0].index(column)] for row in table[2:]]
+            else:
+                self.assertEqual(form, "table", "a format without a case")
+                table = [re.split(r" {2,}", line.strip()) for line in text.splitlines()]
+                found = [row[table[0].index(column)] for row in table[2:2 + len(values)]]
+            self.assertEqual([str(one) for one in found], values, form)
+
+    @covers("best", "--where", "--metric", "--split", "--highest", "--lowest", "--top", "--db", "--runs", "--format")
+    def test_best(self):
+        def trials(*words):
+            return [row["trial_id"] for row in self.rows("best", *words) if row["task"] == "films"]
+
+        best = ["--metric", "accuracy"]
+        self.assertEqual(trials(*best), [self.trials[16, 3]])
+        self.assertEqual(trials(*best, "--top", 2), [self.trials[16, 3], self.trials[16, 2]])
+        self.assertEqual(trials(*best, "--lowest"), [self.first])
+        self.assertEqual(trials("--metric", "f1"), [self.first])
+        self.assertEqual(trials("--metric", "loss", "--split", "train", "--highest", "--where", "seed=2"),
+                         trials("--metric", "loss", "--split", "train", "--lowest", "--where", "seed=2"))
+        self.assertEqual(trials("--metric", "f1", "--highest", "--where", "variant=large"), [self.trials[16, 1]])
+        self.assertEqual(trials("--metric", "f1", "--lowest", "--where", "variant=large"), [self.trials[16, 3]])
+        row = self.rows("best", *best, "--split", "test")[0]
+        self.assertEqual((row["test"], "validation" in row), (0.25 + 0.0625, False))
+        self.assertIn("/other.runs/", self.rows("best", *best, "--runs", self.copy_runs())[0]["artifact"])
+        self.check_formats("best", ["best", *best, "--split", "test"], "seed", ["3"])
+
+    @covers("compare", "--where", "--metric", "--split", "--confidence", "--db", "--format")
+    def test_compare(self):
+        words = ["compare", "small", "large"]
+        row, = self.rows(*words)
+        self.assertEqual((row["metric"], row["pairs"], row["baseline_mean"] > 0.1), ("accuracy", 3, True))
+        self.assertEqual([row["pairs"] for row in self.rows(*words, "--where", "seed=2..3")], [2])
+        rows = self.rows(*words, "--split", "validation", "--metric", "f1")
+        self.assertEqual([(row["metric"], round(row["effect"], 12)) for row in rows], [("f1", -0.08)])
+        self.tell_apart()
+        intervals = [self.rows(*words, "--confidence", level, db="apart.db")[0] for level in (0.5, 0.95, 0.999)]
+        widths = [row["interval_high"] - row["interval_low"] for row in intervals]
+        self.assertLess(widths[0], widths[1])
+        self.assertLess(widths[1], widths[2])
+        self.assertEqual([row["verdict"] for row in intervals][::2], ["large is better", "no difference shown"])
+        self.check_formats("compare", words, "task", ["films"])
+
+    def tell_apart(self):
+        """The same sweep with differences that differ from seed to seed."""
+        self.tell(*[[{"module.bottleneck": size, "seed": seed}, [lines(0.125 + (size - 8) * seed / 100)]]
+                    for size in (8, 16) for seed in (1, 2, 3)])
+        done = self.petlab("run", "sweep.yaml", "--worker", "./told.py", "--db", "apart.db", "--runs", "apart.runs")
+        self.assertEqual(done.code, 0, done)
+
+    @covers("show", "--json", "--db", "--runs")
+    def test_show(self):
+        plain, done = self.differs(["show", self.first], "--json")
+        self.assertIn("trial " + self.first, plain.out)
+        shown = json.loads(done.out)
+        self.assertEqual((shown["trial_id"], shown["folder"]), (self.first, f"ROOT/sweep.runs/{self.first}"))
+        shown = json.loads(self.ask("show", self.first, "--json", "--runs", self.copy_runs()).out)
+        self.assertEqual(shown["artifact"]["file"], f"ROOT/other.runs/{self.first}/2/artifact.petl")
+
+    @covers("diff", "--all", "--db", "--format")
+    def test_diff(self):
+        words = ["diff", self.trials[8, 2], self.trials[16, 2]]
+        fields = [row["field"] for row in self.rows(*words)]
+        everything = [row["field"] for row in self.rows(*words, "--all")]
+        self.assertIn("module.bottleneck", fields)
+        self.assertNotIn("seed", fields)
+        self.assertLess({"seed", "training.epochs", *fields}, {*everything, "another"})
+        self.check_formats("diff", words, "field", fields)
+
+    @covers("history", "--metric", "--split", "--task", "--db", "--format")
+    def test_history(self):
+        def found(*words):
+            return [(row["split"], row["task"], row["name"], row["step"])
+                    for row in self.rows("history", self.trials[8, 2], *words)]
+
+        self.assertEqual(found("--metric", "loss"), [("train", "films", "loss", 1)])
+        self.assertEqual(found("--split", "test"), [("test", "films", "accuracy", 4)])
+        self.assertEqual(found("--task", "other"), [("validation", "other", "accuracy", 4)])
+        self.assertEqual(found("--metric", "accuracy", "--split", "validation", "--task", "films"),
+                         [("validation", "films", "accuracy", step) for step in (1, 4)])
+        self.check_formats("history", ["history", self.first, "--metric", "accuracy", "--split", "validation", "--task",
+                                       "films"], "attempt", ["1", "2", "2"])
+
+    @covers("query", "--db", "--format", "--limit", "--timeout")
+    def test_query(self):
+        self.check_formats("query", ["query", "SELECT DISTINCT seed, NULL AS n FROM trials ORDER BY 1"], "seed",
+                           ["1", "2", "3"])
+        self.assertEqual(len(self.rows("query", "SELECT 1 FROM trials", "--limit", 2)), 2)
+        done = self.ask("query", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+                        "--timeout", "10ms", code=1)
+        self.assertIn("--timeout", done.err)
+
+    @covers("report", "--db", "--sweep", "--format", "--out", "--show", "--list", "--check", "--x", "--y", "--series",
+            "--split", "--where", "--log-x", "--log-y")
+    def test_report(self):
+        self.assertIn("table5", self.petlab("report", "--list").out)
+        self.write("own.yaml", "report: own\ntabel: {rows: [{each: variant}], columns: [{each: name}]}\n")
+        self.assertIn("did you mean table?", self.petlab("report", "--check", "own.yaml").err)
+        for sweep, variant, other in (("first", "small", "bad"), ("second", "bad", "small")):
+            text = self.ask("report", "sweep", "--sweep", sweep).out
+            self.assertIn(variant, text)
+            self.assertNotIn(other, text)
+        for shown in ("measured", "published", "difference"):
+            self.differs(["report", "table5"], "--show", shown)
+
+        curve = ["report", "curve", "--x", "module_bottleneck", "--y", "accuracy", "--sweep", "first"]
+        cells = list(csv.DictReader(io.StringIO(self.ask(*curve, "--format", "csv").out)))
+        self.assertEqual({(row["group"], row["row"]) for row in cells},
+                         {("small", "module_bottleneck 8"), ("large", "module_bottleneck 16")})
+        self.assertNotIn("large", self.ask(*curve, "--where", "variant=small").out)
+        self.assertIn("accuracy (validation)", self.ask(*curve, "--split", "validation", "--format", "csv").out)
+        cells = list(csv.DictReader(io.StringIO(self.ask(*curve, "--series", "seed", "--format", "csv").out)))
+        self.assertEqual({row["group"].removeprefix("seed ") for row in cells}, {"1", "2", "3"})
+        scales = {}
+        for options in ((), ("--log-x",), ("--log-y",)):
+            specification = json.loads(self.ask(*curve, *options, "--format", "vega").out)
+            scales[options] = re.findall(r'"(x|y)": \{[^{}]*"scale": \{[^{}]*"type": "log"', json.dumps(specification))
+        self.assertEqual([set(found) for found in scales.values()], [set(), {"x"}, {"y"}])
+
+    @covers("report", "--format", "--out")
+    def test_report_formats(self):
+        """A new format fails here until it has a line."""
+        refused = self.ask("report", "sweep", "--format", "nothing", code=2).err
+        formats = re.search(r"one of ([\w, -]+)\n", refused)[1].split(", ")
+        wanted = {
+            "terminal": r" films accuracy\n─+", "markdown": r"\| ---", "csv": r"^(group,)?row,", "csv-long": r"^report,row,.*,ci_low,",
+            "html": r"<!doctype html>", "json": r'"columns": \[', "latex": r"\\toprule", "vega": r"\$schema"}
+        self.assertEqual(set(formats) - FIGURE_FORMATS, set(wanted))
+        texts = {}
+        for form, pattern in wanted.items():
+            words = ["report", "sweep", "--sweep", "first"] if form != "vega" else \
+                ["report", "curve", "--x", "seed", "--y", "accuracy", "--sweep", "first"]
+            texts[form] = self.ask(*words, "--format", form).out
+            self.assertRegex(texts[form], pattern, form)
+            if form not in ("html", "vega"):
+                for name in ("small", "large"):
+                    self.assertIn(name, texts[form], form)
+                # The mean of the large variant's test scores, times 100.
+                self.assertRegex(texts[form], r"26\.9\d?|26\.916|0\.2691", form)
+        self.assertEqual(len(set(texts.values())), len(texts))
+        self.ask("report", "sweep", "--sweep", "first", "--out", "out", "--format", "csv", "--format", "json")
+        self.assertEqual(sorted(path.name for path in (self.root / "out").iterdir()), ["sweep.csv", "sweep.json"])
+
+    # Runs and plans.
+
+    @covers("plan", "--db", "--runs", "--worker", "--set", "--json", "--retries", "--only", "--memory", "--device")
+    def test_plan(self):
+        def plan(*words, sweep="sweep.yaml", worker="./told.py", db="sweep.db", runs="sweep.runs"):
+            done = self.petlab("plan", sweep, "--json", "--worker", worker, "--db", db, "--runs", runs, *words)
+            self.assertEqual(done.code, 0, done)
+            return json.loads(done.out)
+
+        def states(found):
+            return [one["state"] for one in found["trials"]]
+
+        self.assertEqual(set(states(plan())), {"done"})
+        self.assertEqual(set(states(plan(db="none.db", runs="none.runs"))), {"new"})
+        self.assertIn("none.runs", self.petlab("plan", "sweep.yaml", "--worker", "./told.py", "--db", "none.db", "--runs",
+                                               "none.runs").out)
+        self.write("newer.py", (self.root / "told.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
+        self.assertEqual(set(states(plan(worker="./newer.py"))), {"stale"})
+        self.assertEqual(set(states(plan("--set", "training.epochs=9"))), {"new"})
+        self.assertEqual(len(states(plan("--only", "seed=1"))), 2)
+        self.assertEqual(states(plan(sweep="second.yaml")), ["failed"])
+        self.assertEqual(states(plan("--retries", 3, sweep="second.yaml")), ["interrupted"])
+        memory = ["plan", "sweep.yaml", "--worker", "./told.py"]
+        plain, done = self.differs(memory, "--memory")
+        self.assertIn("MiB", done.out)
+        self.assertNotEqual(done.out, self.ask(*memory, "--memory", "--device", "gpu").out)
+
+    @covers("run", "--db", "--runs", "--worker", "--set", "--only", "--slots", "--threads", "--retries", "--rerun",
+            "--fresh-workers", "--quiet", "--json")
+    def test_run(self):
+        def run(*words, code=0, sweep="sweep.yaml"):
+            done = self.petlab("run", sweep, "--retry-delay", "10ms", "--worker", "./told.py", "--db", "new.db", "--runs",
+                               "new.runs", *words)
+            self.assertEqual(done.code, code, done)
+            return done
+
+        def trial_files():
+            return [json.loads(path.read_text()) for path in sorted(self.root.glob("new.runs/*/*/trial.json"))]
+
+        run("--only", "seed=1", "--threads", 3, "--slots", 1, "--set", "training.epochs=9")
+        told = trial_files()
+        self.assertEqual({one["threads"] for one in told}, {3})
+        self.assertEqual({one["config"]["training"]["epochs"] for one in told}, {9})
+        self.assertEqual({(one["config"]["seed"], one["config"]["module"]["bottleneck"]) for one in told}, {(1, 8), (1, 16)})
+        # One worker for both trials and the retry, or one each; with two slots, two devices.
+        pids = "SELECT count(DISTINCT worker_pid) AS pids, count(DISTINCT device) AS devices FROM attempts"
+        self.assertEqual(self.query(pids, "new.db")[0]["devices"], 1)
+        run("--only", "seed=2..3", "--fresh-workers", "--slots", 1)
+        rows = self.query("SELECT count(DISTINCT pid) AS pids FROM attempts JOIN trials ON trials.key = trial WHERE "
+                          "seed > 1", "new.db")
+        self.assertEqual(rows, [{"pids": 4}])
+        self.assertEqual({one["threads"] for one in trial_files() if one["config"]["seed"] > 1}, {1})
+        lines = [json.loads(line) for line in run("--only", "seed=2", "--rerun", "all", "--json").out.splitlines()]
+        self.assertLessEqual({"status", "trial_over", "end"}, {one["event"] for one in lines})
+        self.assertEqual((lines[-1]["event"], lines[-1]["trained"]), ("end", 2))
+        counted = self.query("SELECT seed, count(*) AS n FROM attempts JOIN trials ON trials.key = trial WHERE seed > 1 "
+                             "GROUP BY 1", "new.db")
+        self.assertEqual(counted, [{"seed": 2, "n": 4}, {"seed": 3, "n": 2}])
+        for quiet in ([], ["--quiet"]):
+            self.assertEqual("6 of 6" in run(*quiet).err, not quiet)
+        run("--retries", 0, sweep="second.yaml", code=1)
+        run("--retries", 2, sweep="second.yaml", code=1)
+        outcomes = self.query("SELECT count(*) AS n FROM attempts WHERE sweep = 'second'", "new.db")
+        self.assertEqual(outcomes, [{"n": 3}])
+
+    @covers("run", "--launcher", "--slurm-partition", "--slurm-account", "--slurm-gpus", "--slurm-time", "--slurm-arg")
+    def test_run_in_slurm(self):
+        """Programs of Slurm that are scripts: sbatch notes its words and refuses."""
+        for name in ("squeue", "scancel", "sacct", "scontrol"):
+            self.write(f"bin/{name}", "#!/bin/sh\n").chmod(0o755)
+        self.write("bin/sbatch", f"#!/bin/sh\necho \"$*\" >> {self.root}/words\necho no such partition >&2\nexit 1\n"
+                   ).chmod(0o755)
+        self.variables = {"PATH": f"{self.root}/bin:/usr/bin:/bin"}
+
+        def words(*options):
+            done = self.petlab("run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "100ms", "--worker", "./told.py",
+                               "--db", "slurm.db", *options)
+            self.assertEqual(done.code, 1, done)
+            self.assertIn("no such partition", done.err)
+            return (self.root / "words").read_text().splitlines()[-1].split()
+
+        options = {("--slurm-partition", "long"): "--partition=long", ("--slurm-account", "lab"): "--account=lab",
+                   ("--slurm-gpus", "a100:2"): "--gres=gpu:a100:2", ("--slurm-time", "2-00:00:00"): "--time=2-00:00:00",
+                   ("--slurm-arg=--mem=8G",): "--mem=8G", ("--threads", 5): "--cpus-per-task=5"}
+        plain = words()
+        told = words(*(word for option in options for word in option))
+        for word in options.values():
+            self.assertNotIn(word, plain)
+            self.assertIn(word, told)
+
+    @covers("status", "--db", "--runs", "--worker", "--retries", "--json")
+    @covers("explain", "--db", "--runs", "--worker", "--retries")
+    def test_status_and_explain(self):
+        self.write("newer.py", (self.root / "told.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
+
+        def status(*words):
+            found = json.loads(self.ask("status", "--json", *words).out)
+            return {one["sweep"]: one["states"] for one in found["sweeps"]}, found
+
+        self.assertEqual(status()[0], {"first": {"done": 6}, "second": {"failed": 1}})
+        self.assertEqual(status("--retries", 4)[0]["second"], {"interrupted": 1})
+        self.assertEqual(status("--worker", "./newer.py")[0]["first"], {"stale": 6})
+        self.assertEqual(status("--runs", self.copy_runs())[1]["runs"], "ROOT/other.runs")
+        self.assertIn("failed", self.ask("status").out)
+        self.assertIn("state: failed", self.ask("explain", self.bad).out)
+        self.assertIn("state: interrupted", self.ask("explain", self.bad, "--retries", 4).out)
+        self.assertIn("state: stale", self.ask("explain", self.first, "--worker", "./newer.py").out)
+        self.assertIn("folder: ROOT/other.runs/", self.ask("explain", self.first, "--runs", "other.runs").out)
+
+    @covers("logs", "--follow", "--tail", "--attempt", "--db", "--runs")
+    def test_logs(self):
+        for number, text in ((1, "one\ntwo\n"), (2, "three\nfour\n")):
+            self.write(f"sweep.runs/{self.first}/{number}/log.txt", text)
+        self.assertEqual(self.ask("logs", self.first).out, "three\nfour\n")
+        self.assertEqual(self.ask("logs", self.first, "--tail", 1).out, "four\n")
+        self.assertEqual(self.ask("logs", self.first, "--attempt", 1).out, "one\ntwo\n")
+        self.assertEqual(self.ask("logs", self.first, "--runs", self.copy_runs(), "--tail", 1).out, "four\n")
+        self.write(f"other.runs/{self.first}/2/log.txt", "elsewhere\n")
+        self.assertEqual(self.ask("logs", self.first, "--runs", "other.runs").out, "elsewhere\n")
+
+        # It goes on until the attempt is over, and prints what comes meanwhile.
+        gate = self.root / "gate"
+        self.write("slow.yaml", SWEEP.replace("sweep: first", "sweep: slow").replace("[1, 2, 3]", "[1]").replace(
+            "  large: {module.bottleneck: 16}\n", "").replace("training.epochs: 7", f"user.gate: {gate}"))
+        run = self.start("run", "slow.yaml", "--worker", str(tiny_world.PROGRAMS / "scripted-worker"), "--db", "slow.db",
+                         "--runs", "slow.runs")
+        attempt = self.until(lambda: next(iter(self.root.glob("slow.runs/*/1/events.jsonl")), None)).parent
+        log = attempt / "log.txt"
+        log.write_text("before\n")
+        follow = self.start("logs", log.parts[-3], "--follow", "--db", "slow.db")
+        self.assertEqual(follow.stdout.readline(), b"before\n")
+        with open(log, "a") as file:
+            file.write("after\n")
+        self.assertEqual(follow.stdout.readline(), b"after\n")
+        self.assertIsNone(follow.poll())
+        gate.touch()
+        self.assertEqual(self.end(run).code, 0)
+        self.assertEqual(self.end(follow).code, 0)
+
+    # Decisions.
+
+    @covers("cancel", "--db", "--runs")
+    @covers("retry", "--db", "--runs")
+    @covers("discard", "--db", "--runs", "--why")
+    @covers("hide", "--db", "--runs", "--why")
+    @covers("unhide", "--db", "--runs")
+    def test_decisions(self):
+        self.copy_runs()
+        self.copy_database("other.db")
+        words = {"cancel": self.bad, "retry": self.bad, "discard": self.first, "hide": self.first, "unhide": self.first}
+        for command, trial in words.items():
+            why = ["--why", f"{command} it"] if command in ("discard", "hide") else []
+            done = self.petlab(command, trial, *why, "--db", "other.db", "--runs", "other.runs")
+            self.assertEqual(done.code, 0, done)
+            record = (self.root / "other.runs" / trial / "decisions.jsonl").read_text().splitlines()[-1]
+            self.assertIn(command, record)
+            self.assertEqual(f"{command} it" in record, bool(why), record)
+            if command == "hide":
+                self.assertEqual(json.loads(self.ask("show", trial, "--json", db="other.db").out)["hidden"]["why"],
+                                 "hide it")
+        shown = json.loads(self.ask("show", self.first, "--json", db="other.db").out)
+        self.assertIsNone(shown["hidden"])
+        self.assertEqual([(one["discarded"], one["why"]) for one in shown["renewals"]], [(True, "discard it")])
+        self.assertEqual(list(self.root.glob("sweep.runs/*/decisions.jsonl")), [])
+        self.assertEqual(json.loads(self.ask("show", self.first, "--json").out)["renewals"], [])
+
+    @covers("tag", "--add", "--remove", "--sweep", "--db", "--runs", "--json")
+    @covers("note", "--sweep", "--db", "--runs", "--json")
+    def test_tags_and_notes(self):
+        other = ["--runs", self.copy_runs()]
+        self.copy_database("other.db")
+        self.ask("tag", self.first, "--add", "good", "--add", "odd", *other, db="other.db")
+        self.ask("tag", self.first, "--remove", "odd", *other, db="other.db")
+        self.ask("tag", "--sweep", "first", "--add", "paper", *other, db="other.db")
+        shown = json.loads(self.ask("show", self.first, "--json", db="other.db").out)
+        self.assertEqual((shown["tags"], shown["sweep_tags"]), (["good"], {"first": ["paper"]}))
+        self.assertTrue((self.root / "other.runs" / self.first / "remarks.jsonl").exists())
+        self.assertFalse((self.root / "sweep.runs" / self.first / "remarks.jsonl").exists())
+        plain, done = self.differs(["tag"], "--json", db="other.db")
+        self.assertIn("paper", json.dumps(json.loads(done.out)))
+        self.assertIn("paper", plain.out)
+        self.ask("note", self.first, "a note", *other, db="other.db")
+        self.ask("note", "--sweep", "first", "of the sweep", *other, db="other.db")
+        plain, done = self.differs(["note", self.first], "--json", db="other.db")
+        self.assertIn("a note", json.dumps(json.loads(done.out)))
+        self.assertNotIn("of the sweep", plain.out)
+        self.assertIn("of the sweep", self.ask("note", "--sweep", "first", db="other.db").out)
+        self.assertNotIn("a note", self.ask("note", self.first).out)
+
+    # Exchange.
+
+    @covers("ingest", "--db", "--runs", "--rebuild")
+    @covers("backup", "--db")
+    @covers("check", "--json", "--db", "--runs")
+    def test_rebuild_backup_and_check(self):
+        values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
+        self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+        self.assertEqual(self.query(values, "rebuilt.db"), self.query(values))
+        self.copy_database("copy.db")
+        self.assertEqual(self.query(values, "copy.db"), self.query(values))
+        # An attempt that came later is read from the folder that is named.
+        self.copy_runs()
+        self.run_told("--rerun", "all")
+        (self.root / "late.runs").mkdir()
+        self.ask("ingest", "--runs", "sweep.runs", db="copy.db")
+        counted = "SELECT count(*) AS n FROM attempts"
+        self.assertEqual(self.query(counted, "copy.db"), self.query(counted))
+
+        plain, done = self.differs(["check", "--runs", "sweep.runs"], "--json")
+        self.assertEqual(plain.code, 0, plain)
+        json.loads(done.out)
+        (self.root / "other.runs" / self.first / "2" / "events.jsonl").unlink()
+        done = self.petlab("check", "--db", "sweep.db", "--runs", "other.runs", "--json")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn(self.first, done.out)
+
+    @covers("gc", "--dry-run", "--what", "--json", "--db", "--runs")
+    def test_gc(self):
+        self.copy_runs()
+        self.copy_database("other.db")
+        other = ["--db", "other.db", "--runs", "other.runs"]
+        found = self.petlab("gc", "--dry-run", *other)
+        self.assertEqual(found.code, 0, found)
+        with_json = json.loads(self.petlab("gc", "--dry-run", "--json", *other).out)
+        self.assertEqual((with_json["dry_run"], {row["kind"] for row in with_json["garbage"]}), (True, {"checkpoint"}))
+        self.assertEqual(json.loads(self.petlab("gc", "--json", "--what", "leftovers", *other).out)["garbage"], [])
+        kept = len(list(self.root.glob("other.runs/*/*/checkpoint/*")))
+        done = json.loads(self.petlab("gc", "--json", "--what", "checkpoints", *other).out)
+        self.assertEqual(len(done["garbage"]), len(with_json["garbage"]))
+        self.assertLess(len(list(self.root.glob("other.runs/*/*/checkpoint/*"))), kept)
+        self.assertEqual(len(list(self.root.glob("sweep.runs/*/*/checkpoint/*"))), kept)
+
+    @covers("export", "--format", "--tensorboard", "--sweep", "--json", "--db", "--runs")
+    @covers("export archive", "--sweep", "--artifacts", "--checkpoints", "--json", "--db", "--runs")
+    @covers("import", "--json", "--db", "--runs")
+    @covers("merge", "--json", "--db", "--runs")
+    def test_export_import_and_merge(self):
+        for form in self.formats("export"):
+            self.ask("export", f"out-{form}", "--format", form)
+            names = {path.suffix for path in (self.root / f"out-{form}").iterdir()}
+            self.assertEqual(names, {"." + form})
+        rows = json.loads((self.root / "out-json/results.json").read_text())
+        self.ask("export", "second", "--sweep", "second", "--format", "json")
+        self.assertEqual(json.loads((self.root / "second/results.json").read_text()), [])
+        self.assertEqual({row["sweep"] for row in rows}, {"first"})
+        told = json.loads(self.ask("export", "as-json", "--json").out)
+        self.assertEqual({one["rows"] for one in told["tables"][:1]}, {len(rows)})
+        self.ask("export", "--tensorboard", "tb", "--sweep", "first")
+        self.assertEqual([path.name for path in (self.root / "tb").iterdir()], ["first"])
+        self.copy_runs()
+        shutil.rmtree(self.root / "other.runs" / self.first)
+        done = self.ask("export", "--tensorboard", "tb2", "--runs", "other.runs")
+        self.assertRegex(done.err, r"\b1 run\b.*events\.jsonl")
+
+        def archive(name, *words):
+            done = self.ask("export", "archive", name, *words)
+            listed = subprocess.run(["tar", "tf", self.root / name], capture_output=True, text=True, check=True)
+            return done, listed.stdout.split()
+
+        plain, files = archive("a.tar.gz")
+        self.assertIn(f"runs/{self.first}/2/artifact.petl", " ".join(files))
+        self.assertFalse([file for file in files if "/checkpoint/" in file])
+        self.assertFalse([file for file in archive("b.tar.gz", "--artifacts", "none")[1] if "artifact.petl" in file])
+        self.assertTrue([file for file in archive("c.tar.gz", "--checkpoints")[1] if "/checkpoint/" in file])
+        self.assertFalse([file for file in archive("d.tar.gz", "--sweep", "second")[1] if self.first in file])
+        done, files = archive("e.tar.gz", "--json", "--runs", "sweep.runs")
+        self.assertTrue(json.loads(done.out))
+        self.assertNotEqual(done.out, plain.out)
+        done = self.petlab("import", "a.tar.gz", "--json", "--db", "new.db", "--runs", "new.runs")
+        self.assertEqual(done.code, 0, done)
+        json.loads(done.out)
+        self.assertTrue((self.root / "new.runs" / self.first / "2" / "artifact.petl").exists())
+        values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
+        self.assertEqual(self.query(values, "new.db"), self.query(values))
+        self.tell_apart()
+        done = self.petlab("merge", "new.db", "--json", "--db", "apart.db", "--runs", "apart.runs")
+        json.loads(done.out)
+        self.assertTrue((self.root / "apart.runs" / self.bad).exists())
+
+    # Without a database.
+
+    @covers("init", "--backbone", "--task")
+    @covers("doctor", "--db", "--runs", "--worker", "--json")
+    def test_init_and_doctor(self):
+        done = self.petlab("init", "a.yaml", "--backbone", "./tiny", "--task", "films.yaml")
+        self.assertEqual(done.code, 0, done)
+        text = (self.root / "a.yaml").read_text()
+        self.assertRegex(text, r"backbone: .*tiny")
+        self.assertRegex(text, r"task: .*films.yaml")
+        found = json.loads(self.petlab("doctor", "--json", "--worker", "./told.py", "--db", "place/new.db", "--runs",
+                                       "elsewhere").out)
+        text = json.dumps(found)
+        self.assertIn("elsewhere", text)
+        self.assertIn("place", text)
+        self.assertIn("told", text)
+        self.assertNotIn("told", self.petlab("doctor", "--json").out)
+
+    @covers("storage", "--json", "--kind", "--bottleneck", "--rank", "--prefix-length", "--hyper-embedding",
+            "--hyper-hidden", "--hyper-projected", "--share", "--no-share", "--mask", "--sparsity-ratio", "--tasks",
+            "--backbone", "--d-model", "--layers", "--parameters")
+    def test_storage(self):
+        size = ["--d-model", 32, "--layers", 2, "--parameters", 100000]
+        adapter = ["storage", "--kind", "adapter", "--bottleneck", 16, *size]
+
+        def changes(words, *options, base=()):
+            plain, done = self.petlab(*words, *base), self.petlab(*words, *options)
+            self.assertEqual((plain.code, done.code), (0, 0), (plain, done))
+            self.assertNotEqual(plain.out, done.out, options)
+
+        def at(words, option, one, other):
+            changes(words, option, other, base=(option, one))
+
+        json.loads(self.petlab(*adapter, "--json").out)
+        kind = ["storage", *size]
+        at(kind + ["--kind", "adapter"], "--bottleneck", 8, 16)
+        at(kind + ["--kind", "lora"], "--rank", 4, 8)
+        at(kind + ["--kind", "prefix"], "--prefix-length", 4, 8)
+        hyper = ["storage", "--kind", "hyperformer++", "--backbone", "t5-base", "--bottleneck", 8]
+        values = {"--hyper-embedding": (8, 16), "--hyper-hidden": (8, 16), "--hyper-projected": (8, 16)}
+        for option, (one, other) in values.items():
+            rest = [word for name, pair in values.items() if name != option for word in (name, pair[0])]
+            at(hyper + rest, option, one, other)
+        at(hyper + [word for name, pair in values.items() for word in (name, pair[0])], "--tasks", 2, 4)
+        changes(adapter, "--share")
+        changes([*adapter, "--share"], "--no-share")
+        changes(adapter, "--mask", "random", "--share", "--sparsity-ratio", 0.5)
+        changes([*adapter, "--share", "--mask", "learned"], "--sparsity-ratio", 0.25, base=("--sparsity-ratio", 0.5))
+        changes(["storage", "--kind", "adapter", "--bottleneck", 16], "--backbone", "./tiny", base=size)
+        for option, value in (("--d-model", 64), ("--layers", 3), ("--parameters", 200000)):
+            others = list(size)
+            others[others.index(option) + 1] = value
+            changes(["storage", "--kind", "adapter", "--bottleneck", 16], *others, base=size)
+
+    @covers("score", "--hyp", "--ref", "--input", "--metrics", "--format", "--score-only", "--num-refs", "--json",
+            "--threads", "--width", "--list", "--sentence-level", "--empty-is-missing", "--short", "--confidence",
+            "--confidence-n", "--baseline", "--paired-bs", "--paired-bs-n", "--paired-ar", "--paired-ar-n", "--seed",
+            "--tokenize", "--lowercase", "--chrf-lowercase", "--smooth-method", "--smooth-value", "--max-ngram-order",
+            "--effective-order", "--char-order", "--chrf-char-order", "--word-order", "--chrf-word-order", "--beta",
+            "--chrf-beta", "--whitespace", "--chrf-whitespace", "--eps-smoothing", "--chrf-eps-smoothing",
+            "--normalized", "--ter-normalized", "--no-punct", "--ter-no-punct", "--asian-support",
+            "--ter-asian-support", "--case-sensitive", "--ter-case-sensitive", "--stem", "--json-lines", "--num-labels")
+    def test_score(self):
+        self.write("hyp.txt", "The cats sat on the mat , here\na\tdog runs home . today\nthe 三十 Birds flying\n")
+        self.write("other.txt", "the cat lies\na dog ran home\nno birds\n")
+        self.write("ref.txt", "the cat sat on a mat, there\nthe dog is running home. Today\nThe 三四 bird flies\n")
+        self.write("second.txt", "A cat sat\n\nsome birds fly\n")
+        self.write("two.txt", "the cat sat on a mat\tA cat sat\nthe dog\ta dog\nbirds\tbird\n")
+        self.write("lines.json", '"The cats\\nsat"\n"b"\n"c"\n')
+        self.write("sentences.json", '"The cats sat"\n"b"\n"c d"\n')
+        self.write("labels.txt", "0\n1\n1\n")
+        self.write("gold.txt", "0\n1\n0\n")
+        base = ["--hyp", "hyp.txt", "--ref", "ref.txt"]
+
+        def score(*words, code=0):
+            done = self.petlab("score", *words)
+            self.assertEqual(done.code, code, (words, done))
+            return done.out
+
+        def changes(words, *options):
+            self.assertNotEqual(score(*words), score(*words, *options), options)
+
+        bleu, chrf, ter = (["bleu", *base], ["chrf", *base], ["ter", *base])
+        self.assertIn("token-error-rate", score("--list"))
+        self.assertNotEqual(score(*bleu), score("bleu", "--ref", "ref.txt", "--hyp", "other.txt"))
+        for options in (["--json"], ["--width", 2], ["--sentence-level"], ["--short"], ["--ref", "second.txt"],
+                        ["--confidence"], ["--tokenize", "char"], ["--lowercase"], ["--smooth-method", "none"],
+                        ["--max-ngram-order", 2], ["--smooth-method", "floor"]):
+            changes(bleu, *options)
+        changes([*bleu, "--smooth-method", "floor"], "--smooth-value", 0.7)
+        self.write("short.txt", "the cat\ndog\nthe\n")
+        changes(["bleu", "--hyp", "short.txt", "--ref", "ref.txt"], "--effective-order")
+        changes([*bleu, "--ref", "second.txt"], "--empty-is-missing")
+        changes(["bleu", "--hyp", "hyp.txt", "--ref", "two.txt"], "--num-refs", 2)
+        self.assertEqual(score(*bleu), score(*bleu, "--threads", 2))
+        self.refused("--threads", 0, *bleu)
+        interval = [*bleu, "--confidence"]
+        changes(interval, "--confidence-n", 50)
+        changes(interval, "--seed", 7)
+        paired = [*bleu, "--baseline", "other.txt"]
+        self.assertNotEqual(score(*bleu), score(*paired, "--paired-bs"))
+        changes([*paired, "--paired-bs"], "--paired-bs-n", 37)
+        changes([*paired, "--paired-ar"], "--paired-ar-n", 37)
+        self.assertNotEqual(score(*paired, "--paired-bs"), score(*paired, "--paired-ar"))
+        changes(chrf, "--lowercase")
+        changes(chrf, "--chrf-lowercase")
+        for plain, value in (("--char-order", 3), ("--word-order", 2), ("--beta", 3), ("--whitespace", None),
+                             ("--eps-smoothing", None)):
+            options = [] if value is None else [value]
+            changes(chrf, plain, *options)
+            self.assertEqual(score(*chrf, plain, *options), score(*chrf, f"--chrf-{plain[2:]}", *options))
+        for plain in ("--normalized", "--no-punct", "--case-sensitive"):
+            changes(ter, plain)
+            self.assertEqual(score(*ter, plain), score(*ter, f"--ter-{plain[2:]}"))
+        changes([*ter, "--normalized"], "--asian-support")
+        self.assertEqual(score(*ter, "--normalized", "--asian-support"),
+                         score(*ter, "--ter-normalized", "--ter-asian-support"))
+        changes(["rouge1", *base], "--stem")
+        changes(["rougeLsum", "--hyp", "lines.json", "--ref", "sentences.json"], "--json-lines")
+        self.refused("--json-lines", "bleu", *base, code=1)
+        labels = ["accuracy", "--hyp", "labels.txt", "--ref", "three.txt"]
+        self.write("three.txt", "0\n1\n2\n")
+        self.assertEqual(json.loads(score(*labels, "--num-labels", 3, "--json"))["num_labels"], 3)
+        self.assertIn("three.txt:3", self.refused(*labels, "--num-labels", 2, code=1).err)
+        # As sacrebleu has it.
+        like = ["ref.txt", "--input", "hyp.txt"]
+        whole = json.loads(score(*like))
+        self.assertEqual(whole["name"], "BLEU")
+        self.assertEqual({one["name"] for one in json.loads(score(*like, "--metrics", "bleu", "chrf"))},
+                         {"BLEU", "chrF2"})
+        self.assertEqual(float(score(*like, "--score-only")), whole["score"])
+        self.assertRegex(score(*like, "--score-only", "--width", 4), r"^\d+\.\d{4}\n")
+        systems = ["ref.txt", "--input", "hyp.txt", "other.txt"]
+        texts = {form: score(*systems, "--format", form) for form in ("text", "json", "latex")}
+        json.loads(texts["json"])
+        self.assertIn("\\begin{tabular}", texts["latex"])
+        self.assertNotIn("tabular", texts["text"])
+
+    def refused(self, *words, code=2):
+        done = self.petlab("score", *words)
+        self.assertEqual((done.code, done.out), (code, ""), done)
+        return done
+
+
+if __name__ == "__main__":
+    tiny_world.main()
