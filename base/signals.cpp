@@ -10,6 +10,19 @@ SignalsHeldBack::SignalsHeldBack() {
 
 SignalsHeldBack::~SignalsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void handle_unless_ignored(int signal, void (*handler)(int), int flags) {
+  if (is_ignored(signal)) return;
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  ::sigaction(signal, &action, nullptr);
+}
+
 void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/signals.h"
 #include "serving/session.h"
 
 namespace petlab::serving {
@@ -149,7 +150,9 @@ std::string Server::address() const {
 }
 
 void Server::run() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) state_->signals.add(signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!base::is_ignored(signal)) state_->signals.add(signal);
+  }
   state_->signals.async_wait([this](const boost::system::error_code& error, int) {
     if (!error) state_->io.stop();
   });

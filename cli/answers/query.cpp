@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.h"
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
 #include "cli/output/row_printers.h"
@@ -47,10 +48,7 @@ void on_interrupt(int) { interrupted = 1; }
 
 int query(const QueryOptions& options, const std::string& sql, Streams streams) {
   // The second Ctrl-C ends the program, also where it waits for a reader of its output.
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESETHAND;
-  ::sigaction(SIGINT, &action, nullptr);
+  base::handle_unless_ignored(SIGINT, on_interrupt, SA_RESETHAND);
   const Format& format =
       *std::find_if(std::begin(kFormats), std::end(kFormats),
                     [&](const Format& row) { return row.name == options.format; });

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "base/nearest_word.h"
+#include "base/signals.h"
 #include "cli/options/version.h"
 #include "cli/output/patient_output.h"
 #include "cli/output/screen.h"
@@ -37,12 +38,8 @@ volatile sig_atomic_t asked_to_end = 0;
 void on_signal(int) { asked_to_end = 1; }
 
 void listen_to_signals() {
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before = {};
-    ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+    base::handle_unless_ignored(signal, on_signal);
   }
   ::signal(SIGPIPE, SIG_IGN);
 }

@@ -17,6 +17,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "base/signals.h"
 #include "cli/live/live_view.h"
 #include "cli/live/running_json.h"
 #include "cli/options/database_option.h"
@@ -340,11 +341,10 @@ void on_resize(int) {}
 int watch(Observer& observer, PatientWriter& out) {
   const char* no_colour = std::getenv("NO_COLOR");
   const bool colour = no_colour == nullptr || *no_colour == '\0';
-  struct sigaction action {};
-  action.sa_handler = on_end;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-  action.sa_handler = on_resize;  // ends the pause
-  ::sigaction(SIGWINCH, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    base::handle_unless_ignored(signal, on_end);
+  }
+  base::handle_unless_ignored(SIGWINCH, on_resize);  // ends the pause
   Screen screen(out);
   std::map<std::string, orchestrator::FinishRate> rates;
   bool went_on = false;

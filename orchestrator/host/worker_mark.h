@@ -10,10 +10,9 @@ namespace petlab::orchestrator {
 /// processes are found: the path of its lock file.
 inline constexpr const char* kWorkerVariable = "PETLAB_WORKER";
 
-/// The file beside a worker's lock that says that the worker was asked to end (SIGTERM). Several
-/// may have a reason to ask: the orchestrator, the guardian when that is dead, the next
-/// orchestrator when both are. A second SIGTERM would end the worker without its checkpoint
-/// (docs/worker.md), so whoever makes this file asks, and the others wait.
+/// The file next to a worker's lock that records that petlab has asked the worker to end (SIGTERM).
+/// The orchestrator, its guardian and the next orchestrator may all have a reason to ask; the one
+/// that creates this file asks, and the others wait.
 std::filesystem::path asked_file(const std::filesystem::path& worker_lock);
 /// Makes it. True where it was not there, and where it cannot be made: asking twice is better than
 /// never. Async-signal-safe.

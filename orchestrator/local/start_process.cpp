@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
     for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
     base::reset_signals();
+    ::signal(SIGTERM, SIG_DFL);
     ::execve(start.program.c_str(), arguments, environment);
   }
   error = errno;

@@ -20,10 +20,10 @@ struct ProcessStart {
 };
 
 /// Starts a process in a group of its own, which the guardian watches before it runs any code of
-/// its own. Signals that are ignored here stay so, but for SIGPIPE. It costs the same however much
-/// memory this process has (vfork). Returns its pid, to be reaped by the caller. Throws
-/// std::system_error where no process can be made or the program not executed; nothing is left
-/// then.
+/// its own. Signals that are ignored here stay so, but for SIGPIPE and SIGTERM, with which petlab
+/// asks a worker to stop. It costs the same however much memory this process has (vfork). Returns
+/// its pid, to be reaped by the caller. Throws std::system_error where no process can be made or
+/// the program not executed; nothing is left then.
 pid_t start_process(const ProcessStart& start, const Guardian& guardian);
 
 }  // namespace petlab::orchestrator

@@ -85,8 +85,9 @@ class Run::Impl {
   }
 
   RunResult execute();
-  void interrupt(int at_least);
+  void interrupt();
   void finish();
+  void terminate();
 
  private:
   void start();
@@ -136,9 +137,9 @@ Run::Run(EventLoop& loop, results::Store& store, Launcher& launcher, const sweep
                                    observer)) {}
 Run::~Run() = default;
 RunResult Run::execute() { return impl_->execute(); }
-void Run::interrupt() { impl_->interrupt(1); }
+void Run::interrupt() { impl_->interrupt(); }
 void Run::finish() { impl_->finish(); }
-void Run::terminate() { impl_->interrupt(2); }
+void Run::terminate() { impl_->terminate(); }
 
 RunResult Run::Impl::execute() {
   try {
@@ -329,14 +330,19 @@ void Run::Impl::cancel_taken(std::size_t trial) {
   }
 }
 
-void Run::Impl::interrupt(int at_least) {
+void Run::Impl::interrupt() {
   // Counted apart from finish(), so that `petlab stop` at the same moment makes it no harder.
-  interrupts_ = std::max(interrupts_ + 1, at_least);
+  ++interrupts_;
   go_to(static_cast<Phase>(std::min(interrupts_, static_cast<int>(Phase::killing))));
 }
 
 void Run::Impl::finish() {
   if (course_.phase == Phase::running) go_to(Phase::finishing);
+}
+
+void Run::Impl::terminate() {
+  interrupts_ = std::max(interrupts_, 2);
+  if (course_.phase < Phase::stopping) go_to(Phase::stopping);
 }
 
 void Run::Impl::go_to(Phase phase) {
@@ -349,7 +355,7 @@ void Run::Impl::go_to(Phase phase) {
     context_.observer.note(
         "finishing the running trials; again: checkpoint and stop; a third time: kill");
   } else if (course_.phase == Phase::stopping) {
-    context_.observer.note("stopping at a checkpoint; again: kill");
+    context_.observer.note("stopping at a checkpoint; Ctrl-C: kill");
   }
 }
 

@@ -138,7 +138,8 @@ class Run {
   void interrupt();
   /// As the first interrupt, however often it is called (`petlab stop`).
   void finish();
-  /// At least as hard as the second interrupt (SIGTERM, SIGHUP).
+  /// As the second interrupt, however often it is called (SIGTERM, SIGHUP): systemd, Slurm and
+  /// `timeout` signal a process and then its group. A later interrupt() kills the workers.
   void terminate();
 
  private:

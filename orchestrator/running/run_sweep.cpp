@@ -17,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/signals.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/slots.h"
 #include "orchestrator/host/wall_clock.h"
@@ -239,8 +240,10 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                                     : devices.slots(request.pack);
   asio::io_context loop;
   // Before others can find this process by its lock: from here on signals wait for the loop.
-  asio::signal_set signals(loop, SIGINT, SIGTERM, SIGHUP);
-  signals.add(SIGUSR1);
+  asio::signal_set signals(loop, SIGUSR1);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!base::is_ignored(signal)) signals.add(signal);
+  }
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);

@@ -38,8 +38,9 @@ struct RunRequest {
 
 /// Runs a sweep, on this machine or in Slurm, until it is over: makes the folders, takes this
 /// orchestrator's lock, records the sweep, clears up after the dead, runs. SIGINT counts as
-/// Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(). SIGPIPE is
-/// ignored from here on. Throws what its parts throw.
+/// Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(); those
+/// of the first three that are ignored stay so. SIGPIPE is ignored from here on. Throws what its
+/// parts throw.
 RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);

@@ -397,6 +397,52 @@ def test_it_stops_at_a_checkpoint_and_goes_on(world: World) -> None:
     assert query(world, METRICS) == query(world, METRICS, "whole.db")
 
 
+@pytest.mark.parametrize("pause", [0, 0.002, 0.02, 0.2])
+def test_a_signal_that_comes_again_does_not_cost_the_checkpoint(
+    tmp_path: Path, pause: float
+) -> None:
+    # Steps so long that both signals come within one, and no checkpoint but what they ask for.
+    user = {"steps": 100, "step_ms": 1000, "checkpoint_every": 1000}
+    config = {"backbone": "tiny", "task": "cola", "seed": 7, "module": {"kind": "lora"},
+              "training": {}, "data": {}, "user": user}  # fmt: skip
+    folder = attempt(tmp_path / "1", config=config)
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
+    with subprocess.Popen([sys.executable, str(LINE), str(folder)], env=environment) as process:
+        log = folder / "events.jsonl"
+        while not log.exists() or '"progress"' not in log.read_text():
+            assert process.poll() is None
+            time.sleep(0.01)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            process.send_signal(number)
+            time.sleep(pause)
+        assert process.wait(30) == 3
+    assert events(folder)[-1]["type"] == "checkpoint"
+
+
+def test_signals_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    folder = attempt(tmp_path / "1")
+    words = [sys.executable, str(LINE), "-"]
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
+    with subprocess.Popen(
+        words, env=environment, stdin=subprocess.PIPE, text=True, preexec_fn=ignore
+    ) as process:
+        assert process.stdin
+        process.stdin.write(f"{folder}\n")
+        process.stdin.flush()
+        log = folder / "events.jsonl"
+        while not log.exists() or '"finished"' not in log.read_text():
+            assert process.poll() is None
+            time.sleep(0.01)
+        for number in (signal.SIGHUP, signal.SIGINT):
+            process.send_signal(number)
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
 def test_signals_between_trials_and_output_that_nobody_reads(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     words = [sys.executable, str(LINE), "-"]

@@ -56,7 +56,7 @@ class Interrupts(ScriptedWorld):
         self.interrupt(process, times=2)
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
-        self.assertIn("\nstopping at a checkpoint; again: kill\n", done.err)
+        self.assertIn("\nstopping at a checkpoint; Ctrl-C: kill\n", done.err)
         self.assertEqual(self.outcomes(), {"stopped": 2})
         self.goes_on(attempts=6)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE parent = 1"),

@@ -7,7 +7,6 @@ import json
 import pathlib
 import signal
 import tempfile
-import time
 
 from tiny_world import PROGRAMS, SWEEP, TinyWorld
 
@@ -67,16 +66,6 @@ class ScriptedWorld(TinyWorld):
     def said(self, process):
         text = process.said.read_text(errors="backslashreplace")
         return text.replace(str(self.root), "ROOT")
-
-    def until(self, condition, seconds=30):
-        """Waits for the condition's truth, and returns it."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-            time.sleep(0.01)
-        self.fail("what was waited for did not come")
 
     def outcomes(self):
         rows = self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1 ORDER BY 1")

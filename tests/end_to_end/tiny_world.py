@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAMS = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
@@ -196,6 +197,16 @@ class TinyWorld(unittest.TestCase):
         """Leaves so many pages free on a disk; the file that takes the rest."""
         free = shutil.disk_usage(disk).free - pages * os.sysconf("SC_PAGE_SIZE")
         return self.write(disk / "ballast", b"x" * free)
+
+    def until(self, condition, seconds=30):
+        """Waits for the condition's truth, and returns it."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        self.fail("what was waited for did not come")
 
     def query(self, sql, database="sweep.db"):
         done = self.petlab("query", sql, "--db", database, "--format", "json")

@@ -5,6 +5,7 @@ usage: training.py FOLDER_OF_PROGRAMS
 """
 import json
 import os
+import pathlib
 import signal
 import struct
 import time
@@ -212,6 +213,54 @@ class Training(TinyWorld):
         last = self.events(folder)[-1]
         self.assertEqual(last["type"], "checkpoint")
         self.assertTrue((folder / last["path"]).is_file())
+
+    def test_sigterm_while_the_checkpoint_is_written_changes_nothing(self):
+        self.write("sweep.yaml", SWEEP)
+        self.train("runs")
+        trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
+        trial["config"]["training"]["epochs"] = 100000
+        # Stops itself (SIGSTOP) before it renames its first checkpoint, and its second, which the
+        # first signal asks for.
+        rule = "stop program=petlab-trainer calls=rename path=*/checkpoint/* at="
+        self.variables = {"LD_PRELOAD": str(TRAINER.parent / "petlab-faults.so"),
+                          "PETLAB_TEST_FAULTS": f"{rule}1; {rule}2"}
+        for name, numbers in (("term", [signal.SIGTERM] * 3),
+                              ("mixed", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])):
+            with self.subTest(name):
+                folder = self.root / name / trial["trial"] / "1"
+                folder.mkdir(parents=True)
+                (folder / "trial.json").write_text(json.dumps(trial))
+                process = self.start(folder, program=TRAINER)
+                stat = pathlib.Path(f"/proc/{process.pid}/stat")
+                for asked in (numbers[:1], numbers):
+                    self.until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+                    for number in asked:
+                        process.send_signal(number)
+                    process.send_signal(signal.SIGCONT)
+                done = self.end(process)
+                self.assertEqual(done.code, 3, done)
+                last = self.events(folder)[-1]
+                self.assertEqual(last["type"], "checkpoint")
+                self.assertTrue((folder / last["path"]).is_file())
+
+    def test_sigterm_twice_leaves_a_checkpoint_each_time(self):
+        self.write("sweep.yaml", SWEEP)
+        self.train("runs")
+        trial = json.loads((self.attempt_folders("runs")[0] / "trial.json").read_text())
+        trial["config"]["training"]["epochs"] = 100000
+        for milliseconds in (0, 2, 20, 200):
+            with self.subTest(milliseconds=milliseconds):
+                folder = self.root / str(milliseconds) / trial["trial"] / "1"
+                folder.mkdir(parents=True)
+                (folder / "trial.json").write_text(json.dumps(trial))
+                process = self.start(folder, program=TRAINER)
+                self.until(lambda: any(line["type"] == "progress" for line in self.events(folder)))
+                process.send_signal(signal.SIGTERM)
+                time.sleep(milliseconds / 1000)
+                process.send_signal(signal.SIGTERM)
+                done = self.end(process)
+                self.assertEqual(done.code, 3, done)
+                self.assertEqual(self.events(folder)[-1]["type"], "checkpoint")
 
     def await_step_after(self, step, number, process):
         """Waits until attempt `number` reported a step after `step`: its folder, its worker's pid

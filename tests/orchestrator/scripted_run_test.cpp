@@ -117,6 +117,20 @@ TEST_CASE("An interrupted run finishes what runs, a second interrupt stops it at
   CHECK(sweep.facts(2).attempts.back().begun.resume->attempt == 1);
 }
 
+TEST_CASE("A run that is terminated again and again still waits for the grace of its workers",
+          "[orchestrator]") {
+  ScriptedRun sweep(1, 1);
+  sweep.options.grace = std::chrono::seconds(20);
+  sweep.script(0, {{Does::finish, testing::seconds(1000), false, true}});
+  for (const int second : {50, 51, 60}) {
+    sweep.loop.in(testing::seconds(second), [&] { sweep.run->terminate(); });
+  }
+  CHECK(orchestrator::exit_code(sweep.execute()) == 3);
+  INFO(sweep.loop.since_start());
+  CHECK(sweep.loop.since_start() > 70);
+  CHECK(sweep.loop.since_start() < 74);
+}
+
 TEST_CASE("Workers that die before they begin stop their slot, and the trial is left",
           "[orchestrator]") {
   ScriptedRun sweep(3, 1);

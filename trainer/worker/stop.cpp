@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/signals.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
@@ -20,12 +21,10 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 // Wakes a reader that waits for its next line, however early the signal comes.
 std::array<int, 2> wake{-1, -1};
 
-extern "C" void on_signal(int number) {
-  if (asked_to_stop.exchange(true)) {
-    std::signal(number, SIG_DFL);
-    std::raise(number);
-    return;
-  }
+// Slurm, systemd and a shutdown signal every process of a job, and petlab its workers: any number
+// of requests means the same as one.
+extern "C" void on_signal(int) {
+  if (asked_to_stop.exchange(true)) return;
   const int kept = errno;
   const char byte = 0;
   if (::write(wake[1], &byte, 1) < 0) {
@@ -42,12 +41,9 @@ void listen_for_signals() {
   if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(std::string("no pipe for signals: ") + std::strerror(errno));
   }
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    base::handle_unless_ignored(signal, on_signal, SA_RESTART);
+  }
   std::signal(SIGPIPE, SIG_IGN);
 }
 

@@ -6,10 +6,12 @@
 
 namespace petlab::trainer {
 
-/// Set by the first SIGTERM or SIGINT after listen_for_signals(); a second one ends the process.
+/// Set by a SIGTERM, SIGINT or SIGHUP that comes after listen_for_signals(). More of them change
+/// nothing; SIGQUIT ends the process early.
 const std::atomic<bool>& stop_requested();
-/// Installs the handlers, and lets output that nobody reads any more fail (SIGPIPE is ignored): the
-/// log's reader may be gone when a checkpoint is to be written. Once a process.
+/// Installs the handlers of signals that are not ignored, and lets output that nobody reads any
+/// more fail (SIGPIPE is ignored): the log's reader may be gone when a checkpoint is to be written.
+/// Once a process.
 void listen_for_signals();
 
 /// Lines from standard input, without their newline, until it closes or a stop is requested

@@ -81,8 +81,9 @@ class Worker:
         are such folders. Whatever `train` keeps outside of itself, a backbone for one, is there for
         the next trial. `train` ends with Trial.finish or Trial.fail; an exception is a failure.
 
-        On SIGTERM or SIGINT Trial.stopping becomes true; the process ends with exit code 3 after
-        the next checkpoint, or between two trials. A second one ends it at once. Output that nobody
+        On SIGTERM, SIGINT or SIGHUP (unless ignored at the start) Trial.stopping becomes true; the
+        process ends with exit code 3 after the next checkpoint, or between two trials. More of them
+        change nothing; SIGQUIT ends the process at once. Output that nobody
         reads any more is thrown away: petlab may be gone when the checkpoint is to be written.
         """
         words = list(sys.argv[1:] if arguments is None else arguments)
@@ -121,8 +122,9 @@ class Worker:
         """Installs the handlers. Returns a descriptor that can be read once a stop was asked."""
         wake, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, self._on_signal)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, self._on_signal)
         except ValueError as error:
             raise WorkerError(
                 f"Worker.run was not called in the main thread, which alone hears signals: {error}"
@@ -130,11 +132,7 @@ class Worker:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         return wake
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._stop:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stop = True
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake, b"\0")
