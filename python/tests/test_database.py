@@ -305,6 +305,41 @@ def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None
     connection.close()
 
 
+def test_a_writer_that_starts_during_a_read_is_noticed(copied: Path, monkeypatch: Any) -> None:
+    from petlab.reading import reading
+
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    db = petlab.open(copied)
+    writer = sqlite3.connect(copied)
+    writer.execute("PRAGMA journal_mode = DELETE")
+
+    def noticed() -> Any:
+        return pytest.raises(petlab.DatabaseError, match="written while it was read")
+
+    with noticed(), reading(copied) as connection:
+        connection.execute("SELECT count(*) FROM trials").fetchone()
+        writer.execute("UPDATE trials SET bls_bits = 1")
+        writer.commit()
+    # What fails because of the writer is no damage either.
+    with noticed(), reading(copied):
+        writer.execute("UPDATE trials SET bls_bits = 2")
+        writer.commit()
+        raise sqlite3.DatabaseError("database disk image is malformed")
+    assert len(db.rows()) == 24
+    # A log next to the file says that there is a writer: the next read shares its locks.
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("UPDATE trials SET stored_bits = 77")
+    writer.commit()
+    with reading(copied) as connection:
+        found = connection.execute("SELECT DISTINCT stored_bits FROM trials").fetchall()
+        assert [tuple(row) for row in found] == [(77,)]
+        writer.execute("UPDATE trials SET stored_bits = 78")
+        writer.commit()
+        found = connection.execute("SELECT DISTINCT stored_bits FROM trials").fetchall()
+        assert [tuple(row) for row in found] == [(77,)]
+    writer.close()
+
+
 def test_a_name_with_odd_characters(copied: Path) -> None:
     odd = copied.with_name("a?b%20#'c.db")
     shutil.move(copied, odd)

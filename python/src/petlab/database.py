@@ -368,7 +368,9 @@ class Database:
     def connect(self) -> sqlite3.Connection:
         """A connection of your own for SQL on the views (docs/database.md); it cannot write.
 
-        Close it. `pandas.read_sql("SELECT … FROM sweep_results", db.connect())` takes it.
+        Close it. `pandas.read_sql("SELECT … FROM sweep_results", db.connect())` takes it. In a
+        folder that cannot be written, this connection locks nothing and does not notice a writer
+        that starts later; the other questions do.
         """
         return connect(self.file)
 

@@ -27,21 +27,41 @@ def check_file(file: Path) -> None:
         raise DatabaseError(f"{file}: the file is empty, no database")
 
 
-def _uri(file: Path) -> str:
+def _state(file: Path) -> tuple[int, ...]:
+    """What a writer changes: the file, and the log next to it. Empty without a file."""
     real = file.resolve()
     wal = Path(f"{real}-wal")
-    pending = wal.exists() and wal.stat().st_size > 0
-    # In a folder that cannot be written SQLite cannot make the files beside it that readers share.
-    alone = not pending and not os.access(real.parent, os.W_OK)
-    return f"file:{quote(str(real))}?{'immutable=1' if alone else 'mode=ro'}"
+    try:
+        about = real.stat()
+        pending = wal.stat().st_size if wal.exists() else 0
+        with real.open("rb") as opened:
+            # SQLite's count of changes: two of them may come within one tick of a file's time.
+            changes = int.from_bytes(opened.read(28)[24:], "big")
+    except OSError:
+        return ()
+    return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, changes, pending)
 
 
-def connect(file: Path) -> sqlite3.Connection:
+def _is_immutable(file: Path, state: tuple[int, ...]) -> bool:
+    """True in a folder that cannot be written, where SQLite cannot create the files that readers
+    and writers share, unless a writer's log is there. SQLite then locks nothing, so a writer that
+    starts later must be noticed by _state().
+    """
+    return state[-1:] == (0,) and not os.access(file.resolve().parent, os.W_OK)
+
+
+def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
     """A connection that cannot write. Raises DatabaseError naming the file and what it is."""
     check_file(file)
+    if immutable is None:
+        immutable = _is_immutable(file, _state(file))
+    mode = "immutable=1" if immutable else "mode=ro"
     try:
         connection = sqlite3.connect(
-            _uri(file), uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            f"file:{quote(str(file.resolve()))}?{mode}",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
         )
     except sqlite3.Error as error:
         raise DatabaseError(f"{file}: cannot be opened: {error}") from error
@@ -78,13 +98,31 @@ def connect(file: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def reading(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection on which all statements see the same moment. Closed at the end."""
-    connection = connect(file)
+    """A connection on which all statements see the same moment. Closed at the end.
+
+    Raises DatabaseError at the end where nothing could be locked and a writer came in between.
+    """
+    check_file(file)
+    before = _state(file)
+    immutable = _is_immutable(file, before)
+
+    def check_unchanged() -> None:
+        if immutable and _state(file) != before:
+            raise DatabaseError(
+                f"{file}: it was written while it was read, and nothing can be locked in a folder "
+                "that cannot be written: what was read may be wrong; ask again, or ask a copy"
+            )
+
+    connection = connect(file, immutable)
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("BEGIN")
         yield connection
-    except sqlite3.Error as error:
-        raise DatabaseError(f"{file}: cannot be read: {error}") from error
+    except Exception as error:
+        check_unchanged()
+        if isinstance(error, sqlite3.Error):
+            raise DatabaseError(f"{file}: cannot be read: {error}") from error
+        raise
     finally:
         connection.close()
+    check_unchanged()
