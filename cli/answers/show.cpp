@@ -94,13 +94,12 @@ Shown read_trial(const ShowArguments& arguments) {
   }
   shown.remarks = results::remarks_of(reader, {shown.id, ""});
   for (const std::string& sweep : reader.sweep_names()) {
-    if (is_member(reader, sweep, shown.id)) {
-      std::vector<std::string> tags = results::remarks_of(reader, {"", sweep}).tags;
-      if (!tags.empty()) shown.sweep_tags[sweep] = std::move(tags);
-    }
-    for (const std::string& variant : reader.variants(sweep, shown.id)) {
-      shown.members.push_back(sweep + " as " + variant);
-    }
+    if (!is_member(reader, sweep, shown.id)) continue;
+    std::vector<std::string> tags = results::remarks_of(reader, {"", sweep}).tags;
+    if (!tags.empty()) shown.sweep_tags[sweep] = std::move(tags);
+    const std::vector<std::string> variants = reader.variants(sweep, shown.id);
+    if (variants.empty()) shown.members.push_back(sweep);
+    for (const std::string& variant : variants) shown.members.push_back(sweep + " as " + variant);
   }
   const results::ScoreReader scores(database);
   for (const results::SeriesName& one : scores.series_of(shown.id)) {

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import struct
 import sys
 
@@ -21,6 +22,10 @@ import petlab  # noqa: E402
 PARTS = 70
 OF = 40
 CHECKPOINT = 20
+# What the first attempt reports past its checkpoint, which no answer may contain.
+LOST_SCORE = 0.987654321
+LOST_LOSS = 13579.2468
+LOST = r"(?<!\d)(0\.987[67]|98\.7[67]|13,?579\.2)"  # rounded, in percent and with a comma, too
 
 SWEEP = """sweep: one
 base: {backbone: ./tiny, task: films.yaml, module.kind: adapter}
@@ -72,9 +77,10 @@ CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in rang
            [metric("train", "loss", step, 2 / step) for step in range(1, CHECKPOINT + 1)] +
            [metric("train", "warm", 7, 0.5)] * PARTS +
            [metric("validation", "accuracy", 10, 0.125), checkpoint(CHECKPOINT)] +
-           [progress(CHECKPOINT + step, OF, 99, device_memory_mib=950) for step in range(1, 16)] +
-           [metric("train", "loss", CHECKPOINT + 15, 99), metric("validation", "accuracy", CHECKPOINT + 15, 0.99),
-            metric("test", "accuracy", CHECKPOINT + 15, 0.98), {"exit": 1}])
+           [progress(CHECKPOINT + step, OF, LOST_LOSS, device_memory_mib=950) for step in range(1, 16)] +
+           [metric("train", "loss", CHECKPOINT + 15, LOST_LOSS),
+            metric("validation", "accuracy", CHECKPOINT + 15, LOST_SCORE),
+            metric("test", "accuracy", CHECKPOINT + 15, LOST_SCORE), {"exit": 1}])
 
 
 class AwkwardDatabase(ToldWorld):
@@ -205,7 +211,10 @@ class AwkwardDatabase(ToldWorld):
         self.assertEqual([one["outcome"] for one in shown["attempts"]], ["crashed", "finished"])
         self.assertEqual((shown["selected_step"], shown["train_seconds"], shown["artifact"]["attempt"]),
                          (CHECKPOINT + 10, 12.5, 2))
-        self.assertIn("finished in attempt 2", self.ask("explain", trial, db=db).out)
+        explained = self.ask("explain", trial, db=db).out
+        self.assertIn("finished in attempt 2", explained)
+        self.assertEqual(re.findall(r"attempt (\d+): \w+ after \d+ s( \(the result\))?", explained),
+                         [("1", ""), ("2", " (the result)")])
 
         rows = self.answer("history", trial, "--metric", "accuracy", "--split", "validation", db=db)
         self.assertEqual(points(rows), validation)
@@ -247,7 +256,7 @@ class AwkwardDatabase(ToldWorld):
                          [one[1:] for one in validation])
         self.assertEqual([one[1:] for one in scalars if one[0] == "train/films/loss"], [one[1:] for one in losses])
         self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"], [one[1:] for one in told])
-        self.assertNotIn(99, [value for _, _, value in scalars])
+        self.assertNotIn(LOST_LOSS, [value for _, _, value in scalars])
 
         rows = [row for row in self.exported("results", db=db) if row["trial_id"] == trial]
         self.assertEqual({(row["split"], float(row["value"])) for row in rows if row["metric"] == "accuracy"},
@@ -264,6 +273,29 @@ class AwkwardDatabase(ToldWorld):
         self.check_members("sweep.db")
         self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_members("rebuilt.db")
+
+    def test_what_was_reported_past_the_checkpoint_is_in_no_answer(self):
+        trial = self.resumed
+        self.ask("export", "tables")
+        texts = {file.name: file.read_text() for file in (self.root / "tables").iterdir()}
+        for words in (["show", trial], ["show", trial, "--json"], ["explain", trial], ["best", "--metric", "accuracy"],
+                      *(["history", trial, "--metric", "accuracy", "--split", split] for split in ("validation", "test")),
+                      ["history", trial, "--split", "progress"], ["results"], ["results", "--split", "validation"],
+                      ["report", "sweep", "--sweep", "one", "--format", "html"],
+                      ["report", "sweep", "--sweep", "one", "--format", "csv-long"],
+                      ["report", "curve", "--x", "step", "--y", "accuracy", "--sweep", "one", "--format", "html"],
+                      ["report", "curve", "--x", "step", "--y", "loss", "--split", "train", "--sweep", "one",
+                       "--format", "csv"],
+                      ["report", "curve", "--x", "step", "--y", "loss", "--split", "progress", "--sweep", "one",
+                       "--format", "csv"],
+                      ["query", "SELECT * FROM sweep_results", "--format", "csv"]):
+            texts[" ".join(words)] = self.ask(*words).out
+        for name, text in texts.items():
+            self.assertTrue(text, name)
+            self.assertNotRegex(text, LOST, name)
+        # The view of all that was ever reported has them.
+        self.assertEqual(set(re.findall(LOST, self.ask("query", "SELECT value FROM metrics", "--format", "csv").out)),
+                         {"0.9876", "13579.2"})
 
     def check_members(self, db):
         narrow = [self.trials["one same", seed] for seed in (1, 2, 3)]
@@ -284,15 +316,16 @@ class AwkwardDatabase(ToldWorld):
                          [(8, 3, 1), (16, 6, 2)])
         self.assertIn("3 of 12 trials have no result yet", self.ask("results", db=db).err)
         rows = self.answer("results", "--metric", "accuracy", "--by", "sweep", db=db)
-        self.assertEqual([(row["sweep"], row["accuracy_n"]) for row in rows], [("one", 6), ("two", 6)])
+        self.assertEqual([(row["sweep"], row["accuracy_n"], row["pending"]) for row in rows],
+                         [("one", 6, 2), ("two", 6, 2)])
         rows = self.answer("results", "--metric", "accuracy", "--by", "seed", "--pivot", "variant", db=db)
         self.assertEqual([(row["seed"], *(row[f"{name} accuracy_n"] for name in ("same", "twin", "other", "wide")))
                           for row in rows if row["seed"] < 4], [(seed, 1, 1, 1, 1) for seed in (1, 2, 3)])
 
         rows = self.answer("best", "--metric", "accuracy", "--top", 20, db=db)
         self.assertEqual(len(rows), 9)
-        self.assertEqual([{row["trial_id"] for row in rows[at:at + 2]} for at in (0, 2, 4)],
-                         [{wide[at], deep[at]} for at in (2, 1, 0)])
+        # Of equal ones the one that was recorded first.
+        self.assertEqual([row["trial_id"] for row in rows[:6]], [side[at] for at in (2, 1, 0) for side in (wide, deep)])
         self.assertEqual([row["trial_id"] for row in rows[6:]], narrow[::-1])
         rows = self.answer("best", "--metric", "accuracy", "--top", 2, "--lowest", "--where", "variant=twin,same", db=db)
         self.assertEqual([row["trial_id"] for row in rows], narrow[:2])
@@ -360,6 +393,49 @@ class AwkwardDatabase(ToldWorld):
         self.assertEqual(self.query(former), [])
 
 
+class WithoutVariants(ToldWorld):
+    """A trial of a sweep that has no variants and of one that has."""
+
+    def make_world(self):
+        base = "base: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n"
+        self.write("sweep.yaml", f"sweep: plain\n{base}grid: {{seed: [1, 2]}}\n")
+        self.write("named.yaml", f"sweep: named\n{base}variants: {{a: {{seed: 1}}}}\n")
+        self.tell([{}, [[metric("validation", "accuracy", 1, 0.5), metric("test", "accuracy", 1, 0.75), finished(1)]]])
+        self.run_told()
+        self.run_told(sweep="named.yaml")
+
+    def test_a_sweep_without_variants_is_named_by_every_interface(self):
+        for db in ("sweep.db", "rebuilt.db"):
+            if db == "rebuilt.db":
+                self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db=db)
+            trial = self.query("SELECT trial_id FROM trials WHERE seed = 1", db)[0]["trial_id"]
+            self.assertEqual(self.query(f"SELECT sweep, variant FROM sweep_results WHERE trial_id = '{trial}' AND split = "
+                                        "'test' ORDER BY sweep", db),
+                             [{"sweep": "named", "variant": "a"}, {"sweep": "plain", "variant": None}])
+            self.assertEqual(sorted(json.loads(self.ask("show", trial, "--json", db=db).out)["sweeps"]),
+                             ["named as a", "plain"])
+            self.assertRegex(self.ask("show", trial, db=db).out, r"sweep +plain\n")
+            self.assertRegex(self.ask("explain", trial, db=db).out, "sweep: (plain, named as a|named as a, plain)\n")
+            record = petlab.open(self.root / db).trial(trial)
+            self.assertEqual(record.sweeps, (("named", "a"), ("plain", None)))
+            rows = self.answer("results", "--by", "sweep,variant", db=db)
+            self.assertEqual(sorted((row["sweep"], row["variant"], row["accuracy_n"]) for row in rows),
+                             [("named", "a", 1), ("plain", None, 2)])
+            rows = self.answer("results", "--where", "variant=a", db=db)
+            self.assertEqual([(row["variant"], row["accuracy_n"]) for row in rows], [("a", 1)])
+            for form, missing in (("csv", ""), ("json", None)):
+                folder = f"{form}-{db}"
+                self.ask("export", folder, "--format", form, db=db)
+                text = (self.root / folder / f"sweeps.{form}").read_text()
+                rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
+                self.assertEqual(sorted((row["sweep"], row["variant"] or "", row["variant"] == missing) for row in rows
+                                        if row["trial_id"] == trial), [("named", "a", False), ("plain", "", True)])
+            self.ask("export", "--tensorboard", f"runs-{db}", db=db)
+            self.assertEqual(sorted(str(path.parent.relative_to(self.root / f"runs-{db}"))
+                                    for path in self.root.glob(f"runs-{db}/**/{trial}/*tfevents*")),
+                             [f"named/a/{trial}", f"plain/{trial}"])
+
+
 class RunningTrial(ToldWorld):
     """The second attempt of a trial of two variants, while it trains."""
 
@@ -394,7 +470,7 @@ class RunningTrial(ToldWorld):
         words = ["history", trial, "--metric", "accuracy", "--split", "validation"]
         for rows in (self.answer(*words), petlab.open(self.root / "sweep.db").history_rows(trial, *words[3::2])):
             self.assertEqual([(row["step"], row["value"]) for row in rows if row["attempt"] == 2], wanted)
-            self.assertNotIn(0.99, [row["value"] for row in rows])
+            self.assertNotIn(LOST_SCORE, [row["value"] for row in rows])
         losses = [(row["attempt"], row["step"], row["value"])
                   for row in self.answer("history", trial, "--split", "progress")]
         self.assertEqual(losses, [(1, step, 2 / step) for step in range(1, CHECKPOINT + 1)] +
@@ -424,7 +500,7 @@ class DisagreeingSources(ToldWorld):
         self.write("sweep.yaml", "sweep: one\nbase: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n")
         said = {"processor": "a processor of the worker", "kernel": "its kernel", "gpu": "its GPU", "gpu_driver": "12",
                 "commit": "its commit", "compiler": "its compiler", "flags": "-O9", "clean": False, "libtorch": "9.9"}
-        started = {"type": "started", "provenance": said, "version": "77",
+        started = {"type": "started", "provenance": said, "version": "77", "numerics": {"version": "5", "device": "told"},
                    "digests": {"backbone": "sha256:told", "data": {"films": "sha256:data"}}}
         lines = after_checkpoint(0.75)
         self.said = said
@@ -446,6 +522,12 @@ class DisagreeingSources(ToldWorld):
             self.assertEqual(provenance["worker_said"], self.said)
             self.assertNotEqual(provenance["petlab_said"]["processor"], self.said["processor"])
             self.assertEqual(provenance["data_digests"], {"films": "sha256:data"})
+            self.assertEqual(provenance["numerics"], {"version": "5", "device": "told"})
+            row = self.query("SELECT numerics FROM results WHERE split = 'test'", db)[0]
+            self.assertEqual(json.loads(row["numerics"]), {"version": "5", "device": "told"})
+            # What it trained with counts, not what --describe says of the program.
+            status = json.loads(self.ask("status", "--json", db=db).out)
+            self.assertEqual(status["sweeps"][0]["states"], {"stale": 1})
             if db == "sweep.db":
                 self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
 
