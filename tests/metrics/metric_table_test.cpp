@@ -76,6 +76,7 @@ TEST_CASE("A token error rate is edits by tokens, over all texts together", "[me
   CHECK(of_pair(TokenErrorRate(), "a b", {"a", "a b c"}) == 1);
   CHECK(of_pair(TokenErrorRate(), "a b", {"a b c", "a"}) == Approx(1.0 / 3));
   CHECK(of_pair(TokenErrorRate(), "a b", {"x y z", "a b c", "a", "c b"}) == Approx(1.0 / 3));
+  CHECK(of_pair(TokenErrorRate(), "a b", {"x y z w", "a"}) == 1);
   CHECK_FALSE(metric_named("token-error-rate").higher_is_better);
 }
 

@@ -1,5 +1,7 @@
 #include "protocol/attempt_log.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -103,6 +105,22 @@ TEST_CASE("In an attempt log the first begin, last launch and first end count", 
   CHECK(log.ending->reason == "the worker ended with exit code 1");
   CHECK_FALSE(log.ending->exit_code);
   CHECK(log.ending->time == 0);
+}
+
+TEST_CASE("A rebuild reads more attempts than fit into one transaction", "[orchestrator]") {
+  const Runs f;
+  // Two transactions and one more attempt; the last trial has two.
+  for (int trial = 0; trial < 2 * 256; ++trial) f.attempt(fmt::format("t{:03}", trial));
+  f.attempt("t511", 2);
+  const auto database = f.folder.path() / "petlab.db";
+  const RunsSummary summary = rebuild(f.runs, database);
+  CHECK(summary.left_out.empty());
+  const auto rows = results::query(database,
+                                   "SELECT count(*), count(DISTINCT trial), max(number), "
+                                   "(SELECT count(*) FROM trials) FROM attempts")
+                        .rows.at(0);
+  CHECK(rows == std::vector<results::Value>{std::int64_t{513}, std::int64_t{512}, std::int64_t{2},
+                                            std::int64_t{512}});
 }
 
 TEST_CASE("A decision behind a torn line counts, and those before it too", "[orchestrator]") {

@@ -27,8 +27,9 @@ class FakeSlurm {
  public:
   explicit FakeSlurm(int refusals, const std::string& refusal) : before_(::getenv("PATH")) {
     const std::string bin = (folder.path() / "bin").string();
-    program("scontrol", "echo 'MaxArraySize = 1001'; echo 'MaxJobCount = 10000'\n");
-    program("squeue", "\n");
+    limits(1001, 10000);
+    program("scontrol", fmt::format("cat {}/limits\n", folder.path().string()));
+    program("squeue", fmt::format("cat {}/queue 2>/dev/null || true\n", folder.path().string()));
     program("scancel", "\n");
     program("sacct", "\n");
     // The last argument is the submission's script, which is next to its list of attempts.
@@ -43,6 +44,15 @@ echo $((100 + n))
     ::setenv("PATH", (bin + ":" + before_).c_str(), 1);
   }
   ~FakeSlurm() { ::setenv("PATH", before_.c_str(), 1); }
+  void limits(int array_size, int job_count) const {
+    folder.write("limits",
+                 fmt::format("MaxArraySize = {}\nMaxJobCount = {}\n", array_size, job_count));
+  }
+  /// What squeue prints from now on.
+  void queue(const std::string& text) const {
+    folder.write("queue.new", text);
+    fs::rename(folder.path() / "queue.new", folder.path() / "queue");
+  }
   Lines lines(const std::string& name) const {
     std::istringstream in(fs::exists(folder.path() / name)
                               ? testing::read_file(folder.path() / name)
@@ -145,6 +155,58 @@ TEST_CASE("A job stopped while refused is not submitted again", "[orchestrator]"
   const Lines handed = jobs.slurm.lines("handed");
   for (std::size_t i = 1; i < handed.size(); ++i) all += (i > 1 ? " " : "") + handed[i];
   CHECK(all == "0 2 3");
+}
+
+TEST_CASE("Arrays are no larger than Slurm allows", "[orchestrator]") {
+  const auto handed = [](int array_size, int job_count, int jobs) {
+    SlurmRun run(0);
+    run.slurm.limits(array_size, job_count);
+    run.start(jobs);
+    run.until([&] { return run.launched.size() == static_cast<std::size_t>(jobs); });
+    return run.slurm.lines("handed");
+  };
+  CHECK(handed(3, 10000, 7) == Lines{"0 1 2", "3 4 5", "6"});
+  CHECK(handed(3, 10000, 3) == Lines{"0 1 2"});
+  CHECK(handed(1001, 8, 7) == Lines{"0 1 2 3", "4 5 6"});
+  // A cluster without arrays.
+  SlurmRun run(0);
+  run.slurm.limits(0, 10000);
+  run.start(2);
+  run.until([&] { return run.launched.size() == 2; });
+  CHECK(run.slurm.lines("handed") == Lines{"0", "1"});
+  CHECK(run.slurm.lines("words").at(0).find("--array") == std::string::npos);
+  CHECK(run.workers[0]->launch().job == "101");
+  CHECK(run.workers[1]->launch().job == "102");
+}
+
+TEST_CASE("The time of an adopted job counts from the start that Slurm reports", "[orchestrator]") {
+  SlurmRun run(0);
+  run.slurm.queue("77_0|RUNNING|n1|None|1:00:00|petlab.1-2-old.1\n");
+  run.start(0);
+  const fs::path attempt = run.options.runs / "t0" / "1";
+  fs::create_directories(attempt);
+  results::AttemptFacts facts;
+  facts.begun.owner = "1-2-old";
+  facts.launch.emplace();
+  facts.launch->job = "77_0";
+  const std::unique_ptr<Worker> worker =
+      run.launcher->queue()->adopt("slurm-0", attempt, facts, [](const WorkerEnd&) {});
+  CHECK(worker->waits());
+  CHECK_FALSE(worker->began());
+  run.until([&] { return !worker->waits(); });
+  REQUIRE(worker->began());
+  const auto ran = std::chrono::steady_clock::now() - *worker->began();
+  CHECK(ran >= std::chrono::minutes(60));
+  CHECK(ran < std::chrono::minutes(61));
+  CHECK(worker->launch().job == "77_0");
+  CHECK(worker->launch().host == "n1");
+  CHECK(run.slurm.lines("handed").empty());
+  run.slurm.queue("77_0|SUSPENDED|n1|None|1:00:00|petlab.1-2-old.1\n");
+  run.until([&] { return worker->suspended(); });
+  CHECK(worker->waits());
+  run.slurm.queue("77_0|RUNNING|n1|None|1:00:09|petlab.1-2-old.1\n");
+  run.until([&] { return !worker->waits(); });
+  CHECK_FALSE(worker->suspended());
 }
 
 TEST_CASE("A permanent refusal ends all jobs of the submission in order", "[orchestrator]") {

@@ -288,9 +288,35 @@ TEST_CASE("A page shows how far each sweep is, many of them folded", "[reports]"
           "<li><span class=\"bar\" aria-hidden=\"true\"><i class=\"done\" style=\"width:50%\"></i>"
           "<i class=\"failed\" style=\"width:25%\"></i></span> "
           "<span>sweep s: 4 of 8 trials done (2 failed, 2 new)</span></li>") != std::string::npos);
+  report.progress.assign(4, report.progress.front());
+  CHECK(to_html(report).find("<summary>") == std::string::npos);
   report.progress.assign(5, report.progress.front());
   CHECK(to_html(report).find("<summary>5 sweeps: 20 of 40 trials done</summary>") !=
         std::string::npos);
+}
+
+TEST_CASE("The details of a cell list twelve samples and count the others", "[reports]") {
+  const auto details = [](std::int64_t seeds) {
+    testing::DataMaker make;
+    for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+      make.score(make.trial("a", seed, "x"), "f1", 0.001 * static_cast<double>(seed));
+    }
+    const std::string html = to_html(make_report(
+        testing::definition("table: {rows: [{each: variant}], columns: [{each: name}]}\n"),
+        make.data, Published()));
+    std::size_t listed = 0;
+    for (std::size_t at = html.find("<dt>seed "); at != std::string::npos;
+         at = html.find("<dt>seed ", at + 1)) {
+      ++listed;
+    }
+    const std::size_t more = html.find("<dt>and</dt><dd>");
+    return std::to_string(listed) +
+           (more == std::string::npos ? "" : " " + html.substr(more + 16, 6));
+  };
+  CHECK(details(2) == "2");
+  CHECK(details(12) == "12");
+  CHECK(details(13) == "12 1 more");
+  CHECK(details(70) == "12 58 mor");
 }
 
 TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {

@@ -1,0 +1,86 @@
+#include "results/attempt_events.h"
+
+#include <optional>
+#include <string>
+
+#include "tests/results/helpers.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace petlab::results {
+namespace {
+
+/// One open attempt; each call is a transaction of its own.
+struct OneAttempt {
+  testing::TempDir folder;
+  Store store{folder.path() / "petlab.db"};
+  AttemptRef attempt = begin();
+
+  AttemptRef begin() {
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t1"));
+    const auto made = std::get<AttemptRef>(batch.begin_attempt(request("t1")));
+    batch.commit();
+    return made;
+  }
+  void progress(std::optional<double> device_memory_mib) {
+    Batch batch = store.begin();
+    protocol::Progress said{1, 9, 0.5};
+    said.device_memory_mib = device_memory_mib;
+    record_progress(batch, attempt, said, 1);
+    batch.commit();
+  }
+  void finish(std::optional<double> device_memory_mib) {
+    Batch batch = store.begin();
+    protocol::Finished said;
+    said.device_memory_mib = device_memory_mib;
+    said.peak_memory_mib = 5;
+    record_finished(batch, attempt, said, 2);
+    batch.commit();
+  }
+  std::optional<double> peak() const {
+    return store.read().attempt_facts("t1", 1)->device_memory_mib;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("The peak of device memory only grows", "[results]") {
+  OneAttempt f;
+  CHECK_FALSE(f.peak());
+  f.progress(std::nullopt);
+  CHECK_FALSE(f.peak());
+  f.progress(500);
+  f.progress(800);
+  CHECK(f.peak() == 800);
+  f.progress(700);
+  f.progress(std::nullopt);
+  CHECK(f.peak() == 800);
+  SECTION("finished reports less") {
+    f.finish(600);
+    CHECK(f.peak() == 800);
+  }
+  SECTION("finished reports more") {
+    f.finish(900);
+    CHECK(f.peak() == 900);
+  }
+  SECTION("finished reports nothing") {
+    f.finish(std::nullopt);
+    CHECK(f.peak() == 800);
+  }
+}
+
+TEST_CASE("The peak of device memory may be reported at the end alone", "[results]") {
+  OneAttempt f;
+  f.progress(std::nullopt);
+  SECTION("with a number") {
+    f.finish(600);
+    CHECK(f.peak() == 600);
+  }
+  SECTION("without one") {
+    f.finish(std::nullopt);
+    CHECK_FALSE(f.peak());
+  }
+}
+
+}  // namespace petlab::results
