@@ -442,7 +442,8 @@ class RunningTrial(ToldWorld):
     def test_every_interface_shows_the_same_running_trial(self):
         gate = self.root / "gate"
         self.write("sweep.yaml", SWEEP.replace("[1, 2, 3, 4]", "[1]").replace("  wide: {module.bottleneck: 16}\n", ""))
-        waits = [progress(CHECKPOINT + 5, OF, 0.5, device_memory_mib=800),
+        waits = [{"type": "started", "ago": 100_000},
+                 progress(CHECKPOINT + 5, OF, 0.5, device_memory_mib=800),
                  metric("validation", "accuracy", CHECKPOINT + 5, 0.75),
                  progress(CHECKPOINT + 10, OF, 0.25, device_memory_mib=700),
                  metric("validation", "accuracy", CHECKPOINT + 10, 0.625), {"wait": str(gate)}]
@@ -460,6 +461,10 @@ class RunningTrial(ToldWorld):
                          {"trial": trial, "attempt": 2, "sweep": "one", "variant": "same, twin", "slot": "cpu-0",
                           "doing": "training", "step": CHECKPOINT + 10, "of": OF, "loss": 0.25,
                           "device_memory_mib": 800})
+        self.assertEqual(running["best"], 0.75)
+        # Ten steps since the checkpoint took 100,000 s, and ten are left.
+        self.assertGreater(running["seconds_left"], 90_000)
+        self.assertLessEqual(running["seconds_left"], 100_000)
         self.assertIn("state: running", self.ask("explain", trial).out)
         self.assertIn(f"went on from step {CHECKPOINT} of attempt 1", self.ask("explain", trial).out)
         shown = json.loads(self.ask("show", trial, "--json").out)

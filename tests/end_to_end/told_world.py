@@ -38,7 +38,7 @@ def train(folder):
             while not os.path.exists(told["wait"]):
                 time.sleep(0.01)
             continue
-        event = {"v": 1, "seq": seq, "time": time.time(), **told}
+        event = {"v": 1, "seq": seq, "time": time.time() - told.pop("ago", 0), **told}
         if told["type"] == "metric":
             event.setdefault("task", trial["tasks"][0]["name"])
         if told["type"] == "checkpoint":
@@ -101,7 +101,8 @@ class ToldWorld(ScriptedWorld):
     def tell(self, *rules):
         """Each rule: the fields that a trial must have, and the events of each of its attempts.
 
-        Instead of an event, {"exit": 1} ends the worker, and {"wait": FILE} waits for a file.
+        Instead of an event, {"exit": 1} ends the worker, and {"wait": FILE} waits for a file. An event with
+        "ago" has the time of so many seconds ago.
         """
         self.write("told.json", json.dumps(rules))
 
