@@ -92,16 +92,20 @@ CellMaker::CellMaker(const Definition& definition, const Dataset& data)
     : definition_(definition),
       data_(data),
       scores_(data.trials.size()),
-      last_scores_(data.trials.size()) {
+      counting_(data.trials.size()) {
   for (const Score& score : data.scores) scores_[score.trial].push_back(&score);
   for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
     std::vector<const Score*>& scores = scores_[trial];
     std::stable_sort(scores.begin(), scores.end(),
                      [](const Score* a, const Score* b) { return series_of(*a) < series_of(*b); });
-    // The last report, whatever its step: as where the dataset has no other.
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      if (i + 1 == scores.size() || series_of(*scores[i]) != series_of(*scores[i + 1])) {
-        last_scores_[trial].push_back(scores[i]);
+    std::vector<const Score*>& counting = counting_[trial];
+    for (const Score* score : scores) {
+      if (!score->counts) continue;
+      // Without steps of its own (the loss while it trains), the last one.
+      if (!counting.empty() && series_of(*counting.back()) == series_of(*score)) {
+        counting.back() = score;
+      } else {
+        counting.push_back(score);
       }
     }
     std::stable_sort(scores.begin(), scores.end(),
@@ -222,7 +226,7 @@ std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
   };
   const Condition* condition = step_condition(selections);
   if (condition == nullptr) {
-    for (const Score* score : last_scores_[trial]) add_if_selected(score);
+    for (const Score* score : counting_[trial]) add_if_selected(score);
     return found;
   }
   const std::vector<const Score*>& all = scores_[trial];

@@ -72,8 +72,8 @@ class CellMaker {
 
   const Definition& definition_;
   const Dataset& data_;
-  std::vector<std::vector<const Score*>> scores_;  // by trial, by step: the last of each series
-  std::vector<std::vector<const Score*>> last_scores_;  // by trial: the last of each series
+  std::vector<std::vector<const Score*>> scores_;    // by trial, by step: the last of each series
+  std::vector<std::vector<const Score*>> counting_;  // by trial: of each series the one that counts
   bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
   bool lower_is_better_ = false;  // of the metric that it found last
   std::set<std::tuple<std::string, std::string, std::string>> series_;  // its task, name, split

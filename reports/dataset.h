@@ -58,6 +58,7 @@ struct Score {
   std::int64_t step = 0;
   std::shared_ptr<const Series> series;  // never null; one of many scores
   std::optional<double> value;           // absent: undefined
+  bool counts = true;                    // as results::Score::counts
 };
 
 /// What a report is computed from. Trials stand in the order of the sweep; the scores of one trial

@@ -249,7 +249,7 @@ void load_scores(results::SweepScores& scores, const std::string& sweep, std::si
   results::SweepQuestion question;
   question.sweep = sweep;
   using Steps = results::SweepQuestion::Steps;
-  question.steps = wanted.every_step ? Steps::every : Steps::last;
+  question.steps = wanted.every_step ? Steps::every : Steps::selected;
   if (!all) question.trial_ids = std::move(ids);
   std::unordered_map<std::int64_t, std::shared_ptr<const Series>> known;
   scores.each(question, [&](const results::SweepTrial& trial) {
@@ -266,7 +266,7 @@ void load_scores(results::SweepScores& scores, const std::string& sweep, std::si
           series = std::make_shared<const Series>(
               Series{score.series->split, score.series->task, score.series->name});
         }
-        data.scores.push_back({place, score.step, series, score.value});
+        data.scores.push_back({place, score.step, series, score.value, score.counts});
       }
     }
   });

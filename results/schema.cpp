@@ -175,8 +175,10 @@ std::vector<std::string> views() {
       "stored_bits, a.numerics, a.data_digests, {} || a.number AS folder, {} || (SELECT number "
       "FROM "
       "attempts WHERE key = t.result_attempt) || '/' || f.path AS artifact, (SELECT o.step FROM "
-      "metric_values o CROSS JOIN series p ON p.key = o.series WHERE o.attempt = t.result_attempt "
-      "AND p.split = 'test' ORDER BY o.seq DESC LIMIT 1) AS selected_step, (SELECT train_seconds "
+      "attempts b CROSS JOIN metric_values o ON o.attempt = b.key AND o.seq <= b.counts_to CROSS "
+      "JOIN series p ON p.key = o.series WHERE b.trial = t.key AND b.counts_to IS NOT NULL AND "
+      "p.split = 'test' ORDER BY b.number DESC, o.seq DESC LIMIT 1) AS selected_step, (SELECT "
+      "train_seconds "
       "FROM attempts WHERE key = t.result_attempt) AS train_seconds, (SELECT group_concat(tag) "
       "FROM "
       "({} ORDER BY 1)) AS tags",
@@ -337,12 +339,12 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return has_column(connection, "attempts", name);
 }
 
-/// Whether the views are those of this petlab: they leave out what is hidden, have tags, and tell
-/// numbers of examples.
+/// Whether the views are those of this petlab: they leave out what is hidden, have tags, find the
+/// selected step in resumed attempts too, and show numbers of examples.
 static bool has_views(Connection& connection) {
   Query view(connection,
              "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials') "
-             "AND instr(sql, 'sweep_tags')");
+             "AND instr(sql, 'sweep_tags') AND instr(sql, 'b.counts_to')");
   return view.step() && has_table(connection, "former_sweep_results") &&
          has_table(connection, "attempt_examples");
 }

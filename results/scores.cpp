@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -14,18 +14,24 @@
 #include "results/question_sql.h"
 #include "results/remarks.h"
 #include "results/schema.h"
+#include "results/selected_scores.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
 namespace {
 
+using internal::all_series;
 using internal::bind_all;
 using internal::Connection;
+using internal::counting_attempts;
+using internal::CountingAttempt;
 using internal::expression;
 using internal::Query;
 using internal::reading;
+using internal::SelectedScores;
 using internal::Statement;
 using internal::trials_of;
+using internal::WantedSeries;
 
 bool matches(const Condition& condition, const std::string& text) {
   const auto order = [&](const Value& value) {
@@ -51,178 +57,27 @@ bool matches(const Condition& condition, const std::string& text) {
   return order(condition.values.at(0)) >= 0;
 }
 
-std::vector<SeriesName> all_series(Connection& connection) {
-  std::vector<SeriesName> all;
-  Query rows(connection, "SELECT key, split, task, name FROM series ORDER BY split, task, name");
-  while (rows.step()) all.push_back({rows.integer(0), rows.text(1), rows.text(2), rows.text(3)});
-  return all;
-}
-
-bool has_task(std::string_view tasks, std::string_view task) {
-  while (!task.empty()) {
-    const std::size_t comma = tasks.find(',');
-    if (tasks.substr(0, comma) == task) return true;
-    if (comma == std::string_view::npos) return false;
-    tasks.remove_prefix(comma + 1);
-  }
-  return false;
-}
-
-/// What is looked for in trials of the same tasks, and what was found in one of them.
-class Search {
- public:
-  Search(const std::vector<const SeriesName*>& wanted, const std::vector<const SeriesName*>& tests)
-      : wanted_(wanted) {
-    for (const SeriesName* one : tests) tests_.insert(one->key);
-    for (std::size_t i = 0; i < wanted_.size(); ++i) place_[wanted_[i]->key] = i;
-    found_.resize(wanted_.size());
-  }
-
-  void begin() {
-    for (Found& one : found_) one = {};
-    selected_.reset();
-    settled_ = 0;
-  }
-  /// Takes a row, the latest first.
-  void take(const Query& row) {
-    const std::int64_t key = row.integer(0);
-    const auto place = place_.find(key);
-    const bool tells = !selected_ && tests_.contains(key);
-    if (place == place_.end() && !tells) return;
-    const std::int64_t step = row.integer(1);
-    if (tells) {
-      selected_ = step;
-      for (Found& one : found_) {
-        if (one.there && one.step <= step) settle(one);
-      }
-    }
-    if (place == place_.end()) return;
-    Found& found = found_[place->second];
-    if (found.settled) return;
-    const bool at_selected = selected_ && step == *selected_;
-    if (!found.there || at_selected) {
-      found.there = true;
-      found.step = step;
-      found.value = row.maybe_real(2);
-    }
-    // Without test scores there is no selected step, and the last value is the one.
-    if (at_selected || tests_.empty() || wanted_[place->second]->split == "test" ||
-        (selected_ && step < *selected_)) {
-      settle(found);
-    }
-  }
-  bool complete() const { return settled_ == found_.size(); }
-  void scores(std::vector<Score>& out) const {
-    out.clear();
-    for (std::size_t i = 0; i < found_.size(); ++i) {
-      if (found_[i].there) out.push_back({wanted_[i], found_[i].step, found_[i].value});
-    }
-  }
-
- private:
-  struct Found {
-    bool there = false;
-    bool settled = false;
-    std::int64_t step = 0;
-    std::optional<double> value;
-  };
-  void settle(Found& found) {
-    settled_ += found.settled ? 0 : 1;
-    found.settled = true;
-  }
-
-  std::vector<const SeriesName*> wanted_;
-  std::set<std::int64_t> tests_;
-  std::unordered_map<std::int64_t, std::size_t> place_;
-  std::vector<Found> found_;
-  std::optional<std::int64_t> selected_;
-  std::size_t settled_ = 0;
-};
-
-/// The searches of a question, by the tasks of trials.
-class Searches {
- public:
-  Searches(Connection& connection, const ScoreQuestion& question) : all_(all_series(connection)) {
-    for (const SeriesName& one : all_) {
-      const bool is_wanted =
-          is_in(question.splits, one.split) &&
-          (question.metrics.empty() || is_in(question.metrics, one.name)) &&
-          std::all_of(
-              question.where.begin(), question.where.end(), [&](const Condition& condition) {
-                return condition.word.scope != WordScope::score ||
-                       matches(condition, condition.word.name == "task" ? one.task : one.name);
-              });
-      if (is_wanted) wanted_.push_back(&one);
-    }
-    std::map<std::string, bool> owned;
-    Query owner(connection, "SELECT 1 FROM trials WHERE instr(',' || tasks || ',', ?1) LIMIT 1");
-    for (const SeriesName& one : all_) {
-      const auto [known, is_new] = owned.emplace(one.task, false);
-      if (!is_new) continue;
-      known->second = owner.with("," + one.task + ",").step();
-      owner.again();
-      if (!known->second) ownerless_.insert(one.task);
-    }
-  }
-
-  Search& of(const std::string& tasks) {
-    const auto found = by_tasks_.find(tasks);
-    if (found != by_tasks_.end()) return found->second;
-    std::vector<const SeriesName*> wanted;
-    std::vector<const SeriesName*> tests;
-    for (const SeriesName* one : wanted_) {
-      if (is_of(tasks, *one)) wanted.push_back(one);
-    }
-    for (const SeriesName& one : all_) {
-      if (one.split == "test" && is_of(tasks, one)) tests.push_back(&one);
-    }
-    return by_tasks_.emplace(tasks, Search(wanted, tests)).first->second;
-  }
-
- private:
-  static bool is_in(const std::vector<std::string>& list, const std::string& word) {
+// Whether a series is one that the question asks for, its trial apart.
+bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
     return std::find(list.begin(), list.end(), word) != list.end();
-  }
-  bool is_of(const std::string& tasks, const SeriesName& one) const {
-    return has_task(tasks, one.task) || ownerless_.contains(one.task);
-  }
-
-  std::vector<SeriesName> all_;
-  std::vector<const SeriesName*> wanted_;
-  std::set<std::string> ownerless_;
-  std::unordered_map<std::string, Search> by_tasks_;
-};
-
-// The attempts of a trial that count, the last first; without a result the last alone.
-struct Counting {
-  std::int64_t key = 0;
-  std::int64_t number = 0;
-  std::int64_t to = 0;
-};
-std::vector<Counting> counting_attempts(Connection& connection, std::int64_t trial) {
-  std::vector<Counting> all;
-  Query rows(
-      connection,
-      "SELECT key, number, counts_to FROM attempts WHERE trial = ?1 AND counts_to IS NOT NULL "
-      "ORDER BY number DESC");
-  rows.with(trial);
-  while (rows.step()) all.push_back({rows.integer(0), rows.integer(1), rows.integer(2)});
-  if (!all.empty()) return all;
-  Query last(
-      connection,
-      "SELECT key, number, 9223372036854775807 FROM attempts WHERE trial = ?1 ORDER BY number "
-      "DESC LIMIT 1");
-  last.with(trial);
-  while (last.step()) all.push_back({last.integer(0), last.integer(1), last.integer(2)});
-  return all;
+  };
+  return is_in(question.splits, series.split) &&
+         (question.metrics.empty() || is_in(question.metrics, series.name)) &&
+         std::all_of(question.where.begin(), question.where.end(), [&](const Condition& condition) {
+           return condition.word.scope != WordScope::score ||
+                  matches(condition, condition.word.name == "task" ? series.task : series.name);
+         });
 }
 
-std::int64_t key_of(Connection& connection, const std::string& trial_id) {
-  Query row(connection, "SELECT key FROM trials WHERE trial_id = ?1");
+// Its key and its tasks.
+std::pair<std::int64_t, std::string> trial_named(Connection& connection,
+                                                 const std::string& trial_id) {
+  Query row(connection, "SELECT key, tasks FROM trials WHERE trial_id = ?1");
   if (!row.with(trial_id).step()) {
     throw std::invalid_argument(fmt::format("there is no trial {}", trial_id));
   }
-  return row.integer(0);
+  return {row.integer(0), row.text(1)};
 }
 
 /// Trials of one configuration, by its text without the seed: reading its fields anew for each
@@ -244,6 +99,15 @@ class Configurations {
  private:
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
+
+/// Has the search take the rows of an attempt, and no more of them than it needs.
+void read_attempt(Query& latest_first, const CountingAttempt& attempt, SelectedScores& search) {
+  latest_first.with(attempt.key).with(attempt.to);
+  while (!search.complete() && latest_first.step()) {
+    search.take(latest_first.integer(0), latest_first.integer(1), latest_first.maybe_real(2));
+  }
+  latest_first.again();
+}
 
 constexpr std::string_view kLatestFirst =
     "SELECT series, step, value FROM metric_values WHERE attempt = ?1 AND seq <= ?2 ORDER BY seq "
@@ -277,7 +141,8 @@ ScoreReader& ScoreReader::operator=(ScoreReader&&) noexcept = default;
 void ScoreReader::each(const ScoreQuestion& question,
                        const std::function<void(const ScoredTrial&)>& take) const {
   reading(*connection_, [&] {
-    Searches searches(*connection_, question);
+    WantedSeries series(*connection_,
+                        [&](const SeriesName& one) { return is_wanted(question, one); });
     const Statement statement =
         trials_of(question, internal::has_table(*connection_, "hidden_trials"),
                   internal::knows_remarks(*connection_), internal::statement_about(*connection_));
@@ -290,11 +155,6 @@ void ScoreReader::each(const ScoreQuestion& question,
     std::vector<Score> scores;
     std::string id;
     std::string tasks;
-    const auto read_attempt = [&](Search& search, std::int64_t attempt, std::int64_t to) {
-      values.with(attempt).with(to);
-      while (!search.complete() && values.step()) search.take(values);
-      values.again();
-    };
     while (trials.step()) {
       id = trials.text(1);
       tasks = trials.text(2);
@@ -311,15 +171,15 @@ void ScoreReader::each(const ScoreQuestion& question,
       scores.clear();
       const std::optional<std::int64_t> result = trials.maybe_integer(3);
       if (result) {
-        Search& search = searches.of(tasks);
+        SelectedScores& search = series.of(tasks);
         search.begin();
-        read_attempt(search, *result, std::numeric_limits<std::int64_t>::max());
+        read_attempt(values, {*result, 0, std::numeric_limits<std::int64_t>::max()}, search);
         if (!search.complete()) {
-          for (const Counting& earlier : counting_attempts(*connection_, trials.integer(0))) {
-            if (earlier.key != *result) read_attempt(search, earlier.key, earlier.to);
+          for (const CountingAttempt& one : counting_attempts(*connection_, trials.integer(0))) {
+            if (one.key != *result) read_attempt(values, one, search);
           }
         }
-        search.scores(scores);
+        scores = search.scores();
       }
       take({trials.integer(0), id, fields, number, configuration, tasks, result.has_value(),
             scores});
@@ -366,20 +226,31 @@ std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
                                                const SeriesName& series) const {
   return reading(*connection_, [&] {
     std::vector<HistoryPoint> points;
+    WantedSeries known(*connection_, [](const SeriesName&) { return false; });
+    const auto [trial, tasks] = trial_named(*connection_, trial_id);
+    SelectedScores search({&series}, known.tests_of(tasks));
     Query rows(*connection_,
                "SELECT seq, step, value FROM metric_values WHERE attempt = ?1 AND seq <= ?2 AND "
                "series = ?3 ORDER BY seq");
-    for (const Counting& attempt :
-         counting_attempts(*connection_, key_of(*connection_, trial_id))) {
+    Query values(*connection_, kLatestFirst);
+    for (const CountingAttempt& attempt : counting_attempts(*connection_, trial)) {
       rows.with(attempt.key).with(attempt.to).with(series.key);
       while (rows.step()) {
         points.push_back({attempt.number, rows.integer(0), rows.integer(1), rows.maybe_real(2)});
       }
       rows.again();
+      read_attempt(values, attempt, search);
     }
     std::sort(points.begin(), points.end(), [](const HistoryPoint& a, const HistoryPoint& b) {
       return std::tie(a.step, a.attempt, a.seq) < std::tie(b.step, b.attempt, b.seq);
     });
+    // Of several reports at that step the last one counts.
+    for (const Score& score : search.scores()) {
+      const auto after = std::find_if(points.begin(), points.end(), [&](const HistoryPoint& point) {
+        return point.step > score.step;
+      });
+      std::prev(after)->counts = true;
+    }
     return points;
   });
 }
@@ -389,8 +260,8 @@ std::vector<SeriesName> ScoreReader::series_of(const std::string& trial_id) cons
     std::set<std::int64_t> keys;
     Query rows(*connection_,
                "SELECT DISTINCT series FROM metric_values WHERE attempt = ?1 AND seq <= ?2");
-    for (const Counting& attempt :
-         counting_attempts(*connection_, key_of(*connection_, trial_id))) {
+    for (const CountingAttempt& attempt :
+         counting_attempts(*connection_, trial_named(*connection_, trial_id).first)) {
       rows.with(attempt.key).with(attempt.to);
       while (rows.step()) keys.insert(rows.integer(0));
       rows.again();
@@ -404,7 +275,7 @@ std::vector<SeriesName> ScoreReader::series_of(const std::string& trial_id) cons
 std::optional<ArtifactPlace> ScoreReader::artifact(const std::string& trial_id) const {
   return reading(*connection_, [&]() -> std::optional<ArtifactPlace> {
     Query row(*connection_,
-              "SELECT a.key, a.number, f.path, a.finished_step, a.train_seconds FROM trials t JOIN "
+              "SELECT t.key, a.number, f.path, a.finished_step, a.train_seconds FROM trials t JOIN "
               "attempts a ON a.key = t.result_attempt LEFT JOIN artifacts f ON f.attempt = a.key "
               "WHERE t.trial_id = ?1");
     if (!row.with(trial_id).step()) return std::nullopt;
@@ -413,11 +284,14 @@ std::optional<ArtifactPlace> ScoreReader::artifact(const std::string& trial_id) 
     place.path = row.text(2);
     place.last_step = row.maybe_integer(3);
     place.train_seconds = row.maybe_real(4);
-    Query selected(
-        *connection_,
-        "SELECT v.step FROM metric_values v CROSS JOIN series s ON s.key = v.series WHERE "
-        "v.attempt = ?1 AND s.split = 'test' ORDER BY v.seq DESC LIMIT 1");
-    if (selected.with(row.integer(0)).step()) place.selected_step = selected.integer(0);
+    WantedSeries known(*connection_, [](const SeriesName&) { return false; });
+    const auto tests = known.tests_of(trial_named(*connection_, trial_id).second);
+    SelectedScores search(tests, tests);
+    Query values(*connection_, kLatestFirst);
+    for (const CountingAttempt& attempt : counting_attempts(*connection_, row.integer(0))) {
+      read_attempt(values, attempt, search);
+    }
+    place.selected_step = search.selected_step();
     return place;
   });
 }

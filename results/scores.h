@@ -42,12 +42,15 @@ struct SeriesName {
   std::string split, task, name;
 };
 
-/// A value that counts, the one of the selected step: where the trial has test scores the step that
-/// they belong to; else, and where the metric was not reported at that step, the last one.
+/// A value of a trial.
 struct Score {
   const SeriesName* series = nullptr;
   std::int64_t step = 0;
   std::optional<double> value;  ///< absent: undefined
+  /// The value at the selected step: the step of the test score that the trial reported last. Where
+  /// the trial has no test score, and where the metric was not reported at that step, the value
+  /// that was reported last. Every answer shows these values, unless it asks for steps.
+  bool counts = true;
 };
 
 /// One trial, once for each sweep and variant where the question needs those. Valid during the
@@ -75,13 +78,14 @@ struct HistoryPoint {
   std::int64_t seq = 0;
   std::int64_t step = 0;
   std::optional<double> value;
+  bool counts = false;  ///< as Score::counts
 };
 
 /// What a result leads to.
 struct ArtifactPlace {
   std::int64_t attempt = 0;
   std::string path;                           ///< relative to the attempt's folder; empty: none
-  std::optional<std::int64_t> selected_step;  ///< that the test scores belong to
+  std::optional<std::int64_t> selected_step;  ///< of the test score reported last
   std::optional<std::int64_t> last_step;
   std::optional<double> train_seconds;
 };

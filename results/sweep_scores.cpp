@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "results/connection.h"
 #include "results/question_sql.h"
 #include "results/schema.h"
+#include "results/selected_scores.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
@@ -19,95 +18,28 @@ namespace {
 
 using internal::Connection;
 using internal::Query;
+using internal::SelectedScores;
+using internal::WantedSeries;
 using Json = nlohmann::json;
 
-// Of a trial's rows those that are looked at first: a worker ends with its test scores.
+// How many of a trial's last rows are read first: a worker ends with its test scores.
 constexpr int kTail = 64;
-
-template <typename Take>
-void each_task(std::string_view tasks, Take take) {
-  while (!tasks.empty()) {
-    const std::size_t comma = tasks.find(',');
-    take(tasks.substr(0, comma));
-    if (comma == std::string_view::npos) return;
-    tasks.remove_prefix(comma + 1);
-  }
-}
-
-}  // namespace
-
-namespace internal {
-
-/// The series that are wanted, and whose they are.
-class WantedSeries {
- public:
-  WantedSeries(Connection& connection, const std::function<bool(const SeriesName&)>& wanted) {
-    Query rows(connection,
-               "SELECT key, split, task, name FROM series ORDER BY split, task, name, key");
-    while (rows.step()) {
-      SeriesName one{rows.integer(0), rows.text(1), rows.text(2), rows.text(3)};
-      if (wanted(one)) all_.push_back(std::move(one));
-    }
-    std::set<std::string, std::less<>> owned;
-    Query owners(connection, "SELECT DISTINCT tasks FROM trials WHERE tasks IS NOT NULL");
-    while (!all_.empty() && owners.step()) {
-      each_task(owners.text(0), [&](std::string_view task) { owned.emplace(task); });
-    }
-    for (std::size_t place = 0; place < all_.size(); ++place) {
-      places_[all_[place].key] = place;
-      if (!owned.contains(all_[place].task)) ownerless_.push_back(place);
-      by_task_[all_[place].task].push_back(place);
-    }
-  }
-
-  std::string keys() const {
-    Json keys = Json::array();
-    for (const SeriesName& one : all_) keys.push_back(one.key);
-    return keys.dump();
-  }
-  const SeriesName& at(std::size_t place) const { return all_[place]; }
-  std::size_t place(std::int64_t key) const { return places_.at(key); }
-  /// Places of those that a trial of these tasks may report, ascending.
-  const std::vector<std::size_t>& of(const std::string& tasks) {
-    const auto [known, is_new] = of_tasks_.try_emplace(tasks);
-    if (!is_new) return known->second;
-    std::vector<std::size_t>& made = known->second;
-    made = ownerless_;
-    each_task(tasks, [&](std::string_view task) {
-      const auto own = by_task_.find(task);
-      if (own != by_task_.end()) made.insert(made.end(), own->second.begin(), own->second.end());
-    });
-    std::sort(made.begin(), made.end());
-    made.erase(std::unique(made.begin(), made.end()), made.end());
-    return made;
-  }
-
- private:
-  std::vector<SeriesName> all_;
-  std::unordered_map<std::int64_t, std::size_t> places_;
-  std::vector<std::size_t> ownerless_;
-  std::map<std::string, std::vector<std::size_t>, std::less<>> by_task_;
-  std::unordered_map<std::string, std::vector<std::size_t>> of_tasks_;
-};
-
-}  // namespace internal
-
-namespace {
-
-using internal::WantedSeries;
-
-bool is_among(const std::vector<std::size_t>& sorted, std::size_t place) {
-  return std::binary_search(sorted.begin(), sorted.end(), place);
-}
 
 /// What is known of a trial so far.
 struct Known {
   std::int64_t key = 0;
   std::string id;
+  std::string tasks;
   std::optional<double> bls_bits;
   std::optional<std::int64_t> stored_bits;
-  const std::vector<std::size_t>* expected = nullptr;
-  std::map<std::size_t, Score> last;  // by place of the series
+  std::vector<Score> scores;
+};
+
+/// A row of a trial's values.
+struct ValueRow {
+  std::int64_t series = 0;
+  std::int64_t step = 0;
+  std::optional<double> value;
 };
 
 /// `t`: the trials of the sweep ?1, their series ?2, and where there are ids those of ?3.
@@ -132,33 +64,44 @@ void bind(Query& rows, const SweepQuestion& question, const std::string& keys) {
   internal::bind_all(rows, values);
 }
 
-Known known_from(const Query& row, WantedSeries& series) {
-  return {row.integer(0),          row.text(1), row.maybe_real(3), row.maybe_integer(4),
-          &series.of(row.text(2)), {}};
-}
-
-/// Calls `begin` with the row of each trial, then `score` with each of its scores.
-template <typename Begin, typename TakeScore>
-void each_row(Query& rows, WantedSeries& series, Begin begin, TakeScore score) {
-  std::optional<std::int64_t> trial;
-  const std::vector<std::size_t>* expected = nullptr;
+/// Calls `take` with each trial and its rows, in the order of the statement.
+template <typename Take>
+void each_trial(Query& rows, Take take) {
+  std::optional<Known> trial;
+  std::vector<ValueRow> values;
   while (rows.step()) {
-    if (trial != rows.integer(0)) {
-      trial = rows.integer(0);
-      expected = &series.of(rows.text(2));
-      begin();
+    if (!trial || trial->key != rows.integer(0)) {
+      if (trial) take(std::move(*trial), values);
+      values.clear();
+      trial = Known{rows.integer(0),    rows.text(1),          rows.text(2),
+                    rows.maybe_real(3), rows.maybe_integer(4), {}};
     }
-    if (rows.is_null(5)) continue;
-    const std::size_t place = series.place(rows.integer(5));
-    if (!is_among(*expected, place)) continue;
-    score(place, Score{&series.at(place), rows.integer(6), rows.maybe_real(7)});
+    if (!rows.is_null(5)) values.push_back({rows.integer(5), rows.integer(6), rows.maybe_real(7)});
   }
+  if (trial) take(std::move(*trial), values);
 }
 
-void take_last(Connection& connection, const SweepQuestion& question, WantedSeries& series,
-               const std::function<void(const SweepTrial&)>& take) {
+/// The search after it took the rows, which are in the order in which they were reported.
+SelectedScores& searched(WantedSeries& series, const Known& trial,
+                         const std::vector<ValueRow>& values) {
+  SelectedScores& search = series.of(trial.tasks);
+  search.begin();
+  for (auto row = values.rbegin(); row != values.rend() && !search.complete(); ++row) {
+    search.take(row->series, row->step, row->value);
+  }
+  return search;
+}
+
+void give(const Known& trial, const std::function<void(const SweepTrial&)>& take) {
+  take({trial.id, trial.bls_bits, trial.stored_bits, trial.scores});
+}
+
+void take_selected(Connection& connection, const SweepQuestion& question, WantedSeries& series,
+                   const std::function<void(const SweepTrial&)>& take) {
   const std::string keys = series.keys();
   std::vector<Known> trials;
+  std::unordered_map<std::int64_t, std::size_t> incomplete;
+  Json rest = Json::array();
   {
     // The bound is looked up once a trial.
     Query rows(connection,
@@ -171,39 +114,41 @@ void take_last(Connection& connection, const SweepQuestion& question, WantedSeri
                           question.trial_ids.has_value()),
                0);
     bind(rows, question, keys);
-    each_row(
-        rows, series, [&] { trials.push_back(known_from(rows, series)); },
-        [&](std::size_t place, const Score& score) { trials.back().last[place] = score; });
-  }
-  std::unordered_map<std::int64_t, std::size_t> incomplete;
-  Json rest = Json::array();
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    if (trials[i].last.size() == trials[i].expected->size()) continue;
-    incomplete[trials[i].key] = i;
-    rest.push_back(trials[i].key);
+    each_trial(rows, [&](Known trial, const std::vector<ValueRow>& values) {
+      const SelectedScores& search = searched(series, trial, values);
+      if (search.complete()) {
+        trial.scores = search.scores();
+      } else {
+        incomplete[trial.key] = trials.size();
+        rest.push_back(trial.key);
+      }
+      trials.push_back(std::move(trial));
+    });
   }
   if (!incomplete.empty()) {
-    // All of them, by attempt and as they came: the last stays.
     Query rows(connection,
                "SELECT a.trial, v.series, v.step, v.value FROM json_each(?1) j CROSS JOIN attempts "
                "a ON a.trial = j.value AND a.counts_to IS NOT NULL CROSS JOIN metric_values v ON "
                "v.attempt = a.key AND v.seq <= a.counts_to WHERE v.series IN (SELECT value FROM "
-               "json_each(?2)) ORDER BY a.trial, a.number, v.seq");
+               "json_each(?2)) ORDER BY a.trial, a.number DESC, v.seq DESC");
     const std::string trial_keys = rest.dump();
     rows.with(std::string_view(trial_keys)).with(std::string_view(keys));
+    Known* trial = nullptr;
+    SelectedScores* search = nullptr;
     while (rows.step()) {
-      Known& trial = trials[incomplete.at(rows.integer(0))];
-      const std::size_t place = series.place(rows.integer(1));
-      if (!is_among(*trial.expected, place)) continue;
-      trial.last[place] = {&series.at(place), rows.integer(2), rows.maybe_real(3)};
+      if (trial == nullptr || trial->key != rows.integer(0)) {
+        if (trial != nullptr) trial->scores = search->scores();
+        trial = &trials[incomplete.at(rows.integer(0))];
+        search = &series.of(trial->tasks);
+        search->begin();
+      }
+      if (!search->complete()) {
+        search->take(rows.integer(1), rows.integer(2), rows.maybe_real(3));
+      }
     }
+    if (trial != nullptr) trial->scores = search->scores();
   }
-  std::vector<Score> scores;
-  for (const Known& trial : trials) {
-    scores.clear();
-    for (const auto& [place, score] : trial.last) scores.push_back(score);
-    take({trial.id, trial.bls_bits, trial.stored_bits, scores});
-  }
+  for (const Known& trial : trials) give(trial, take);
 }
 
 void take_every(Connection& connection, const SweepQuestion& question, WantedSeries& series,
@@ -217,20 +162,24 @@ void take_every(Connection& connection, const SweepQuestion& question, WantedSer
                  " ORDER BY m.trial, a.number, v.seq",
              0);
   bind(rows, question, keys);
-  std::optional<Known> trial;
-  std::vector<Score> scores;
-  const auto end = [&] {
-    if (trial) take({trial->id, trial->bls_bits, trial->stored_bits, scores});
-    scores.clear();
-  };
-  each_row(
-      rows, series,
-      [&] {
-        end();
-        trial = known_from(rows, series);
-      },
-      [&](std::size_t, const Score& score) { scores.push_back(score); });
-  end();
+  each_trial(rows, [&](Known trial, const std::vector<ValueRow>& values) {
+    const SelectedScores& search = searched(series, trial, values);
+    std::map<std::int64_t, std::int64_t> selected;  // step by series
+    for (const Score& score : search.scores()) selected[score.series->key] = score.step;
+    for (const ValueRow& row : values) {
+      if (search.wants(row.series)) {
+        trial.scores.push_back({&series.at(row.series), row.step, row.value, false});
+      }
+    }
+    // Of several reports at that step the last one counts.
+    for (auto score = trial.scores.rbegin(); score != trial.scores.rend(); ++score) {
+      const auto found = selected.find(score->series->key);
+      if (found == selected.end() || found->second != score->step) continue;
+      score->counts = true;
+      selected.erase(found);
+    }
+    give(trial, take);
+  });
 }
 
 }  // namespace
@@ -248,8 +197,8 @@ void SweepScores::each(const SweepQuestion& question,
                        const std::function<void(const SweepTrial&)>& take) {
   Connection& connection = internal::connection_of(reader_);
   internal::reading(connection, [&] {
-    if (question.steps == SweepQuestion::Steps::last) {
-      take_last(connection, question, *wanted_, take);
+    if (question.steps == SweepQuestion::Steps::selected) {
+      take_selected(connection, question, *wanted_, take);
     } else {
       take_every(connection, question, *wanted_, take);
     }

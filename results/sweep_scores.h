@@ -19,9 +19,9 @@ class WantedSeries;
 
 /// Of which trials of a sweep scores are wanted.
 struct SweepQuestion {
-  enum class Steps { last, every };
+  enum class Steps { selected, every };
   std::string sweep;
-  Steps steps = Steps::last;
+  Steps steps = Steps::selected;
   /// std::nullopt: all.
   std::optional<std::vector<std::string>> trial_ids;
 };
@@ -31,7 +31,7 @@ struct SweepTrial {
   const std::string& trial_id;
   std::optional<double> bls_bits;           ///< as its worker measured them, else as they
   std::optional<std::int64_t> stored_bits;  ///< were planned
-  /// By series or, with every step, as they were reported.
+  /// Those that count, by series; with every step all of them, as they were reported.
   std::span<const Score> scores;
 };
 
@@ -46,11 +46,10 @@ class SweepScores {
   SweepScores& operator=(const SweepScores&) = delete;
 
   /// Calls `take` once with each trial of the sweep that has a result and is not hidden, in the
-  /// order in which trials were recorded. Of a metric that was reported at several steps the last
-  /// report is its last value. A score counts for the trial's own tasks and for tasks that no trial
-  /// has, as with ScoreReader. What is asked of the database does not grow with the number of
-  /// trials, nor, where only last values are wanted, what is read of a trial with its metrics:
-  /// these are read from their end, and all of them only where something is not found there.
+  /// order in which trials were recorded. A score counts for the trial's own tasks and for tasks
+  /// that no trial has, as with ScoreReader. The number of statements does not grow with the number
+  /// of trials. With Steps::selected the last rows of each trial are read first, and all of its
+  /// rows only where these do not decide which values count.
   /// Throws Error, as Reader.
   void each(const SweepQuestion& question, const std::function<void(const SweepTrial&)>& take);
 

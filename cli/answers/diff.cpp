@@ -72,10 +72,11 @@ Comparable comparable_of(const results::Reader& reader, const results::ScoreRead
   }
   for (const results::SeriesName& one : scores.series_of(id)) {
     if (one.split == "train") continue;
-    const std::vector<results::HistoryPoint> points = scores.history(id, one);
-    const auto& last = points.back();
-    made.add(fmt::format("{} {} {}", one.split, one.task, one.name),
-             last.value ? fmt::format("{}", *last.value) : "undefined");
+    for (const results::HistoryPoint& point : scores.history(id, one)) {
+      if (!point.counts) continue;
+      made.add(fmt::format("{} {} {}", one.split, one.task, one.name),
+               point.value ? fmt::format("{}", *point.value) : "undefined");
+    }
   }
   return made;
 }

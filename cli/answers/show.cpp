@@ -248,11 +248,13 @@ std::string numbers_by_split(const ordered_json& splits) {
 std::string curve_text(const Curve& curve) {
   std::vector<std::optional<double>> values;
   for (const results::HistoryPoint& point : curve.points) values.push_back(point.value);
-  const results::HistoryPoint& last = curve.points.back();
-  const std::string number = last.value ? short_number(*last.value) : "undefined";
-  if (curve.points.size() == 1) return fmt::format("{} at step {}", number, last.step);
-  return fmt::format("{}  {} at step {}, the last of {}", analysis::sparkline(values), number,
-                     last.step, curve.points.size());
+  const auto shown = std::find_if(curve.points.begin(), curve.points.end(),
+                                  [](const auto& point) { return point.counts; });
+  const std::string number = shown->value ? short_number(*shown->value) : "undefined";
+  if (curve.points.size() == 1) return fmt::format("{} at step {}", number, shown->step);
+  return fmt::format("{}  {} at step {}, the {} of {}", analysis::sparkline(values), number,
+                     shown->step, shown + 1 == curve.points.end() ? "last" : "selected one",
+                     curve.points.size());
 }
 
 void print_shown(const Shown& shown, std::ostream& out) {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "results/error.h"
-#include "results/query.h"
+#include "results/scores.h"
 
 namespace petlab::cli {
 
@@ -32,20 +32,18 @@ LiveResult LastResults::read(const std::string& trial_id) const {
                    [&](const sweeps::SweepTrial& one) { return one.id.value == trial_id; });
   if (trial == sweep_.trials.end()) return result;
   result.variant = fmt::format("{}", fmt::join(trial->variants, ", "));
-  // By split, task and name; the last step comes last.
+  // By split, then by task and name.
   std::map<std::string, std::map<std::pair<std::string, std::string>, std::optional<double>>> found;
   try {
-    const results::QueryResult rows = results::query(
-        database_,
-        "SELECT split, task, name, value FROM results WHERE trial_id = ?1 AND split != 'train' "
-        "ORDER BY step, attempt, seq",
-        {trial_id});
-    for (const std::vector<results::Value>& row : rows.rows) {
-      const auto* value = std::get_if<double>(&row[3]);
-      found[std::get<std::string>(row[0])]
-           [{std::get<std::string>(row[1]), std::get<std::string>(row[2])}] =
-               value == nullptr ? std::nullopt : std::optional(*value);
-    }
+    results::ScoreQuestion question;
+    question.where = {{results::word_named("trial_id"), results::Condition::Op::equal, {trial_id}}};
+    question.splits = {"validation", "test"};
+    results::ScoreReader(database_).each(question, [&](const results::ScoredTrial& scored) {
+      for (const results::Score& score : scored.scores) {
+        const auto& [key, split, task, name] = *score.series;
+        found[split][{task, name}] = score.value;
+      }
+    });
   } catch (const results::Error&) {
     return result;  // the run itself says what is wrong with its database
   }

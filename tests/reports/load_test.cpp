@@ -61,6 +61,43 @@ TEST_CASE("A cell shows the last report, whatever else the report asks for", "[r
         Approx(90));
 }
 
+TEST_CASE("A cell shows the value at the selected step, also where every step is read",
+          "[reports]") {
+  const TempDir folder;
+  const auto file = folder.path() / "p.db";
+  {
+    results::Store store(file);
+    results::Batch batch = store.begin();
+    const testing::MadeTrial trial{.id = "t1", .variant = "a"};
+    batch.record_sweep(
+        {"s", "", "s.yaml", "", {{trial.id, trial.variant}}},
+        std::vector<results::TrialRow>{{trial.id, testing::config_of(trial), "", {}, {}}}, 1);
+    results::NewAttempt wanted;
+    wanted.trial_id = trial.id;
+    const auto attempt = std::get<results::AttemptRef>(batch.begin_attempt(wanted));
+    const results::Series validation = results::series_in(batch, "validation", "cola", "accuracy");
+    const results::Series test = results::series_in(batch, "test", "cola", "accuracy");
+    results::append_metrics(
+        batch, attempt,
+        std::vector<results::MetricReport>{
+            {1, 1, validation, 0.9}, {2, 2, validation, 0.61}, {3, 1, test, 0.8}});
+    results::set_cursor(batch, attempt, {100, 4, 20, true});
+    results::record_finished(batch, attempt, {}, 2);
+    batch.commit();
+  }
+  const auto mean_where = [&](const std::string& step, bool every_step) {
+    const Definition definition = testing::definition(
+        "table: {rows: [{each: variant}], columns: [{key: a, where: {split: "
+        "validation, name: accuracy" +
+        step + "}}]}\n");
+    const Dataset data = loaded(file, {"s"}, {}, every_step);
+    return *testing::table_of(definition, data, {}).cells[0][0].measured.mean;
+  };
+  CHECK(mean_where("", false) == Approx(90));
+  CHECK(mean_where("", true) == Approx(90));
+  CHECK(mean_where(", step: 2", true) == Approx(61));
+}
+
 TEST_CASE("Trials come from the database in the order of their plan with their state",
           "[reports]") {
   const TempDir folder;
@@ -283,7 +320,8 @@ TEST_CASE("What trials were trained on is read where a report shows it, and no s
   const auto load = [&](const std::string& columns) {
     const std::vector<Definition> definitions = {
         testing::definition("table:\n  rows: [{key: a}]\n  columns: [" + columns + "]\n")};
-    return load_dataset(results::Reader(file), {"s"}, wanted_by(definitions));
+    return load_dataset(results::Reader(file), {"s"}, wanted_by(definitions),
+                        testing::taken_for_alive);
   };
   const Dataset with = load("{key: c, value: examples, where: {split: train}}");
   REQUIRE(with.trials.size() == 3);

@@ -28,10 +28,10 @@ struct ScoredSweep {
   Store store{file};
   SweepRow sweep{"s", "", "s.yaml", "", {}};
 
-  /// Its attempts, each resumed from the one before after that one's `counted` metrics. The seqs of
-  /// each start at 1, as a worker writes them.
+  /// Its attempts, each resumed from the one before after that one's `counted` metrics. The events
+  /// of a resumed attempt are numbered from `first_seq`, which the protocol leaves to the worker.
   void trial(const std::string& id, const std::vector<std::vector<Reported>>& attempts,
-             std::int64_t counted = 0) {
+             std::int64_t counted = 0, std::int64_t first_seq = 1) {
     Batch batch = store.begin();
     batch.record_trial(trial_row(id));
     std::int64_t number = 0;
@@ -40,7 +40,7 @@ struct ScoredSweep {
       if (number > 0) wanted.resume = protocol::Resume{number, 1, counted, "c"};
       const AttemptRef attempt = batch.record_attempt(wanted, ++number);
       std::vector<MetricReport> rows;
-      std::int64_t seq = 0;
+      std::int64_t seq = number > 1 ? first_seq - 1 : 0;
       for (const Reported& one : reported) {
         rows.push_back(
             {++seq, one.step, series_in(batch, one.split, one.task, one.name), one.value});
@@ -71,15 +71,16 @@ struct ScoredSweep {
     scores.each(question, [&](const SweepTrial& trial) {
       lines.push_back(fmt::format("{} {}", trial.trial_id, trial.bls_bits.value_or(0)));
       for (const Score& score : trial.scores) {
-        lines.push_back(fmt::format("{} {} {} {} {}", score.series->split, score.series->task,
-                                    score.series->name, score.step, score.value.value_or(-1)));
+        lines.push_back(fmt::format("{} {} {} {} {}{}", score.series->split, score.series->task,
+                                    score.series->name, score.step, score.value.value_or(-1),
+                                    score.counts ? "" : " (does not count)"));
       }
     });
     return lines;
   }
 };
 
-constexpr auto kLast = SweepQuestion::Steps::last;
+constexpr auto kSelected = SweepQuestion::Steps::selected;
 constexpr auto kEvery = SweepQuestion::Steps::every;
 
 std::vector<ScoredSweep::Reported> losses(std::int64_t count) {
@@ -92,7 +93,7 @@ std::vector<ScoredSweep::Reported> losses(std::int64_t count) {
 
 }  // namespace
 
-TEST_CASE("The last value of each metric is found, at the end or long before it", "[results]") {
+TEST_CASE("The value that counts is found, at the end or long before it", "[results]") {
   ScoredSweep f;
   auto reported = losses(1);
   reported.push_back({"validation", "cola", "f1", 1, 0.25});
@@ -100,11 +101,11 @@ TEST_CASE("The last value of each metric is found, at the end or long before it"
   for (auto& loss : losses(300)) reported.push_back(loss);
   reported.push_back({"test", "cola", "f1", 2, 0.75});
   f.trial("t", {reported});
-  CHECK(f.ask(kLast) == Lines{"t 77", "test cola f1 2 0.75", "train cola loss 300 0.5",
-                              "validation cola f1 2 0.5"});
-  CHECK(f.ask(kLast, "test") == Lines{"t 77", "test cola f1 2 0.75"});
+  CHECK(f.ask(kSelected) ==
+        Lines{"t 77", "test cola f1 2 0.75", "train cola loss 2 0.5", "validation cola f1 2 0.5"});
+  CHECK(f.ask(kSelected, "test") == Lines{"t 77", "test cola f1 2 0.75"});
   CHECK(f.ask(kEvery, "validation") ==
-        Lines{"t 77", "validation cola f1 1 0.25", "validation cola f1 2 0.5"});
+        Lines{"t 77", "validation cola f1 1 0.25 (does not count)", "validation cola f1 2 0.5"});
   CHECK(f.ask(kEvery, "train").size() == 302);
 }
 
@@ -115,13 +116,80 @@ TEST_CASE("What counts of the attempts that a result was resumed from is there t
             {"validation", "cola", "mcc", 2, 0.2},
             {"validation", "cola", "f1", 3, 0.9}},
            {{"validation", "cola", "f1", 3, 0.3}}},
-          2);
-  CHECK(f.ask(kLast) == Lines{"t 77", "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
-  CHECK(f.ask(kEvery) == Lines{"t 77", "validation cola f1 1 0.1", "validation cola mcc 2 0.2",
-                               "validation cola f1 3 0.3"});
+          2, 3);
+  CHECK(f.ask(kSelected) == Lines{"t 77", "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
+  CHECK(f.ask(kEvery) == Lines{"t 77", "validation cola f1 1 0.1 (does not count)",
+                               "validation cola mcc 2 0.2", "validation cola f1 3 0.3"});
 }
 
-TEST_CASE("Last values come from the later attempt even if the earlier one has higher seqs",
+TEST_CASE("The value at the selected step counts, wherever it was reported", "[results]") {
+  ScoredSweep f;
+  for (const bool far : {false, true}) {
+    std::vector<ScoredSweep::Reported> reported = {{"validation", "cola", "f1", 1, 0.5},
+                                                   {"validation", "cola", "f1", 1, 0.9}};
+    if (far) {
+      for (const auto& loss : losses(300)) reported.push_back(loss);
+    }
+    reported.push_back({"validation", "cola", "f1", 2, 0.61});
+    reported.push_back({"test", "cola", "f1", 1, 0.8});
+    f.trial(far ? "far" : "near", {reported});
+  }
+  // The test score came first, and a later step has none.
+  f.trial("early", {{{"test", "cola", "f1", 1, 0.8},
+                     {"validation", "cola", "f1", 1, 0.9},
+                     {"validation", "cola", "f1", 2, 0.61}}});
+  f.trial("untested",
+          {{{"validation", "cola", "f1", 1, 0.9}, {"validation", "cola", "f1", 2, 0.61}}});
+  CHECK(f.ask(kSelected, "validation") ==
+        Lines{"near 77", "validation cola f1 1 0.9", "far 77", "validation cola f1 1 0.9",
+              "early 77", "validation cola f1 1 0.9", "untested 77", "validation cola f1 2 0.61"});
+  CHECK(f.ask(kEvery, "validation", Lines{"near"}) ==
+        Lines{"near 77", "validation cola f1 1 0.5 (does not count)", "validation cola f1 1 0.9",
+              "validation cola f1 2 0.61 (does not count)"});
+  CHECK(f.ask(kSelected, "test", Lines{"far"}) == Lines{"far 77", "test cola f1 1 0.8"});
+}
+
+TEST_CASE("The last attempt counts, although the one before numbered its events higher",
+          "[results]") {
+  ScoredSweep f;
+  std::vector<ScoredSweep::Reported> first = {{"validation", "cola", "mcc", 1, 0.2}};
+  for (const auto& loss : losses(100)) first.push_back(loss);
+  first.push_back({"test", "cola", "f1", 5, 0.1});
+  first.push_back({"validation", "cola", "f1", 5, 0.1});
+  const auto counted = static_cast<std::int64_t>(first.size());
+  f.trial("t", {first, {{"validation", "cola", "f1", 5, 0.7}, {"test", "cola", "f1", 5, 0.9}}},
+          counted);
+  CHECK(f.ask(kSelected) == Lines{"t 77", "test cola f1 5 0.9", "train cola loss 5 0.5",
+                                  "validation cola f1 5 0.7", "validation cola mcc 1 0.2"});
+  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola mcc 1 0.2",
+                                             "validation cola f1 5 0.1 (does not count)",
+                                             "validation cola f1 5 0.7"});
+  const ScoreReader scores(f.file);
+  CHECK(scores.artifact("t")->selected_step == 5);
+  std::vector<double> counting;
+  for (const SeriesName& series : scores.series_of("t")) {
+    for (const HistoryPoint& point : scores.history("t", series)) {
+      if (point.counts) counting.push_back(point.value.value());
+    }
+  }
+  CHECK(counting == std::vector<double>{0.9, 0.5, 0.7, 0.2});
+}
+
+TEST_CASE("The selected step is known where only the attempt resumed from was tested",
+          "[results]") {
+  ScoredSweep f;
+  f.trial("t",
+          {{{"validation", "cola", "f1", 1, 0.9},
+            {"test", "cola", "f1", 1, 0.8},
+            {"validation", "cola", "f1", 2, 0.6}},
+           {}},
+          3);
+  CHECK(f.ask(kSelected) == Lines{"t 77", "test cola f1 1 0.8", "validation cola f1 1 0.9"});
+  CHECK(ScoreReader(f.file).artifact("t")->selected_step == 1);
+  CHECK(rows(f.file, "SELECT DISTINCT selected_step FROM results") == Lines{"1"});
+}
+
+TEST_CASE("Values come from the later attempt even if the earlier one has higher seqs",
           "[results]") {
   // The first attempt has higher seqs, and scores after its checkpoint that do not count.
   auto first = losses(80);
@@ -146,8 +214,8 @@ TEST_CASE("Last values come from the later attempt even if the earlier one has h
   wanted.insert(wanted.end(), tail.begin(), tail.end());
   wanted.insert(wanted.end(), {"train cola loss 90 0.25", "validation cola f1 90 0.7",
                                "validation cola mcc 80 0.2"});
-  CHECK(f.ask(kLast) == wanted);
-  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola f1 80 0.1",
+  CHECK(f.ask(kSelected) == wanted);
+  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola f1 80 0.1 (does not count)",
                                              "validation cola mcc 80 0.2",
                                              "validation cola f1 90 0.7"});
 }
@@ -164,7 +232,7 @@ TEST_CASE("Scores for a task that is another trial's are left out, those of nobo
     batch.commit();
   }
   f.trial("u", {{{"test", "cola", "f1", 1, 0.3}, {"test", "mrpc", "f1", 1, 0.4}}});
-  for (const auto steps : {kLast, kEvery}) {
+  for (const auto steps : {kSelected, kEvery}) {
     CHECK(f.ask(steps) == Lines{"t 77", "test cola f1 1 0.1", "test glue mean 1 0.2", "u 77",
                                 "test cola f1 1 0.3"});
     CHECK(f.ask(steps, "", Lines{"u"}) == Lines{"u 77", "test cola f1 1 0.3"});
@@ -181,8 +249,8 @@ TEST_CASE("Trials that are hidden or have no result have no scores", "[results]"
   f.sweep.members.push_back({"new", "a"});
   batch.record_sweep(f.sweep, {}, 1);
   batch.commit();
-  CHECK(f.ask(kLast) == Lines{"t 77", "test cola f1 1 0.1"});
-  CHECK(f.ask(kEvery) == f.ask(kLast));
+  CHECK(f.ask(kSelected) == Lines{"t 77", "test cola f1 1 0.1"});
+  CHECK(f.ask(kEvery) == f.ask(kSelected));
 }
 
 }  // namespace petlab::results

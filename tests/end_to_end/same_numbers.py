@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Every interface shows the same number for the same question.
+
+usage: same_numbers.py FOLDER_OF_PROGRAMS
+"""
+import json
+
+import tiny_world
+from scripted_world import ScriptedWorld
+
+# Reports the metrics of user.says: a JSON list of [step, split, name, value].
+WORKER = """#!/usr/bin/env python3
+import json, os, pathlib, sys, time
+if sys.argv[1] == "--describe":
+    print(json.dumps({"name": "told", "version": "1", "protocol": 1, "numerics": "1"}))
+    sys.exit()
+for line in sys.stdin if sys.argv[1] == "-" else sys.argv[1:]:
+    folder = pathlib.Path(line.rstrip("\\n"))
+    trial = json.loads((folder / "trial.json").read_text())
+    rows = [{"type": "started", "pid": os.getpid(), "worker": "told", "version": "1",
+             "numerics": {}, "digests": trial["digests"]}]
+    for step, split, name, value in json.loads(trial["config"]["user"]["says"]):
+        rows.append({"type": "metric", "step": step, "split": split, "name": name, "value": value,
+                     "task": trial["tasks"][0]["name"]})
+    rows.append({"type": "finished", "step": 9})
+    with open(folder / "events.jsonl", "a") as events:
+        for seq, row in enumerate(rows):
+            events.write(json.dumps({"v": 1, "seq": seq, "time": time.time(), **row}) + "\\n")
+"""
+
+
+class SameNumbers(ScriptedWorld):
+    def run_told(self, *trials):
+        """A trial for each (variant, seed, rows that its worker reports)."""
+        rows = [f"  {variant}_{seed}: {{seed: {seed}, user: {json.dumps({'says': json.dumps(says)})}}}\n"
+                for variant, seed, says in trials]
+        self.write("told.py", WORKER).chmod(0o755)
+        self.write("sweep.yaml", tiny_world.SWEEP + "variants:\n" + "".join(rows))
+        done = self.run_sweep("--worker", "./told.py", "--retries", 0)
+        self.assertEqual(done.code, 0, done)
+        return [row["trial_id"] for row in self.query("SELECT trial_id FROM trials ORDER BY key")]
+
+    def ask(self, *words, code=0):
+        done = self.petlab(*words, "--db", "sweep.db")
+        self.assertEqual(done.code, code, done)
+        return done.out if code == 0 else done.err
+
+    def test_the_selected_step_counts_wherever_a_score_is_shown(self):
+        selected, last = self.run_told(
+            ("a", 1, [[1, "validation", "accuracy", 0.90], [2, "validation", "accuracy", 0.61],
+                      [1, "test", "accuracy", 0.85]]),
+            ("b", 1, [[1, "validation", "accuracy", 0.5], [2, "validation", "accuracy", 0.7],
+                      [2, "test", "accuracy", 0.6]]))
+        self.write("report.yaml", "report: r\ntable: {rows: [{each: variant}], columns: "
+                   "[{key: a, where: {name: accuracy, split: validation}}]}\n")
+        # A figure over steps has every step read; the table next to it shows the same as before.
+        self.write("both.yaml", "report: r\nsections:\n- table: {key: t, rows: [{each: variant}], "
+                   "columns: [{key: a, where: {name: accuracy, split: validation}}]}\n- figure: {key: "
+                   "f, x: {value: step}, y: {where: {name: accuracy, split: validation}}, series: "
+                   "[{each: variant}]}\n")
+        rows = json.loads(self.ask("results", "--split", "validation", "--by", "variant", "--format", "json"))
+        self.assertEqual([row["accuracy_mean"] for row in rows], [0.9, 0.7])
+        best, = json.loads(self.ask("best", "--format", "json"))
+        self.assertEqual((best["trial_id"], best["validation"], best["test"]), (selected, 0.9, 0.85))
+        table, = json.loads(self.ask("report", "./report.yaml", "--format", "json"))["rows"][:1]
+        self.assertEqual(table["cells"][0]["mean"], 90)
+        both = json.loads(self.ask("report", "./both.yaml", "--format", "json"))["sections"]
+        self.assertEqual([row["cells"][0]["mean"] for row in both[0]["rows"]], [90, 70])
+        rows = {row["field"]: row for row in
+                json.loads(self.ask("diff", selected, last, "--format", "json"))}
+        row = rows["validation films accuracy"]
+        self.assertEqual((row[selected], row[last]), ("0.9", "0.7"))
+        self.assertIn("0.9000 at step 1, the selected one of 2", self.ask("show", selected))
+        self.assertIn("0.7000 at step 2, the last of 2", self.ask("show", last))
+
+
+if __name__ == "__main__":
+    tiny_world.main()
