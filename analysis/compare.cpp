@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -17,8 +18,6 @@ namespace {
 using metrics::MetricRow;
 using results::Value;
 
-// Below it a t interval rests on a deviation that nobody knows.
-constexpr std::int64_t kFewestPairs = 3;
 // Below it no ordering of signs is rare enough for 1 in 20: 2 / 2^5.
 constexpr std::int64_t kFewestForRanks = 6;
 
@@ -55,9 +54,9 @@ class SideScores {
   using Varied = std::map<std::string, std::set<std::string>>;
   const Varied& varied() const { return varied_; }
 
-  /// By metric, then by task, then by what pairs are made of: the scores, scores that are undefined
-  /// left out. `shared` are fields that both sides vary.
-  using Scores = std::map<std::string, std::map<std::string, std::map<std::string, double>>>;
+  /// By metric, then by task. `shared` are fields that both sides vary, and that tell pairs apart
+  /// as the seed does.
+  using Scores = std::map<std::string, std::map<std::string, metrics::ScoresByPair>>;
   Scores scores(const std::vector<std::string>& shared) const {
     Scores all;
     std::set<std::int64_t> seen;
@@ -72,8 +71,7 @@ class SideScores {
       for (std::size_t at = trial.first_score; at < trial.end_score; ++at) {
         const Collected::Score& score = collected_.scores()[at];
         const results::SeriesName& series = collected_.series()[score.series];
-        if (!score.value) continue;
-        if (!all[series.name][series.task].emplace(key, *score.value).second) refuse(shared, row);
+        if (!all[series.name][series.task].emplace(key, score.value).second) refuse(shared, row);
       }
     }
     return all;
@@ -117,51 +115,26 @@ std::vector<std::string> shared_fields(const SideScores& a, const SideScores& b)
   return shared;
 }
 
-struct Pairs {
-  std::vector<double> baseline;
-  std::vector<double> side;
-  std::int64_t unpaired = 0;
-
-  void add(const std::map<std::string, double>& a, const std::map<std::string, double>& b) {
-    std::int64_t found = 0;
-    for (const auto& [key, value] : a) {
-      const auto other = b.find(key);
-      if (other == b.end()) continue;
-      baseline.push_back(value);
-      side.push_back(other->second);
-      ++found;
-    }
-    unpaired += static_cast<std::int64_t>(a.size() + b.size()) - 2 * found;
-  }
-};
-
-Comparison measured(const Pairs& pairs, double confidence) {
-  Comparison made;
-  made.pairs = static_cast<std::int64_t>(pairs.side.size());
-  made.unpaired = pairs.unpaired;
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < pairs.side.size(); ++i) {
-    differences.push_back(pairs.side[i] - pairs.baseline[i]);
-  }
-  made.baseline_mean = metrics::mean(pairs.baseline);
-  made.mean = metrics::mean(pairs.side);
-  made.effect = metrics::mean(differences);
-  if (made.pairs < kFewestPairs) return made;
-  made.interval = metrics::student_interval(differences, confidence);
-  if (const auto deviation = metrics::sample_deviation(differences); *deviation > 0) {
-    made.standardised = *made.effect / *deviation;
-  }
-  if (const auto test = metrics::paired_t_test(pairs.side, pairs.baseline)) made.p = test->p;
-  return made;
+std::string undefined_text(const std::string& name, std::int64_t undefined) {
+  return fmt::format("{} has {} undefined {}", name, undefined,
+                     undefined == 1 ? "score" : "scores");
 }
 
-std::string verdict(const Comparison& made, const std::string& baseline, double alpha) {
-  if (made.pairs == 0) return "no pairs: no equal task and seed";
-  if (made.pairs < kFewestPairs) return "too few pairs to say anything";
-  if (!made.p) {
-    return *made.effect == 0 ? "equal in every pair" : "the same difference in every pair: no test";
+std::string verdict(const Comparison& made, const std::string& baseline, double level) {
+  std::vector<std::string> undefined;
+  if (made.baseline_undefined > 0) {
+    undefined.push_back(undefined_text(baseline, made.baseline_undefined));
   }
-  if (*made.adjusted_p >= alpha) return "no difference shown";
+  if (made.undefined > 0) undefined.push_back(undefined_text(made.side, made.undefined));
+  if (!undefined.empty()) return fmt::format("undefined: {}", fmt::join(undefined, ", "));
+  if (made.pairs == 0) return "no pairs: no equal task and seed";
+  if (made.pairs < metrics::kFewestPairs) return "too few pairs to say anything";
+  if (!made.p) {
+    return std::fabs(*made.effect) <= metrics::kEqualSpread * std::fabs(*made.mean)
+               ? "equal in every pair"
+               : "the same difference in every pair: no test";
+  }
+  if (!made.significant(level)) return "no difference shown";
   const MetricRow* row = metrics::find_metric(made.metric);
   if (row == nullptr && made.metric != "loss") {
     return *made.effect > 0 ? made.side + " is higher" : made.side + " is lower";
@@ -180,6 +153,7 @@ Side parse_side(const std::string& text) {
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request) {
   CompareResult result;
   std::set<std::string> pooled;
+  bool averaged = false;
   const SideScores baseline(reader, request, request.baseline);
   for (const Side& side : request.others) {
     const SideScores other(reader, request, side);
@@ -190,48 +164,49 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
     for (const auto& [metric, tasks] : a) {
       const auto its = b.find(metric);
       if (its == b.end()) continue;
-      Pairs all;
-      std::size_t compared = 0;
-      const auto add = [&, &metric = metric](const std::string& task, const Pairs& pairs) {
-        Comparison made = measured(pairs, request.confidence);
-        made.side = side.name;
-        made.task = task;
-        made.metric = metric;
-        result.comparisons.push_back(std::move(made));
+      std::vector<const metrics::ScoresByPair*> of_baseline;
+      std::vector<const metrics::ScoresByPair*> of_side;
+      const auto add = [&, &metric = metric](const std::string& task,
+                                             const metrics::ScoresByPair& base,
+                                             const metrics::ScoresByPair& scores) {
+        result.comparisons.push_back(
+            {metrics::compare(base, scores, request.confidence), side.name, task, metric, {}});
       };
       for (const auto& [task, scores] : tasks) {
         const auto same = its->second.find(task);
         if (same == its->second.end()) continue;
-        Pairs pairs;
-        pairs.add(scores, same->second);
-        all.add(scores, same->second);
-        add(task, pairs);
-        ++compared;
+        add(task, scores, same->second);
+        of_baseline.push_back(&scores);
+        of_side.push_back(&same->second);
       }
-      if (compared > 1) add("", all);
+      if (of_side.size() > 1) {
+        add("", metrics::mean_over_tasks(of_baseline), metrics::mean_over_tasks(of_side));
+        averaged = true;
+      }
     }
   }
   if (result.comparisons.empty()) {
     throw std::invalid_argument("the sides have no metric of one task in common");
   }
-  std::vector<double> p_values;
-  for (const Comparison& made : result.comparisons) {
-    if (made.p) p_values.push_back(*made.p);
-  }
-  const std::vector<double> adjusted = metrics::holm_adjusted(p_values);
-  std::size_t next = 0;
+  std::vector<metrics::PairedComparison*> family;
+  for (Comparison& made : result.comparisons) family.push_back(&made);
+  metrics::adjust(family);
+  const double level = 1 - request.confidence;
+  std::int64_t tested = 0;
   bool rests_on_normality = false;
   bool unpaired = false;
   for (Comparison& made : result.comparisons) {
-    if (made.p) made.adjusted_p = adjusted[next++];
-    made.verdict = verdict(made, request.baseline.name, 1 - request.confidence);
+    tested += made.p ? 1 : 0;
+    made.verdict = verdict(made, request.baseline.name, level);
     unpaired = unpaired || made.unpaired > 0;
     rests_on_normality =
-        rests_on_normality || (made.adjusted_p && *made.adjusted_p < 1 - request.confidence &&
-                               made.pairs < kFewestForRanks);
+        rests_on_normality || (made.significant(level) && made.pairs < kFewestForRanks);
   }
-  if (adjusted.size() > 1) {
-    result.notes.push_back(fmt::format("p is adjusted for {} comparisons (Holm)", adjusted.size()));
+  if (tested > 1) {
+    result.notes.push_back(fmt::format("p is adjusted for {} comparisons (Holm)", tested));
+  }
+  if (averaged) {
+    result.notes.emplace_back("all tasks: the mean over tasks of each seed that has all of them");
   }
   if (!pooled.empty()) {
     result.notes.push_back(fmt::format(

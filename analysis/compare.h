@@ -1,11 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "metrics/seed_statistics.h"
+#include "metrics/paired_comparison.h"
 #include "results/scores.h"
 
 namespace petlab::analysis {
@@ -28,21 +26,12 @@ struct CompareRequest {
   double confidence = 0.95;
 };
 
-/// One metric of one task of a side beside the baseline, or of all tasks together.
-struct Comparison {
+/// One metric of one task of a side and the baseline, or its mean over all tasks.
+struct Comparison : metrics::PairedComparison {
   std::string side;
   std::string task;  ///< empty: all tasks
   std::string metric;
-  std::int64_t pairs = 0;     ///< of equal task and seed, and of what both sides vary
-  std::int64_t unpaired = 0;  ///< scores of either that have no partner
-  std::optional<double> baseline_mean;
-  std::optional<double> mean;
-  std::optional<double> effect;               ///< mean of side - baseline over the pairs
-  std::optional<metrics::Interval> interval;  ///< of the effect, Student's t
-  std::optional<double> standardised;         ///< effect / deviation of the differences (d_z)
-  std::optional<double> p;                    ///< paired t test, two-sided
-  std::optional<double> adjusted_p;           ///< Holm's, over all of the request's comparisons
-  std::string verdict;                        ///< in words
+  std::string verdict;  ///< in words
 };
 
 struct CompareResult {
@@ -50,8 +39,8 @@ struct CompareResult {
   std::vector<std::string> notes;
 };
 
-/// Pairs the sides with the baseline over seeds and tasks, and over fields that both vary in the
-/// same way. Below three pairs nothing is said about a difference. Throws std::invalid_argument
+/// Compares the sides with the baseline over seeds, task by task, and over fields that both vary in
+/// the same way, by the rule of metrics/paired_comparison.h. Throws std::invalid_argument
 /// where a side selects nothing, or has several trials for one seed (naming the fields in which
 /// they differ).
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request);

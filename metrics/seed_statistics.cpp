@@ -60,6 +60,17 @@ bool constant(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
 }
 
+// Whether the differences of a and b are the same, but for what their subtraction rounds away.
+bool equal_differences(std::span<const double> differences, std::span<const double> a,
+                       std::span<const double> b) {
+  double largest = 0;
+  for (const auto& values : {a, b}) {
+    for (const double value : values) largest = std::max(largest, std::fabs(value));
+  }
+  const auto [low, high] = std::minmax_element(differences.begin(), differences.end());
+  return *high - *low <= kEqualSpread * largest;
+}
+
 std::vector<double> differences(std::span<const double> a, std::span<const double> b) {
   std::vector<double> result(a.size());
   for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
@@ -225,7 +236,7 @@ std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const do
   require_finite(b);
   require_equal_lengths(a, b);
   const std::vector<double> d = differences(a, b);
-  if (d.size() < 2 || constant(d)) return std::nullopt;
+  if (d.size() < 2 || equal_differences(d, a, b)) return std::nullopt;
   const auto n = static_cast<long double>(d.size());
   TTest test;
   test.t = static_cast<double>(exact_mean(d) / std::sqrt(variance(d) / n));

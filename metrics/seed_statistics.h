@@ -51,8 +51,11 @@ struct TTest {
   double p = 1;
 };
 
-/// Of the differences a[i] - b[i]; undefined for n < 2 and where all differences are equal.
+/// Of the differences a[i] - b[i]; undefined for n < 2 and where all differences are equal. They
+/// are equal where they lie within kEqualSpread of the largest value: what are equal decimals
+/// (0.2 - 0.1 and 0.3 - 0.2) differ in their last bits, and would give p near 0.
 /// Throws std::invalid_argument where the lengths differ.
+inline constexpr double kEqualSpread = 1e-10;
 std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const double> b);
 
 /// Welch's test of two samples of unequal variance; undefined where a sample has fewer than two

@@ -34,18 +34,17 @@ std::string comparison_text(const Table& table) {
   std::set<std::int64_t> counts;
   for (const std::vector<Cell>& row : table.cells) {
     for (const Cell& cell : row) {
-      if (cell.standing.comparison) counts.insert(cell.standing.comparison->n);
+      if (cell.standing.comparison) counts.insert(cell.standing.comparison->pairs);
     }
   }
   if (counts.empty()) {
-    return fmt::format("* against {}: no test, which needs two seeds that both have",
-                       printable(table.against));
+    return fmt::format("* against {}: no test, which needs {} seeds with a defined value in both",
+                       printable(table.against), metrics::kFewestPairs);
   }
   return fmt::format(
-      "* differs from {}: two-sided paired t test over n = {} seeds, Holm's correction over the "
-      "cells of its {}, p < {}",
-      printable(table.against), fmt::join(counts, ", "), table.best_of_row ? "row" : "column",
-      Comparison::kSignificance);
+      "* differs from {}: two-sided paired t test over n = {} seeds, Holm's correction over all "
+      "tests of the table, p < {}",
+      printable(table.against), fmt::join(counts, ", "), kSignificance);
 }
 
 // a, b, … z, aa, …
@@ -109,8 +108,7 @@ CellText cell_text(const Cell& cell) {
   if (cell.trials.stale) text.marks += "†";
   if (cell.trials.numerics.size() > 1) text.marks += "‡";
   if (!cell.trials.mixed_fields.empty()) text.marks += "§";
-  const auto& comparison = cell.standing.comparison;
-  if (comparison && comparison->significant()) text.marks += "*";
+  if (cell.standing.differs()) text.marks += "*";
   return text;
 }
 

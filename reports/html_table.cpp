@@ -46,8 +46,8 @@ std::string details_of(const Cell& cell, double confidence) {
   if (!cell.published.erratum.empty()) add_detail(list, "erratum", cell.published.erratum);
   if (const auto& comparison = cell.standing.comparison) {
     add_detail(list, "paired t test",
-               fmt::format("p = {:.3g}, after Holm's correction {:.3g}, n = {}", comparison->p,
-                           comparison->adjusted, comparison->n));
+               fmt::format("p = {:.3g}, after Holm's correction {:.3g}, n = {}", *comparison->p,
+                           *comparison->adjusted_p, comparison->pairs));
   }
   if (cell.trials.stale) add_detail(list, "stale", "numerics or data changed since");
   if (cell.trials.numerics.size() > 1) {

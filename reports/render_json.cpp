@@ -36,10 +36,10 @@ Json to_json_cell(const Cell& cell, const Head& column) {
   if (const auto difference = cell.difference()) json["difference"] = *difference;
   if (!cell.published.erratum.empty()) json["erratum"] = cell.published.erratum;
   if (const auto& comparison = cell.standing.comparison) {
-    json["comparison"] = {{"n", comparison->n},
-                          {"p", comparison->p},
-                          {"adjusted_p", comparison->adjusted},
-                          {"significant", comparison->significant()}};
+    json["comparison"] = {{"n", comparison->pairs},
+                          {"p", *comparison->p},
+                          {"adjusted_p", *comparison->adjusted_p},
+                          {"significant", cell.standing.differs()}};
   }
   json["partial"] = measured.partial();
   json["stale"] = cell.trials.stale;

@@ -1,10 +1,10 @@
 #include "reports/table.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <string>
 
-#include "metrics/seed_statistics.h"
+#include "metrics/paired_comparison.h"
 #include "reports/axis.h"
 #include "reports/cell.h"
 
@@ -50,12 +50,12 @@ void mark_best(const std::vector<Cell*>& cells) {
   for (Cell* cell : candidates) cell->standing.second = second && goodness(cell) == *second;
 }
 
-// By seed; nothing where a seed has several values, or one that is undefined.
-std::optional<std::map<std::int64_t, double>> by_seed(const Measured& measured) {
-  std::map<std::int64_t, double> values;
-  if (!measured.is_number() || !measured.spread) return std::nullopt;
+// By seed; nothing where a seed has several values, and for what is no score.
+std::optional<metrics::ScoresByPair> by_seed(const Measured& measured) {
+  metrics::ScoresByPair values;
+  if (!measured.spread) return std::nullopt;
   for (const Sample& sample : measured.samples) {
-    if (!sample.value || !values.emplace(sample.seed, *sample.value).second) return std::nullopt;
+    if (!values.emplace(std::to_string(sample.seed), sample.value).second) return std::nullopt;
   }
   return values;
 }
@@ -63,30 +63,12 @@ std::optional<std::map<std::int64_t, double>> by_seed(const Measured& measured) 
 void compare(const std::vector<Cell*>& cells, std::size_t against) {
   const auto base = by_seed(cells[against]->measured);
   if (!base) return;
-  std::vector<Cell*> tested;
-  std::vector<double> p_values;
   for (std::size_t at = 0; at < cells.size(); ++at) {
     if (at == against) continue;
     const auto other = by_seed(cells[at]->measured);
     if (!other) continue;
-    std::vector<double> a;
-    std::vector<double> b;
-    for (const auto& [seed, value] : *other) {
-      const auto same = base->find(seed);
-      if (same == base->end()) continue;
-      a.push_back(value);
-      b.push_back(same->second);
-    }
-    // One seed says nothing of the spread.
-    const auto test = metrics::paired_t_test(a, b);
-    if (!test) continue;
-    cells[at]->standing.comparison = {static_cast<std::int64_t>(a.size()), test->p, test->p};
-    tested.push_back(cells[at]);
-    p_values.push_back(test->p);
-  }
-  const std::vector<double> adjusted = metrics::holm_adjusted(p_values);
-  for (std::size_t i = 0; i < tested.size(); ++i) {
-    tested[i]->standing.comparison->adjusted = adjusted[i];
+    const metrics::PairedComparison made = metrics::compare(*base, *other);
+    if (made.p) cells[at]->standing.comparison = made;
   }
 }
 
@@ -99,6 +81,13 @@ void compare_all(Table& table, const std::string& against) {
   for (const std::vector<Cell*>& line : cells_by_line(table)) {
     compare(line, static_cast<std::size_t>(named - heads.begin()));
   }
+  std::vector<metrics::PairedComparison*> family;
+  for (std::vector<Cell>& row : table.cells) {
+    for (Cell& cell : row) {
+      if (cell.standing.comparison) family.push_back(&*cell.standing.comparison);
+    }
+  }
+  metrics::adjust(family);
 }
 
 InPaper in_paper(const PublishedValue& value) {

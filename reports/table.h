@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/paired_comparison.h"
 #include "reports/dataset.h"
 #include "reports/definition.h"
 #include "reports/published.h"
@@ -19,14 +20,8 @@ struct Sample {
   std::optional<double> value;  // scaled; absent: undefined
 };
 
-/// A paired test of a cell against that of the named row or column (TableSpec::against).
-struct Comparison {
-  std::int64_t n = 0;   // seeds that both have
-  double p = 1;         // of the two-sided paired t test over seeds
-  double adjusted = 1;  // after Holm's correction over the tests of its column (or row)
-  bool significant() const { return adjusted < kSignificance; }
-  static constexpr double kSignificance = 0.05;
-};
+/// The level of `*`: a cell differs from that of the named row or column (TableSpec::against).
+inline constexpr double kSignificance = 0.05;
 
 /// Ids of trials, shared by what is of the same trials; nullptr where there is none.
 using TrialIds = std::shared_ptr<const std::vector<std::string>>;
@@ -76,8 +71,11 @@ struct InPaper {
 /// How a cell stands among those of its column (or row: TableSpec::best_of_row).
 struct Standing {
   bool best = false;
-  bool second = false;                   // the best but for those
-  std::optional<Comparison> comparison;  // absent: nobody asked, or fewer than two seeds
+  bool second = false;  // the best but for those
+  /// With the cell that it is tested against; absent where there is no test. Holm's family is the
+  /// table.
+  std::optional<metrics::PairedComparison> comparison;
+  bool differs() const { return comparison && comparison->significant(kSignificance); }
 };
 
 /// A cell of a table: what is shown, and everything that it was made from. CellMaker fills in what

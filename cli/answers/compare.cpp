@@ -43,18 +43,19 @@ void print_comparisons(const CompareArguments& arguments,
   std::vector<std::vector<Value>> rows;
   if (!arguments.output.for_people()) {
     for (const analysis::Comparison& one : comparisons) {
-      rows.push_back({arguments.sides.front(), one.side,
-                      one.task.empty() ? Value() : Value(one.task), one.metric, one.pairs,
-                      one.unpaired, value_or_null(one.baseline_mean), value_or_null(one.mean),
-                      value_or_null(one.effect), one.interval ? Value(one.interval->low) : Value(),
-                      one.interval ? Value(one.interval->high) : Value(),
-                      value_or_null(one.standardised), value_or_null(one.p),
-                      value_or_null(one.adjusted_p), one.verdict});
+      rows.push_back(
+          {arguments.sides.front(), one.side, one.task.empty() ? Value() : Value(one.task),
+           one.metric, one.pairs, one.unpaired, one.baseline_undefined, one.undefined,
+           value_or_null(one.baseline_mean), value_or_null(one.mean), value_or_null(one.effect),
+           one.interval ? Value(one.interval->low) : Value(),
+           one.interval ? Value(one.interval->high) : Value(), value_or_null(one.standardised),
+           value_or_null(one.p), value_or_null(one.adjusted_p), one.verdict});
     }
     arguments.output.print(
         out,
-        {"baseline", "side", "task", "metric", "pairs", "unpaired", "baseline_mean", "mean",
-         "effect", "interval_low", "interval_high", "standardised", "p", "adjusted_p", "verdict"},
+        {"baseline", "side", "task", "metric", "pairs", "unpaired", "baseline_undefined",
+         "undefined", "baseline_mean", "mean", "effect", "interval_low", "interval_high",
+         "standardised", "p", "adjusted_p", "verdict"},
         rows);
     return;
   }

@@ -4,7 +4,7 @@
 usage: check_statistics.py PETLAB DATABASE FEED
 
 Every score of the paper's reports is computed anew from what the worker answered, and tables are
-reported with tests against one of their rows or columns (Holm's correction over the line).
+reported with tests against one of their rows or columns (Holm's correction over the table).
 """
 
 from __future__ import annotations
@@ -100,13 +100,16 @@ class Check:
             return
         of_row = section.report in BEST_OF_ROW
         lines = section.rows if of_row else section.columns
+        p_values: dict[tuple[str, str], float] = {}
         for line in lines:
             there = {place: v for place, v in scores.items() if place[0 if of_row else 1] == line}
             self._marks([section.cells[place] for place in there], list(there.values()))
             if section.report in AGAINST:
                 at = AGAINST[section.report]
                 base = (line, at) if of_row else (at, line)
-                self._tests(section, base, there)
+                p_values |= self._p_values(base, there)
+        if section.report in AGAINST:
+            self._tests(section, scores, p_values)
 
     def _cell(self, cell: Cell, values: list[float]) -> None:
         n = len(values)
@@ -140,29 +143,31 @@ class Check:
             second = place == 1 and len(means) > 2
             self._equal(cells[at], "mark second", cells[at].shown.second, second)
 
+    def _p_values(
+        self, base: tuple[str, str], scores: dict[tuple[str, str], dict[int, float]]
+    ) -> dict[tuple[str, str], float]:
+        """Two-sided paired t tests over the seeds; nothing is claimed from fewer than three."""
+        if base not in scores or len(scores[base]) < 3:
+            return {}
+        against = list(scores[base].values())
+        return {
+            place: float(stats.ttest_rel(list(values.values()), against).pvalue)
+            for place, values in scores.items()
+            if place != base
+        }
+
     def _tests(
         self,
         section: Section,
-        base: tuple[str, str],
         scores: dict[tuple[str, str], dict[int, float]],
+        p_values: dict[tuple[str, str], float],
     ) -> None:
-        """Two-sided paired t tests over the seeds, Holm's correction over the line."""
-        if base not in scores or len(scores[base]) < 2:
-            for place in scores:  # nothing is claimed from one seed
-                cell = section.cells[place]
-                self._equal(cell, "test of one seed", cell.json.get("comparison"), None)
-            return
-        p_values = {}
-        for place, values in scores.items():
-            if place != base:
-                paired = stats.ttest_rel(list(values.values()), list(scores[base].values()))
-                p_values[place] = float(paired.pvalue)
         adjusted = holm(p_values)
         for place in scores:
             cell = section.cells[place]
             found = cell.json.get("comparison")
-            if place == base or found is None:
-                self._equal(cell, "test", found is None, place == base)
+            self._equal(cell, "test", found is not None, place in p_values)
+            if found is None or place not in p_values:
                 self._equal(cell, "mark *", cell.shown.significant, False)
                 continue
             self._equal(cell, "n of the test", found["n"], len(scores[place]))

@@ -75,9 +75,10 @@ TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[ana
   CHECK(result.comparisons[0].task == "cola");
   CHECK(result.comparisons[0].pairs == 6);
   CHECK(result.comparisons[2].task.empty());
-  CHECK(result.comparisons[2].pairs == 12);
+  CHECK(result.comparisons[2].pairs == 6);
   CHECK(result.notes.front() == "p is adjusted for 3 comparisons (Holm)");
-  CHECK(result.notes.at(1) ==
+  CHECK(result.notes.at(1) == "all tasks: the mean over tasks of each seed that has all of them");
+  CHECK(result.notes.at(2) ==
         "pairs are not of seeds alone, but of each module_bottleneck too: they may depend on each "
         "other");
   CHECK(*result.comparisons[0].adjusted_p >= *result.comparisons[0].p);
@@ -102,6 +103,67 @@ TEST_CASE("where n is too small, nothing is said", "[analysis]") {
         "no pairs: no equal task and seed");
   CHECK(refused_comparison(database, "a", "bb") == "no trial has variant bb; there are a, b, c");
   CHECK(refused_comparison(database, "a", "seed=77") == "seed=77: no trial is selected");
+}
+
+TEST_CASE("all tasks are compared by the mean of each seed that has them all", "[analysis]") {
+  SmallDatabase database;
+  const double effects[3][3] = {{0.02, 0.05, 0.04}, {0.01, 0.07, 0.03}, {0.03, 0.06, 0.06}};
+  const char* tasks[] = {"cola", "rte", "mrpc"};
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    for (std::size_t task = 0; task < 3; ++task) {
+      const bool is_extra = seed == 3;
+      if (is_extra && task == 0) continue;  // this seed lacks a task
+      database.scored("a", SmallDatabase::config(tasks[task], seed, 8), 0.5);
+      database.scored("b", SmallDatabase::config(tasks[task], seed, 16),
+                      0.5 + (is_extra ? 0.3 : effects[task][seed]));
+    }
+  }
+  const CompareResult result = compared(database, "a", "b");
+  REQUIRE(result.comparisons.size() == 4);
+  const Comparison& all = result.comparisons.back();
+  CHECK(all.task.empty());
+  CHECK(all.pairs == 3);
+  CHECK(*all.effect == Approx(0.37 / 9));
+  // scipy.stats.ttest_1samp([0.02, 0.06, 0.13 / 3], 0)
+  CHECK(*all.p == Approx(0.07121913217321074));
+}
+
+TEST_CASE("equal differences are no test, whatever their last bits are", "[analysis]") {
+  SmallDatabase database;
+  for (const std::int64_t seed : {150, 155, 161}) {
+    const auto number = static_cast<std::uint64_t>(seed);
+    const auto right = static_cast<double>(seed);
+    database.scored("a", SmallDatabase::config("cola", number, 8), right / 204);
+    database.scored("b", SmallDatabase::config("cola", number, 16), (right + 3) / 204);
+    database.scored("c", SmallDatabase::config("cola", number, 32), right / 204);
+  }
+  const CompareResult result = compared(database, "a", "b");
+  CHECK_FALSE(result.comparisons.at(0).p);
+  CHECK_FALSE(result.comparisons.at(0).interval);
+  CHECK_FALSE(result.comparisons.at(0).standardised);
+  CHECK(result.comparisons.at(0).verdict == "the same difference in every pair: no test");
+  CHECK(compared(database, "a", "c").comparisons.at(0).verdict == "equal in every pair");
+}
+
+TEST_CASE("an undefined score makes the comparison undefined", "[analysis]") {
+  SmallDatabase database;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const bool collapsed = seed == 3;
+    database.scored("a", SmallDatabase::config("cola", seed, 8),
+                    0.5 + 0.01 * static_cast<double>(seed));
+    database.scored(
+        "b", SmallDatabase::config("cola", seed, 16),
+        collapsed ? std::nullopt : std::optional(0.7 + 0.02 * static_cast<double>(seed)));
+  }
+  const Comparison made = compared(database, "a", "b").comparisons.at(0);
+  CHECK(made.verdict == "undefined: b has 1 undefined score");
+  CHECK(made.pairs == 4);
+  CHECK(*made.baseline_mean == Approx(0.515));
+  CHECK_FALSE(made.mean);
+  CHECK_FALSE(made.effect);
+  CHECK_FALSE(made.p);
+  CHECK(compared(database, "b", "a").comparisons.at(0).verdict ==
+        "undefined: b has 1 undefined score");
 }
 
 TEST_CASE("the best is chosen on validation, and told with its test score", "[analysis]") {

@@ -1,10 +1,12 @@
 #include "metrics/seed_statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "metrics/paired_comparison.h"
 #include "tests/metrics/golden_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -125,6 +127,61 @@ TEST_CASE("tests over seeds agree with scipy and with enumeration", "[metrics][g
   petlab::testing::golden_ran("metrics/seeds pairs", ran);
 }
 
+TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
+          "[metrics][golden][wide]") {
+  const auto folder = petlab::testing::golden("statistics");
+  if (!folder) return;
+  const auto file = read_json(*folder / "paired_t.json");
+  int ran = 0;
+  for (const auto& family : file.at("families")) {
+    INFO(family.at("name").get<std::string>());
+    std::vector<PairedComparison> made;
+    for (const auto& expected : family.at("comparisons")) {
+      ScoresByPair a;
+      ScoresByPair b;
+      for (std::size_t i = 0; i < expected.at("a").size(); ++i) {
+        const double values[] = {number(expected.at("a")[i]), number(expected.at("b")[i])};
+        // The reference leaves such pairs out. Here they would make the comparison undefined.
+        if (!std::isfinite(values[0]) || !std::isfinite(values[1])) continue;
+        a[std::to_string(i)] = values[0];
+        b[std::to_string(i)] = values[1];
+      }
+      const double relative = expected.value("delicate", false) ? 1e-5 : 1e-9;
+      const PairedComparison& one = made.emplace_back(compare(a, b));
+      CHECK(one.pairs == expected.at("n").get<std::int64_t>());
+      if (one.pairs < kFewestPairs) {
+        CHECK_FALSE(one.p);
+        continue;
+      }
+      check(expected.at("p"), one.p, relative);
+      ran++;
+    }
+    if (std::any_of(made.begin(), made.end(),
+                    [](const auto& one) { return one.pairs == kFewestPairs - 1; })) {
+      continue;  // tests that the reference counts, and that are not made here
+    }
+    std::vector<PairedComparison*> all;
+    for (PairedComparison& one : made) all.push_back(&one);
+    adjust(all);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (!made[i].p) continue;
+      const auto& expected = family.at("comparisons")[i];
+      check(expected.at("holm"), made[i].adjusted_p,
+            expected.value("delicate", false) ? 1e-5 : 1e-9);
+    }
+  }
+  for (const auto& row : file.at("holm")) {
+    const Numbers adjusted = holm_adjusted(numbers(row.at("p")));
+    const Numbers expected = numbers(row.at("holm"));
+    REQUIRE(adjusted.size() == expected.size());
+    for (std::size_t i = 0; i < adjusted.size(); ++i) {
+      CHECK(adjusted[i] == Approx(expected[i]).epsilon(1e-9));
+    }
+    ran++;
+  }
+  petlab::testing::golden_ran("statistics/paired_t", ran);
+}
+
 TEST_CASE("Student's t agrees with scipy far into its tails", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
@@ -162,6 +219,9 @@ TEST_CASE("with too few seeds a statistic is undefined and never 0", "[metrics]"
   // Two different values with no scatter around their means.
   CHECK(!welch_t_test(Numbers{1, 1}, Numbers{2, 2}));
   CHECK(!paired_t_test(Numbers{1, 2}, Numbers{2, 3}));
+  // The doubles of these differences are not equal, and about half of such triples are so.
+  CHECK(!paired_t_test(Numbers{0.2, 0.3, 0.4}, Numbers{0.1, 0.2, 0.3}));
+  CHECK(paired_t_test(Numbers{0.2, 0.3, 0.4000001}, Numbers{0.1, 0.2, 0.3}));
 }
 
 TEST_CASE("statistics refuse what is no number and what does not pair up", "[metrics]") {

@@ -171,7 +171,8 @@ table:
   CHECK(to_terminal(shown(report, Show::difference), {}).find("a  −4.00") != std::string::npos);
 }
 
-TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correction", "[reports]") {
+TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correction over the table",
+          "[reports]") {
   DataMaker make;
   const double base[] = {0.70, 0.72, 0.71};
   const double better[] = {0.80, 0.83, 0.815};
@@ -181,25 +182,38 @@ TEST_CASE("Cells are compared seed by seed with a named row, by Holm's correctio
     make.score(make.trial("better", seed, "x"), "accuracy", better[seed]);
     make.score(make.trial("noisy", seed, "x"), "accuracy", noisy[seed]);
   }
-  make.score(make.trial("once", 0, "x"), "accuracy", 0.99);
+  // Two differences that are far from alike claim nothing, nor do scores of which one is undefined.
+  for (std::int64_t seed = 0; seed < 2; ++seed) {
+    make.score(make.trial("twice", seed, "x"), "accuracy", base[seed] + 0.2);
+  }
+  for (std::int64_t seed = 0; seed < 5; ++seed) {
+    const std::size_t trial = make.trial("undefined", seed, "x");
+    make.score(trial, "accuracy",
+               seed == 4 ? std::nullopt : std::optional(0.9 + 0.01 * static_cast<double>(seed)));
+  }
+  for (std::int64_t seed = 0; seed < 3; ++seed) {
+    make.score(make.trial("base", seed, "y"), "accuracy", base[seed]);
+    make.score(make.trial("better", seed, "y"), "accuracy", noisy[seed]);
+  }
   const testing::MadeTable table = testing::table_of(
       definition("where: {split: test}\ntable:\n  against: base\n  rows: [{each: variant}]\n"
-                 "  columns: [{key: acc, where: {name: accuracy}}]\n"),
+                 "  columns: [{key: x, where: {task: x, name: accuracy}},\n"
+                 "            {key: y, where: {task: y, name: accuracy}}]\n"),
       make.data, {});
   CHECK(table.against == "base");
   CHECK_FALSE(table.cells[0][0].standing.comparison);
-  // scipy.stats.ttest_rel
   REQUIRE(table.cells[1][0].standing.comparison);
-  CHECK(table.cells[1][0].standing.comparison->p == Approx(0.000755001995138391));
-  CHECK(table.cells[2][0].standing.comparison->adjusted == Approx(0.6697108704620915));
-  CHECK(table.cells[1][0].standing.comparison->n == 3);
-  CHECK(table.cells[1][0].standing.comparison->adjusted ==
-        Approx(2 * table.cells[1][0].standing.comparison->p));
-  CHECK(table.cells[1][0].standing.comparison->significant());
-  CHECK_FALSE(table.cells[2][0].standing.comparison->significant());
-  CHECK_FALSE(table.cells[3][0].standing.comparison);  // one seed says nothing
-  CHECK(table.cells[3][0].standing.best);
-  CHECK(table.cells[1][0].standing.second);
+  // scipy.stats.ttest_rel
+  CHECK(*table.cells[1][0].standing.comparison->p == Approx(0.000755001995138391));
+  CHECK(table.cells[1][0].standing.comparison->pairs == 3);
+  // Three tests, of which one is in the other column: two of 0.669… are left after the smallest.
+  CHECK(*table.cells[1][0].standing.comparison->adjusted_p == Approx(3 * 0.000755001995138391));
+  CHECK(*table.cells[2][0].standing.comparison->p == Approx(0.6697108704620915));
+  CHECK(*table.cells[2][0].standing.comparison->adjusted_p == 1);
+  CHECK(table.cells[1][0].standing.differs());
+  CHECK_FALSE(table.cells[2][0].standing.differs());
+  CHECK_FALSE(table.cells[3][0].standing.comparison);
+  CHECK_FALSE(table.cells[4][0].standing.comparison);
 }
 
 }  // namespace
