@@ -121,7 +121,8 @@ class Latest {
 // The trials of one sweep, a trial once for each of its variants.
 class SweepLoader {
  public:
-  SweepLoader(const results::Reader& reader, Dataset& data) : reader_(reader), data_(data) {}
+  SweepLoader(const results::Reader& reader, const results::IsAlive& alive, Dataset& data)
+      : reader_(reader), alive_(alive), data_(data) {}
 
   void load(const std::string& name) {
     reader_.each_member(name, [&](const results::SweepRow::Member& member,
@@ -140,7 +141,7 @@ class SweepLoader {
       trial.stale = result != nullptr && latest_.is_stale(*result);
       results::StateContext context;
       context.sweep = trial.sweep;
-      context.alive = [](const AttemptFacts&) { return true; };
+      context.alive = alive_;
       context.outdated = [&](const AttemptFacts&) { return trial.stale; };
       trial.state = to_string(results::state_of(facts_[i], context).state);
       trial.fields["state"] = trial.state;
@@ -224,6 +225,7 @@ class SweepLoader {
   };
 
   const results::Reader& reader_;
+  const results::IsAlive& alive_;
   Dataset& data_;
   std::unordered_map<std::string, Configuration> configurations_;
   Latest latest_;
@@ -341,7 +343,7 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
 }
 
 Dataset load_dataset(const results::Reader& reader, const std::vector<std::string>& sweeps,
-                     const Wanted& wanted) {
+                     const Wanted& wanted, const results::IsAlive& alive) {
   Dataset data;
   struct Loaded {
     std::string sweep;
@@ -349,7 +351,7 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
     std::size_t end;
   };
   std::vector<Loaded> loaded;  // with its trials
-  SweepLoader loader(reader, data);
+  SweepLoader loader(reader, alive, data);
   const std::vector<std::string> known = reader.sweep_names();
   for (const std::string& sweep : sweeps) {
     if (std::find(known.begin(), known.end(), sweep) == known.end()) continue;

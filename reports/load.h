@@ -7,6 +7,7 @@
 #include "reports/dataset.h"
 #include "reports/definition.h"
 #include "reports/wanted.h"
+#include "results/is_alive.h"
 #include "results/store.h"
 
 namespace petlab::reports {
@@ -22,12 +23,11 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
 
 /// Reads the trials of the sweeps, in the order of their plans, and what is wanted of their metrics
 /// (results/sweep_scores.h): statements, however many trials there are. A trial's state is that of
-/// results/trial_state.h, as far as the database tells: an open attempt is taken for alive, and a
-/// trial is stale where a later attempt of the same worker in these sweeps ran under another
-/// numerics version, or on other data of one of its tasks. Known words are the tasks, metrics and
-/// splits of the whole database, and the metrics of metrics/metric_table.h. Throws results::Error
-/// for a database that cannot be read.
+/// results/trial_state.h, with the caller's liveness; a trial is stale where a later attempt of the
+/// same worker in these sweeps ran under another numerics version, or on other data of one of its
+/// tasks. Known words are the tasks, metrics and splits of the whole database, and the metrics of
+/// metrics/metric_table.h. Throws results::Error for a database that cannot be read.
 Dataset load_dataset(const results::Reader& reader, const std::vector<std::string>& sweeps,
-                     const Wanted& wanted);
+                     const Wanted& wanted, const results::IsAlive& alive);
 
 }  // namespace petlab::reports

@@ -86,9 +86,10 @@ std::string trial_html(const RunningTrial& trial, double time) {
 }  // namespace
 
 Now running_now(const results::Reader& reader, const results::LossReader& losses,
-                std::size_t most) {
+                const results::IsAlive& alive, std::size_t most) {
   Now now;
   std::vector<results::AttemptFacts> open = reader.open_attempts();
+  std::erase_if(open, [&](const results::AttemptFacts& attempt) { return !alive(attempt); });
   std::map<std::int64_t, results::ProgressFacts> progress;
   for (results::ProgressFacts& one : results::open_progress(reader)) {
     progress.emplace(one.attempt.key, std::move(one));

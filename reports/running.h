@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "results/is_alive.h"
 #include "results/loss_curve.h"
 #include "results/store.h"
 
 namespace petlab::reports {
 
-/// A trial that runs, as far as the database knows.
+/// A running trial.
 struct RunningTrial {
   std::string trial_id;
   std::string sweep;
@@ -35,9 +36,9 @@ struct Now {
   std::string problem;     // why the page is not what the database holds now; empty: it is
 };
 
-/// The trials that run, those that began last at the end, at most `most`. Throws results::Error.
+/// The running trials, those that began last at the end, at most `most`. Throws results::Error.
 Now running_now(const results::Reader& reader, const results::LossReader& losses,
-                std::size_t most = 24);
+                const results::IsAlive& alive, std::size_t most = 24);
 
 /// A piece of HTML: each trial with how far it is and its loss curve. `time`: now, seconds since
 /// 1970.

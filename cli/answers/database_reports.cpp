@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -16,6 +17,8 @@
 
 #include "base/end_of_file.h"
 #include "cli/options/trial_arguments.h"
+#include "orchestrator/host/process_identity.h"
+#include "orchestrator/recovery/living_owners.h"
 #include "protocol/trial_directory.h"
 #include "reports/builtin.h"
 #include "reports/load.h"
@@ -29,9 +32,15 @@ namespace {
 
 constexpr std::size_t kLogEndBytes = 4096;  // of which a page shows the last lines
 
-reports::Dataset data_of(const results::Reader& reader, const std::vector<std::string>& sweeps,
-                         const reports::Wanted& wanted) {
-  reports::Dataset data = reports::load_dataset(reader, sweeps, wanted);
+std::filesystem::path runs_of(const std::filesystem::path& database) {
+  StoredArguments stored;
+  stored.database = database;
+  return stored.runs_path();
+}
+
+reports::Dataset data_of(const results::Reader& reader, const std::filesystem::path& database,
+                         const std::vector<std::string>& sweeps, const reports::Wanted& wanted) {
+  reports::Dataset data = reports::load_dataset(reader, sweeps, wanted, living_now(database));
   for (const sweeps::TaskDeclaration& task : sweeps::tasks()) {
     data.known_words["task"].insert(task.name);
   }
@@ -66,7 +75,7 @@ std::vector<Made> reports_on(const results::Reader& reader, const std::filesyste
     const auto& [sweeps, losses] = of;
     std::vector<reports::Definition> those;
     for (const std::size_t place : places) those.push_back(definitions[place]);
-    reports::Dataset data = data_of(reader, sweeps, reports::wanted_by(those));
+    reports::Dataset data = data_of(reader, database, sweeps, reports::wanted_by(those));
     if (losses) reports::add_losses(database, sweeps, data);
     for (const std::size_t place : places) {
       try {
@@ -127,6 +136,14 @@ bool has_one_of(const std::vector<std::string>& known, const std::vector<std::st
 
 }  // namespace
 
+results::IsAlive living_now(const std::filesystem::path& database) {
+  const auto owners =
+      std::make_shared<orchestrator::LivingOwners>(runs_of(database), orchestrator::this_host());
+  return [owners](const results::AttemptFacts& attempt) {
+    return (*owners)(attempt) != orchestrator::Liveness::dead;
+  };
+}
+
 reports::Definition definition_named(const std::string& report) {
   const bool is_file = report.find('/') != std::string::npos || report.ends_with(".yaml") ||
                        report.ends_with(".yml");
@@ -159,7 +176,7 @@ reports::Report curve_on(const reports::CurveRequest& request,
       reports::choose_sweeps(none, sweeps, database, reader.sweep_names());
   const reports::Selection selection = reports::curve_selection(request);
   reports::Dataset data =
-      data_of(reader, chosen, reports::wanted_by(selection, request.x == "step"));
+      data_of(reader, database, chosen, reports::wanted_by(selection, request.x == "step"));
   if (wants_progress(request, data)) reports::add_losses(database, chosen, data);
   reports::Definition definition = reports::curve_definition(request, data);
   definition.sweeps = chosen;
@@ -191,9 +208,7 @@ reports::Report all_reports_on(const std::filesystem::path& database, For what) 
 void complete_trials(std::vector<reports::TrialRecord>& trials,
                      const std::filesystem::path& database) {
   reports::add_curves(trials, database);
-  StoredArguments stored;
-  stored.database = database;
-  const std::filesystem::path runs = stored.runs_path();
+  const std::filesystem::path runs = runs_of(database);
   if (!std::filesystem::is_directory(runs)) return;
   reports::add_logs(trials, [&](const std::string& trial, std::int64_t attempt) {
     return base::end_of_file(protocol::TrialDirectory(runs, trial, attempt).log(), kLogEndBytes);

@@ -8,6 +8,7 @@
 #include "reports/definition.h"
 #include "reports/report.h"
 #include "reports/trial_record.h"
+#include "results/is_alive.h"
 
 namespace petlab::cli {
 
@@ -18,6 +19,10 @@ inline constexpr char kCurveReport[] = "curve";
 /// Whether a report is wanted with the trials of its cells, which only pages have: telling them
 /// takes longer than a table.
 enum class For { text, page };
+
+/// Which open attempts may still be at work, as `petlab status` decides, at the moment of the first
+/// question about each orchestrator.
+results::IsAlive living_now(const std::filesystem::path& database);
 
 /// The definition that the user names: that of a shipped report, or a file's (a name with a slash,
 /// or ending in .yaml). Throws std::invalid_argument where there is none, and DefinitionError.

@@ -106,6 +106,7 @@ class PageMaker {
     }
     open();
     version_ = reader_->data_version();
+    open_ = reader_->open_attempts();
     page_due_.make([this] { make_page(); });
     now_due_.make([this] { make_now(); });
   }
@@ -149,10 +150,20 @@ class PageMaker {
     }
     if (const std::int64_t version = reader_->data_version(); version != version_) {
       version_ = version;
+      open_ = reader_->open_attempts();
       page_due_.changed();
       now_due_.changed();
     }
     if (!watched) return;
+    // A state also changes when a worker dies, which nobody writes down.
+    std::vector<bool> alive;
+    const results::IsAlive is_alive = living_now(database_);
+    for (const results::AttemptFacts& attempt : open_) alive.push_back(is_alive(attempt));
+    if (alive != alive_) {
+      alive_ = std::move(alive);
+      page_due_.changed();
+      now_due_.changed();
+    }
     if (now_due_.is_due()) {
       now_due_.make([this] { make_now(); });
     }
@@ -171,7 +182,7 @@ class PageMaker {
   }
 
   void make_now() {
-    now_ = reports::running_now(*reader_, *losses_);
+    now_ = reports::running_now(*reader_, *losses_, living_now(database_));
     make_now_page();
   }
   void make_now_page() {
@@ -188,6 +199,8 @@ class PageMaker {
   std::optional<results::Reader> reader_;
   std::optional<results::LossReader> losses_;
   std::int64_t version_ = 0;
+  std::vector<results::AttemptFacts> open_;  // of version_
+  std::vector<bool> alive_;                  // of open_
   Due page_due_;
   Due now_due_;
   reports::Now now_;

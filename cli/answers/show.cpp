@@ -11,6 +11,7 @@
 
 #include "analysis/sparkline.h"
 #include "base/shallow_json.h"
+#include "cli/options/stored_plan.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/flat_configuration.h"
@@ -47,6 +48,7 @@ struct Shown {
   std::filesystem::path folder;
   results::TrialRow trial;
   results::TrialFacts facts;
+  orchestrator::TrialPlan plan;
   results::Care care;
   results::Remarks remarks;
   std::map<std::string, std::vector<std::string>> sweep_tags;  // by sweep, of those that have some
@@ -57,20 +59,6 @@ struct Shown {
   std::optional<results::ArtifactPlace> artifact;
   std::filesystem::path artifact_file;  // empty: none
 };
-
-std::string state_text(const results::TrialFacts& facts) {
-  if (results::is_to_renew(facts)) {
-    return fmt::format("to be made again; the result of attempt {} counts until then",
-                       *facts.result_attempt);
-  }
-  if (facts.result_attempt) return fmt::format("done in attempt {}", *facts.result_attempt);
-  if (!facts.attempts.empty() && facts.attempts.back().outcome == results::Outcome::open) {
-    return "running";
-  }
-  if (facts.cancelled) return "cancelled";
-  if (facts.attempts.empty()) return "new";
-  return results::has_failed(facts) ? "failed" : "interrupted";
-}
 
 bool is_member(const results::Reader& reader, const std::string& sweep, const std::string& id) {
   const results::SweepRow row = reader.sweep(sweep).value_or(results::SweepRow());
@@ -93,14 +81,18 @@ Shown read_trial(const ShowArguments& arguments) {
     shown.examples[attempt.attempt.number] = results::examples_of(reader, attempt.attempt);
   }
   shown.remarks = results::remarks_of(reader, {shown.id, ""});
+  std::string own_sweep;
   for (const std::string& sweep : reader.sweep_names()) {
     if (!is_member(reader, sweep, shown.id)) continue;
+    // What is done for its own sweep is cached for others.
+    if (own_sweep.empty()) own_sweep = sweep;
     std::vector<std::string> tags = results::remarks_of(reader, {"", sweep}).tags;
     if (!tags.empty()) shown.sweep_tags[sweep] = std::move(tags);
     const std::vector<std::string> variants = reader.variants(sweep, shown.id);
     if (variants.empty()) shown.members.push_back(sweep);
     for (const std::string& variant : variants) shown.members.push_back(sweep + " as " + variant);
   }
+  shown.plan = stored_plan(shown.facts, own_sweep, arguments);
   const results::ScoreReader scores(database);
   for (const results::SeriesName& one : scores.series_of(shown.id)) {
     shown.curves.push_back({one, scores.history(shown.id, one)});
@@ -155,7 +147,8 @@ ordered_json provenance(const Shown& shown, const results::AttemptFacts& attempt
 
 ordered_json shown_json(const Shown& shown) {
   ordered_json all = {{"trial_id", shown.id},
-                      {"state", state_text(shown.facts)},
+                      {"state", to_string(shown.plan.state)},
+                      {"why", shown.plan.why},
                       {"sweeps", shown.members},
                       {"folder", shown.folder.string()},
                       {"configuration", base::shallow_json_or_none(shown.trial.config)}};
@@ -258,7 +251,8 @@ std::string curve_text(const Curve& curve) {
 }
 
 void print_shown(const Shown& shown, std::ostream& out) {
-  std::vector<std::pair<std::string, std::string>> pairs = {{"state", state_text(shown.facts)}};
+  std::vector<std::pair<std::string, std::string>> pairs = {
+      {"state", fmt::format("{}: {}", to_string(shown.plan.state), shown.plan.why)}};
   for (const std::string& member : shown.members) pairs.emplace_back("sweep", member);
   pairs.emplace_back("folder", shown.folder.string());
   if (!shown.remarks.tags.empty()) {
@@ -272,6 +266,10 @@ void print_shown(const Shown& shown, std::ostream& out) {
     pairs.emplace_back(one.discarded ? "discarded" : "to be made again",
                        fmt::format("up to attempt {}{}{}", one.after_attempt,
                                    one.why.empty() ? "" : ": ", one.why));
+  }
+  if (results::is_to_renew(shown.facts)) {
+    pairs.emplace_back("result", fmt::format("attempt {} counts until a later one finishes",
+                                             *shown.facts.result_attempt));
   }
   print_pairs(out, ("trial " + shown.id).c_str(), pairs);
   if (!shown.remarks.all.empty()) out << "tags and notes\n";
@@ -356,6 +354,7 @@ std::function<int()> make_show(CLI::App& app, Streams streams) {
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
   app.add_flag("--json", arguments->json, "print one JSON object, every value of every metric");
   add_stored_arguments(app, *arguments);
+  add_worker_argument(app, *arguments);
   return [arguments, streams] {
     const Shown shown = read_trial(*arguments);
     if (arguments->json) {

@@ -11,8 +11,8 @@
 #include <ostream>
 
 #include "cli/options/sweep_arguments.h"
+#include "cli/options/stored_plan.h"
 #include "cli/options/trial_arguments.h"
-#include "orchestrator/planning/current_versions.h"
 #include "orchestrator/planning/plan.h"
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/running/progress_line.h"
@@ -73,29 +73,22 @@ int explain(const ExplainArguments& arguments, Streams streams) {
   const results::Reader reader(database);
   const std::string id = orchestrator::find_trial(reader, database, arguments.trial);
   const results::TrialFacts facts = reader.trial_facts(std::vector<std::string>{id}).front();
-  const orchestrator::HostIdentity here = orchestrator::this_host();
-  orchestrator::PlanContext context;
-  context.runs = runs;
-  context.retries = arguments.retries;
-  context.liveness = [&](const results::AttemptFacts& attempt) {
-    return orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs), here);
-  };
   streams.out << "trial " << id << "\n";
   std::string members;
+  std::string own_sweep;
   for (const std::string& name : reader.sweep_names()) {
     const std::optional<results::SweepRow> sweep = reader.sweep(name);
     if (!sweep) continue;
     for (const auto& member : sweep->members) {
       if (member.trial_id != id) continue;
       // What is done for its own sweep is cached for others: the first is told.
-      if (context.sweep.empty()) context.sweep = name;
+      if (own_sweep.empty()) own_sweep = name;
       members += fmt::format("{}{}{}{}", members.empty() ? "" : ", ", name,
                              member.variant.empty() ? "" : " as ", member.variant);
     }
   }
   if (!members.empty()) streams.out << "sweep: " << members << "\n";
-  current_versions(arguments, runs).put_into(context, facts);
-  const orchestrator::TrialPlan plan = orchestrator::plan_trial({}, facts, context);
+  const orchestrator::TrialPlan plan = stored_plan(facts, own_sweep, arguments, arguments.retries);
   streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), one_line(plan.why));
   if (facts.retried_after > 0) {
     streams.out << fmt::format("tried again by the user after attempt {}\n", facts.retried_after);

@@ -30,6 +30,7 @@
 #include "orchestrator/planning/plan.h"
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/recovery/evidence.h"
+#include "orchestrator/recovery/living_owners.h"
 #include "orchestrator/running/best_metric.h"
 #include "orchestrator/running/progress_line.h"
 #include "results/attempt_events.h"
@@ -74,10 +75,13 @@ class Observer {
         runs_(arguments.runs_path()),
         reader_(database_),
         here_(orchestrator::this_host()),
+        living_owners_(runs_, here_),
         versions_(current_versions(arguments, runs_)) {
     context_.runs = runs_;
     context_.retries = arguments.retries;
-    context_.liveness = [this](const results::AttemptFacts& attempt) { return liveness(attempt); };
+    context_.liveness = [this](const results::AttemptFacts& attempt) {
+      return living_owners_(attempt);
+    };
   }
 
   const std::filesystem::path& database() const { return database_; }
@@ -90,7 +94,7 @@ class Observer {
 
   /// `at_once`: what has changed is looked at however little time has passed.
   const Snapshot& look(bool at_once) {
-    alive_.clear();
+    living_owners_ = {runs_, here_};
     snapshot_.orchestrators = orchestrator::running_orchestrators(runs_, here_);
     const std::int64_t version = reader_.data_version();
     if (version != version_) {
@@ -104,7 +108,7 @@ class Observer {
     }
     // A state also changes when a worker, or who watches it, dies: nobody writes that down.
     std::vector<orchestrator::Liveness> living;
-    for (const results::AttemptFacts& attempt : open_) living.push_back(liveness(attempt));
+    for (const results::AttemptFacts& attempt : open_) living.push_back(living_owners_(attempt));
     if (living != living_) {
       living_ = std::move(living);
       sweeps_are_old_ = at_once = true;
@@ -131,17 +135,6 @@ class Observer {
     std::optional<orchestrator::BestMetric> best;  // absent: nothing says by what tasks select
     std::int64_t next_seq = 0;
   };
-
-  // All attempts of one orchestrator stand behind the same locks.
-  orchestrator::Liveness liveness(const results::AttemptFacts& attempt) {
-    const auto [known, is_new] =
-        alive_.try_emplace(attempt.begun.owner, orchestrator::Liveness::unknown);
-    if (is_new) {
-      known->second =
-          orchestrator::liveness(attempt.begun, orchestrator::locks_folder(runs_), here_);
-    }
-    return known->second;
-  }
 
   void look_at_sweeps() {
     snapshot_.sweeps.clear();
@@ -258,6 +251,7 @@ class Observer {
   std::filesystem::path runs_;
   results::Reader reader_;
   orchestrator::HostIdentity here_;
+  orchestrator::LivingOwners living_owners_;  // of this look
   orchestrator::CurrentVersions versions_;
   orchestrator::PlanContext context_;
   Snapshot snapshot_;
@@ -265,7 +259,6 @@ class Observer {
   std::vector<results::AttemptFacts> open_;                  // as of that version
   std::map<std::int64_t, results::ProgressFacts> progress_;  // by AttemptRef::key
   std::vector<orchestrator::Liveness> living_;               // of open_
-  std::map<std::string, orchestrator::Liveness> alive_;      // by owner, of this look
   std::map<std::int64_t, Followed> followed_;                // by AttemptRef::key
   bool sweeps_are_old_ = true;
   Clock::time_point sweeps_due_;

@@ -404,6 +404,7 @@ class EveryOption(ToldWorld):
 
     @covers("status", "--db", "--runs", "--worker", "--retries", "--json")
     @covers("explain", "--db", "--runs", "--worker", "--retries")
+    @covers("show", "--worker")
     def test_status_and_explain(self):
         self.write("newer.py", (self.root / "told.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
 
@@ -419,6 +420,8 @@ class EveryOption(ToldWorld):
         self.assertIn("state: failed", self.ask("explain", self.bad).out)
         self.assertIn("state: interrupted", self.ask("explain", self.bad, "--retries", 4).out)
         self.assertIn("state: stale", self.ask("explain", self.first, "--worker", "./newer.py").out)
+        shown = json.loads(self.ask("show", self.first, "--json", "--worker", "./newer.py").out)
+        self.assertEqual(shown["state"], "stale")
         self.assertIn("folder: ROOT/other.runs/", self.ask("explain", self.first, "--runs", "other.runs").out)
 
     @covers("logs", "--follow", "--tail", "--attempt", "--db", "--runs")

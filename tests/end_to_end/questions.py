@@ -44,7 +44,7 @@ grid: {seed: [1, 2, 3]}
     def test_a_trial_is_shown_with_all_that_is_known_of_it(self):
         trial = self.query("SELECT trial_id FROM trials ORDER BY key LIMIT 1")[0]["trial_id"]
         shown = self.ask("show", trial).out
-        for part in ("state", "done in attempt 1", "asked as small", "module.bottleneck", "attempts",
+        for part in ("state", "done: finished in attempt 1", "asked as small", "module.bottleneck", "attempts",
                      "train films loss", "scripted"):
             self.assertIn(part, shown)
         whole = json.loads(self.ask("show", trial, "--json").out)

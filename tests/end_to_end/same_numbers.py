@@ -4,6 +4,7 @@
 usage: same_numbers.py FOLDER_OF_PROGRAMS
 """
 import json
+import signal
 
 import tiny_world
 from scripted_world import ScriptedWorld
@@ -72,6 +73,37 @@ class SameNumbers(ScriptedWorld):
         self.assertEqual((row[selected], row[last]), ("0.9", "0.7"))
         self.assertIn("0.9000 at step 1, the selected one of 2", self.ask("show", selected))
         self.assertIn("0.7000 at step 2, the last of 2", self.ask("show", last))
+
+    def test_a_trial_whose_run_died_has_one_state_everywhere(self):
+        gate = self.root / "gate"
+        self.write_sweep({"steps": 12, "checkpoint_every": 5, "gate": str(gate)}, {})
+        self.write("report.yaml", "report: r\ntable: {rows: [{each: state}], columns: "
+                   "[{key: a, value: seed}]}\n")
+        run = self.start_scripted(slots=2)
+        self.until(lambda: (self.root / "sweep.db").exists() and self.query(
+            "SELECT (SELECT count(*) FROM attempts WHERE checkpoint_step > 0) + "
+            "(SELECT count(*) FROM attempts WHERE outcome = 'finished') AS n")[0]["n"] == 2)
+        trial = self.query("SELECT trial_id FROM trials ORDER BY key")[0]["trial_id"]
+
+        def states():
+            sweep, = json.loads(self.ask("status", "--json"))["sweeps"]
+            report = json.loads(self.ask("report", "./report.yaml", "--format", "json"))
+            shown = json.loads(self.ask("show", trial, "--json"))
+            self.assertEqual(self.ask("show", trial).splitlines()[1].split(),
+                             ["state", *f"{shown['state']}: {shown['why']}".split()])
+            explained = self.ask("explain", trial)
+            self.assertIn(f"\nstate: {shown['state']}\nwhy: {shown['why']}\n", explained)
+            counts = {state: n for state, n in sweep["states"].items() if n}
+            self.assertEqual(report["sweeps"][0]["states"], counts)
+            self.assertEqual({row["name"] for row in report["rows"]}, set(counts))
+            return shown["state"], counts
+
+        self.assertEqual(states(), ("running", {"running": 1, "done": 1}))
+        run.send_signal(signal.SIGKILL)
+        self.end(run)
+        # Its guardian ends the worker a moment later.
+        self.until(lambda: json.loads(self.ask("show", trial, "--json"))["state"] != "running")
+        self.assertEqual(states(), ("interrupted", {"interrupted": 1, "done": 1}))
 
 
 if __name__ == "__main__":

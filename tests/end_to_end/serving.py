@@ -153,6 +153,23 @@ class Serving(ScriptedWorld):
         self.assertNotEqual(first.next("page")[1], tag)
         self.assertNotEqual(second.next("page")[1], tag)
 
+    def test_a_trial_whose_run_dies_is_shown_as_interrupted(self):
+        gate = self.root / "gate"
+        self.write_sweep({"steps": 40, "gate": str(gate), "checkpoint_every": 30})
+        run = self.start_scripted()
+        self.until(lambda: (self.root / "sweep.db").exists() and
+                   self.query("SELECT step FROM progress WHERE step >= 30"))
+        server = self.serve()
+        trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
+        events = self.open_events(server)
+        events.now(f"<code>{trial[:8]}</code>")
+        self.until(lambda: "1 running" in self.request(server, "/main").text)
+        # Nobody writes this into the database.
+        run.send_signal(signal.SIGKILL)
+        self.end(run)
+        events.now("Nothing runs now.")
+        self.until(lambda: "1 interrupted" in self.request(server, "/main").text)
+
     def test_the_loss_of_a_trial_that_runs_is_asked_for(self):
         gate = self.root / "gate"
         self.write_sweep({"steps": 9, "gate": str(gate), "checkpoint_every": 5, "metrics": 0})

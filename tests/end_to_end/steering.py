@@ -205,7 +205,7 @@ class Again(Steering):
         self.assertEqual(self.outcomes(), {"finished": 8})
         self.assertEqual(self.attempts(self.rebuilt()), wanted)
         shown = self.decide("show", first).out
-        self.assertIn("done in attempt 2", shown)
+        self.assertIn("done: finished in attempt 2", shown)
         self.assertIn("to be made again  up to attempt 1", shown)
 
     def test_all_are_made_again_and_the_old_results_count_until_then(self):
@@ -223,7 +223,7 @@ class Again(Steering):
         self.assertTrue(waiting)
         states = {trial["id"]: trial["state"] for trial in self.plan()["trials"]}
         self.assertEqual({states[trial] for trial in waiting}, {"interrupted"})
-        self.assertIn("counts until then", self.decide("show", waiting[0]).out)
+        self.assertIn("attempt 1 counts until a later one finishes", self.decide("show", waiting[0]).out)
         self.assertEqual(self.run_scripted().code, 0)  # goes on with them
         self.assertEqual(self.outcomes()["finished"], 15)
         number = self.attempts()

@@ -87,12 +87,14 @@ inline void make_database(const std::filesystem::path& file, const std::string& 
   batch.commit();
 }
 
-/// All that a report with this selection can show, the last value of each metric.
+inline bool taken_for_alive(const results::AttemptFacts&) { return true; }
+
+/// All that a report with this selection can show, the value of each metric that counts.
 inline reports::Dataset loaded(const std::filesystem::path& file,
                                const std::vector<std::string>& sweeps,
                                const reports::Selection& where, bool every_step = false) {
-  return reports::load_dataset(results::Reader(file), sweeps,
-                               reports::wanted_by(where, every_step));
+  return reports::load_dataset(results::Reader(file), sweeps, reports::wanted_by(where, every_step),
+                               taken_for_alive);
 }
 
 }  // namespace petlab::testing

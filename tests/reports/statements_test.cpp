@@ -58,7 +58,8 @@ TEST_CASE("Numbers of examples are one question, however many trials there are",
     Wanted wanted = wanted_by(definitions);
     CHECK(wanted.examples);
     wanted.examples = examples;
-    return testing::statements_in([&] { load_dataset(results::Reader(file), {"s"}, wanted); });
+    return testing::statements_in(
+        [&] { load_dataset(results::Reader(file), {"s"}, wanted, testing::taken_for_alive); });
   };
   const auto few = database_of(folder, 10);
   const auto many = database_of(folder, 300);
