@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <stdexcept>
 
 #include "base/nearest_word.h"
@@ -38,6 +40,9 @@ Condition::Op op_of(sweeps::Comparison comparison) {
 Value value_of(const nlohmann::json& json) {
   if (json.is_null()) return std::monostate();
   if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
+  // What SQLite reads in the JSON of an earlier petlab's `user`.
+  constexpr auto kLargest = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest) return json.get<double>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
   return json.get<std::string>();

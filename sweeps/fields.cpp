@@ -102,9 +102,10 @@ const std::array kFields = {
           [](const TrialConfig& c) { return !c.backbone.empty(); }, false},
     Field{"seed", "seed", 2, FieldType::integer, FieldUse::always,
           "of everything random in a trial; the data's split has a fixed seed of its own",
-          "a whole number from 0 to 18446744073709551615",
+          "a whole number from 0 to 9223372036854775807",
           [](const TrialConfig& c) { return json(c.seed.value); },
           [](TrialConfig& c, const json& value) {
+            // A trial.json of an earlier petlab may hold a larger one; SettingReader refuses it.
             if (!value.is_number_integer()) return false;
             if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
             c.seed.value = value.get<std::uint64_t>();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/shown.h"
@@ -15,8 +17,21 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kUserNumberWanted =
+    "a whole number from -9223372036854775808 to 9223372036854775807; with quotes it is a text";
 constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
+
+/// Whether it is a whole number that no signed 64-bit integer holds. SQLite, JSON readers and
+/// pandas would each show another number, and two of them as one.
+bool is_too_large(const base::YamlNode& node, const json& value) {
+  if (!value.is_number() || node.text.find_first_not_of("+-0123456789") != std::string::npos) {
+    return false;
+  }
+  return value.is_number_float() ||
+         (value.is_number_unsigned() &&
+          value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()});
+}
 
 bool holds_nul(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
@@ -72,6 +87,10 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
         return false;
       }
       setting.value = to_json(node);
+      if (is_too_large(node, std::get<json>(setting.value))) {
+        problems_.add(node.line, "user." + setting.name, base::shown(node), kUserNumberWanted);
+        return false;
+      }
       // What reads JSON in SQLite ends a text there.
       if (setting.name.find('\0') != std::string::npos ||
           holds_nul(std::get<json>(setting.value))) {
@@ -96,7 +115,8 @@ bool SettingReader::read_good_value(Setting& setting, const base::YamlNode& node
                   with_nearest(setting.field->wanted, node.text, kinds));
     return false;
   }
-  if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch)) {
+  if (!setting.field->set(scratch, value) || !setting.field->in_range(scratch) ||
+      (setting.field->type == FieldType::integer && is_too_large(node, value))) {
     problems_.add(node.line, setting.name, base::shown(node), setting.field->wanted);
     return false;
   }

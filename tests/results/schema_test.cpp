@@ -141,4 +141,17 @@ TEST_CASE("the views lead from a score to its artifact", "[results]") {
                                "test|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5"});
 }
 
+TEST_CASE("A seed from 2^63 of an earlier petlab is read, and shows minus 2^64", "[results]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "petlab.db";
+  {
+    Store store(file);
+    Batch batch = store.begin();
+    batch.record_trial(trial_row("t", 9223372036854775809U));
+    batch.commit();
+  }
+  CHECK(rows(file, "SELECT seed FROM trials") == std::vector<std::string>{"-9223372036854775807"});
+  CHECK(Reader(file).trial("t")->config.find("\"seed\":9223372036854775809") != std::string::npos);
+}
+
 }  // namespace petlab::results

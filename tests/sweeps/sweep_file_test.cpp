@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "metrics/storage.h"
@@ -407,7 +408,7 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
           {"sweep.yaml:4: when.if: found nothing, wanted a group of keys",
            "sweep.yaml:4: when: found 'iff', wanted if and set"});
     check(kBase + "exclude: [{seed: x}]\n",
-          {"sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 18446744073709551615"});
+          {"sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 9223372036854775807"});
     check(kBase + "exclude: [{seed: 42}]\n",
           {"sweep.yaml:3: exclude: found rules that leave no trial, wanted rules that leave some"});
     check(kBase + "grid: {training.epochs: [1], training: {epochs: [2]}}\n",
@@ -415,6 +416,24 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
            "line 3)"});
     check(kBase + "grid: {task: [cola], tasks: [[rte]]}\n",
           {"sweep.yaml:3: grid: found 'tasks' a second time, wanted it once (first in line 3)"});
+  }
+  SECTION("of whole numbers that no database holds") {
+    check(kBase + "grid: {seed: [9223372036854775807, 9223372036854775808, -1]}\n",
+          {"sweep.yaml:3: seed: found -1, wanted a whole number from 0 to 9223372036854775807",
+           "sweep.yaml:3: seed: found 9223372036854775808, wanted a whole number from 0 to "
+           "9223372036854775807"});
+    const std::string range =
+        ", wanted a whole number from -9223372036854775808 to 9223372036854775807; with quotes it "
+        "is a text";
+    check(kBase +
+              "grid: {user.k: [9223372036854775807, -9223372036854775808, '9223372036854775808', "
+              "1e30, 9223372036854775808, 18446744073709551616, -9223372036854775809]}\n",
+          {"sweep.yaml:3: user.k: found -9.223372036854776e+18" + range,
+           "sweep.yaml:3: user.k: found 1.8446744073709552e+19" + range,
+           "sweep.yaml:3: user.k: found 9223372036854775808" + range});
+    // What an earlier petlab wrote can be read: its runs can be imported again.
+    CHECK(trial_config_from_json(nlohmann::json{{"seed", 18446744073709551615U}}).seed.value ==
+          18446744073709551615U);
   }
   SECTION("of values") {
     check(kBase + "grid: {module.share: [yes]}\n",

@@ -242,5 +242,5 @@ TEST_CASE("A sweep names its own task by file, and equal declarations are one tr
         "target, for "
         "label)");
   CHECK(problems.back() ==
-        "sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 18446744073709551615");
+        "sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 9223372036854775807");
 }
