@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -16,41 +14,9 @@ namespace {
 
 const char kStep[] = "step";
 
-// As YAML would read it: a number where it is one.
-results::Value value_from(const std::string& text) {
-  std::int64_t whole = 0;
-  double real = 0;
-  const char* const end = text.data() + text.size();
-  if (text == "true") return std::int64_t{1};
-  if (text == "false") return std::int64_t{0};
-  if (text == "~") return std::monostate();
-  if (const auto read = std::from_chars(text.data(), end, whole);
-      read.ec == std::errc() && read.ptr == end) {
-    return whole;
-  }
-  if (const auto read = std::from_chars(text.data(), end, real);
-      read.ec == std::errc() && read.ptr == end) {
-    return real;
-  }
-  return text;
-}
-
 std::string underscored(std::string name) {
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
-}
-
-// Of `FIELD=VALUE[,VALUE…]`, its field as it is written; std::nullopt of anything else.
-std::optional<Condition> condition_from(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return std::nullopt;
-  Condition made{text.substr(0, equals), {}, 1};
-  for (std::size_t at = equals + 1; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    made.any_of.push_back(value_from(text.substr(at, end - at)));
-    at = end + 1;
-  }
-  return made;
 }
 
 // Finds what a request names in the data.
@@ -78,7 +44,7 @@ class CurveMaker {
     figure.x.cells.value = x;
     figure.x.log = request_.log_x;
     figure.y.log = request_.log_y;
-    for (const std::string& condition : request_.where) add_where(made.where, condition);
+    made.where = request_.where;
     std::set<std::string> tasks;
     const auto metrics = data_.known_words.find("name");
     if (metrics != data_.known_words.end() && metrics->second.contains(request_.y)) {
@@ -124,17 +90,6 @@ class CurveMaker {
     throw std::invalid_argument(fmt::format(
         "--y is '{}', which is no metric{} that petlab or the database knows{}", request_.y,
         request_.x == kStep ? "" : " and no field", did_you_mean(request_.y, all)));
-  }
-
-  void add_where(Selection& where, const std::string& text) const {
-    const auto condition = condition_from(text);
-    if (!condition) {
-      throw std::invalid_argument(
-          fmt::format("--where is '{}', must be FIELD=VALUE or FIELD=VALUE,VALUE", text));
-    }
-    field(condition->field, "--where");
-    where.conditions.push_back(*condition);
-    where.conditions.back().field = underscored(condition->field);
   }
 
   template <typename Each>
@@ -203,13 +158,7 @@ class CurveMaker {
 }  // namespace
 
 Selection curve_selection(const CurveRequest& request) {
-  Selection made;
-  for (const std::string& text : request.where) {
-    const auto condition = condition_from(text);
-    if (!condition) continue;
-    made.conditions.push_back(*condition);
-    made.conditions.back().field = underscored(condition->field);
-  }
+  Selection made = request.where;
   made.conditions.push_back({"name", {request.y}, 1});
   return made;
 }

@@ -14,13 +14,12 @@ struct CurveRequest {
   std::string y;                    // a metric, or a field
   std::vector<std::string> series;  // fields; empty: variant, and task where there are several
   std::string split;                // empty: test, or for step validation, where there is such
-  std::vector<std::string> where;   // FIELD=VALUE[,VALUE…]
+  Selection where;                  // tasks and metrics of which the points are
   bool log_x = false;
   bool log_y = false;
 };
 
-/// What load_dataset() need not read more than: the request's conditions, and of learning curves
-/// the metric. Whether its fields exist is not looked at.
+/// All that load_dataset() has to read: the request's tasks and its metric.
 Selection curve_selection(const CurveRequest& request);
 
 /// The definition of that figure, for these data. Throws std::invalid_argument for fields and

@@ -121,13 +121,17 @@ class Latest {
 // The trials of one sweep, a trial once for each of its variants.
 class SweepLoader {
  public:
-  SweepLoader(const results::Reader& reader, const results::IsAlive& alive, Dataset& data)
-      : reader_(reader), alive_(alive), data_(data) {}
+  SweepLoader(const results::Reader& reader, const Wanted& wanted, const results::IsAlive& alive,
+              Dataset& data)
+      : reader_(reader), wanted_(wanted), alive_(alive), data_(data) {}
 
   void load(const std::string& name) {
     reader_.each_member(name, [&](const results::SweepRow::Member& member,
                                   const results::TrialRow& row, const results::TrialFacts& facts) {
       for (const AttemptFacts& attempt : facts.attempts) latest_.add(attempt);
+      if (wanted_.members && !wanted_.members->contains({name, member.variant, member.trial_id})) {
+        return;
+      }
       data_.trials.push_back(trial(name, member, row, facts));
       facts_.push_back(facts);
     });
@@ -225,6 +229,7 @@ class SweepLoader {
   };
 
   const results::Reader& reader_;
+  const Wanted& wanted_;
   const results::IsAlive& alive_;
   Dataset& data_;
   std::unordered_map<std::string, Configuration> configurations_;
@@ -351,7 +356,7 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
     std::size_t end;
   };
   std::vector<Loaded> loaded;  // with its trials
-  SweepLoader loader(reader, alive, data);
+  SweepLoader loader(reader, wanted, alive, data);
   const std::vector<std::string> known = reader.sweep_names();
   for (const std::string& sweep : sweeps) {
     if (std::find(known.begin(), known.end(), sweep) == known.end()) continue;

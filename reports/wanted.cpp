@@ -164,8 +164,11 @@ Wanted wanted_by(std::span<const Definition> definitions) {
 }
 
 Wanted wanted_by(const Selection& where, bool every_step) {
-  return {[&where](const Series& series) { return matches(where, series); },
-          [&where](const Trial& trial) { return may_show(where, trial); }, every_step};
+  Wanted wanted;
+  wanted.series = [&where](const Series& series) { return matches(where, series); };
+  wanted.trial = [&where](const Trial& trial) { return may_show(where, trial); };
+  wanted.every_step = every_step;
+  return wanted;
 }
 
 }  // namespace petlab::reports

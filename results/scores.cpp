@@ -191,6 +191,12 @@ std::vector<SeriesName> ScoreReader::series() const {
   return reading(*connection_, [&] { return all_series(*connection_); });
 }
 
+std::vector<SeriesName> ScoreReader::series_for(const ScoreQuestion& question) const {
+  std::vector<SeriesName> all = series();
+  std::erase_if(all, [&](const SeriesName& one) { return !is_wanted(question, one); });
+  return all;
+}
+
 std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) const {
   return reading(*connection_, [&] {
     Statement statement = internal::statement_about(*connection_);

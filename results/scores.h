@@ -106,6 +106,8 @@ class ScoreReader {
             const std::function<void(const ScoredTrial&)>& take) const;
   /// Every split, task and metric that was ever reported, by name.
   std::vector<SeriesName> series() const;
+  /// Those that a question asks for, whichever trials reported them.
+  std::vector<SeriesName> series_for(const ScoreQuestion& question) const;
   /// The different values of a word, as text, by themselves; at most `limit`. Of scores, those that
   /// were reported.
   std::vector<std::string> values_of(const Word& word, int limit) const;

@@ -38,6 +38,7 @@ struct ReportOptions {
   std::string show = "both";
   std::string check;
   reports::CurveRequest curve;
+  std::vector<std::string> curve_where;
   bool list = false;
 };
 
@@ -176,7 +177,8 @@ int report(const ReportOptions& options, const Streams& streams) {
     }
     whole = all_reports_on(database, what);
   } else if (options.report == kCurveReport) {
-    whole = curve_on(options.curve, options.sweeps, database, what);
+    whole = curve_on(options.curve, fmt::format("{}", fmt::join(options.curve_where, " and ")),
+                     options.sweeps, database, what);
   } else {
     whole = report_on(definition, options.sweeps, database, what);
   }
@@ -239,7 +241,8 @@ std::function<int()> make_report(CLI::App& app, Streams streams) {
   app.add_option("--split", options->curve.split,
                  "default: test, and validation for --x step; progress: the loss while it trains")
       ->group(group);
-  app.add_option("--where", options->curve.where, "FIELD=VALUE[,VALUE]: trials that are shown")
+  app.add_option("--where", options->curve_where,
+                 "conditions of the trials shown, as for petlab results")
       ->group(group);
   app.add_flag("--log-x", options->curve.log_x, "x by its logarithm")->group(group);
   app.add_flag("--log-y", options->curve.log_y, "y by its logarithm")->group(group);

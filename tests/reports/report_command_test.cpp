@@ -281,7 +281,25 @@ mean ± sample deviation (n seeds)
         "petlab: --y is 'acuracy', which is no metric that petlab or the database knows; did you "
         "mean accuracy?\n");
   CHECK(message({"--x", "step", "--y", "f1", "--where", "seed"}) ==
-        "petlab: --where is 'seed', must be FIELD=VALUE or FIELD=VALUE,VALUE\n");
+        "petlab: --where: found nothing behind 'seed', wanted one of = != < <= > >=\n");
+  CHECK(message({"--x", "seed", "--y", "f1", "--where", "sed=1"}) ==
+        "petlab: unknown field \"sed\"; did you mean \"seed\"?\n");
+  CHECK(message({"--x", "seed", "--y", "f1", "--where", "variant=aa"}) ==
+        "petlab: no trial has variant aa; there are a\n");
+  CHECK(message({"--x", "seed", "--y", "f1", "--where", "variant=a and seed=77"}) ==
+        "petlab: --where 'variant=a and seed=77' selects no trial of sweep sizes\n");
+  CHECK(message({"--x", "seed", "--y", "f1", "--where", "task!=cola"}) ==
+        "petlab: --where 'task!=cola' selects no trial of sweep sizes\n");
+  // The grammar of every command: comparisons, ranges, words as sweep files have them.
+  for (const char* where : {"seed>=2", "seed=2..5", "seed!=1 and module.kind=adapter",
+                            "task=cola,"
+                            " seed>1",
+                            "variant=a and metric=f1 and seed=2"}) {
+    const Ran chosen =
+        petlab({"curve", "--x", "module.bottleneck", "--y", "f1", "--db", db, "--where", where});
+    INFO(chosen.out + chosen.err);
+    CHECK(chosen.out.find("  module_bottleneck 16  52.00 (1)") != std::string::npos);
+  }
 }
 
 TEST_CASE("A curve does not wait for trials of tasks that have another metric", "[reports]") {
