@@ -14,8 +14,13 @@ bool ran_out_of_memory(const AttemptFacts& attempt) {
   return attempt.outcome == Outcome::failed && attempt.kind == "out_of_memory";
 }
 
+bool device_failed(const AttemptFacts& attempt) {
+  return attempt.outcome == Outcome::failed && attempt.kind == "device";
+}
+
 bool is_final_failure(const AttemptFacts& attempt) {
-  return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt)) ||
+  return (attempt.outcome == Outcome::failed && !ran_out_of_memory(attempt) &&
+          !device_failed(attempt)) ||
          attempt.outcome == Outcome::timed_out;
 }
 
@@ -25,6 +30,7 @@ std::int64_t counted_failures(const TrialFacts& facts) {
         // On a share it may be the neighbours' doing: the trial gets the whole, and that counts.
         return attempt.attempt.number > facts.retried_after &&
                (attempt.outcome == Outcome::crashed || attempt.outcome == Outcome::stalled ||
+                device_failed(attempt) ||
                 (ran_out_of_memory(attempt) && !is_gpu_share(attempt.begun.device)));
       });
 }

@@ -51,7 +51,7 @@ struct AttemptFacts {
   protocol::AttemptBegun begun;
   std::optional<Launch> launch;
   Outcome outcome = Outcome::open;
-  std::string kind;    // failed: error, out_of_memory, not_finite, protocol
+  std::string kind;    // failed: error, out_of_memory, not_finite, device, protocol
   std::string reason;  // failed, and what an orchestrator saw
   std::optional<int> exit_code;
   std::optional<int> signal;
@@ -106,10 +106,13 @@ bool is_gpu_share(std::string_view slot);
 
 /// Whether the worker said that it had no memory left.
 bool ran_out_of_memory(const AttemptFacts& attempt);
+/// True if the worker reported that its device failed: it says nothing about the trial, which is
+/// retried on another device.
+bool device_failed(const AttemptFacts& attempt);
 /// An end that no retry changes: the worker said that it failed, or a time limit was reached.
 bool is_final_failure(const AttemptFacts& attempt);
-/// The attempts that crashed or stalled since the user allowed a retry. Out of memory counts where
-/// the trial had its device for itself.
+/// The attempts that crashed or stalled, or whose device failed, since a retry was allowed. Out of
+/// memory counts where the trial had its device for itself.
 std::int64_t counted_failures(const TrialFacts& facts);
 /// How many of those may be retried: what the caller was told, else what the last attempt was
 /// begun with, else kUsualRetries.

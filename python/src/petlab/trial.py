@@ -167,7 +167,7 @@ class Trial:
         self.tasks = tuple(Task(task["name"], task, self.data_folders) for task in tasks)
         self.threads: int = found.get("threads", 1)
         self.device: str = found.get("device", "cpu")
-        """`cpu` or `cuda`: the one GPU that CUDA_VISIBLE_DEVICES names."""
+        """`cpu`, `cuda` or `rocm`: the worker sees the one GPU that is its own."""
         self.device_memory_mib: int | None = found.get("device_memory_mib")
         """How much of the GPU's memory is reserved for this worker; None without a GPU."""
         self.resume: Resume | None = None

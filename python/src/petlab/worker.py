@@ -54,9 +54,9 @@ class Worker:
         if not isinstance(self.numerics.get("version"), str):
             raise ValueError(f"numerics is {numerics!r}, must be a text or have a text 'version'")
         if devices is not None and (
-            isinstance(devices, str) or not set(devices) <= {"cpu", "cuda"} or not devices
+            isinstance(devices, str) or not set(devices) <= {"cpu", "cuda", "rocm"} or not devices
         ):
-            raise ValueError(f"devices is {devices!r}, must be a list of 'cpu' and 'cuda'")
+            raise ValueError(f"devices is {devices!r}, must be a list of 'cpu', 'cuda', 'rocm'")
         self.devices = devices
         self._stop = False
         self._wake = -1
