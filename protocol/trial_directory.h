@@ -99,7 +99,7 @@ struct TrialFile {
   std::string backbone_digest;                      // "sha256:…", empty where not known
   std::map<std::string, std::string> data_digests;  // by task
   std::int64_t threads = 1;
-  std::string device = "cpu";          // or "cuda"
+  std::string device = "cpu";          // or "cuda", "rocm"
   std::string device_uuid;             // of the GPU; empty: none
   std::int64_t device_memory_mib = 0;  // how much of it is reserved for the worker; 0: not known
   std::optional<Resume> resume;

@@ -131,18 +131,19 @@ class Doctor {
       tell_gpus(choice);
     } else if (choice.failed) {
       diagnosis_.add("machine", "gpus", State::problem, choice.why_not,
-                     "nvidia-smi shows what is wrong with the driver; --device cpu does without");
-    } else if (driver && !choice.hide_gpus) {
+                     "repair that, or train on CPU cores with --device cpu");
+      return;
+    } else if (driver && !choice.unused) {
       diagnosis_.add("machine", "gpus", State::note,
                      fmt::format("none, though NVIDIA's driver is loaded: {}", choice.why_not),
                      "put nvidia-smi on PATH");
-    } else if (choice.hide_gpus) {
+    } else if (choice.unused) {
       diagnosis_.add("machine", "gpus", State::note, fmt::format("not used: {}", choice.why_not));
     } else {
       diagnosis_.add("machine", "gpus", State::fine, fmt::format("none: {}", choice.why_not));
     }
     for (const std::string& note : choice.notes) {
-      if (!choice.failed) diagnosis_.add("machine", "gpus", State::note, note);
+      diagnosis_.add("machine", "gpus", State::note, note);
     }
     const bool gpus = !choice.gpus.empty();
     const bool has_worker =
@@ -163,12 +164,17 @@ class Doctor {
                       {"uuid", gpu.uuid},
                       {"memory_mib", gpu.total_mib},
                       {"used_mib", gpu.used_mib}});
-      text += fmt::format("{}gpu-{} with {} MiB, {} MiB used", text.empty() ? "" : ", ", gpu.index,
-                          gpu.total_mib, gpu.used_mib);
+      const std::string memory =
+          gpu.total_mib == 0 ? "memory of unknown size"
+                             : fmt::format("{} MiB, {} MiB used", gpu.total_mib, gpu.used_mib);
+      text += fmt::format("{}{} with {}", text.empty() ? "" : ", ", gpu.name(), memory);
     }
     // The driver's version is for people; where it cannot be had, nothing is wrong with the GPUs.
+    const bool nvidia = choice.gpus.front().kind == "cuda";
     const base::ChildAnswer driver =
-        answer_of(on_path("nvidia-smi"), {"--query-gpu=driver_version", "--format=csv,noheader"});
+        !nvidia ? base::ChildAnswer()
+                : answer_of(on_path("nvidia-smi"),
+                            {"--query-gpu=driver_version", "--format=csv,noheader"});
     const std::string version = driver.exit_code == 0 ? first_line_of(driver.output) : "";
     if (!version.empty()) text += fmt::format("; driver {}", version);
     Check& check = diagnosis_.add("machine", "gpus", State::fine, text);

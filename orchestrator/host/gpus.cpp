@@ -1,97 +1,225 @@
 #include "orchestrator/host/gpus.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
+#include "base/file_descriptor.h"
+#include "base/files.h"
 #include "base/programs.h"
 #include "base/trimmed.h"
 #include "orchestrator/host/error.h"
+#include "orchestrator/host/gpu_tools.h"
 
 namespace petlab::orchestrator {
 namespace {
 
-constexpr const char* kProgram = "nvidia-smi";
-const std::vector<std::string> kArguments = {"--query-gpu=index,uuid,memory.total,memory.used",
-                                             "--format=csv,noheader,nounits"};
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
+std::vector<std::string> names_in(std::string_view text) {
+  std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(base::trimmed(text.substr(begin, end - begin)));
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.emplace_back(base::trimmed(text.substr(begin, end - begin)));
     begin = end + 1;
   }
-  return parts;
+  return names;
 }
 
-std::optional<std::int64_t> whole(const std::string& text) {
+std::optional<std::int64_t> index_in(const std::string& text) {
   std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || text.empty() || value < 0) return std::nullopt;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 0) return std::nullopt;
   return value;
 }
 
-std::optional<std::filesystem::path> program(const sweeps::Environment& environment) {
-  const std::string found = base::find_program(kProgram, environment("PATH").value_or(""));
-  return found.empty() ? std::nullopt : std::optional<std::filesystem::path>(found);
+std::string first_line(const base::ChildAnswer& answer) {
+  const std::string_view text =
+      base::trimmed(answer.output.empty() ? answer.errors : answer.output);
+  return text.empty() ? "it printed nothing" : std::string(text.substr(0, text.find('\n')));
 }
 
-std::string first_line(const std::string& text) {
-  const std::string line(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
-  return line.empty() ? "it printed nothing" : line;
+const GpuTool* tool_on_path(const std::string& kind, const sweeps::Environment& environment,
+                            std::filesystem::path& program) {
+  for (const GpuTool& tool : gpu_tools()) {
+    if (tool.kind != kind) continue;
+    program = base::find_program(tool.program, environment("PATH").value_or(""));
+    if (!program.empty()) return &tool;
+  }
+  return nullptr;
+}
+
+std::string tools_of(const std::string& kind) {
+  std::string names;
+  for (const GpuTool& tool : gpu_tools()) {
+    if (tool.kind == kind) names += (names.empty() ? "" : " nor ") + tool.program;
+  }
+  return (names.find(" nor ") == std::string::npos ? "" : "neither ") + names;
+}
+
+// A process of this user may use such a GPU, whatever tools are missing.
+bool may_open_one(const std::string& kind, const std::filesystem::path& devices) {
+  for (const std::filesystem::path& file : base::entries_of(devices)) {
+    const std::string name = file.filename().string();
+    const bool gpu = kind == "rocm" ? name == "kfd"
+                                    : name.starts_with("nvidia") && name.size() > 6 &&
+                                          name.find_first_not_of("0123456789", 6) == name.npos;
+    if (gpu && base::FileDescriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
-GpuList parse_gpus(const std::string& output) {
-  GpuList list;
-  for (const std::string& line : split(output, '\n')) {
-    if (line.empty()) continue;
-    const std::vector<std::string> fields = split(line, ',');
-    const std::optional<std::int64_t> index = whole(fields[0]);
-    if (fields.size() != 4 || !index || !fields[1].starts_with("GPU-")) {
-      throw Error(fmt::format("{} printed '{}', wanted index, uuid, memory.total, memory.used",
-                              kProgram, line));
-    }
-    const std::optional<std::int64_t> total = whole(fields[2]);
-    const std::optional<std::int64_t> used = whole(fields[3]);
-    if (!total || *total == 0 || !used) {
-      list.notes.push_back(fmt::format("GPU {} ({}) is left out: {} tells no memory: '{}', '{}'",
-                                       *index, fields[1], kProgram, fields[2], fields[3]));
-      continue;
-    }
-    list.gpus.push_back({*index, fields[1], *total, *used});
-  }
-  if (list.gpus.empty()) {
-    list.why_none =
-        list.notes.empty() ? fmt::format("{} lists no GPU", kProgram) : list.notes.front();
-  }
-  return list;
+const std::vector<GpuKind>& gpu_kinds() {
+  static const std::vector<GpuKind> kinds = {
+      {"cuda", "NVIDIA", "CUDA_VISIBLE_DEVICES", ""},
+      {"rocm", "AMD", "HIP_VISIBLE_DEVICES", "-1"},
+  };
+  return kinds;
 }
+
+const std::vector<GpuTool>& gpu_tools() {
+  static const std::vector<GpuTool> tools = {
+      {"nvidia-smi", "cuda", nvidia_smi_question, read_nvidia_smi},
+      {"rocm-smi", "rocm", rocm_smi_question, read_rocm_smi},
+      {"amd-smi", "rocm", amd_smi_question, read_amd_smi},
+  };
+  return tools;
+}
+
+std::string Gpu::name() const {
+  return slice < 0 ? fmt::format("gpu-{}", index) : fmt::format("gpu-{}-mig-{}", index, slice);
+}
+
+// What a tool was asked and said so far.
+struct GpuQuery::Interview {
+  explicit Interview(const GpuTool& its_tool, bool slices)
+      : tool(its_tool), may_have_slices(slices) {}
+
+  // Absent: there is no use in asking more.
+  std::optional<std::vector<std::string>> next_question() const {
+    if (cut_short || (answers.size() == 1 && tool.read(answers).gpus.empty())) return std::nullopt;
+    return tool.question(answers, may_have_slices);
+  }
+
+  void take(const base::ChildAnswer& answer) {
+    using Ending = base::ChildAnswer::Ending;
+    answers.push_back(answer.output);
+    cut_short = answer.ending != Ending::exited;
+    if (answer.ending == Ending::exited && answer.exit_code == 0) return;
+    const std::string what = answer.ending == Ending::timed_out ? "gave no answer" : answer.problem;
+    problems.push_back(fmt::format("{} {}", tool.program, what));
+    // Of an answer with GPUs the other lines are noted by themselves.
+    const bool has_gpus = answers.size() == 1 && !tool.read(answers).gpus.empty();
+    if (!cut_short && !has_gpus) problems.back() += ": " + first_line(answer);
+  }
+
+  GpuList result() const {
+    GpuList list = tool.read(answers);
+    list.notes.insert(list.notes.begin(), problems.begin(), problems.end());
+    if (!list.gpus.empty()) return list;
+    // It answered that there is none.
+    const bool none = problems.empty() && (list.notes.empty() || says_none());
+    list.failed = !none;
+    list.why_none = none ? fmt::format("{} lists no GPU", tool.program) : list.notes.front();
+    if (none) list.notes.clear();
+    return list;
+  }
+
+  const GpuTool& tool;
+  const bool may_have_slices;
+  GpuTool::Answers answers;
+  std::vector<std::string> problems;
+  bool cut_short = false;
+
+ private:
+  bool says_none() const { return base::trimmed(answers.front()) == "No devices were found"; }
+};
+
+namespace {
+
+base::ChildCommand command_of(const std::filesystem::path& program,
+                              std::vector<std::string> arguments,
+                              std::chrono::milliseconds timeout) {
+  base::ChildCommand command;
+  command.program = program.string();
+  command.arguments = std::move(arguments);
+  command.time_limit = timeout;
+  command.output_limit = std::size_t{16} << 20;  // a page of XML for each of many GPUs
+  return command;
+}
+
+// HIP counts from 0 what ROCR_VISIBLE_DEVICES leaves.
+GpuList only_visible_to_rocm(GpuList list, const std::string& variable, const std::string& text) {
+  GpuList visible = std::move(list);
+  std::vector<Gpu> all = std::exchange(visible.gpus, {});
+  const std::string wanted(base::trimmed(text));
+  for (const std::string& name : names_in(wanted)) {
+    if (wanted.empty() || name == "-1") break;
+    const std::optional<std::int64_t> index = index_in(name);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Gpu& gpu) {
+      return index && gpu.selector == std::to_string(*index);
+    });
+    if (found == all.end()) {
+      throw std::invalid_argument(
+          fmt::format("{} names '{}', must be the number of a GPU that is there", variable, name));
+    }
+    if (std::find(visible.gpus.begin(), visible.gpus.end(), *found) == visible.gpus.end()) {
+      visible.gpus.push_back(*found);
+    }
+  }
+  if (visible.gpus.empty()) visible.why_none = fmt::format("{} is '{}'", variable, text);
+  return visible;
+}
+
+GpuList visible_in(const sweeps::Environment& environment, const GpuKind& kind, GpuList list) {
+  if (list.gpus.empty()) return list;
+  if (kind.name == "cuda") {
+    const std::optional<std::string> visible = environment(kind.variable);
+    return visible ? only_visible(std::move(list), *visible) : list;
+  }
+  const std::optional<std::string> rocr = environment("ROCR_VISIBLE_DEVICES");
+  if (rocr) {
+    list = only_visible_to_rocm(std::move(list), "ROCR_VISIBLE_DEVICES", *rocr);
+    for (std::size_t at = 0; at < list.gpus.size(); ++at) {
+      list.gpus[at].selector = std::to_string(at);
+    }
+  }
+  const std::optional<std::string> hip = environment(kind.variable);
+  if (!hip || list.gpus.empty()) return list;
+  return only_visible_to_rocm(std::move(list), kind.variable, *hip);
+}
+
+}  // namespace
 
 GpuList only_visible(GpuList list, const std::string& visible_devices) {
   GpuList visible;
   visible.notes = list.notes;
   const std::string wanted(base::trimmed(visible_devices));
-  for (const std::string& name : split(wanted, ',')) {
-    if (wanted.empty() || name == "-1") break;  // CUDA takes what stands before
-    const auto is_it = [&](const Gpu& gpu) {
-      const std::optional<std::int64_t> index = whole(name);
-      return index ? gpu.index == *index : name.size() > 4 && gpu.uuid.starts_with(name);
-    };
-    const auto found = std::find_if(list.gpus.begin(), list.gpus.end(), is_it);
-    if (found == list.gpus.end()) {
-      throw std::invalid_argument(fmt::format(
-          "CUDA_VISIBLE_DEVICES names '{}', must be the number or UUID of a GPU that {} lists{}",
-          name, kProgram, name.starts_with("MIG-") ? " (parts of a GPU are not used)" : ""));
+  for (const std::string& name : names_in(wanted)) {
+    if (wanted.empty() || name == "-1") break;  // CUDA takes those before it
+    const std::optional<std::int64_t> index = index_in(name);
+    bool any = false;
+    for (const Gpu& gpu : list.gpus) {
+      const bool is_it =
+          index ? gpu.index == *index
+                : name.size() > 4 && (gpu.uuid.starts_with(name) || gpu.parent.starts_with(name));
+      any = any || is_it;
+      if (is_it && std::find(visible.gpus.begin(), visible.gpus.end(), gpu) == visible.gpus.end()) {
+        visible.gpus.push_back(gpu);
+      }
     }
-    if (std::find(visible.gpus.begin(), visible.gpus.end(), *found) == visible.gpus.end()) {
-      visible.gpus.push_back(*found);
+    if (!any) {
+      throw std::invalid_argument(fmt::format(
+          "CUDA_VISIBLE_DEVICES names '{}', must be the number or UUID of a GPU, or the UUID of a "
+          "slice (MIG-…), that nvidia-smi lists",
+          name));
     }
   }
   if (visible.gpus.empty()) {
@@ -100,79 +228,55 @@ GpuList only_visible(GpuList list, const std::string& visible_devices) {
   return visible;
 }
 
-namespace {
-
-base::ChildCommand question(const std::filesystem::path& program,
-                            std::chrono::milliseconds timeout) {
-  base::ChildCommand command;
-  command.program = program.string();
-  command.arguments = kArguments;
-  command.time_limit = timeout;
-  return command;
-}
-
-GpuList read_answer(const std::filesystem::path& program, const base::ChildAnswer& answer) {
-  using Ending = base::ChildAnswer::Ending;
-  GpuList list;
-  switch (answer.ending) {
-    case Ending::exited:
-      if (answer.exit_code == 0) {
-        try {
-          return parse_gpus(answer.output);
-        } catch (const Error& error) {
-          list.why_none = error.what();
-          break;
-        }
-      }
-      list.why_none =
-          fmt::format("{} failed: {}", kProgram,
-                      first_line(answer.output.empty() ? answer.errors : answer.output));
-      break;
-    case Ending::timed_out:
-      list.why_none = fmt::format("{} does not answer", kProgram);
-      break;
-    case Ending::not_started:
-      list.why_none = fmt::format("{}: {}", program.string(), answer.problem);
-      break;
-    case Ending::signalled:
-    case Ending::too_much:
-    case Ending::unknown:
-      list.why_none = fmt::format("{} {}", kProgram, answer.problem);
-      break;
-  }
-  list.failed = true;
-  list.notes.push_back(list.why_none);
-  return list;
-}
-
-}  // namespace
-
-GpuQuery::GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment)
+GpuQuery::GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment,
+                   const std::vector<Gpu>& gpus)
     : children_(loop) {
-  const std::optional<std::filesystem::path> found = program(environment);
-  if (!found) throw Error(fmt::format("{} is not on PATH", kProgram));
-  program_ = *found;
+  tool_ = tool_on_path(gpus.front().kind, environment, program_);
+  if (tool_ == nullptr) {
+    throw Error(fmt::format("{} is on PATH", tools_of(gpus.front().kind)));
+  }
+  slices_ = std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) { return gpu.slice >= 0; });
 }
 
 void GpuQuery::ask(std::chrono::milliseconds timeout, std::function<void(GpuList)> done) {
   under_way_ = true;
-  children_.run(question(program_, timeout),
-                [this, done = std::move(done)](const base::ChildAnswer& answer) {
-                  under_way_ = false;
-                  done(read_answer(program_, answer));
+  ask_next(timeout, std::make_shared<Interview>(*tool_, slices_), std::move(done));
+}
+
+void GpuQuery::ask_next(std::chrono::milliseconds timeout, std::shared_ptr<Interview> interview,
+                        std::function<void(GpuList)> done) {
+  std::optional<std::vector<std::string>> question = interview->next_question();
+  if (!question) {
+    under_way_ = false;
+    done(interview->result());
+    return;
+  }
+  children_.run(command_of(program_, std::move(*question), timeout),
+                [this, timeout, interview, done = std::move(done)](base::ChildAnswer answer) {
+                  interview->take(answer);
+                  ask_next(timeout, interview, done);
                 });
 }
 
-GpuList find_gpus(const sweeps::Environment& environment, std::chrono::milliseconds timeout) {
-  const std::optional<std::filesystem::path> found = program(environment);
-  if (!found) {
+GpuList find_gpus(const GpuKind& kind, const sweeps::Environment& environment,
+                  std::chrono::milliseconds timeout, const std::filesystem::path& devices) {
+  std::filesystem::path program;
+  const GpuTool* tool = tool_on_path(kind.name, environment, program);
+  if (tool == nullptr) {
     GpuList list;
-    list.why_none = fmt::format("{} is not on PATH", kProgram);
+    const std::string tools = tools_of(kind.name);
+    const bool neither = tools.starts_with("neither ");
+    list.why_none = fmt::format("{} is {}on PATH", tools, neither ? "" : "not ");
+    list.failed = may_open_one(kind.name, devices);
+    if (list.failed)
+      list.why_none = fmt::format("there is a GPU of {}, but {}", kind.vendor, list.why_none);
     return list;
   }
-  GpuList list = read_answer(*found, base::run_child(question(*found, timeout)));
-  const std::optional<std::string> visible = environment("CUDA_VISIBLE_DEVICES");
-  return visible && !list.gpus.empty() ? only_visible(std::move(list), *visible) : list;
+  GpuQuery::Interview interview(*tool, true);
+  while (auto question = interview.next_question()) {
+    interview.take(base::run_child(command_of(program, std::move(*question), timeout)));
+  }
+  return visible_in(environment, kind, interview.result());
 }
 
 }  // namespace petlab::orchestrator

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,58 +14,85 @@
 
 namespace petlab::orchestrator {
 
-/// A GPU as nvidia-smi lists it. Memory is in MiB, of all processes of all users.
+/// A GPU, or a slice of one (MIG), as its vendor's tool lists it. Memory is in MiB, of all
+/// processes of all users.
 struct Gpu {
   std::int64_t index = 0;
-  std::string uuid;  // "GPU-8f6ed6a5-…"
-  std::int64_t total_mib = 0;
+  std::string uuid;  // "GPU-8f6ed6a5-…", "MIG-c7384736-…", "AMD-0x719d…": keys its locks
+  std::int64_t total_mib = 0;  // 0: not known, as where it shares the machine's memory
   std::int64_t used_mib = 0;
+  std::string kind = "cuda";  // "cuda", "rocm": as in trial.json
+  std::int64_t slice = -1;    // number of the slice within the GPU; -1: the whole GPU
+  std::string parent = {};    // UUID of the GPU whose slice it is
+  std::string selector = {};  // what makes it the only visible GPU; empty: the UUID
   bool operator==(const Gpu&) const = default;
+
+  /// "gpu-3", "gpu-3-mig-1".
+  std::string name() const;
 };
 
-/// The GPUs of this machine.
+struct GpuTool;
+
+/// The GPUs of one kind on this machine.
 struct GpuList {
   std::vector<Gpu> gpus;
-  /// What is odd without being an error: a GPU that tells no memory, an nvidia-smi that fails.
+  /// What is odd without being an error: a lost GPU, a line that is no GPU, an exit code.
   std::vector<std::string> notes;
   /// Why there is no GPU; empty where there is one.
   std::string why_none;
-  bool failed = false;  // nvidia-smi is there, but did not answer as it should
+  /// There are GPUs, or a tool for them, but no answer about any of them.
+  bool failed = false;
 };
 
-/// Reads the output of `nvidia-smi --query-gpu=index,uuid,memory.total,memory.used
-/// --format=csv,noheader,nounits`. A GPU whose memory is no number ("[N/A]", "[GPU is lost]") is
-/// left out with a note. Throws Error for a line that is not of that form.
-GpuList parse_gpus(const std::string& output);
+/// One kind of GPUs: what workers call it, and the variables that select devices for a process.
+struct GpuKind {
+  std::string name;       // "cuda", "rocm"
+  std::string vendor;     // "NVIDIA", "AMD"
+  std::string variable;   // selects a worker's GPU
+  std::string hidden_by;  // the variable's value that hides all
+};
+/// In the order in which they are looked for.
+const std::vector<GpuKind>& gpu_kinds();
 
-/// Leaves the GPUs that CUDA_VISIBLE_DEVICES names, in its order: numbers as nvidia-smi counts, or
-/// UUIDs or their beginnings; empty or -1: none. Throws std::invalid_argument for what is no GPU.
-GpuList only_visible(GpuList list, const std::string& visible_devices);
-
-/// How long nvidia-smi may take: it takes seconds where a driver wakes up.
+/// How long a GPU tool may take for an answer: it takes seconds where a driver wakes up.
 inline constexpr std::chrono::seconds kGpuTimeout{30};
 
-/// Asks the nvidia-smi on PATH, once; the environment's CUDA_VISIBLE_DEVICES counts. No nvidia-smi,
-/// or one that fails or does not answer within `timeout`: no GPUs, and why. One that does not
-/// answer is killed, and not waited for.
-GpuList find_gpus(const sweeps::Environment& environment, std::chrono::milliseconds timeout);
+/// Asks the tool for this kind on PATH; variables of the environment that select devices count, and
+/// one that names no GPU throws std::invalid_argument. `failed`: the tool fails, or does not answer
+/// within `timeout` (it is killed, and not waited for); or it is missing, while a process may open
+/// a GPU of this kind in `devices`.
+GpuList find_gpus(const GpuKind& kind, const sweeps::Environment& environment,
+                  std::chrono::milliseconds timeout, const std::filesystem::path& devices = "/dev");
 
-/// Asks nvidia-smi again while a loop goes on; it may take seconds. What it asks when it goes is
-/// answered to nobody.
+/// Leaves the GPUs that CUDA_VISIBLE_DEVICES names, in its order: numbers as nvidia-smi counts, or
+/// UUIDs of GPUs or slices, or their beginnings; empty or -1: none. A GPU that is divided stands
+/// for its slices. Throws std::invalid_argument for anything else.
+GpuList only_visible(GpuList list, const std::string& visible_devices);
+
+/// Asks the tool of a kind again while a loop goes on; it may take seconds. What it asks when it
+/// goes is answered to nobody.
 class GpuQuery {
  public:
-  /// Throws Error where there is no nvidia-smi on PATH.
-  GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment);
+  /// Throws Error where there is no tool for the GPUs on PATH.
+  GpuQuery(boost::asio::io_context& loop, const sweeps::Environment& environment,
+           const std::vector<Gpu>& gpus);
   GpuQuery(const GpuQuery&) = delete;
   GpuQuery& operator=(const GpuQuery&) = delete;
 
   bool under_way() const { return under_way_; }
-  /// Calls `done` from the loop; a list without GPUs and `failed` where it failed or took longer
-  /// than `timeout`. Not while another is under way.
+  /// Calls `done` from the loop; a list without GPUs and `failed` where there is no answer about
+  /// any GPU within `timeout`. Not while another is under way.
   void ask(std::chrono::milliseconds timeout, std::function<void(GpuList)> done);
 
+  struct Interview;
+
  private:
+  void ask_next(std::chrono::milliseconds timeout, std::shared_ptr<Interview> interview,
+                std::function<void(GpuList)> done);
+
+  const GpuTool* tool_ = nullptr;
   std::filesystem::path program_;
+  bool slices_ = false;
   base::Children children_;
   bool under_way_ = false;
 };

@@ -13,9 +13,25 @@
 
 namespace petlab::orchestrator {
 
-std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file) {
+namespace {
+
+// Made only where it is missing: in a sticky folder, Linux refuses O_CREAT on a file of another
+// user (fs.protected_regular).
+base::FileDescriptor open_or_make(const std::filesystem::path& file, LockFile::Users users) {
   for (;;) {
-    base::FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    base::FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (fd || errno != ENOENT) return fd;
+    fd = base::FileDescriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (fd && users == LockFile::Users::all) ::fchmod(fd.get(), 0666);  // whatever the umask
+    if (fd || errno != EEXIST) return fd;
+  }
+}
+
+}  // namespace
+
+std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file, Users users) {
+  for (;;) {
+    base::FileDescriptor fd = open_or_make(file, users);
     if (!fd) {
       throw Error(fmt::format("{}: the lock file cannot be opened: {}", file.string(),
                               std::strerror(errno)));

@@ -13,9 +13,12 @@ namespace petlab::orchestrator {
 /// them is gone, however it went. Not inherited over exec unless a launcher passes it on.
 class LockFile {
  public:
+  /// Who may lock a file that is made here.
+  enum class Users { owner, all };
   /// Makes the file where there is none and locks it; std::nullopt where another holds the lock.
   /// Throws Error naming the file where it cannot be made, opened or locked.
-  static std::optional<LockFile> try_lock(const std::filesystem::path& file);
+  static std::optional<LockFile> try_lock(const std::filesystem::path& file,
+                                          Users users = Users::owner);
   /// True when somebody holds the lock. A file that is not there is not held.
   static bool is_held(const std::filesystem::path& file);
 

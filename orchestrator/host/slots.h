@@ -16,9 +16,10 @@ namespace petlab::orchestrator {
 /// death.
 struct Slot {
   std::string name;  // "cpu-3", "gpu-3" (the whole), "gpu-3.1" (a share): the same in every command
-  std::string device;  // what trial.json says: "cpu", "cuda"
+  std::string device;  // what trial.json says: "cpu", "cuda", "rocm"
   LockFile lock;
   std::string gpu_uuid = {};      // empty: a CPU core
+  std::string gpu_selector = {};  // makes that GPU the only one that the worker sees
   std::int64_t reserved_mib = 0;  // of the GPU's memory
   std::int64_t reported_mib = 0;  // what its worker said of the trial that it is at; 0: nothing
   bool whole = false;             // nobody else gets a share of the GPU

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -82,6 +83,15 @@ struct SlotRequest {
   std::optional<std::int64_t> memory_mib = std::nullopt;  // absent: all that a device has
   bool whole_device = false;                              // nobody else may join
   bool first = true;  // it is for the first trial in line: the others must not take its room
+  /// Devices (SlotDevice::uuid) on which the trial failed: not to be used where there are others.
+  std::set<std::string> avoided = {};
+};
+
+/// How a launcher is to use a device.
+enum class DeviceUse {
+  usual,
+  last,   ///< only where no other is free: trials failed there
+  never,  ///< no new slots there: it is disabled for the run
 };
 
 /// What became of a wish for another reservation.
@@ -99,7 +109,7 @@ struct DeviceShare {
 
 /// Where a slot's worker computes, as trial.json says it.
 struct SlotDevice {
-  std::string kind;             // "cpu", "cuda"
+  std::string kind;             // "cpu", "cuda", "rocm"
   std::string uuid;             // of the GPU; empty: none, or not known
   std::int64_t memory_mib = 0;  // reserved for the slot; 0: not known
 };
@@ -118,6 +128,8 @@ class SharedDevices {
   virtual Resized resize_share(const std::string& slot, std::int64_t reserved_mib) = 0;
   /// Most memory that one worker can have.
   virtual std::int64_t largest_share_mib() const = 0;
+  /// After acquire_share() found no room: the most memory that a share could have had.
+  virtual std::int64_t room_mib() const = 0;
 };
 
 /// What a launcher can do besides whose workers are jobs of a queue that outlives this process.
@@ -157,6 +169,10 @@ class Launcher {
   /// Gives a slot back; its worker must be gone.
   virtual void release_slot(const std::string& slot) = 0;
   virtual SlotDevice device(const std::string& slot) const = 0;
+  /// From now on the device (SlotDevice::uuid, or the host of a job) is used so.
+  virtual void use_device(const std::string& device, DeviceUse use) = 0;
+  /// How many devices slots can be on; 1 where they are not told apart.
+  virtual std::size_t devices() const { return 1; }
   /// Starts a worker in a slot with its first attempt. `on_end` is called once, from the loop, when
   /// the process is gone and all of its output is written; never from inside start(). Throws Error
   /// where the program cannot be started.

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/shallow_json.h"
+#include "orchestrator/host/gpu_locks.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -57,12 +60,10 @@ std::filesystem::path GpuSlots::share_file(const Gpu& gpu, int number) const {
 std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
                                               const std::filesystem::path& except) const {
   std::vector<Share> held;
-  for (int number = 0; number < kMostShares; ++number) {
+  const int made = shares_made(gpu);
+  for (int number = 0; number < made; ++number) {
     const std::filesystem::path file = share_file(gpu, number);
-    std::error_code error;
-    if (!std::filesystem::exists(file, error) || file == except || !LockFile::is_held(file)) {
-      continue;
-    }
+    if (file == except || !LockFile::is_held(file)) continue;
     std::ifstream in(file);
     const nlohmann::json content = base::shallow_json_or_none(in);
     // Whoever died while it wrote this, with a worker that lives: the worst is assumed.
@@ -79,9 +80,15 @@ std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
 
 // The folder may have been cleaned away as a whole.
 std::optional<LockFile> GpuSlots::lock_mutex(const Gpu& gpu) const {
-  std::error_code error;
-  std::filesystem::create_directory(folder_, error);
-  return LockFile::try_lock(mutex_file(gpu));
+  make_gpu_locks_folder(folder_);
+  return LockFile::try_lock(mutex_file(gpu), LockFile::Users::all);
+}
+
+// How many shares were ever made, as far as files tell.
+int GpuSlots::shares_made(const Gpu& gpu) const {
+  int made = kMostShares;
+  std::ifstream(mutex_file(gpu)) >> made;
+  return made > 0 && made <= kMostShares ? made : kMostShares;
 }
 
 // -1: there is none.
@@ -103,37 +110,64 @@ bool GpuSlots::is_used_unseen(const Gpu& gpu, const LockFile& mutex) const {
   return (made < 0 || there < made) && is_held_though_removed(folder_, gpu.uuid + ".");
 }
 
-// What a slot for the request would get of the GPU; std::nullopt: it cannot have it now.
-std::optional<std::int64_t> GpuSlots::room(const Device& device, const std::vector<Share>& held,
-                                           const SlotRequest& request) const {
+// What a share of the GPU could get now; std::nullopt: no share can be made.
+std::optional<std::int64_t> GpuSlots::room_for_share(const Device& device,
+                                                     const std::vector<Share>& held) const {
+  if (device.gone || held.size() >= static_cast<std::size_t>(shares_)) return std::nullopt;
+  // Whose memory nobody knows is not shared.
+  if (device.gpu.total_mib == 0) {
+    return held.empty() ? std::optional(std::numeric_limits<std::int64_t>::max()) : std::nullopt;
+  }
   std::int64_t left = usable(device.gpu) - device.others_mib;
   for (const Share& share : held) {
     if (share.whole) return std::nullopt;
     left -= share.reserved_mib;
   }
-  const bool all = request.whole_device || !request.memory_mib;
-  if (all) {
-    const std::int64_t little = std::max(kLittleMib, device.gpu.total_mib / 20);
-    if (!held.empty() || device.others_mib > little) return std::nullopt;
-    return left;
-  }
-  if (held.size() >= static_cast<std::size_t>(shares_) || left < *request.memory_mib) {
-    return std::nullopt;
-  }
   return left;
+}
+
+// What a slot for the request would get of the GPU; std::nullopt: it cannot have it now.
+std::optional<std::int64_t> GpuSlots::room(const Device& device, const std::vector<Share>& held,
+                                           const SlotRequest& request) const {
+  const std::optional<std::int64_t> left = room_for_share(device, held);
+  if (!left) return std::nullopt;
+  if (device.gpu.total_mib == 0) return 0;
+  if (request.whole_device || !request.memory_mib) {
+    const std::int64_t little = std::max(kLittleMib, device.gpu.total_mib / 20);
+    return held.empty() && device.others_mib <= little ? left : std::nullopt;
+  }
+  return *left >= *request.memory_mib ? left : std::nullopt;
 }
 
 bool GpuSlots::may_have_room(const SlotRequest& request) const {
   return std::any_of(devices_.begin(), devices_.end(), [&](const Device& device) {
-    return room({device.gpu, 0}, shares(device.gpu), request).has_value();
+    return may_use(device, request) &&
+           room({device.gpu, 0}, shares(device.gpu), request).has_value();
+  });
+}
+
+void GpuSlots::use(const std::string& uuid, DeviceUse use) {
+  for (Device& device : devices_) {
+    if (device.gpu.uuid == uuid) device.use = use;
+  }
+  if (use == DeviceUse::never && kept_ == uuid) kept_.clear();
+}
+
+// A device that the request avoids may be used where there is no other.
+bool GpuSlots::may_use(const Device& device, const SlotRequest& request) const {
+  if (device.use == DeviceUse::never) return false;
+  if (!request.avoided.contains(device.gpu.uuid)) return true;
+  return std::none_of(devices_.begin(), devices_.end(), [&](const Device& other) {
+    return other.use != DeviceUse::never && !request.avoided.contains(other.gpu.uuid);
   });
 }
 
 std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
   std::optional<Offer> best;
   bool all_looked_at = true;
+  room_mib_ = 0;
   for (Device& device : devices_) {
-    if (!request.first && device.gpu.uuid == kept_) continue;
+    if (!may_use(device, request) || (!request.first && device.gpu.uuid == kept_)) continue;
     // Held for microseconds; who is slower looks again a little later.
     std::optional<LockFile> mutex = lock_mutex(device.gpu);
     if (!mutex) {
@@ -141,13 +175,18 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
       continue;
     }
     const std::vector<Share> held = shares(device.gpu);
+    room_mib_ = std::max(room_mib_, room_for_share(device, held).value_or(0));
     const std::optional<std::int64_t> left = room(device, held, request);
     if (!left || is_used_unseen(device.gpu, *mutex)) continue;
     // Workers are spread: they share a GPU's computing, too.
-    if (!best || held.size() < best->held || (held.size() == best->held && *left > best->room)) {
+    const auto rank = [](const Device& of, std::size_t workers, std::int64_t room) {
+      return std::tuple(of.use, workers, -room);
+    };
+    if (!best || rank(device, held.size(), *left) < rank(*best->device, best->held, best->room)) {
       best.emplace(Offer{&device, std::move(*mutex), held.size(), *left});
     }
-    if (request.whole_device) break;  // one is as good as another
+    // Of those that nobody has, one is as good as another.
+    if (request.whole_device && device.use == DeviceUse::usual) break;
   }
   if (!best) {
     if (request.first && all_looked_at) keep_one_for(request);
@@ -155,13 +194,15 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
   }
   const Gpu& gpu = best->device->gpu;
   for (int number = 0; number < kMostShares; ++number) {
-    std::optional<LockFile> lock = LockFile::try_lock(share_file(gpu, number));
+    std::optional<LockFile> lock =
+        LockFile::try_lock(share_file(gpu, number), LockFile::Users::all);
     if (!lock) continue;
     const bool all = request.whole_device || !request.memory_mib;
-    const std::string name = fmt::format("gpu-{}", gpu.index);
-    Slot slot{request.whole_device ? name : fmt::format("{}.{}", name, number), "cuda",
+    const std::string name = gpu.name();
+    Slot slot{request.whole_device ? name : fmt::format("{}.{}", name, number), gpu.kind,
               std::move(*lock)};
     slot.gpu_uuid = gpu.uuid;
+    slot.gpu_selector = gpu.selector.empty() ? gpu.uuid : gpu.selector;
     slot.reserved_mib = all ? best->room : *request.memory_mib;
     slot.whole = request.whole_device;
     write_share(slot);
@@ -177,7 +218,8 @@ void GpuSlots::keep_one_for(const SlotRequest& request) {
   const Device* best = nullptr;
   std::int64_t most = 0;
   for (const Device& device : devices_) {
-    if (!room(device, {}, request)) continue;  // not even when our own have left it
+    // Not even when our own have left it.
+    if (!may_use(device, request) || !room(device, {}, request)) continue;
     std::int64_t left = usable(device.gpu) - device.others_mib;
     for (const Share& share : shares(device.gpu)) left -= share.reserved_mib;
     if (device.gpu.uuid == kept_) return;
@@ -232,10 +274,8 @@ void GpuSlots::update(const std::vector<Gpu>& now,
   for (Device& device : devices_) {
     const auto found = std::find_if(now.begin(), now.end(),
                                     [&](const Gpu& gpu) { return gpu.uuid == device.gpu.uuid; });
-    if (found == now.end()) {
-      device.others_mib = device.gpu.total_mib;  // fallen off the bus
-      continue;
-    }
+    device.gone = found == now.end();  // fallen off the bus, perhaps
+    if (device.gone) continue;
     device.gpu.used_mib = found->used_mib;
     // A worker that ended, or began, meanwhile is not counted as ours: its memory is then counted
     // twice for a while, never not at all.
@@ -248,7 +288,9 @@ void GpuSlots::update(const std::vector<Gpu>& now,
 
 std::int64_t GpuSlots::largest_mib() const {
   std::int64_t largest = 0;
-  for (const Device& device : devices_) largest = std::max(largest, usable(device.gpu));
+  for (const Device& device : devices_) {
+    if (device.use != DeviceUse::never) largest = std::max(largest, usable(device.gpu));
+  }
   return largest;
 }
 

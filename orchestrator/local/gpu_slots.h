@@ -37,8 +37,14 @@ class GpuSlots {
   void report(Slot& slot, std::int64_t reported_mib);
   /// Changes what is reserved for a slot, to no less than is reported.
   Resized resize(Slot& slot, std::int64_t reserved_mib);
+  /// After acquire() found no room: the most memory that a share could have had.
+  std::int64_t room_mib() const { return room_mib_; }
   /// True while the slot's GPU is kept for the first in line.
   bool is_kept(const Slot& slot) const { return slot.gpu_uuid == kept_; }
+
+  /// From now on the GPU of that UUID is used so.
+  void use(const std::string& uuid, DeviceUse use);
+  std::size_t size() const { return devices_.size(); }
 
   /// What our workers reported of each GPU; to be asked before nvidia-smi is.
   std::map<std::string, std::int64_t> reported() const;
@@ -61,23 +67,30 @@ class GpuSlots {
   struct Device {
     Gpu gpu;
     std::int64_t others_mib = 0;
+    DeviceUse use = DeviceUse::usual;
+    bool gone = false;  // not listed when its tool was asked last
   };
   struct Offer;
   std::filesystem::path mutex_file(const Gpu& gpu) const;
   std::filesystem::path share_file(const Gpu& gpu, int number) const;
   /// The shares that anybody holds but `except`.
   std::vector<Share> shares(const Gpu& gpu, const std::filesystem::path& except = {}) const;
+  bool may_use(const Device& device, const SlotRequest& request) const;
+  std::optional<std::int64_t> room_for_share(const Device& device,
+                                             const std::vector<Share>& held) const;
   std::optional<std::int64_t> room(const Device& device, const std::vector<Share>& held,
                                    const SlotRequest& request) const;
   void keep_one_for(const SlotRequest& request);
   std::optional<LockFile> lock_mutex(const Gpu& gpu) const;
   bool is_used_unseen(const Gpu& gpu, const LockFile& mutex) const;
   int highest_share(const Gpu& gpu) const;
+  int shares_made(const Gpu& gpu) const;
 
   std::filesystem::path folder_;
   std::vector<Device> devices_;
   int shares_;
   std::string kept_;  // UUID
+  std::int64_t room_mib_ = 0;
 };
 
 }  // namespace petlab::orchestrator

@@ -48,22 +48,39 @@ struct LocalSlot {
 // What others hold of a GPU is looked at before a slot is taken, but not more often than this.
 constexpr auto kLookAtGpus = std::chrono::seconds(5);
 
+bool is_gpu_variable(const std::string& entry) {
+  const auto& kinds = gpu_kinds();
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const GpuKind& kind) { return entry.starts_with(kind.variable + "="); });
+}
+
 std::vector<std::string> worker_environment(const LockFile& lock, const Slot& slot,
                                             const LocalOptions& options) {
   const std::string ours = std::string(kWorkerVariable) + "=";
   std::vector<std::string> environment;
   bool has_threads = false;
-  const bool choose_gpu = !slot.gpu_uuid.empty() || options.hide_gpus;
+  // Of the GPUs of all kinds it sees its own alone. ROCm listens to CUDA_VISIBLE_DEVICES as well,
+  // so that is not set for an AMD GPU.
+  std::map<std::string, std::string> chosen;
+  if (!slot.gpu_uuid.empty() || options.hide_gpus) {
+    for (const GpuKind& kind : gpu_kinds()) {
+      if (slot.device == kind.name) {
+        chosen[kind.variable] = slot.gpu_selector;
+      } else if (slot.device != "rocm") {
+        chosen[kind.variable] = kind.hidden_by;
+      }
+    }
+  }
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(ours)) continue;
-    if (choose_gpu && text.starts_with("CUDA_VISIBLE_DEVICES=")) continue;
+    if (!chosen.empty() && is_gpu_variable(text)) continue;
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
     environment.push_back(text);
   }
   environment.push_back(fmt::format("PETLAB_LOCK_FD={}", lock.fd()));
   environment.push_back(fmt::format("{}={}", kWorkerVariable, lock.file().string()));
-  if (choose_gpu) environment.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu_uuid);
+  for (const auto& [name, value] : chosen) environment.push_back(name + "=" + value);
   if (!has_threads) environment.push_back(fmt::format("OMP_NUM_THREADS={}", options.threads));
   return environment;
 }
@@ -288,7 +305,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
       : loop_(loop), options_(std::move(options)) {
     if (options_.gpus.empty()) return;
     gpus_.emplace(options_.slots_folder, options_.gpus, options_.shares);
-    query_.emplace(loop_, options_.environment);
+    query_.emplace(loop_, options_.environment, options_.gpus);
   }
 
   std::optional<std::string> acquire_slot() override {
@@ -302,8 +319,16 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   std::string kind() const override { return "local"; }
 
   std::optional<std::string> acquire_share(const SlotRequest& request) override {
-    if (gpus_->may_have_room(request) && !gpus_are_known()) return std::nullopt;
-    return take(gpus_->acquire(request));
+    room_mib_ = 0;
+    if (gpus_->may_have_room(request) && !gpus_are_known()) {
+      // A tool that no longer answers holds up what shares a GPU by its memory. Who has a GPU alone
+      // needs only our own locks.
+      const bool shares = options_.shares > 1 && !request.whole_device && request.memory_mib;
+      if (gpu_problem_.empty() || shares) return std::nullopt;
+    }
+    std::optional<Slot> slot = gpus_->acquire(request);
+    room_mib_ = gpus_->room_mib();
+    return take(std::move(slot));
   }
 
   DeviceShare share(const std::string& name) const override {
@@ -320,10 +345,11 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   }
 
   std::int64_t largest_share_mib() const override { return gpus_->largest_mib(); }
+  std::int64_t room_mib() const override { return room_mib_; }
 
   std::string why_no_slot() const override {
     if (!gpus_) return {};
-    return gpu_problem_.empty() ? gpus_->state() : gpu_problem_;
+    return (gpu_problem_.empty() ? "" : gpu_problem_ + "; ") + gpus_->state();
   }
 
   void release_slot(const std::string& name) override {
@@ -338,6 +364,11 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     const Slot& slot = slots_.at(name).slot;
     return {slot.device, slot.gpu_uuid, slot.reserved_mib};
   }
+
+  void use_device(const std::string& device, DeviceUse use) override {
+    if (gpus_) gpus_->use(device, use);
+  }
+  std::size_t devices() const override { return gpus_ ? gpus_->size() : 1; }
 
   std::unique_ptr<Worker> start(const std::string& name,
                                 const std::filesystem::path& attempt_folder,
@@ -373,7 +404,6 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     if (query_->under_way() || now - gpus_asked_ < kLookAtGpus / 5) return false;
     gpus_asked_ = now;
     query_->ask(kGpuTimeout, [this, before = gpus_->reported()](const GpuList& list) {
-      // A driver that does not answer is no place to start a worker.
       gpu_problem_ = list.failed ? list.why_none : std::string();
       if (list.failed) return;
       gpus_->update(list.gpus, before);
@@ -404,6 +434,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   std::chrono::steady_clock::time_point gpus_known_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point gpus_asked_;
   std::string gpu_problem_;
+  std::int64_t room_mib_ = 0;
 };
 
 }  // namespace

@@ -15,28 +15,37 @@ std::int64_t DeviceChoice::slots(std::int64_t pack) const {
 
 DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
                             const sweeps::Environment& environment) {
-  GpuList list;
-  if (wanted == Device::cpu) {
-    list.why_none = "--device is cpu";
-  } else {
-    list = find_gpus(environment, kGpuTimeout);
-  }
-  const bool can = worker.devices.empty() || std::find(worker.devices.begin(), worker.devices.end(),
-                                                       "cuda") != worker.devices.end();
   DeviceChoice choice;
-  choice.why_not = list.why_none;
-  choice.failed = list.failed;
-  choice.notes = std::move(list.notes);
-  if (choice.why_not.empty() && !can) {
-    choice.why_not = fmt::format("{} says that it does not compute on GPUs", worker.name);
+  // One worker a core would start as many on each GPU that they see.
+  choice.hide_gpus = true;
+  if (wanted == Device::cpu) {
+    choice.why_not = "--device is cpu";
+    return choice;
   }
-  if (wanted == Device::gpu && !choice.why_not.empty()) {
+  for (const GpuKind& kind : gpu_kinds()) {
+    const bool can =
+        worker.devices.empty() ||
+        std::find(worker.devices.begin(), worker.devices.end(), kind.name) != worker.devices.end();
+    GpuList list = find_gpus(kind, environment, kGpuTimeout);
+    if (!list.gpus.empty() && can) {
+      choice.gpus = std::move(list.gpus);
+      choice.notes = std::move(list.notes);
+      choice.why_not.clear();
+      choice.failed = choice.hide_gpus = false;
+      return choice;
+    }
+    if (!list.gpus.empty()) {
+      choice.unused = true;
+      list.why_none = fmt::format("{} says that it does not compute on {}", worker.name,
+                                  kind.name == "cuda" ? "GPUs" : "AMD GPUs");
+    }
+    // The first reason counts, and a failure more than any.
+    const bool fails = list.failed && can;
+    if (choice.why_not.empty() || (fails && !choice.failed)) choice.why_not = list.why_none;
+    choice.failed = choice.failed || fails;
+  }
+  if (wanted == Device::gpu) {
     throw std::invalid_argument(fmt::format("--device is gpu, but {}", choice.why_not));
-  }
-  if (!choice.why_not.empty()) {
-    choice.hide_gpus = wanted == Device::cpu || !list.gpus.empty();
-  } else {
-    choice.gpus = std::move(list.gpus);
   }
   return choice;
 }

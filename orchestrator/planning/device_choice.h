@@ -22,9 +22,11 @@ enum class Device {
 struct DeviceChoice {
   std::vector<Gpu> gpus;  // empty: CPU cores
   std::string why_not;    // why there are none
-  /// nvidia-smi is there and did not answer as it should: no quiet reason to be slow.
+  /// There are GPUs that the worker could use, but they could not be queried: no quiet reason to be
+  /// slow.
   bool failed = false;
-  bool hide_gpus = false;  // from the workers, where there may be some
+  bool hide_gpus = false;  // from the workers: they are on CPU cores
+  bool unused = false;     // there are GPUs, which the worker cannot use
   /// What is odd about a GPU without being an error.
   std::vector<std::string> notes;
 
@@ -32,8 +34,9 @@ struct DeviceChoice {
   std::int64_t slots(std::int64_t pack) const;
 };
 
-/// Asks nvidia-smi, where GPUs are not ruled out. Throws std::invalid_argument for a
-/// CUDA_VISIBLE_DEVICES that names no GPU, and where `wanted` is gpu and there is none.
+/// Asks the tools of all kinds of GPUs that the worker can use, unless `wanted` is cpu. Throws
+/// std::invalid_argument for a CUDA_VISIBLE_DEVICES that names no GPU, and where `wanted` is gpu
+/// and there is none.
 DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
                             const sweeps::Environment& environment);
 

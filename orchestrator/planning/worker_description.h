@@ -15,7 +15,8 @@ struct WorkerDescription {
   std::string version;
   std::int64_t protocol = 1;
   std::string numerics;
-  /// What it can compute on: "cpu", "cuda". Empty: it does not say, so it is given what there is.
+  /// What it can compute on: "cpu", "cuda", "rocm". Empty: it does not say, so it is given what
+  /// there is.
   std::vector<std::string> devices;
   /// Why nothing but the command is known, and what it said last: "ended with exit code 127: …".
   /// Empty: it described itself.

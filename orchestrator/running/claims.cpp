@@ -28,13 +28,14 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const auto idle =
       std::count_if(slots_.all().begin(), slots_.all().end(), [now](const auto& entry) {
         const WorkerSlot& slot = entry.second;
-        return slot.line() == 0 && !slot.broken && slot.not_before <= now;
+        return slot.line() == 0 && !slot.broken && !slot.barred && slot.not_before <= now;
       });
   return std::min(static_cast<std::int64_t>(trials_.schedule().waiting()) - idle,
                   context_.options.slots - slots_.size());
 }
 
 void Claims::acquire_slots() {
+  guard_.bar_slots();
   if (shares_) {
     if (shares_->acquire()) forget_fruitless();
     return;
@@ -90,6 +91,7 @@ bool Claims::runs_dry(EventLoop::Time now) const {
 
 void Claims::choose(Choice& chosen, EventLoop::Time now) {
   if (!course_.claiming()) return;
+  guard_.bar_slots();
   if (shares_) {
     shares_->choose(chosen, now);
     return;
@@ -100,7 +102,9 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
     std::size_t line = slot.line();
     const std::size_t most = slots_.line_length(slot, trials_.schedule());
     while (line < most) {
-      const std::optional<std::size_t> trial = schedule.take(slot.group, line > 0, now);
+      const std::optional<std::size_t> trial =
+          schedule.take(slot.group, line > 0, now,
+                        [&, &slot = slot](std::size_t one) { return guard_.may_have(slot, one); });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
       slot.group = schedule.trial(*trial).group;
@@ -274,8 +278,8 @@ void Claims::record_launches() {
 }
 
 bool Claims::to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const {
-  return !course_.claiming() || slot.broken || live.verdict == Verdict::cancelled ||
-         live.state() == AttemptState::vanished;
+  return !course_.claiming() || slot.broken || guard_.is_disabled(slot) ||
+         live.verdict == Verdict::cancelled || live.state() == AttemptState::vanished;
 }
 
 bool Claims::any_to_give_back(const WorkerSlot& slot) const {
@@ -294,7 +298,9 @@ void Claims::give_ready_back(WorkerSlot& slot) {
     const bool cancelled = live->verdict == Verdict::cancelled;
     results::Ending ending;
     ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
-    ending.reason = cancelled ? kCancelledByUser : "the run was stopped before it began";
+    ending.reason = cancelled                  ? kCancelledByUser
+                    : guard_.is_disabled(slot) ? "its device was disabled before it began"
+                                               : "the run was stopped before it began";
     ending.time = context_.loop.wall_seconds();
     outcomes_.conclude_attempt(*live, ending);
     outcomes_.take_out(*live, slot);
@@ -316,7 +322,8 @@ void Claims::close_idle_workers() {
   const bool no_more = !course_.claiming() || trials_.schedule().waiting() == 0;
   std::vector<std::string> to_release;
   for (auto& [name, slot] : slots_.all()) {
-    const bool idle = slot.line() == 0 && slot.ended.empty() && (no_more || slot.retired);
+    const bool idle = slot.line() == 0 && slot.ended.empty() &&
+                      (no_more || slot.retired || guard_.is_disabled(slot));
     // One that takes a single trial and has finished it must go, whatever waits for its slot.
     const bool spent = slot.given.empty() && !context_.launcher.workers_stay();
     if (idle || spent) slot.close(now);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/outcomes.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/shares.h"
@@ -20,7 +21,7 @@ class Claims {
  public:
   Claims(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
          LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares,
-         Outcomes& outcomes)
+         DeviceGuard& guard, Outcomes& outcomes)
       : context_(context),
         course_(course),
         next_(next),
@@ -28,6 +29,7 @@ class Claims {
         attempts_(attempts),
         slots_(slots),
         shares_(shares),
+        guard_(guard),
         outcomes_(outcomes) {}
 
   /// Takes slots where there would be something to do for them.
@@ -82,6 +84,7 @@ class Claims {
   LiveAttempts& attempts_;
   SlotTable& slots_;
   std::optional<Shares>& shares_;
+  DeviceGuard& guard_;
   Outcomes& outcomes_;
   EventLoop::Time looked_for_slots_;
   std::map<std::string, std::string> provenance_;  // by the slot's GPU, empty: none

@@ -86,6 +86,7 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
   attempts_.unmark_news(live);
   slot.pace.one_is_over();
   if (std::holds_alternative<protocol::Finished>(word)) {
+    guard_.finished(live, slot);
     live.become(AttemptState::over);
     TrialPlan plan = trials_.at(live.trial).plan;
     plan.state = TrialState::done;
@@ -108,8 +109,11 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
   ending.time = context_.loop.wall_seconds();
   ending.log_tail = last_lines_of(live, slot);
   conclude_attempt(live, ending);
-  // It does not know where it is any more: what it would write next cannot be believed either.
+  // A worker that broke the protocol has lost its place: what it writes next is no use either.
   if (failed.kind == "protocol" && !live.worker_ended) slot.kill(context_.loop.now());
+  // Nothing more can be computed in this process; it exits by itself, and is not waited for.
+  if (failed.kind == "device" && !live.worker_ended) slot.ask_to_stop(context_.loop.now());
+  if (failed.kind == "device" || failed.kind == "error") guard_.failed(live, slot, failed.reason);
 }
 
 // What the worker printed while it was at this trial, where that is known.
@@ -187,6 +191,10 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
   for (std::size_t at = 0; at < unfinished.size(); ++at) {
     results::Ending ending = blame.endings[at];
     ending.time = time;
+    const bool died = ending.outcome == Outcome::crashed || ending.outcome == Outcome::stalled;
+    // A GPU's launches that fail are counted by its slot; a host of a cluster has none.
+    const bool unbegun = blame.never_begun == at && context_.launcher.queue() != nullptr;
+    if (died || unbegun) guard_.failed(*unfinished[at], slot, ending.reason);
     conclude_attempt(*unfinished[at], ending);
   }
   for (LiveAttempt* live : given) take_out(*live, slot);
@@ -257,6 +265,7 @@ void Outcomes::settle_committed() {
     trials_.settle(taken_back[at], trials_.plan_from(taken_back[at], facts[at]));
   }
   for (auto& [trial, plan] : std::exchange(next_.over, {})) settle_over(trial, std::move(plan));
+  guard_.settle_committed();
 }
 
 void Outcomes::settle_over(std::size_t trial, TrialPlan plan) {

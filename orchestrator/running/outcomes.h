@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/shares.h"
 #include "orchestrator/running/trial_table.h"
@@ -17,14 +18,16 @@ class Outcomes {
  public:
   /// `shares`: absent where the launcher has no shared devices.
   Outcomes(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
-           LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares)
+           LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares,
+           DeviceGuard& guard)
       : context_(context),
         course_(course),
         next_(next),
         trials_(trials),
         attempts_(attempts),
         slots_(slots),
-        shares_(shares) {}
+        shares_(shares),
+        guard_(guard) {}
 
   /// Reads all that has news; what is over leaves its slot.
   void read_events();
@@ -62,6 +65,7 @@ class Outcomes {
   LiveAttempts& attempts_;
   SlotTable& slots_;
   std::optional<Shares>& shares_;
+  DeviceGuard& guard_;
   int launch_failures_ = 0;  // of all slots, in a row
   std::int64_t finished_here_ = 0;
 };

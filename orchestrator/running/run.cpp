@@ -12,6 +12,7 @@
 
 #include "orchestrator/host/fault_point.h"
 #include "orchestrator/running/claims.h"
+#include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/limits.h"
 #include "orchestrator/running/other_runs.h"
 #include "orchestrator/running/outcomes.h"
@@ -77,7 +78,7 @@ class Run::Impl {
         others_(context_, trials_),
         limits_(context_, slots_) {
     if (SharedDevices* devices = launcher.shared_devices()) {
-      shares_.emplace(context_, *devices, trials_, slots_);
+      shares_.emplace(context_, *devices, trials_, slots_, guard_);
     }
     if (JobQueue* queue = launcher.queue()) {
       jobs_.emplace(context_, *queue, trials_, attempts_, slots_);
@@ -118,12 +119,13 @@ class Run::Impl {
   TrialTable trials_;
   LiveAttempts attempts_;
   SlotTable slots_;
+  DeviceGuard guard_{context_, trials_, slots_};
   OtherRuns others_;
   Limits limits_;
   std::optional<Shares> shares_;    // where the launcher has shared devices
   std::optional<QueuedJobs> jobs_;  // where it has a queue
-  Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_};
-  Claims claims_{context_, course_, next_, trials_, attempts_, slots_, shares_, outcomes_};
+  Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_};
+  Claims claims_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_, outcomes_};
   int interrupts_ = 0;  // by signals of the user
   EventLoop::Time committed_;
   EventLoop::Time next_tick_;
@@ -160,7 +162,8 @@ RunResult Run::Impl::execute() {
   RunResult result;
   result.status = status();
   result.interrupted = course_.phase != Phase::running;
-  result.problem = course_.problem.empty() ? course_.left : course_.problem;
+  result.problem = course_.problem;
+  if (result.problem.empty() && trials_.any_left()) result.problem = course_.left;
   return result;
 }
 

@@ -19,6 +19,7 @@
 #include "base/machine.h"
 #include "base/signals.h"
 #include "orchestrator/host/error.h"
+#include "orchestrator/host/gpu_locks.h"
 #include "orchestrator/host/slots.h"
 #include "orchestrator/host/wall_clock.h"
 #include "orchestrator/local/local_launcher.h"
@@ -80,7 +81,11 @@ DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& wo
     for (const std::string& note : choice.notes) observer.note(note);
     return choice;
   }
-  if (choice.failed) observer.note(fmt::format("trains on CPU cores: {}", choice.why_not));
+  if (choice.failed) {
+    throw std::invalid_argument(fmt::format(
+        "the GPUs cannot be queried: {}; repair that, or train on CPU cores with --device cpu",
+        choice.why_not));
+  }
   if (request.pack > 1 || request.options.trial_memory_mib) {
     throw std::invalid_argument(fmt::format(
         "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
@@ -203,7 +208,8 @@ std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest
   local.shares = static_cast<int>(request.pack);
   local.hide_gpus = devices.hide_gpus;
   local.environment = environment;
-  local.slots_folder = slots_folder(environment);
+  local.slots_folder =
+      local.gpus.empty() ? slots_folder(environment) : gpu_locks_folder(environment);
   local.locks_folder = locks_folder(request.runs);
   local.owner = options.owner;
   local.grace = options.grace;

@@ -51,11 +51,13 @@ SlotRequest Shares::request_for(std::size_t trial) const {
   SlotRequest request;
   request.whole_device = trials_.schedule().trial(trial).whole_device;
   if (!request.whole_device) request.memory_mib = memory_of(trial);
+  request.avoided = guard_.avoided_by(trial);
   return request;
 }
 
 // A slot that has far more than the trial needs is given back: two trials may fit there.
 bool Shares::suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t trial) const {
+  if (!guard_.may_have(slot, trial)) return false;
   const SlotRequest request = request_for(trial);
   if (request.whole_device || slot.share.whole) return request.whole_device && slot.share.whole;
   if (!request.memory_mib) return slot.share.all && share.memory_mib == slot.share.granted_mib;
@@ -75,8 +77,8 @@ bool Shares::acquire() {
   bool first = true;
   bool added = false;
   const auto size = [this](std::size_t trial) {
-    const SlotRequest request = request_for(trial);
-    return request.whole_device ? kAllMemory : request.memory_mib.value_or(kAllMemory - 1);
+    if (trials_.schedule().trial(trial).whole_device) return kAllMemory;
+    return memory_of(trial).value_or(kAllMemory - 1);
   };
   for (;;) {
     const std::optional<std::size_t> trial = trials_.schedule().best(now, [&](std::size_t one) {
@@ -90,7 +92,8 @@ bool Shares::acquire() {
       request.first = first;
       const std::optional<std::string> name = devices_.acquire_share(request);
       if (!name) {
-        too_much = size(*trial);
+        // Of thousands of sizes only those that fit are asked for next.
+        too_much = std::min(size(*trial), devices_.room_mib() + 1);
         first = false;
         continue;
       }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orchestrator/records/ingest.h"
+#include "orchestrator/running/device_guard.h"
 #include "orchestrator/running/run_context.h"
 #include "orchestrator/running/trial_table.h"
 #include "orchestrator/running/worker_slot.h"
@@ -20,8 +21,9 @@ using Choice = std::vector<std::pair<WorkerSlot*, std::size_t>>;
 /// which slot it may have, and what becomes of a slot's reservation while its worker runs.
 class Shares {
  public:
-  Shares(RunContext& context, SharedDevices& devices, TrialTable& trials, SlotTable& slots)
-      : context_(context), devices_(devices), trials_(trials), slots_(slots) {}
+  Shares(RunContext& context, SharedDevices& devices, TrialTable& trials, SlotTable& slots,
+         const DeviceGuard& guard)
+      : context_(context), devices_(devices), trials_(trials), slots_(slots), guard_(guard) {}
 
   /// For each of the best trials an idle slot that suits it, or room for a new one. True where a
   /// slot was added.
@@ -51,6 +53,7 @@ class Shares {
   SharedDevices& devices_;
   TrialTable& trials_;
   SlotTable& slots_;
+  const DeviceGuard& guard_;
   EventLoop::Time looked_;
   mutable std::unordered_map<std::size_t, std::int64_t> estimates_;  // MiB, of those asked for
 };

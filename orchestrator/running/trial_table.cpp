@@ -192,6 +192,11 @@ std::int64_t TrialTable::count(TrialState state) const {
   return counts_[static_cast<std::size_t>(state)];
 }
 
+bool TrialTable::any_left() const {
+  return std::any_of(trials_.begin(), trials_.end(),
+                     [](const SweepMember& member) { return member.standing == Standing::left; });
+}
+
 BestMetric TrialTable::metric_of(std::size_t trial) const {
   std::vector<const sweeps::TaskDeclaration*> tasks;
   for (const std::string& task : trials_[trial].what->config.tasks) {

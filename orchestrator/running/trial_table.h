@@ -74,6 +74,8 @@ class TrialTable {
   std::int64_t count(sweeps::TrialState state) const;
   /// Grows whenever a trial begins to wait.
   std::int64_t additions() const { return additions_; }
+  /// True if a trial is left for the next run.
+  bool any_left() const;
   BestMetric metric_of(std::size_t trial) const;
 
  private:

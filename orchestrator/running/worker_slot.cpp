@@ -113,7 +113,7 @@ void WorkerSlot::set_end_aside(bool retire) {
 
 bool WorkerSlot::takes_claims(const Schedule& schedule, EventLoop::Time now) const {
   const bool open = state_ == SlotState::empty || state_ == SlotState::serving;
-  return open && !broken && !retired && not_before <= now && all_ends_clean() &&
+  return open && !broken && !retired && !barred && not_before <= now && all_ends_clean() &&
          std::none_of(given.begin(), given.end(),
                       [&](const LiveAttempt* live) { return schedule.trial(live->trial).alone; });
 }
@@ -134,7 +134,7 @@ EndedWorker& WorkerSlot::ended_with(const LiveAttempt& live) {
 }
 
 WorkerSlot& SlotTable::add(const std::string& name) {
-  return slots_.try_emplace(name, name, loop_.now()).first->second;
+  return slots_.try_emplace(name, name, launcher_.device(name).uuid, loop_.now()).first->second;
 }
 
 WorkerSlot* SlotTable::find(const std::string& name) {

@@ -72,7 +72,8 @@ struct SlotShare {
 /// ended here and are not concluded.
 class WorkerSlot {
  public:
-  WorkerSlot(std::string its_name, EventLoop::Time now) : name(std::move(its_name)), pace(now) {}
+  WorkerSlot(std::string its_name, std::string its_device, EventLoop::Time now)
+      : name(std::move(its_name)), device(std::move(its_device)), pace(now) {}
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
@@ -107,6 +108,7 @@ class WorkerSlot {
   EndedWorker& ended_with(const LiveAttempt& live);
 
   const std::string name;
+  const std::string device;        // SlotDevice::uuid; empty: none that could be told apart
   std::deque<LiveAttempt*> given;  // the worker has them, in this order
   std::deque<LiveAttempt*> ready;  // claimed, for a worker that takes one at a time
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction
@@ -114,6 +116,7 @@ class WorkerSlot {
   bool any_begun = false;          // of all that the worker was ever given
   bool broken = false;             // stopped after three launches that failed
   bool retired = false;            // given back as soon as its worker is gone
+  bool barred = false;             // takes no new trial for now (DeviceGuard)
   int launch_failures = 0;         // in a row
   int taken_away = 0;              // in a row, before it began a trial
   EventLoop::Time not_before;      // of the next launch

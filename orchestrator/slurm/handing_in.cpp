@@ -91,6 +91,8 @@ std::vector<std::string> SlurmHandingIn::sbatch_words(const Submission& submissi
   // A job that is started again would find its attempt begun: a new attempt goes on instead.
   words.push_back("--no-requeue");
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  // Of two --exclude sbatch takes the later, so this one has the user's hosts, too.
+  if (!context_.disabled.empty()) add("exclude", context_.excluded_hosts());
   const bool arrays = limits_->max_array_size > 0;
   if (arrays) words.push_back(fmt::format("--array=0-{}", submission.attempts.size() - 1));
   words.push_back("--parsable");

@@ -61,6 +61,19 @@ void SlurmContext::heard() {
   if (std::exchange(silent_, false)) note("Slurm answers again");
 }
 
+std::string SlurmContext::excluded_hosts() const {
+  std::string hosts;
+  const auto add = [&hosts](std::string_view more) {
+    hosts += (hosts.empty() ? "" : ",") + std::string(more);
+  };
+  for (const std::string& word : options.arguments) {
+    if (word.starts_with("--exclude=")) add(std::string_view(word).substr(10));
+    if (word.starts_with("-x") && word.size() > 2) add(std::string_view(word).substr(2));
+  }
+  for (const std::string& host : disabled) add(host);
+  return hosts;
+}
+
 std::string in_one_line(std::string_view text) {
   std::string line(text.substr(0, text.find_last_not_of('\n') + 1));
   std::replace(line.begin(), line.end(), '\n', ' ');

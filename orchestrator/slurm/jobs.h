@@ -33,11 +33,14 @@ class SlurmContext {
   void silent(const base::ChildAnswer& answer);
   /// One got an answer again.
   void heard();
+  /// The value of sbatch --exclude: hosts that the user excludes with --slurm-arg, and `disabled`.
+  std::string excluded_hosts() const;
 
   boost::asio::io_context& loop;
   const SlurmOptions options;
   base::Children commands;
   bool has_sacct = false;
+  std::set<std::string> disabled;  // hosts that this run disabled
 
  private:
   bool silent_ = false;

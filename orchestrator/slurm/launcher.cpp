@@ -63,6 +63,7 @@ class SlurmLauncher final : public Launcher, public JobQueue {
   SlotDevice device(const std::string&) const override {
     return {context_.options.gpus.empty() ? "cpu" : "cuda", "", 0};
   }
+  void use_device(const std::string& host, DeviceUse use) override;
   bool workers_stay() const override { return false; }
   std::string kind() const override { return "slurm"; }
   JobQueue* queue() override { return this; }
@@ -102,6 +103,31 @@ const std::map<std::filesystem::path, Submitted>& SlurmLauncher::submitted_by(
     known = adopted_.emplace(owner, submissions_of(context_.options.runs, owner)).first;
   }
   return known->second;
+}
+
+// Jobs that wait in Slurm's queue were handed in without --exclude: they are told, too.
+void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
+  const bool changed = use == DeviceUse::never ? context_.disabled.insert(host).second
+                                               : context_.disabled.erase(host) > 0;
+  if (!changed) return;
+  std::set<std::string> waiting;  // arrays
+  for (const SlurmJob* job : jobs_.all()) {
+    if (job->at() != SlurmJob::At::job || job->ran) continue;
+    waiting.insert(job->launched.job.substr(0, job->launched.job.find('_')));
+  }
+  for (const std::string& array : waiting) {
+    context_.commands.run(
+        slurm_command(
+            {"scontrol", "update", "JobId=" + array, "ExcNodeList=" + context_.excluded_hosts()},
+            kSlurmAnswerLimit),
+        [this, array](const base::ChildAnswer& answer) {
+          if (answer.exit_code == 0 || is_unknown_job(answer.output + answer.errors)) return;
+          context_.note(
+              fmt::format("tasks of Slurm job {} that wait may still run on a disabled host: "
+                          "scontrol update {}",
+                          array, answer.problem));
+        });
+  }
 }
 
 std::unique_ptr<Worker> SlurmLauncher::adopt(const std::string& slot,

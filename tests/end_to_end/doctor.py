@@ -157,8 +157,8 @@ class Doctor(TinyWorld):
     def test_a_driver_that_fails(self):
         self.fake_gpus(1)
         self.write("gpus/broken", "NVIDIA-SMI has failed\n")
-        self.problem("gpus", "^nvidia-smi failed: NVIDIA-SMI has failed$",
-                     "nvidia-smi shows what is wrong with the driver; --device cpu does without")
+        self.problem("gpus", "^nvidia-smi ended with exit code 9: NVIDIA-SMI has failed$",
+                     "repair that, or train on CPU cores with --device cpu")
 
     def test_a_folder_that_cannot_be_written(self):
         disk = self.small_disk("8m")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what nvidia-smi prints for the two questions that petlab asks, of the GPUs in the folder
+"""Prints what nvidia-smi prints for the questions that petlab asks, of the GPUs in the folder
 FAKE_GPUS: `gpus` has a line `index uuid total_mib` each, `others` lines `uuid mib` of other users,
 UUID.PID the MiB of a process. A file `broken` is printed, with exit code 9."""
 import os
@@ -8,14 +8,19 @@ import sys
 
 WANTED = ["--query-gpu=index,uuid,memory.total,memory.used", "--format=csv,noheader,nounits"]
 
+MODES = ["--query-gpu=uuid,mig.mode.current", "--format=csv,noheader"]
 DRIVER = ["--query-gpu=driver_version", "--format=csv,noheader"]
 
 folder = pathlib.Path(os.environ["FAKE_GPUS"])
-if sys.argv[1:] not in (WANTED, DRIVER):
+if sys.argv[1:] not in (WANTED, MODES, DRIVER):
     sys.exit(f"asked for {sys.argv[1:]}, knows {WANTED}")
 if (folder / "broken").exists():
     print((folder / "broken").read_text(), end="")
     sys.exit(9)
+if sys.argv[1:] == MODES:
+    for line in (folder / "gpus").read_text().splitlines():
+        print(f"{line.split()[1]}, Disabled")
+    sys.exit(0)
 if sys.argv[1:] == DRIVER:
     print("550.54.15\n" * len((folder / "gpus").read_text().splitlines()), end="")
     sys.exit(0)

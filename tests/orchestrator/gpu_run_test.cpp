@@ -44,6 +44,8 @@ class FakeGpus {
                                     folder_.path() / "bin/nvidia-smi");
   }
   void others(const std::string& lines) const { folder_.write("others", lines); }
+  void bad(const std::string& lines) const { folder_.write("bad", lines); }
+  void broken(const std::string& output) const { folder_.write("broken", output); }
   std::string variables() const {
     return fmt::format("FAKE_GPUS={0} PATH={0}/bin:$PATH PETLAB_SLOTS={0}/slots",
                        folder_.path().string());
@@ -274,6 +276,47 @@ TEST_CASE("What cannot be had of GPUs is said, not passed over", "[orchestrator]
   CHECK(said("", gpus.variables() + " CUDA_VISIBLE_DEVICES=3")
             .find("CUDA_VISIBLE_DEVICES names '3', must be") != std::string::npos);
   // The worker's devices decide, and the user's choice.
+  CHECK(sweep.run("--device cpu", gpus.variables()).exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);
+}
+
+TEST_CASE("Of two GPUs, one of which fails everything, the other trains 60 of 60 trials",
+          "[orchestrator]") {
+  for (const std::string words : {"crash ", "exit ", "error ", "device ", "device --pack 4",
+                                  "crash --fresh-workers --retries 0"}) {
+    INFO(words);
+    const FakeGpus gpus(2);
+    gpus.bad("GPU-0f00 " + words.substr(0, words.find(' ')));
+    const ScriptedSweep sweep(trials(60, "steps: 2, step_ms: 3, gpu_mib: 1000"));
+    const CommandResult result = run(sweep, gpus, words.substr(words.find(' ')));
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished' AND device LIKE "
+                       "'gpu-1%'") == 60);
+    CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 60);
+    std::int64_t told = 0;
+    for (std::size_t at = 0;
+         (at = result.err.find("is disabled for this run", at)) != result.err.npos; ++at) {
+      ++told;
+    }
+    CHECK(told == 1);
+    CHECK(result.err.find("gpu-0 is disabled for this run: ") != std::string::npos);
+    // Whoever looks later sees no failed trial either.
+    CHECK(sweep.plan().out.find("failed") == std::string::npos);
+  }
+}
+
+TEST_CASE("Trials do not begin on CPU cores where GPUs cannot be queried", "[orchestrator]") {
+  const FakeGpus gpus(1);
+  gpus.broken("NVIDIA-SMI has failed because it could not communicate with the driver\n");
+  const ScriptedSweep sweep(trials(1, "steps: 2"));
+  const CommandResult refused = sweep.run("", gpus.variables());
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err ==
+        "petlab: the GPUs cannot be queried: nvidia-smi ended with exit code 9: NVIDIA-SMI has "
+        "failed because it could not communicate with the driver; repair that, or train on CPU "
+        "cores with --device cpu\n");
+  CHECK_FALSE(std::filesystem::exists(sweep.database()));
   CHECK(sweep.run("--device cpu", gpus.variables()).exit_code == 0);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);
 }

@@ -1,14 +1,18 @@
 #include "orchestrator/local/gpu_slots.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 #include <set>
 
+#include "orchestrator/host/gpu_locks.h"
 #include "orchestrator/planning/schedule.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace petlab;
@@ -218,6 +222,98 @@ TEST_CASE("A GPU is kept for a large trial, so that small ones do not starve it"
   std::erase_if(small, [&](const Slot& slot) { return slots.is_kept(slot); });
   CHECK(slots.acquire(kWhole));
   CHECK_FALSE(slots.is_kept(*later));
+}
+
+TEST_CASE("A GPU whose memory nobody knows has one worker at a time", "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), {{0, "GPU-0", 0, 0}}, 4);
+  CHECK(slots.largest_mib() == 0);
+  for (const SlotRequest& request : {kWhole, kAll, share_of(1000)}) {
+    std::optional<Slot> slot = slots.acquire(request);
+    REQUIRE(slot);
+    CHECK_FALSE(slots.acquire(request));
+    CHECK_FALSE(slots.acquire(share_of(1, false)));
+  }
+  // Nothing is known of what others hold, either; only that it is still there.
+  slots.update({{0, "GPU-0", 0, 0}}, {});
+  CHECK(slots.acquire(kWhole));
+  slots.update({}, {});
+  CHECK_FALSE(slots.acquire(kWhole));
+}
+
+TEST_CASE("Slices of a GPU are slots of their own", "[orchestrator]") {
+  const testing::TempDir folder;
+  const Gpu first{0, "MIG-a", 20'000, 0, "cuda", 0, "GPU-0"};
+  const Gpu second{0, "MIG-b", 5000, 0, "cuda", 1, "GPU-0"};
+  GpuSlots slots(folder.path(), {first, second}, 4);
+  const std::optional<Slot> whole = slots.acquire({std::nullopt, true, true});
+  REQUIRE(whole);
+  CHECK(whole->name == "gpu-0-mig-0");
+  CHECK(whole->gpu_selector == "MIG-a");
+  const std::optional<Slot> share = slots.acquire(share_of(4000));
+  REQUIRE(share);
+  CHECK(share->name == "gpu-0-mig-1.0");
+  CHECK_FALSE(slots.acquire(share_of(4000)));
+}
+
+TEST_CASE("A GPU on which trials failed is taken last, a disabled one never", "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(3), 1);
+  slots.use("GPU-0", DeviceUse::last);
+  slots.use("GPU-1", DeviceUse::never);
+  const std::optional<Slot> first = slots.acquire(kWhole);
+  REQUIRE(first);
+  CHECK(first->gpu_uuid == "GPU-2");
+  const std::optional<Slot> second = slots.acquire(kWhole);
+  REQUIRE(second);
+  CHECK(second->gpu_uuid == "GPU-0");
+  CHECK_FALSE(slots.acquire(kWhole));
+  slots.use("GPU-1", DeviceUse::usual);
+  CHECK(slots.acquire(kWhole));
+}
+
+TEST_CASE("A trial does not get a GPU that it avoids while there is another", "[orchestrator]") {
+  const testing::TempDir folder;
+  GpuSlots slots(folder.path(), gpus(2), 4);
+  SlotRequest request = share_of(50'000);
+  request.avoided = {"GPU-0"};
+  const std::optional<Slot> first = slots.acquire(request);
+  REQUIRE(first);
+  CHECK(first->gpu_uuid == "GPU-1");
+  CHECK_FALSE(slots.acquire(request));
+  request.avoided.insert("GPU-1");
+  CHECK(slots.acquire(request));
+}
+
+TEST_CASE("Two users of one host do not get the same GPU", "[orchestrator]") {
+  if (::geteuid() != 0) return testing::skip("only root can be two users");
+  const testing::TempDir place;
+  REQUIRE(::chmod(place.path().c_str(), 01777) == 0);
+  const auto none = [](const std::string&) { return std::optional<std::string>(); };
+  const std::filesystem::path folder = gpu_locks_folder(none, {"/nowhere", place.path()});
+  CHECK(folder == place.path() / "petlab-gpus");
+  GpuSlots ours(folder, gpus(2), 4);
+  const std::optional<Slot> first = ours.acquire(kWhole);
+  REQUIRE(first);
+  std::optional<Slot> share = ours.acquire(share_of(50'000));
+  REQUIRE(share);
+  REQUIRE(::seteuid(65534) == 0);
+  CHECK(gpu_locks_folder(none, {"/nowhere", place.path()}) == folder);
+  GpuSlots theirs(folder, gpus(2), 4);
+  CHECK_FALSE(theirs.acquire(kWhole));
+  CHECK_FALSE(theirs.acquire(share_of(50'000)));
+  CHECK(theirs.acquire(share_of(20'000)));
+  share.reset();
+  // With the lock file of the other user.
+  CHECK(theirs.acquire(share_of(50'000))->gpu_uuid != first->gpu_uuid);
+  REQUIRE(::seteuid(0) == 0);
+  // Where no folder is for all, that is said.
+  const testing::TempDir own;
+  CHECK_THROWS_WITH(
+      gpu_locks_folder(none, {own.path()}),
+      "no folder for the locks of GPUs that all users of this host may write: tried " +
+          (own.path() / "petlab-gpus").string() +
+          "; PETLAB_SLOTS names a folder for this user alone");
 }
 
 TEST_CASE("A share whose state cannot be read counts as the whole GPU", "[orchestrator]") {

@@ -72,6 +72,7 @@ class HandDevices final : public orchestrator::SharedDevices {
     return orchestrator::Resized::done;
   }
   std::int64_t largest_share_mib() const override { return kLargest; }
+  std::int64_t room_mib() const override { return kLargest; }
 
   std::vector<std::int64_t> asked, reported, resized;
 

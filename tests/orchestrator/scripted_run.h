@@ -74,11 +74,12 @@ class HandLoop final : public orchestrator::EventLoop {
 /// What a scripted worker does with one attempt.
 struct ScriptedAttempt {
   enum class Does {
-    finish,  ///< after `lasts`
-    crash,   ///< dies by signal 6 after `lasts`, having begun
-    die,     ///< exits with code 1 before it has begun
-    hang,    ///< begins and says nothing more
-    fail,    ///< reports an error after `lasts`
+    finish,       ///< after `lasts`
+    crash,        ///< dies by signal 6 after `lasts`, having begun
+    die,          ///< exits with code 1 before it has begun
+    hang,         ///< begins and says nothing more
+    fail,         ///< reports an error after `lasts`
+    fail_device,  ///< reports after `lasts` that its device failed, and dies
   };
   Does does = Does::finish;
   milliseconds lasts = seconds(10);
@@ -102,17 +103,28 @@ class ScriptedLauncher : public orchestrator::Launcher {
   std::optional<std::string> acquire_slot() override {
     for (int number = 0; number < slots_; ++number) {
       const std::string name = fmt::format("hand-{}", number);
+      if (use_.contains(device_of(name)) && use_[device_of(name)] != DeviceUse::usual) continue;
       if (taken_.insert(name).second) return name;
+    }
+    for (int number = 0; number < slots_; ++number) {
+      const std::string name = fmt::format("hand-{}", number);
+      if (use_[device_of(name)] == DeviceUse::last && taken_.insert(name).second) return name;
     }
     return std::nullopt;
   }
+  void use_device(const std::string& device, orchestrator::DeviceUse use) override {
+    use_[device] = use;
+  }
+  std::size_t devices() const override { return has_devices ? slots_ : 1; }
   void release_slot(const std::string& slot) override { taken_.erase(slot); }
-  orchestrator::SlotDevice device(const std::string&) const override { return {"cpu", "", 0}; }
+  orchestrator::SlotDevice device(const std::string& slot) const override {
+    return {has_devices ? "cuda" : "cpu", device_of(slot), 0};
+  }
   std::unique_ptr<orchestrator::Worker> start(
-      const std::string&, const std::filesystem::path& folder,
+      const std::string& slot, const std::filesystem::path& folder,
       std::function<void(orchestrator::WorkerEnd)> on_end) override {
     ++started;
-    return std::make_unique<Worker>(*this, folder, std::move(on_end));
+    return std::make_unique<Worker>(*this, slot, folder, std::move(on_end));
   }
   bool workers_stay() const override { return stay_; }
   std::string kind() const override { return "scripted"; }
@@ -120,15 +132,21 @@ class ScriptedLauncher : public orchestrator::Launcher {
   orchestrator::SharedDevices* shared_devices() override { return shared; }
 
   Script script;
+  /// By slot: what every attempt there does, whatever `script` says.
+  std::map<std::string, ScriptedAttempt> slot_script;
+  bool has_devices = false;                       // each slot is a GPU, whose UUID is GPU-SLOT
   int started = 0;                                // workers
   orchestrator::SharedDevices* shared = nullptr;  // where its slots are shares of devices
 
  private:
+  using DeviceUse = orchestrator::DeviceUse;
+  std::string device_of(const std::string& slot) const { return has_devices ? "GPU-" + slot : ""; }
+
   class Worker final : public orchestrator::Worker {
    public:
-    Worker(ScriptedLauncher& launcher, const std::filesystem::path& first,
+    Worker(ScriptedLauncher& launcher, std::string slot, const std::filesystem::path& first,
            std::function<void(orchestrator::WorkerEnd)> on_end)
-        : launcher_(launcher), on_end_(std::move(on_end)) {
+        : launcher_(launcher), slot_(std::move(slot)), on_end_(std::move(on_end)) {
       launch_.pid = 1;
       line_.push_back(first);
       later(milliseconds(0), [this] { next(); });
@@ -183,7 +201,10 @@ class ScriptedLauncher : public orchestrator::Launcher {
       const std::vector<ScriptedAttempt>& attempts =
           launcher_.script[folder_.parent_path().filename().string()];
       const std::size_t number = std::stoul(folder_.filename().string());
-      if (!attempts.empty()) script_ = attempts[std::min(number, attempts.size()) - 1];
+      script_ =
+          attempts.empty() ? ScriptedAttempt{} : attempts[std::min(number, attempts.size()) - 1];
+      const auto on_slot = launcher_.slot_script.find(slot_);
+      if (on_slot != launcher_.slot_script.end()) script_ = on_slot->second;
       if (script_.does == ScriptedAttempt::Does::die) return end(orchestrator::Exited{1});
       protocol::Started begun;
       begun.pid = 1;
@@ -209,6 +230,9 @@ class ScriptedLauncher : public orchestrator::Launcher {
       if (script_.does == ScriptedAttempt::Does::crash) return end(orchestrator::Killed{6});
       if (script_.does == ScriptedAttempt::Does::fail) {
         write(protocol::Failed{"the script says so"});
+      } else if (script_.does == ScriptedAttempt::Does::fail_device) {
+        write(protocol::Failed{"the GPU is lost", "device"});
+        return end(orchestrator::Exited{1});
       } else {
         if (script_.tells.empty()) write(protocol::Progress{4, 4, 0.25});
         write(protocol::Finished{4, "", {}, {}, {}, {}});
@@ -221,6 +245,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
     }
 
     ScriptedLauncher& launcher_;
+    std::string slot_;
     std::function<void(orchestrator::WorkerEnd)> on_end_;
     std::deque<std::filesystem::path> line_;
     std::filesystem::path folder_;
@@ -237,13 +262,17 @@ class ScriptedLauncher : public orchestrator::Launcher {
   int slots_;
   bool stay_;
   std::set<std::string> taken_;
+  std::map<std::string, DeviceUse> use_;
 };
 
 /// A sweep of as many trials as seeds, run in this process by hand.
 class ScriptedRun : public orchestrator::RunObserver {
  public:
   explicit ScriptedRun(int trials, int slots = 2, bool stay = true)
-      : files(variants(trials)), launcher(loop, slots, stay) {
+      : ScriptedRun(variants(trials), slots, stay) {}
+  /// `variants`: as of ScriptedSweep.
+  explicit ScriptedRun(const std::string& variants, int slots = 2, bool stay = true)
+      : files(variants), launcher(loop, slots, stay) {
     locations.home = files.folder.path() / "home";
     sweep = sweeps::load_sweep(files.folder.path() / "sweep.yaml", locations);
     options.runs = files.folder.path() / "sweep.runs";

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "orchestrator/running/worker_slot.h"
 #include "tests/support/catch.h"
 
@@ -129,6 +131,113 @@ TEST_CASE("A run that is terminated again and again still waits for the grace of
   INFO(sweep.loop.since_start());
   CHECK(sweep.loop.since_start() > 70);
   CHECK(sweep.loop.since_start() < 74);
+}
+
+namespace {
+
+// A run of `trials` on two GPUs, on the first of which every attempt does `what` after a second.
+struct OneBadGpu : ScriptedRun {
+  OneBadGpu(int trials, Does what) : ScriptedRun(trials, 2) {
+    launcher.has_devices = true;
+    launcher.slot_script["hand-0"] = {what, testing::seconds(1), true, false};
+    options.no_progress_limit = std::chrono::seconds(20);
+  }
+  int notes_with(const std::string& words) const {
+    return static_cast<int>(std::count_if(notes.begin(), notes.end(), [&](const auto& note) {
+      return note.find(words) != std::string::npos;
+    }));
+  }
+  int finished_on(const std::string& slot) const {
+    int count = 0;
+    for (std::size_t trial = 0; trial < sweep.trials.size(); ++trial) {
+      const results::AttemptFacts last = facts(trial).attempts.back();
+      count += last.outcome == finished && last.begun.device == slot ? 1 : 0;
+    }
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A GPU on which everything fails is disabled, and another trains all of a sweep",
+          "[orchestrator]") {
+  for (const Does what : {Does::crash, Does::fail, Does::fail_device, Does::hang, Does::die}) {
+    for (const std::int64_t retries : {0, 2}) {
+      OneBadGpu sweep(20, what);
+      sweep.options.retries = retries;
+      const orchestrator::RunResult result = sweep.execute();
+      INFO(static_cast<int>(what) << " " << fmt::format("{}", fmt::join(sweep.notes, "\n")));
+      CHECK(orchestrator::exit_code(result) == 0);
+      CHECK(result.problem.empty());
+      CHECK(sweep.finished_on("hand-1") == 20);
+      // A worker that dies before it begins is its slot's, which three of them stop.
+      CHECK(sweep.notes_with("hand-0 is disabled for this run: ") == (what == Does::die ? 0 : 1));
+      CHECK(sweep.notes_with("slot hand-0 is stopped: ") == (what == Does::die ? 1 : 0));
+      CHECK(sweep.notes.size() == 1);
+      // What is known by then keeps it from more than a few trials.
+      int on_bad = 0;
+      for (std::size_t trial = 0; trial < 20; ++trial) {
+        for (const auto& attempt : sweep.facts(trial).attempts) {
+          on_bad += attempt.begun.device == "hand-0" ? 1 : 0;
+        }
+      }
+      CHECK(on_bad == 3);
+      // And so says the database to the next run.
+      CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+    }
+  }
+}
+
+TEST_CASE("The line about a disabled GPU says which, why, and what happens now", "[orchestrator]") {
+  OneBadGpu sweep(8, Does::fail_device);
+  CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+  CHECK(sweep.notes == std::vector<std::string>{
+                           "hand-0 is disabled for this run: 3 different trials in a row failed "
+                           "there, while others finish on hand-1; what failed there is retried "
+                           "elsewhere (last failure: the GPU is lost)"});
+  CHECK(sweep.facts(0).attempts.front().kind == "device");
+}
+
+TEST_CASE("Where everything fails on every GPU the trials have failed, and none is disabled",
+          "[orchestrator]") {
+  for (const Does what : {Does::crash, Does::fail, Does::fail_device}) {
+    OneBadGpu sweep(8, what);
+    sweep.launcher.slot_script["hand-1"] = sweep.launcher.slot_script["hand-0"];
+    sweep.options.retries = 1;
+    const orchestrator::RunResult result = sweep.execute();
+    INFO(static_cast<int>(what) << " " << fmt::format("{}", fmt::join(sweep.notes, "\n")));
+    CHECK(orchestrator::exit_code(result) == 1);
+    CHECK(result.status.failed == 8);
+    CHECK(sweep.notes.empty());
+  }
+}
+
+TEST_CASE("A GPU is used again once trials that failed there failed elsewhere, too",
+          "[orchestrator]") {
+  ScriptedRun sweep(12, 2);
+  sweep.launcher.has_devices = true;
+  // The first GPU has the bad luck of three bad trials in a row, while the other trains one.
+  const ScriptedAttempt bad{Does::fail, testing::seconds(1), true, false};
+  for (const std::size_t trial : {0, 2, 3}) sweep.script(trial, {bad});
+  const orchestrator::RunResult result = sweep.execute();
+  INFO(fmt::format("{}", fmt::join(sweep.notes, "\n")));
+  CHECK(result.status.done == 9);
+  CHECK(result.status.failed == 3);
+  REQUIRE(sweep.notes.size() == 2);
+  CHECK(sweep.notes[1] == "hand-0 is used again: trials that failed there failed elsewhere, too");
+  for (const std::size_t trial : {0, 2, 3}) CHECK(sweep.facts(trial).attempts.size() <= 2);
+}
+
+TEST_CASE("A trial whose GPU failed is retried on another one", "[orchestrator]") {
+  ScriptedRun sweep(2, 2);
+  sweep.launcher.has_devices = true;
+  sweep.options.retries = 1;
+  sweep.script(0, {{Does::fail_device, testing::seconds(1), true, false}, {}});
+  sweep.script(1, {{Does::finish, testing::seconds(30), true, false}});
+  CHECK(orchestrator::exit_code(sweep.execute()) == 0);
+  CHECK(outcomes(sweep.facts(0)) == Outcomes{failed, finished});
+  CHECK(sweep.facts(0).attempts[1].begun.device != sweep.facts(0).attempts[0].begun.device);
+  CHECK(sweep.facts(1).attempts.size() == 1);
 }
 
 TEST_CASE("Workers that die before they begin stop their slot, and the trial is left",

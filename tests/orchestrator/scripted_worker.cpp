@@ -17,7 +17,8 @@
 //                                                        step
 //
 // Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py), in the folder
-// FAKE_GPUS.
+// FAKE_GPUS. A file `bad` there has lines UUID HOW: every trial on that GPU fails right after it
+// began, by crash, exit, error or device.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -57,6 +58,7 @@ void on_stop(int) {
 struct Stopped {};
 struct Left {};  // goes on with the next trial, and says nothing more of this one
 struct OutOfMemory {};
+struct DeviceFailed {};
 
 // What this process holds of the GPU that CUDA_VISIBLE_DEVICES names: a file UUID.PID with a number
 // of MiB. `history` says after each change: UUID, pid, MiB of all processes, how many they are.
@@ -68,6 +70,15 @@ class FakeGpu {
   }
   bool exists() const { return !folder_.empty() && !uuid_.empty(); }
   std::int64_t held() const { return held_; }
+
+  // How every trial fails there; empty: the GPU works.
+  std::string badness() const {
+    std::ifstream bad(folder_ / "bad");
+    for (std::string uuid, how; bad >> uuid >> how;) {
+      if (uuid == uuid_) return how;
+    }
+    return {};
+  }
 
   // As a caching allocator: what was taken once is kept.
   void take(std::int64_t mib) {
@@ -289,6 +300,17 @@ void train(const TrialDirectory& directory) {
   if (const char* said = std::getenv("SCRIPTED_PROVENANCE")) started.provenance = said;
   events.write(started);
   misbehave(script, "loading", events);
+  const std::string badness = FakeGpu::instance().badness();
+  if (badness == "crash") ::abort();
+  if (badness == "exit") ::_exit(7);
+  if (badness == "error") {
+    events.write(Failed{"CUDA error: an illegal memory access was encountered", "error"}, true);
+    return;
+  }
+  if (badness == "device") {
+    events.write(Failed{"CUDA error: an illegal memory access was encountered", "device"}, true);
+    throw DeviceFailed{};
+  }
   FakeGpu& gpu = FakeGpu::instance();
   const bool on_gpu = gpu.exists() && script.gpu_mib > 0;
   if ((trial.device == "cuda") != gpu.exists()) {
@@ -389,6 +411,8 @@ int main(int argc, char** argv) {
     }
   } catch (const Stopped&) {
     return 3;
+  } catch (const DeviceFailed&) {
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << "scripted-worker: " << error.what() << std::endl;
     return 1;

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace petlab::orchestrator {
+
+/// This many different trials in a row that fail on a device put it under suspicion.
+inline constexpr std::size_t kFailuresThatDisable = 3;
+
+/// Decides which devices (GPUs, or hosts of a cluster) fail whatever runs on them. A device is
+/// disabled for the run when kFailuresThatDisable different trials in a row failed there while the
+/// last trial of some other device finished. A trial that failed on two devices is at fault itself:
+/// it counts against neither, and a device that was disabled because of it is used again. So if
+/// everything fails everywhere, no device is disabled. Pure: no clock, no file, no process.
+class DeviceHealth {
+ public:
+  /// An attempt whose failure a device may be to blame for.
+  struct Failure {
+    std::size_t trial = 0;
+    std::int64_t attempt = 0;
+  };
+  struct Change {
+    std::string device;
+    /// True: from now on the device is disabled; false: it is used again.
+    bool disabled = false;
+    std::string finished_on;  // disabled: the device on which the last trial finished
+  };
+
+  void finished(const std::string& device);
+  void failed(const std::string& device, const Failure& failure);
+
+  /// Devices that became disabled, or usable again, since the last call.
+  std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
+  /// Failures on disabled devices that must not count against their trials, each told once.
+  std::vector<Failure> take_excused();
+
+  bool is_disabled(const std::string& device) const;
+  /// True if the trial failed on the device, and nothing has finished there since.
+  bool blames(const std::string& device, std::size_t trial) const;
+  /// Different trials in a row that failed on the device.
+  std::size_t failures(const std::string& device) const;
+  /// True while a device with kFailuresThatDisable failures must wait, since a trial that is at
+  /// work on another device will show who is at fault. `at_work`: devices with a trial.
+  bool must_wait(const std::string& device, const std::set<std::string>& at_work) const;
+
+ private:
+  struct Device {
+    std::map<std::size_t, std::int64_t> failed;  // attempt by trial, since a trial finished here
+    bool last_finished = false;
+    bool disabled = false;
+  };
+  const Device* find(const std::string& device) const;
+  void judge();
+
+  std::map<std::string, Device> devices_;
+  std::map<std::size_t, std::string> failed_on_;  // the first device of each trial that failed
+  std::set<std::size_t> at_fault_;                // trials that failed on two devices
+  std::set<std::pair<std::size_t, std::int64_t>> excused_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace petlab::orchestrator

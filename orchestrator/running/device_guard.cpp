@@ -1,0 +1,125 @@
+#include "orchestrator/running/device_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "orchestrator/records/decide.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr std::size_t kMostOfReason = 200;  // bytes
+
+std::string shortened(std::string text) {
+  if (text.size() <= kMostOfReason) return text;
+  std::size_t cut = kMostOfReason;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  return text.substr(0, cut) + "…";
+}
+
+}  // namespace
+
+// Empty: neither a GPU nor a host of a cluster, or the job's host is not known.
+std::string DeviceGuard::device_of(const LiveAttempt& live, const WorkerSlot& slot) {
+  std::string device = slot.device;
+  std::string name = slot.name.substr(0, slot.name.find('.'));
+  if (JobQueue* queue = context_.launcher.queue()) {
+    device = live.launch.host;
+    if (device.empty()) {
+      const std::optional<results::Launch> noted = queue->noted(live.directory.folder());
+      if (noted) device = noted->host;
+    }
+    name = "host " + device;
+  }
+  if (!device.empty()) known_.try_emplace(device, Known{name, "", DeviceUse::usual});
+  return device;
+}
+
+void DeviceGuard::finished(const LiveAttempt& live, const WorkerSlot& slot) {
+  const std::string device = device_of(live, slot);
+  if (!device.empty()) health_.finished(device);
+}
+
+void DeviceGuard::failed(const LiveAttempt& live, WorkerSlot& slot, const std::string& why) {
+  const std::string device = device_of(live, slot);
+  if (device.empty()) return;
+  known_.at(device).why = shortened(why);
+  health_.failed(device, {live.trial, live.attempt.number});
+  // Given back, so that the next trial gets another device where one is free.
+  const bool to_change = live.worker_ended || slot.state() != SlotState::serving ||
+                         health_.failures(device) >= kFailuresThatDisable;
+  if (to_change && context_.launcher.devices() > 1) slot.retired = true;
+}
+
+void DeviceGuard::settle_committed() {
+  for (const DeviceHealth::Change& change : health_.take_changes()) {
+    const Known& its = known_.at(change.device);
+    context_.observer.note(
+        change.disabled
+            ? fmt::format("{} is disabled for this run: {} different trials in a row failed there, "
+                          "while others finish on {}; what failed there is retried elsewhere (last "
+                          "failure: {})",
+                          its.name, health_.failures(change.device),
+                          known_.at(change.finished_on).name, its.why)
+            : fmt::format("{} is used again: trials that failed there failed elsewhere, too",
+                          its.name));
+  }
+  for (const DeviceHealth::Failure& failure : health_.take_excused()) excuse(failure);
+  for (auto& [device, its] : known_) {
+    const DeviceUse use = health_.is_disabled(device)    ? DeviceUse::never
+                          : health_.failures(device) > 0 ? DeviceUse::last
+                                                         : DeviceUse::usual;
+    if (std::exchange(its.use, use) != use) context_.launcher.use_device(device, use);
+  }
+}
+
+void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
+  SweepMember& member = trials_.at(failure.trial);
+  if (member.standing == Standing::elsewhere) return;
+  // As it is now: a retry would take back that the user cancelled it.
+  const results::TrialFacts facts = trials_.facts_of({failure.trial}).front();
+  if (facts.cancelled || facts.retried_after >= failure.attempt ||
+      (member.standing == Standing::settled && member.plan.state != sweeps::TrialState::failed)) {
+    return;
+  }
+  decide(context_.store, context_.options.runs, member.id(),
+         {protocol::Decision::What::retry, failure.attempt, context_.loop.wall_seconds(),
+          fmt::format("attempt {} ran on a device that petlab disabled", failure.attempt)});
+  member.retried_after = failure.attempt;
+  member.unbegun = 0;
+  if (member.standing == Standing::taken) return;
+  trials_.unsettle(failure.trial);
+  trials_.replan(failure.trial);
+}
+
+void DeviceGuard::bar_slots() {
+  std::set<std::string> at_work;
+  for (const auto& [name, slot] : slots_.all()) {
+    if (!slot.device.empty() && slot.line() > 0) at_work.insert(slot.device);
+  }
+  for (auto& [name, slot] : slots_.all()) {
+    slot.barred =
+        is_disabled(slot) || (!slot.device.empty() && health_.must_wait(slot.device, at_work));
+  }
+}
+
+bool DeviceGuard::may_have(const WorkerSlot& slot, std::size_t trial) const {
+  if (slot.device.empty() || !health_.blames(slot.device, trial)) return true;
+  return !slots_.any([&](const WorkerSlot& other) {
+    return !other.device.empty() && other.device != slot.device && !other.broken &&
+           !health_.is_disabled(other.device) && !health_.blames(other.device, trial);
+  });
+}
+
+std::set<std::string> DeviceGuard::avoided_by(std::size_t trial) const {
+  std::set<std::string> devices;
+  for (const auto& [device, its] : known_) {
+    if (health_.blames(device, trial)) devices.insert(device);
+  }
+  return devices;
+}
+
+}  // namespace petlab::orchestrator

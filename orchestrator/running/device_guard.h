@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+
+#include "orchestrator/planning/device_health.h"
+#include "orchestrator/running/run_context.h"
+#include "orchestrator/running/trial_table.h"
+#include "orchestrator/running/worker_slot.h"
+
+namespace petlab::orchestrator {
+
+/// Keeps a broken GPU, or a broken host of a cluster, from failing a whole sweep: retries trials on
+/// other devices, and disables for this run a device that fails whatever runs there (DeviceHealth).
+/// Trials that failed for its sake are retried: a `retry` line in their decisions says why.
+class DeviceGuard {
+ public:
+  DeviceGuard(RunContext& context, TrialTable& trials, SlotTable& slots)
+      : context_(context), trials_(trials), slots_(slots) {}
+
+  /// Of an attempt that is over. `why` is one line.
+  void finished(const LiveAttempt& live, const WorkerSlot& slot);
+  void failed(const LiveAttempt& live, WorkerSlot& slot, const std::string& why);
+  /// After the commit: disables devices and retries what failed for their sake.
+  void settle_committed();
+
+  /// Decides which slots take no new trial, since their device is disabled or must wait.
+  void bar_slots();
+  bool is_disabled(const WorkerSlot& slot) const {
+    return !slot.device.empty() && health_.is_disabled(slot.device);
+  }
+  /// False if the trial failed on the slot's device and another device of this run can have it.
+  bool may_have(const WorkerSlot& slot, std::size_t trial) const;
+  /// The devices on which the trial failed.
+  std::set<std::string> avoided_by(std::size_t trial) const;
+
+ private:
+  struct Known {
+    std::string name;  // for people: "gpu-0", "host n2"
+    std::string why;   // of its last failure
+    DeviceUse use = DeviceUse::usual;
+  };
+  std::string device_of(const LiveAttempt& live, const WorkerSlot& slot);
+  void excuse(const DeviceHealth::Failure& failure);
+
+  RunContext& context_;
+  TrialTable& trials_;
+  SlotTable& slots_;
+  DeviceHealth health_;
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace petlab::orchestrator
