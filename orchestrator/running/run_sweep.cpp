@@ -1,13 +1,16 @@
 #include "orchestrator/running/run_sweep.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string_view>
@@ -15,6 +18,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/signals.h"
@@ -72,6 +76,24 @@ void make_folder(const std::filesystem::path& folder, const char* what, const ch
                             what, error ? error.message() : std::string("permission denied"),
                             setting));
   }
+}
+
+// A run makes files that only its user may change, so the run of another user would fail at the
+// first of them. Who counts as the same user is seen at a new file: a file system may map users.
+void require_same_user(const std::filesystem::path& runs) {
+  struct stat before {};
+  if (::geteuid() == 0 || ::stat(locks_folder(runs).c_str(), &before) != 0) return;
+  std::string name = (runs / ".owner-XXXXXX").string();
+  const base::FileDescriptor probe(::mkstemp(name.data()));
+  if (!probe) return;  // what is wrong is said when the folder is needed
+  ::unlink(name.c_str());
+  struct stat now {};
+  if (::fstat(probe.get(), &now) != 0 || now.st_uid == before.st_uid) return;
+  const passwd* user = ::getpwuid(before.st_uid);
+  throw Error(fmt::format(
+      "{}: this runs folder is used by {}; two users cannot share one (--runs and --db name "
+      "others)",
+      runs.string(), user != nullptr ? user->pw_name : fmt::format("user {}", before.st_uid)));
 }
 
 DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& worker,
@@ -231,6 +253,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
   }
   make_folder(request.runs, "runs folder", "--runs");
+  require_same_user(request.runs);
   make_folder(locks_folder(request.runs), "folder of locks", "--runs");
   RunOptions& options = request.options;
   options.runs = request.runs;

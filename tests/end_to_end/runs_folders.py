@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
 
 import tiny_world
 from scripted_world import WORKER, ScriptedWorld
@@ -56,6 +57,20 @@ class RunsFolders(ScriptedWorld):
         done = self.petlab("run", "sweeps/second.yaml", "--db", "other/all.db", "--worker", WORKER)
         self.assertEqual(done.code, 0, done)
         self.assertFalse((self.root / "sweeps/second.runs").exists())
+
+    def test_a_runs_folder_of_another_user_is_refused_at_the_start(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be two users")
+        self.assertEqual(self.run_it().code, 0)
+        # As a group does that wants to share it.
+        subprocess.run(["chmod", "-R", "a+rwX", self.root], check=True)
+        before = self.query("SELECT count(*) AS n FROM attempts", "sweeps/sweep.db")
+        done = self.petlab("run", "sweeps/sweep.yaml", "--rerun", "all", "--worker", WORKER,
+                           user=65534)
+        self.assertEqual((done.code, done.err),
+                         (1, "petlab: ROOT/sweeps/sweep.runs: this runs folder is used by root; two "
+                             "users cannot share one (--runs and --db name others)\n"))
+        self.assertEqual(self.query("SELECT count(*) AS n FROM attempts", "sweeps/sweep.db"), before)
 
     def test_database_and_runs_folder_can_be_moved_together(self):
         self.assertEqual(self.run_it("--db", "sweeps/a.db", "--runs", "sweeps/deep/runs").code, 0)
