@@ -2,65 +2,35 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/readable_pipe.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/process/v2/posix/default_launcher.hpp>
-#include <boost/process/v2/process.hpp>
-#include <boost/process/v2/stdio.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "base/file_descriptor.h"
-#include "base/signals.h"
+#include "base/process_end.h"
+#include "base/start_process.h"
 
 namespace petlab::base {
 namespace {
 
 namespace asio = boost::asio;
-namespace process = boost::process::v2;
 
 // For what an ended child printed last to be read, where others hold its outputs open.
 constexpr auto kReadOn = std::chrono::seconds(1);
-// Milliseconds; a process that SIGKILL ends is gone by then.
-constexpr int kGoneWithin = 100;
-
-// Runs in the child between fork and exec: only async-signal-safe calls.
-struct ChildSetup {
-  pid_t parent = ::getpid();
-
-  template <typename ChildLauncher>
-  process::error_code on_exec_setup(ChildLauncher&, const process::filesystem::path&,
-                                    const char* const*&) const {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it died before that call
-    // Boost 1.81 means to close them, and leaves those below its own pipe open.
-    ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-    reset_signals();
-    return {};
-  }
-  // Boost 1.81 would run the parent's exit handlers in the child.
-  template <typename... Any>
-  void on_exec_error(Any&&...) const {
-    ::_exit(127);
-  }
-};
+// A process that SIGKILL ends is gone by then.
+constexpr auto kGoneWithin = std::chrono::milliseconds(100);
 
 // Not a pipe: writing to one whose reader has ended is a signal, and it fills up.
 FileDescriptor input_of(const std::string& text, std::string& problem) {
@@ -86,37 +56,25 @@ std::string time_text(std::chrono::milliseconds time) {
                                   : fmt::format("{} ms", time.count());
 }
 
-// Children that were killed and are not gone yet.
-class Lingering {
- public:
-  void add(pid_t pid) {
-    const std::lock_guard lock(mutex_);
-    pids_.push_back(pid);
-  }
-  void reap() {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(pids_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
-  }
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
 
- private:
-  std::mutex mutex_;
-  std::vector<pid_t> pids_;
-};
-
-Lingering& lingering() {
-  static Lingering all;
-  return all;
+// Makes a pipe, whose reading end is `reading`; empty, with errno, if none can be made.
+FileDescriptor writing_end(asio::readable_pipe& reading) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  reading.assign(ends[0]);
+  return FileDescriptor(ends[1]);
 }
 
 // Ends a child that nobody has waited for, with its group: its number is its own until then.
 void kill_all(pid_t pid) {
   ::kill(-pid, SIGKILL);
   ::kill(pid, SIGKILL);  // it may have left its group
-  for (int tries = 0; tries < kGoneWithin; ++tries) {
-    if (::waitpid(pid, nullptr, WNOHANG) != 0) return;
-    ::usleep(1000);
-  }
-  lingering().add(pid);
+  reap_within(pid, kGoneWithin);
 }
 
 }  // namespace
@@ -145,11 +103,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     }
     read(output_);
     read(errors_);
-    end_.async_wait(asio::posix::stream_descriptor::wait_read,
-                    [weak = weak_from_this()](const boost::system::error_code& error) {
-                      const auto self = weak.lock();
-                      if (self && !error) self->ended();
-                    });
+    end_.watch(pid_, [this] { ended(); });
     call_after(command_.time_limit, [](Child& self) {
       self.stop(ChildAnswer::Ending::timed_out,
                 "gave no answer within " + time_text(self.command_.time_limit));
@@ -173,38 +127,20 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     std::string problem;
     const FileDescriptor input = input_of(command_.input, problem);
     if (!input) return problem;
-    std::vector<const char*> environment;
-    process::posix::default_launcher launcher;
-    if (command_.environment) {
-      for (const std::string& entry : *command_.environment) environment.push_back(entry.c_str());
-      environment.push_back(nullptr);
-      launcher.env = environment.data();
-    }
-    process::error_code error;
-    // Boost 1.81 waits for no child that could not be executed or watched.
-    const auto give_up = [&launcher](std::string why) {
-      if (launcher.pid > 0 && ::waitpid(launcher.pid, nullptr, WNOHANG) == 0) {
-        kill_all(launcher.pid);
-      }
-      return why;
-    };
-    const SignalsHeldBack held_back;
-    try {
-      // Let go of at once: Boost reaps a child before it tells of its end, and its group could not
-      // be killed by number any more; and it waits without end for one that is traced.
-      launcher(output_.pipe.get_executor(), error, process::filesystem::path(command_.program),
-               command_.arguments, ChildSetup{},
-               process::process_stdio{input.get(), output_.pipe, errors_.pipe})
-          .detach();
-      if (error) return give_up(error.message());
-      FileDescriptor end(static_cast<int>(::syscall(SYS_pidfd_open, launcher.pid, 0)));
-      if (!end) return give_up(std::strerror(errno));
-      end_.assign(end.get());
-      end.release();
-    } catch (const std::exception& failed) {
-      return give_up(failed.what());
-    }
-    pid_ = launcher.pid;
+    ProcessStart start;
+    start.program = command_.program;
+    start.arguments = command_.arguments;
+    start.environment = command_.environment ? *command_.environment : own_environment();
+    start.dies_with_parent = true;
+    const FileDescriptor output = writing_end(output_.pipe);
+    const FileDescriptor errors = output ? writing_end(errors_.pipe) : FileDescriptor();
+    if (!errors) return std::strerror(errno);
+    start.input = input.get();
+    start.output = output.get();
+    start.errors = errors.get();
+    const StartedProcess started = start_process(start);
+    if (started.error != 0) return std::strerror(started.error);
+    pid_ = started.pid;
     alive_ = true;
     open_ = 3;
     return {};
@@ -239,7 +175,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     ::kill(-pid_, SIGKILL);
     int status = 0;
     const pid_t reaped = ::waitpid(pid_, &status, WNOHANG);
-    if (reaped == 0) lingering().add(pid_);  // a tracer has it
+    if (reaped == 0) reap_within(pid_, {});  // a tracer has it
     if (reaped != pid_) {
       answer_.ending = ChildAnswer::Ending::unknown;
       answer_.problem = fmt::format("ended, and how is not known: {}",
@@ -302,8 +238,8 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
   Stream output_;
   Stream errors_;
   asio::steady_timer timer_;
-  std::uint64_t turn_ = 0;              // calls of call_after
-  asio::posix::stream_descriptor end_;  // a pidfd
+  std::uint64_t turn_ = 0;  // calls of call_after
+  ProcessEnd end_;
   pid_t pid_ = -1;
   int open_ = 0;        // of both outputs and the process
   bool alive_ = false;  // started, and not waited for
@@ -313,7 +249,6 @@ Children::Children(asio::io_context& loop) : loop_(loop) {}
 Children::~Children() = default;
 
 void Children::run(ChildCommand command, std::function<void(ChildAnswer)> done) {
-  lingering().reap();
   running_.push_back(std::make_shared<Child>(loop_, std::move(command), std::move(done)));
   const auto place = std::prev(running_.end());
   (*place)->start([this, place] { running_.erase(place); });
