@@ -27,8 +27,8 @@ packages=(
 )
 dev_packages=(catch2 clang clang-format clang-tidy libclang-rt-dev git jq sqlite3 shellcheck)
 $dev && packages+=("${dev_packages[@]}")
-# Boost.Process v2 came with 1.81. Distributions name the packages by version; the oldest that will
-# do is the one that was tried longest.
+# Distributions name the packages by version; the oldest that will do is the one that was tried
+# longest.
 boost_versions=(1.81 1.83 1.84 1.85 1.86 1.87 1.88)
 
 mkdir -p "$PETLAB_HOME" || die "cannot make the folder $PETLAB_HOME; PETLAB_HOME names another"
@@ -77,14 +77,14 @@ for version in "${boost_versions[@]}"; do
 done
 if [ -z "$boost" ] && can_install; then
   for version in "${boost_versions[@]}"; do
-    [ -n "$(apt-cache search --names-only "^libboost-filesystem$version-dev\$" 2>>"$log")" ] &&
+    [ -n "$(apt-cache search --names-only "^libboost-system$version-dev\$" 2>>"$log")" ] &&
       boost=$version && break
   done
-  [ -n "$boost" ] || die "this distribution has no Boost from 1.81 on (Boost.Process v2), which" \
+  [ -n "$boost" ] || die "this distribution has no Boost from 1.81 on, which" \
     "Debian 12 and 13 and Ubuntu 24.04 have; the container of docs/building.md runs anywhere"
 fi
 boost=${boost:-${boost_versions[0]}}
-packages+=("libboost$boost-dev" "libboost-filesystem$boost-dev" "libboost-system$boost-dev")
+packages+=("libboost$boost-dev" "libboost-system$boost-dev")
 
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/child.h"
+#include "base/control_groups.h"
 #include "base/programs.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/setup/doctor_places.h"
@@ -58,13 +59,13 @@ std::string why_failed(const base::ChildAnswer& answer) {
   return answer.problem + (line.empty() ? "" : ": " + line);
 }
 
-std::optional<double> gib_in(const char* file, const std::string& key) {
+std::optional<double> gib_in(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with(key)) continue;
     std::istringstream words(line.substr(key.size()));
-    double value = 0;
-    if (words >> value) return key.empty() ? value / kGib : value * 1024 / kGib;
+    double kib = 0;
+    if (words >> kib) return kib * 1024 / kGib;
   }
   return std::nullopt;
 }
@@ -97,17 +98,24 @@ class Doctor {
   }
 
   void look_at_machine() {
-    const int cores = orchestrator::usable_cores();
-    diagnosis_.add("machine", "cores", State::fine, fmt::format("{} that petlab may use", cores))
-        .facts = {{"usable", cores}};
+    std::string text = fmt::format("{} that petlab may use", cores_.numbers.size());
+    if (cores_.quota_counts()) {
+      text +=
+          fmt::format(": {} for this control group, of {} cores", *cores_.quota, cores_.in_mask);
+    }
+    Check& check = diagnosis_.add("machine", "cores", State::fine, text);
+    check.facts = {{"usable", cores_.numbers.size()}, {"in_mask", cores_.in_mask}};
+    if (cores_.quota) check.facts["quota"] = *cores_.quota;
     look_at_memory();
     look_at_gpus();
   }
 
   void look_at_memory() {
-    const std::optional<double> total = gib_in("/proc/meminfo", "MemTotal:");
-    const std::optional<double> available = gib_in("/proc/meminfo", "MemAvailable:");
-    const std::optional<double> limit = gib_in("/sys/fs/cgroup/memory.max", "");
+    const std::optional<double> total = gib_in(request_.root / "proc/meminfo", "MemTotal:");
+    const std::optional<double> available = gib_in(request_.root / "proc/meminfo", "MemAvailable:");
+    const std::optional<std::uint64_t> bytes = base::group_limits(request_.root).memory_bytes;
+    const std::optional<double> limit =
+        bytes ? std::optional(static_cast<double>(*bytes) / kGib) : std::nullopt;
     if (!total || !available) return;
     std::string text = fmt::format("{:.1f} GiB, {:.1f} GiB free", *total, *available);
     if (limit) text += fmt::format(", {:.1f} GiB for this control group", *limit);
@@ -152,7 +160,7 @@ class Doctor {
         });
     diagnosis_.uses = {{"worker", has_worker ? Facts(worker_.text()) : Facts(nullptr)},
                        {"device", gpus ? "gpu" : "cpu"},
-                       {"slots", choice.slots(1)},
+                       {"slots", gpus ? choice.slots(1, 1) : orchestrator::workers_on(cores_, 1)},
                        {"launcher", "local"}};
   }
 
@@ -296,6 +304,7 @@ class Doctor {
 
   const DoctorRequest& request_;
   const sweeps::Environment& environment_;
+  const orchestrator::UsableCores cores_ = orchestrator::usable_cores(request_.root);
   Diagnosis diagnosis_;
   orchestrator::WorkerCommand worker_;
   orchestrator::WorkerDescription description_;

@@ -39,7 +39,8 @@ struct Diagnosis {
 struct DoctorRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
-  std::string worker;  // empty: the one that comes with petlab
+  std::string worker;                // empty: the one that comes with petlab
+  std::filesystem::path root = "/";  // of proc/ and the control groups (base/control_groups.h)
 };
 
 /// Looks at this machine with the code that `petlab run` uses. It changes nothing but that it makes

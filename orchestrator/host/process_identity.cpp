@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +10,7 @@
 #include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "base/files.h"
 
@@ -87,25 +85,14 @@ std::vector<pid_t> processes_with_environment(const std::string& name, const std
 
 // The handle first: what is then read under the pid is of the process that it means, or that is
 // gone and gets no signal.
-base::FileDescriptor hold_process(pid_t pid, const std::string& name, const std::string& value) {
-  base::FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (handle && !has_environment(pid, name, value)) handle.reset();
-  return handle;
+base::ProcessHandle hold_process(pid_t pid, const std::string& name, const std::string& value) {
+  base::ProcessHandle handle(pid);
+  return handle && has_environment(pid, name, value) ? std::move(handle) : base::ProcessHandle();
 }
 
-base::FileDescriptor hold_process(pid_t pid, std::int64_t start) {
-  base::FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (handle && process_start(pid) != start) handle.reset();
-  return handle;
-}
-
-bool send_signal(const base::FileDescriptor& process, int signal) {
-  return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
-}
-
-bool is_gone(const base::FileDescriptor& process) {
-  pollfd waiting{process.get(), POLLIN, 0};
-  return ::poll(&waiting, 1, 0) > 0;
+base::ProcessHandle hold_process(pid_t pid, std::int64_t start) {
+  base::ProcessHandle handle(pid);
+  return handle && process_start(pid) == start ? std::move(handle) : base::ProcessHandle();
 }
 
 }  // namespace petlab::orchestrator

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/process_handle.h"
 
 namespace petlab::orchestrator {
 
@@ -28,15 +28,10 @@ std::optional<std::int64_t> process_start(pid_t pid);
 /// started, in whatever group or session, but what wiped its environment. Zombies are none.
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value);
 
-/// A handle (pidfd) of the process `pid` whose environment says `NAME=value`, or that started at
-/// `start`; empty where that is not so. A pid that was read earlier may be another process's by
-/// now, a handle never is.
-base::FileDescriptor hold_process(pid_t pid, const std::string& name, const std::string& value);
-base::FileDescriptor hold_process(pid_t pid, std::int64_t start);
-/// False where it is gone, or may not be signalled.
-bool send_signal(const base::FileDescriptor& process, int signal);
-
-/// True when the process that a handle means is gone, a zombie included. Does not wait.
-bool is_gone(const base::FileDescriptor& process);
+/// A handle of the process `pid` whose environment says `NAME=value`, or that started at `start`;
+/// empty where that is not so. A pid that was read earlier may be another process's by now, a
+/// handle never is.
+base::ProcessHandle hold_process(pid_t pid, const std::string& name, const std::string& value);
+base::ProcessHandle hold_process(pid_t pid, std::int64_t start);
 
 }  // namespace petlab::orchestrator

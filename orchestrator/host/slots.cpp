@@ -8,20 +8,51 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
 
+#include "base/control_groups.h"
 #include "orchestrator/host/error.h"
 
 namespace petlab::orchestrator {
 
 namespace {
 
+// The numbers of the cores of this process's affinity mask; empty where the kernel does not tell.
+std::vector<int> affinity_mask() {
+  // The kernel refuses a set that is smaller than its own.
+  for (int room = 1024; room <= 1 << 20; room *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(static_cast<std::size_t>(room)), [](cpu_set_t* its) { CPU_FREE(its); });
+    const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
+    CPU_ZERO_S(size, set.get());
+    if (::sched_getaffinity(0, size, set.get()) != 0) continue;
+    std::vector<int> cores;
+    for (int core = 0; core < room; ++core) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(core), size, set.get())) cores.push_back(core);
+    }
+    return cores;
+  }
+  return {};
+}
+
+// No two groups that exist at the same time have the same, and a container sees its own by another
+// path than its host.
+std::string folder_of_group(const std::filesystem::path& group) {
+  struct stat status {};
+  return ::stat(group.c_str(), &status) == 0
+             ? fmt::format("group-{}-{}", status.st_dev, status.st_ino)
+             : std::string("group");
+}
+
 // A file with content is the one that everybody has locked since it was made. An empty one is new,
 // perhaps in the place of one that was removed while it was held.
 std::optional<LockFile> lock_slot(const std::filesystem::path& folder, const std::string& name) {
-  ::mkdir(folder.c_str(), 0700);  // removed as well, perhaps; else the lock says what is wrong
+  std::error_code error;
+  // Removed as well, perhaps; else the lock says what is wrong.
+  std::filesystem::create_directories(folder, error);
   const std::filesystem::path file = folder / (name + ".lock");
   std::optional<LockFile> lock = LockFile::try_lock(file);
-  std::error_code error;
   if (!lock || std::filesystem::file_size(file, error) > 0) return lock;
   if (is_held_though_removed(folder, name + ".lock")) {
     std::filesystem::remove(file, error);
@@ -33,11 +64,24 @@ std::optional<LockFile> lock_slot(const std::filesystem::path& folder, const std
 
 }  // namespace
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+UsableCores usable_cores(const std::filesystem::path& root) {
+  UsableCores cores;
+  cores.numbers = affinity_mask();
+  if (cores.numbers.empty()) cores.numbers.push_back(0);
+  cores.in_mask = cores.numbers.size();
+  const base::GroupLimits limits = base::group_limits(root);
+  cores.quota = limits.processors;
+  if (cores.quota && *cores.quota < static_cast<double>(cores.in_mask)) {
+    cores.quota_group = limits.processors_group;
+    cores.numbers.resize(std::max<std::size_t>(1, static_cast<std::size_t>(*cores.quota)));
+  }
+  cores.are_chosen =
+      !cores.quota_counts() && static_cast<long>(cores.in_mask) < ::sysconf(_SC_NPROCESSORS_ONLN);
+  return cores;
+}
+
+std::int64_t workers_on(const UsableCores& cores, std::int64_t threads) {
+  return std::max<std::int64_t>(1, std::ssize(cores.numbers) / threads);
 }
 
 std::filesystem::path slots_folder(const sweeps::Environment& environment) {
@@ -83,12 +127,42 @@ bool is_held_though_removed(const std::filesystem::path& folder, const std::stri
   return false;
 }
 
-std::optional<Slot> acquire_cpu_slot(const std::filesystem::path& folder, int count) {
-  for (int number = 0; number < count; ++number) {
-    const std::string name = fmt::format("cpu-{}", number);
-    if (auto lock = lock_slot(folder, name)) {
-      return Slot{name, "cpu", std::move(*lock)};
+CpuSlots::CpuSlots(std::filesystem::path folder, UsableCores cores, std::int64_t slots,
+                   std::int64_t threads)
+    : folder_(std::move(folder)),
+      cores_(std::move(cores)),
+      cores_of_slot_(std::min(static_cast<std::size_t>(threads), cores_.numbers.size())) {
+  const std::int64_t of_layer = workers_on(cores_, threads);
+  layers_ = static_cast<int>((slots + of_layer - 1) / of_layer);
+  // Workers that share cores are left to the scheduler: it moves them to those that are idle. So
+  // are those on cores that others use too.
+  if (layers_ > 1) cores_.are_chosen = false;
+  if (cores_.quota_counts()) folder_ /= folder_of_group(cores_.quota_group);
+}
+
+std::optional<Slot> CpuSlots::acquire() const {
+  for (int layer = 0; layer < layers_; ++layer) {
+    if (auto slot = acquire(layer)) return slot;
+  }
+  return std::nullopt;
+}
+
+std::optional<Slot> CpuSlots::acquire(int layer) const {
+  std::vector<LockFile> locks;
+  std::vector<int> taken;
+  for (const int core : cores_.numbers) {
+    const std::string name =
+        layer == 0 ? fmt::format("cpu-{}", core) : fmt::format("cpu-{}.{}", core, layer);
+    if (auto lock = lock_slot(folder_, name)) {
+      locks.push_back(std::move(*lock));
+      taken.push_back(core);
     }
+    if (taken.size() < cores_of_slot_) continue;
+    Slot slot{locks.front().file().stem().string(), "cpu", std::move(locks.front())};
+    locks.erase(locks.begin());
+    slot.further_cores = std::move(locks);
+    if (cores_.are_chosen) slot.bound_to = std::move(taken);
+    return slot;
   }
   return std::nullopt;
 }

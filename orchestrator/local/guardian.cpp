@@ -2,10 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,7 +13,10 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
+#include "base/open_files.h"
+#include "base/process_handle.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/worker_mark.h"
 
@@ -29,8 +31,8 @@ void close_all_but(int kept) {
   // Standard input to error go to /dev/null: a terminal or a pipe must not stay open for us.
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd <= 2 && null >= 0; ++fd) ::dup2(null, fd);
-  if (kept > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(kept - 1), 0u);
-  ::syscall(SYS_close_range, static_cast<unsigned>(kept + 1), ~0u, 0u);
+  base::close_files(3, kept - 1, base::CloseFiles::now);
+  base::close_files(kept + 1, INT_MAX, base::CloseFiles::now);
 }
 
 // A group that is watched. Its number can be another group's once its leader was reaped, which the
@@ -38,13 +40,8 @@ void close_all_but(int kept) {
 // may. So the leader is held by a handle, and its end is looked for with it.
 struct Watched {
   pid_t group = 0;  // 0: none
-  int leader = -1;  // pidfd
+  base::ProcessHandle leader;
 };
-
-bool lives(const Watched& watched, int timeout_ms) {
-  pollfd leader{watched.leader, POLLIN, 0};
-  return ::poll(&leader, 1, timeout_ms) == 0;
-}
 
 int elapsed_ms(const timespec& since) {
   timespec now{};
@@ -72,20 +69,20 @@ int elapsed_ms(const timespec& since) {
         std::find_if(std::begin(groups), std::end(groups),
                      [&](const Watched& watched) { return watched.group == from; });
     if (place == std::end(groups)) continue;
-    if (place->leader >= 0) ::close(place->leader);
     *place = {};
+    if (message < 0) continue;
     // One that is reaped already is released by the next message.
-    const int leader = message > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, message, 0)) : -1;
-    if (leader >= 0) *place = {message, leader};
+    base::ProcessHandle leader(message);
+    if (leader) *place = {message, std::move(leader)};
   }
   timespec began{};
   ::clock_gettime(CLOCK_MONOTONIC, &began);
   const bool any = std::any_of(std::begin(groups), std::end(groups), [](const Watched& watched) {
-    return watched.group != 0 && lives(watched, 0);
+    return watched.group != 0 && !watched.leader.is_gone();
   });
   const bool ask = any && first_to_ask(asked);
   for (const Watched& watched : groups) {
-    if (watched.group == 0 || !lives(watched, 0)) continue;
+    if (watched.group == 0 || watched.leader.is_gone()) continue;
     if (ask) ::kill(-watched.group, SIGTERM);
     ::kill(-watched.group, SIGCONT);
   }
@@ -93,7 +90,7 @@ int elapsed_ms(const timespec& since) {
   // not yet another's then.
   for (const Watched& watched : groups) {
     if (watched.group == 0) continue;
-    lives(watched, std::max(0, grace_ms - elapsed_ms(began)));
+    watched.leader.is_gone(std::max(0, grace_ms - elapsed_ms(began)));
     ::kill(-watched.group, SIGKILL);
   }
   ::_exit(0);
@@ -112,8 +109,6 @@ Guardian::Guardian(std::chrono::milliseconds grace, const std::filesystem::path&
   pid_ = ::fork();
   if (pid_ < 0) throw Error(fmt::format("no process for a guardian: {}", std::strerror(errno)));
   if (pid_ == 0) guard(reading.get(), grace_ms, asked.c_str());
-  death_ = base::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (!death_) throw Error(fmt::format("no handle of a guardian: {}", std::strerror(errno)));
 }
 
 Guardian::~Guardian() {

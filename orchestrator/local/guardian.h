@@ -25,9 +25,7 @@ class Guardian {
   Guardian& operator=(const Guardian&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Readable when the guardian is dead (a pidfd).
-  int death_fd() const { return death_.get(); }
-  /// The pipe; for watch_from_child in a child between fork and exec.
+  /// The pipe; for watch_self() in a child between fork and exec.
   int pipe_fd() const { return pipe_.get(); }
 
   /// Async-signal-safe: tells the guardian to watch the group of the calling process, before that
@@ -44,7 +42,6 @@ class Guardian {
   void send(pid_t message) const;
   pid_t pid_ = -1;
   base::FileDescriptor pipe_;
-  base::FileDescriptor death_;
 };
 
 }  // namespace petlab::orchestrator

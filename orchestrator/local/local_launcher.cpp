@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,11 +14,12 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "base/process_end.h"
+#include "base/start_process.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/process_identity.h"
 #include "orchestrator/host/slots.h"
@@ -27,7 +27,7 @@
 #include "orchestrator/launching/worker_log.h"
 #include "orchestrator/local/gpu_slots.h"
 #include "orchestrator/local/guardian.h"
-#include "orchestrator/local/start_process.h"
+#include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -40,10 +40,15 @@ struct LocalSlot {
   Slot slot;
   LockFile worker_lock;
   std::unique_ptr<Guardian> guardian;
-  Stream guardian_death;
-  pid_t group = 0;     // of the worker; 0: none
-  bool asked = false;  // it was asked to end, by us
+  base::ProcessEnd guardian_death;
+  pid_t group = 0;            // of the worker; 0: none
+  bool asked = false;         // it was asked to end, by us
+  bool worker_lives = false;  // it was killed, does not end, and is not waited for
 };
+
+// A process that was killed or has ended is gone by then, unless it waits in the kernel or is
+// traced.
+constexpr auto kGoneWithin = std::chrono::milliseconds(500);
 
 // What others hold of a GPU is looked at before a slot is taken, but not more often than this.
 constexpr auto kLookAtGpus = std::chrono::seconds(5);
@@ -105,20 +110,29 @@ class LocalWorker final : public Worker {
         death_(loop) {
     auto [input_read, input_write] = make_pipe();
     auto [output_read, output_write] = make_pipe();
-    ProcessStart start;
+    base::ProcessStart start;
     start.program = options.worker.program.string();
     start.arguments =
         options.worker.arguments_and(options.one_process_a_trial ? first.string() : "-");
     start.environment = worker_environment(slot.worker_lock, slot.slot, options);
     start.input = input_read.get();
-    start.output = output_write.get();
+    start.output = start.errors = output_write.get();
     start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
-    try {
-      pid_ = start_process(start, *slot.guardian);
-    } catch (const std::system_error& error) {
+    for (const LockFile& core : slot.slot.further_cores) start.kept.push_back(core.fd());
+    start.cores = slot.slot.bound_to;
+    start.hears_sigterm = true;  // petlab asks a worker to stop by it
+    // Before it runs any code of its own: there is no moment in which a worker runs unwatched.
+    start.announce = Guardian::watch_self;
+    start.announced_to = slot.guardian->pipe_fd();
+    // What it prints before petlab looks again is the first attempt's, too.
+    log_.log_to(protocol::TrialDirectory(first).log());
+    const base::StartedProcess started = base::start_process(start);
+    if (started.error != 0) {
+      if (started.pid > 0) slot.guardian->release(started.pid);
       throw Error(fmt::format("{}: the worker cannot be started: {}", options.worker.text(),
-                              error.code().message()));
+                              std::strerror(started.error)));
     }
+    pid_ = started.pid;
     slot_.group = pid_;
     launch_.pid = pid_;
     launch_.pid_start = process_start(pid_).value_or(0);
@@ -129,7 +143,7 @@ class LocalWorker final : public Worker {
     output_.assign(output_read.release());
     output_.native_non_blocking(true);
     read_output();
-    watch_death();
+    death_.watch(pid_, [this] { ended(); });
     if (options.one_process_a_trial) {
       close();
     } else {
@@ -139,7 +153,8 @@ class LocalWorker final : public Worker {
 
   ~LocalWorker() override {
     if (over_) return;
-    end_group();
+    // Its files stay for the next run, which finds by them that the worker has its locks.
+    if (!end_group(kGoneWithin)) slot_.worker_lives = true;
   }
 
   void submit(const std::filesystem::path& attempt_folder) override {
@@ -228,45 +243,30 @@ class LocalWorker final : public Worker {
     });
   }
 
-  void watch_death() {
-    const int death = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-    if (death < 0) {
-      const int error = errno;
-      end_group();
-      throw Error(fmt::format("no handle of a worker: {}", std::strerror(error)));
-    }
-    death_.assign(death);
-    death_.async_wait(Stream::wait_read, [this, alive = std::weak_ptr(alive_)](
-                                             const boost::system::error_code& error) {
-      if (!error && !alive.expired()) ended();
-    });
-  }
-
   // What the worker started and left behind in its group ends with it. Until it is reaped, which
-  // comes last, no other process or group can have its number. How it ended.
-  int end_group() {
+  // comes last, no other process or group can have its number. How it ended; absent: it does not
+  // end.
+  std::optional<int> end_group(std::chrono::milliseconds limit) {
     ::kill(-pid_, SIGKILL);
     forget_group();
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    return status;
+    return base::reap_within(pid_, limit);
   }
 
   void ended() {
     over_ = true;
-    const int status = end_group();
+    const std::optional<int> status = end_group(kGoneWithin);
     drain();
     // A process that left the group may hold the pipe open for ever: it is not waited for.
     boost::system::error_code ignored;
     output_.close(ignored);
     input_.close(ignored);
-    death_.close(ignored);
     WorkerEnd end;
-    if (WIFSIGNALED(status)) {
-      end.how = Killed{WTERMSIG(status)};
+    if (!status) {
+      end.how = TakenAway{"it was traced, so how it ended is not known"};
+    } else if (WIFSIGNALED(*status)) {
+      end.how = Killed{WTERMSIG(*status)};
     } else {
-      end.how = Exited{WEXITSTATUS(status)};
+      end.how = Exited{WEXITSTATUS(*status)};
     }
     log_.end();
     end.last_lines = log_.last_lines();
@@ -288,7 +288,7 @@ class LocalWorker final : public Worker {
   WorkerLog log_;
   Stream input_;
   Stream output_;
-  Stream death_;  // a pidfd: readable when the worker has ended
+  base::ProcessEnd death_;
   pid_t pid_ = -1;
   results::Launch launch_;
   std::string pending_;
@@ -303,15 +303,17 @@ class LocalLauncher final : public Launcher, public SharedDevices {
  public:
   LocalLauncher(asio::io_context& loop, LocalOptions options)
       : loop_(loop), options_(std::move(options)) {
-    if (options_.gpus.empty()) return;
+    if (options_.gpus.empty()) {
+      cores_.emplace(options_.slots_folder, usable_cores(), options_.slots, options_.threads);
+      return;
+    }
     gpus_.emplace(options_.slots_folder, options_.gpus, options_.shares);
     query_.emplace(loop_, options_.environment, options_.gpus);
   }
 
   std::optional<std::string> acquire_slot() override {
     if (gpus_) return acquire_share({std::nullopt, true, true});
-    // The run takes no more than --slots; another run's may be any of the machine's.
-    return take(acquire_cpu_slot(options_.slots_folder, std::max(options_.slots, usable_cores())));
+    return take(cores_->acquire());
   }
 
   SharedDevices* shared_devices() override { return gpus_ && options_.shares > 1 ? this : nullptr; }
@@ -356,7 +358,9 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     const auto found = slots_.find(name);
     if (found == slots_.end()) return;
     std::error_code ignored;
-    std::filesystem::remove(found->second.worker_lock.file(), ignored);
+    if (!found->second.worker_lives) {
+      std::filesystem::remove(found->second.worker_lock.file(), ignored);
+    }
     slots_.erase(found);
   }
 
@@ -392,7 +396,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
                       name));
     }
     const auto entry = slots_.try_emplace(
-        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, Stream(loop_)});
+        name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, base::ProcessEnd(loop_)});
     guard(entry.first->second);
     return name;
   }
@@ -414,21 +418,18 @@ class LocalLauncher final : public Launcher, public SharedDevices {
 
   // Starts the slot's guardian, and a new one where that dies.
   void guard(LocalSlot& slot) {
-    boost::system::error_code ignored;
-    slot.guardian_death.close(ignored);
     slot.guardian.reset();
     slot.guardian = std::make_unique<Guardian>(options_.grace, asked_file(slot.worker_lock.file()));
     if (slot.group != 0) slot.guardian->watch(slot.group);
-    slot.guardian_death.assign(::fcntl(slot.guardian->death_fd(), F_DUPFD_CLOEXEC, 0));
-    slot.guardian_death.async_wait(Stream::wait_read,
-                                   [this, &slot](const boost::system::error_code& error) {
-                                     if (!error && slot.guardian->reap_if_dead()) guard(slot);
-                                   });
+    slot.guardian_death.watch(slot.guardian->pid(), [this, &slot] {
+      if (slot.guardian->reap_if_dead()) guard(slot);
+    });
   }
 
   asio::io_context& loop_;
   LocalOptions options_;
   std::map<std::string, LocalSlot> slots_;
+  std::optional<CpuSlots> cores_;  // where there are no GPUs
   std::optional<GpuSlots> gpus_;
   std::optional<GpuQuery> query_;
   std::chrono::steady_clock::time_point gpus_known_ = std::chrono::steady_clock::now();
@@ -438,6 +439,20 @@ class LocalLauncher final : public Launcher, public SharedDevices {
 };
 
 }  // namespace
+
+// Of a worker, besides a lock for each of its cores or its GPU: its own lock, the guardian's pipe
+// and handle, its input, output, handle and log.
+constexpr std::int64_t kFilesOfWorker = 7;
+// Of the run: its lock and loop, the database, watches, what is open for a moment.
+constexpr std::int64_t kFilesOfRun = 48;
+
+std::int64_t files_of_workers(std::int64_t workers, std::int64_t threads) {
+  return kFilesOfRun + workers * (kFilesOfWorker + threads);
+}
+
+std::int64_t workers_within(std::int64_t files, std::int64_t threads) {
+  return std::max<std::int64_t>(0, (files - kFilesOfRun) / (kFilesOfWorker + threads));
+}
 
 std::unique_ptr<Launcher> make_local_launcher(asio::io_context& loop, LocalOptions options) {
   return std::make_unique<LocalLauncher>(loop, std::move(options));

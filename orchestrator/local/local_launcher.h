@@ -37,6 +37,11 @@ struct LocalOptions {
   std::int64_t max_log_bytes = std::int64_t{64} << 20;
 };
 
+/// Descriptors that a run needs at most with so many workers of `threads` each, besides those that
+/// are open before it begins; and as many workers as need no more than `files`, 0 if not even one.
+std::int64_t files_of_workers(std::int64_t workers, std::int64_t threads);
+std::int64_t workers_within(std::int64_t files, std::int64_t threads);
+
 /// Processes on this machine: each in a group of its own, under a guardian, holding its slot's lock
 /// and its worker's lock. SIGPIPE must be ignored in this process.
 std::unique_ptr<Launcher> make_local_launcher(boost::asio::io_context& loop, LocalOptions options);

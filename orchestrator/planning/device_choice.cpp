@@ -9,8 +9,8 @@
 
 namespace petlab::orchestrator {
 
-std::int64_t DeviceChoice::slots(std::int64_t pack) const {
-  return gpus.empty() ? usable_cores() : std::ssize(gpus) * pack;
+std::int64_t DeviceChoice::slots(std::int64_t pack, std::int64_t threads) const {
+  return gpus.empty() ? workers_on(usable_cores(), threads) : std::ssize(gpus) * pack;
 }
 
 DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,

@@ -30,8 +30,9 @@ struct DeviceChoice {
   /// What is odd about a GPU without being an error.
   std::vector<std::string> notes;
 
-  /// Workers at once where the user says no number: one a core, or `pack` a GPU.
-  std::int64_t slots(std::int64_t pack) const;
+  /// Parallel workers where the user gives no number: as many as the cores have room for with
+  /// `threads` each, or `pack` a GPU.
+  std::int64_t slots(std::int64_t pack, std::int64_t threads) const;
 };
 
 /// Asks the tools of all kinds of GPUs that the worker can use, unless `wanted` is cpu. Throws

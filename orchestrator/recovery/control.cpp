@@ -166,8 +166,8 @@ std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::pa
 bool ask_to_stop(const RunningOrchestrator& orchestrator, bool now) {
   const std::optional<OwnerName> name = owner_name_from(orchestrator.owner);
   if (!orchestrator.reachable || !name) return false;
-  const base::FileDescriptor process = hold_process(static_cast<pid_t>(name->pid), name->start);
-  return process && send_signal(process, now ? SIGTERM : SIGUSR1);
+  const base::ProcessHandle process = hold_process(static_cast<pid_t>(name->pid), name->start);
+  return process && process.send(now ? SIGTERM : SIGUSR1);
 }
 
 }  // namespace petlab::orchestrator

@@ -126,34 +126,34 @@ std::optional<DeadOwner> DeadOwner::take(const protocol::AttemptBegun& begun,
 
 void DeadOwner::find_workers(bool ask) {
   for (const std::filesystem::path& worker : worker_locks(locks_, owner_)) {
-    std::vector<base::FileDescriptor> found;
+    std::vector<base::ProcessHandle> found;
     for (const pid_t pid : processes_with_environment(kWorkerVariable, worker.string())) {
-      base::FileDescriptor process = hold_process(pid, kWorkerVariable, worker.string());
+      base::ProcessHandle process = hold_process(pid, kWorkerVariable, worker.string());
       if (process) found.push_back(std::move(process));
     }
     const bool first = ask && !found.empty() && first_to_ask(asked_file(worker).c_str());
-    for (base::FileDescriptor& process : found) {
-      if (first) send_signal(process, SIGTERM);
+    for (base::ProcessHandle& process : found) {
+      if (first) process.send(SIGTERM);
       // A stopped process does not see SIGTERM before it goes on.
-      if (ask) send_signal(process, SIGCONT);
+      if (ask) process.send(SIGCONT);
       left_.push_back(std::move(process));
     }
   }
 }
 
 DeadOwner::Workers DeadOwner::look(Time now) {
-  std::erase_if(left_, [](const base::FileDescriptor& process) { return is_gone(process); });
+  std::erase_if(left_, [](const base::ProcessHandle& process) { return process.is_gone(); });
   // One that was seen may have started others since.
   if (left_.empty()) find_workers(false);
   if (left_.empty()) {
     const std::vector<std::filesystem::path> workers = worker_locks(locks_, owner_);
     // Held, though no process of this pid namespace says that it is the worker's.
-    return std::any_of(workers.begin(), workers.end(), LockFile::is_held) ? Workers::stay
+    return std::any_of(workers.begin(), workers.end(), LockFile::is_held) ? Workers::unseen
                                                                           : Workers::gone;
   }
   if (now < kill_at_) return Workers::ending;
-  for (const base::FileDescriptor& process : left_) send_signal(process, SIGKILL);
-  return now < kill_at_ + kKilled ? Workers::ending : Workers::stay;
+  for (const base::ProcessHandle& process : left_) process.send(SIGKILL);
+  return now < kill_at_ + kKilled ? Workers::ending : Workers::lasting;
 }
 
 void DeadOwner::remove_files() {

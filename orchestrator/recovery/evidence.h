@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/process_handle.h"
 #include "orchestrator/host/lock_file.h"
 #include "orchestrator/host/process_identity.h"
 #include "results/attempt.h"
@@ -63,7 +63,8 @@ class DeadOwner {
   enum class Workers {
     ending,  ///< some are left; after the grace they get SIGKILL
     gone,
-    stay,  ///< a process that does not die, or none that can be seen from this pid namespace
+    lasting,  ///< killed, and a process does not end
+    unseen,   ///< a lock is held, and no process of this pid namespace is the worker's
   };
   Workers look(Time now);
   void remove_files();
@@ -79,7 +80,7 @@ class DeadOwner {
   std::filesystem::path locks_;
   std::string owner_;
   Time kill_at_;
-  std::vector<base::FileDescriptor> left_;  // processes
+  std::vector<base::ProcessHandle> left_;  // processes
 };
 
 }  // namespace petlab::orchestrator

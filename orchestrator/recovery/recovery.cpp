@@ -14,6 +14,13 @@
 
 namespace petlab::orchestrator {
 
+namespace {
+
+// A worker that outlived its kill, in an uninterruptible wait for one.
+constexpr auto kTryAgain = std::chrono::minutes(1);
+
+}  // namespace
+
 void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                      const results::AttemptFacts& facts, const std::string& why, double time) {
   const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
@@ -58,6 +65,8 @@ Recovered Recovery::step(DeadOwner::Time now, double time) {
       conclude(entry->first, time, recovered);
       entry->second.remove_files();
     }
+    lasting_.erase(entry->first);
+    if (workers == DeadOwner::Workers::lasting) lasting_[entry->first] = now;
     entry = dying_.erase(entry);
   }
   return recovered;
@@ -99,6 +108,8 @@ void Recovery::take_dead(DeadOwner::Time now) {
   }
   for (const auto& [owner, attempts] : owners) {
     if (dying_.contains(owner)) continue;
+    const auto lasting = lasting_.find(owner);
+    if (lasting != lasting_.end() && now - lasting->second < kTryAgain) continue;
     protocol::AttemptBegun begun;
     if (attempts.empty()) {
       begun.owner = owner;

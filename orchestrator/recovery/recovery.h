@@ -35,6 +35,9 @@ class Recovery {
   Recovered step(DeadOwner::Time now, double time);
   /// Some worker of a dead orchestrator is asked to end, and not gone yet.
   bool under_way() const { return !dying_.empty(); }
+  /// True if a worker of that dead orchestrator was killed and does not end; it is tried again from
+  /// time to time.
+  bool has_lasting_worker(const std::string& owner) const { return lasting_.contains(owner); }
 
  private:
   void take_dead(DeadOwner::Time now);
@@ -46,6 +49,7 @@ class Recovery {
   std::chrono::milliseconds grace_;
   HostIdentity here_ = this_host();
   std::map<std::string, DeadOwner> dying_;
+  std::map<std::string, DeadOwner::Time> lasting_;  // when they were given up last
 };
 
 /// Reads what an attempt's worker had written and, where that was not its end, records that nobody

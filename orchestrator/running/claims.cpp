@@ -28,7 +28,8 @@ std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const auto idle =
       std::count_if(slots_.all().begin(), slots_.all().end(), [now](const auto& entry) {
         const WorkerSlot& slot = entry.second;
-        return slot.line() == 0 && !slot.broken && !slot.barred && slot.not_before <= now;
+        return slot.line() == 0 && !slot.broken && !slot.barred && !slot.is_lost() &&
+               slot.not_before <= now;
       });
   return std::min(static_cast<std::int64_t>(trials_.schedule().waiting()) - idle,
                   context_.options.slots - slots_.size());
@@ -278,13 +279,19 @@ void Claims::record_launches() {
 }
 
 bool Claims::to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const {
-  return !course_.claiming() || slot.broken || guard_.is_disabled(slot) ||
+  return !course_.claiming() || slot.broken || slot.is_lost() || guard_.is_disabled(slot) ||
          live.verdict == Verdict::cancelled || live.state() == AttemptState::vanished;
 }
 
 bool Claims::any_to_give_back(const WorkerSlot& slot) const {
   return std::any_of(slot.ready.begin(), slot.ready.end(),
                      [&](const LiveAttempt* live) { return to_give_back(slot, *live); });
+}
+
+std::string Claims::why_given_back(const WorkerSlot& slot) const {
+  if (course_.phase != Course::Phase::running) return "the run was stopped before it began";
+  if (!course_.problem.empty()) return "the run ended before it began, because of an error";
+  return fmt::format("slot {} was disabled before it began", slot.name);
 }
 
 void Claims::give_ready_back(WorkerSlot& slot) {
@@ -298,9 +305,7 @@ void Claims::give_ready_back(WorkerSlot& slot) {
     const bool cancelled = live->verdict == Verdict::cancelled;
     results::Ending ending;
     ending.outcome = cancelled ? Outcome::cancelled : Outcome::never_started;
-    ending.reason = cancelled                  ? kCancelledByUser
-                    : guard_.is_disabled(slot) ? "its device was disabled before it began"
-                                               : "the run was stopped before it began";
+    ending.reason = cancelled ? kCancelledByUser : why_given_back(slot);
     ending.time = context_.loop.wall_seconds();
     outcomes_.conclude_attempt(*live, ending);
     outcomes_.take_out(*live, slot);

@@ -74,6 +74,8 @@ class Claims {
   const std::string& provenance_on(const std::string& gpu);
   void prepare(LiveAttempt& live);
   bool to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const;
+  /// Of a trial that nobody cancelled.
+  std::string why_given_back(const WorkerSlot& slot) const;
   void take_back(const LiveAttempt& live, WorkerSlot& slot);
   bool start_worker(WorkerSlot& slot, LiveAttempt& live);
 

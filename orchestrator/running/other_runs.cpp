@@ -64,6 +64,7 @@ void OtherRuns::look(bool cleared_up, bool idle, Course& course, NextCommit& nex
 void OtherRuns::plan_elsewhere() {
   unknown_ = 0;
   bool any_in_queue = false;
+  bool any_lasting = false;
   const std::vector<std::size_t> trials(trials_.elsewhere().begin(), trials_.elsewhere().end());
   const std::vector<results::TrialFacts> facts = trials_.facts_of(trials);
   fault_point("facts_read");
@@ -71,10 +72,17 @@ void OtherRuns::plan_elsewhere() {
     TrialPlan plan = trials_.plan_from(trials[at], facts[at]);
     if (plan.state != TrialState::running) {
       trials_.settle(trials[at], std::move(plan));
+    } else if (recovery_.has_lasting_worker(facts[at].attempts.back().begun.owner)) {
+      ++unknown_;
+      any_lasting = true;
     } else if (context_.planning.liveness(facts[at].attempts.back()) == Liveness::unknown) {
       ++unknown_;
       any_in_queue = any_in_queue || in_queue(facts[at].attempts.back().begun);
     }
+  }
+  if (any_lasting) {
+    unknown_hint_ = "held by a worker of an earlier run that was killed and does not end";
+    return;
   }
   unknown_hint_ = any_in_queue && context_.launcher.queue() == nullptr
                       ? "run as jobs of Slurm; `petlab run --launcher slurm` goes on with them"

@@ -1,6 +1,7 @@
 #include "orchestrator/running/outcomes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -210,7 +211,8 @@ void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, cons
   const bool on_one_slot = member.unbegun == 0 || member.unbegun_on == slot.name;
   member.unbegun_on = on_one_slot ? slot.name : "";
   if (++member.unbegun != kLaunchFailuresThatStop) return;
-  const bool others = slots_.any([](const WorkerSlot& other) { return !other.broken; });
+  const bool others =
+      slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
   if (on_one_slot && slot.broken && others) {
     --member.unbegun;
     return;
@@ -249,7 +251,29 @@ void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const st
       "slot {} is stopped: three workers in a row ended before they began a trial: {}{}", slot.name,
       what, output);
   context_.observer.note(message);
-  if (!slots_.any([](const WorkerSlot& other) { return !other.broken; })) course_.problem = message;
+  if (!slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); })) {
+    course_.problem = message;
+  }
+}
+
+void Outcomes::give_up(WorkerSlot& slot) {
+  slot.give_up();
+  std::vector<std::string> trials;
+  for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.given)) {
+    trials.push_back(live->attempt.trial_id);
+    trials_.settle_left(live->trial);
+    take_out(*live, slot);
+  }
+  const std::string message = fmt::format(
+      "slot {}: worker {} was killed and does not end: it waits in the kernel, perhaps for a "
+      "device or a file server. Its slot stays closed{}{}",
+      slot.name, slot.worker().launch().pid,
+      trials.empty() ? "" : "; left for the next run: ", fmt::join(trials, ", "));
+  context_.observer.note(message);
+  const bool any_other =
+      slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });
+  std::string& why = any_other ? course_.left : course_.problem;
+  if (why.empty()) why = message;
 }
 
 void Outcomes::settle_committed() {

@@ -43,6 +43,9 @@ class Outcomes {
 
   /// A worker could not be started, or ended before it began a trial: `what`, and its last lines.
   void launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines);
+  /// Gives up on a slot's worker, which was killed and does not end. Its attempts stay open: the
+  /// next run finds out what became of them.
+  void give_up(WorkerSlot& slot);
   /// Of this run.
   std::int64_t finished_here() const { return finished_here_; }
 

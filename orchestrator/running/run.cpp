@@ -187,7 +187,9 @@ void Run::Impl::start() {
 
 bool Run::Impl::finished() const {
   if (!attempts_.empty() || (jobs_ && jobs_->any_strays())) return false;
-  if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker(); })) return false;
+  if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker() && !slot.is_lost(); })) {
+    return false;
+  }
   if (!course_.claiming()) return true;
   return trials_.schedule().waiting() == 0 && trials_.elsewhere().empty() &&
          !others_.recovery_under_way();
@@ -299,6 +301,12 @@ void Run::Impl::tick(EventLoop::Time now) {
     if (live.is_with_worker() && slot.has_worker() && !slot.waits()) attempts_.mark_news(live);
   }
   limits_.check();
+  // A queue ends its jobs itself, however long that takes.
+  if (!jobs_) {
+    for (auto& [name, slot] : slots_.all()) {
+      if (slot.outlives_kill(now)) outcomes_.give_up(slot);
+    }
+  }
   if (shares_) shares_->retry_reservations();
   claims_.forget_fruitless();
   tell_why_nothing_runs(now);

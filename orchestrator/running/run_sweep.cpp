@@ -21,6 +21,7 @@
 #include "base/file_descriptor.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/open_files.h"
 #include "base/signals.h"
 #include "orchestrator/host/error.h"
 #include "orchestrator/host/gpu_locks.h"
@@ -113,6 +114,26 @@ DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& wo
         "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
   }
   return choice;
+}
+
+// Every worker needs open files in this process: its slots are as many as the limit has room for.
+void fit_open_files(RunOptions& options, RunObserver& observer) {
+  const auto limit = static_cast<std::int64_t>(base::raise_open_file_limit());
+  const auto open = static_cast<std::int64_t>(base::open_file_count());
+  const std::int64_t fits = workers_within(limit - open, options.threads);
+  if (options.slots <= fits) return;
+  if (fits < 1) {
+    throw Error(
+        fmt::format("the limit of open files is {}, too low for one worker; `ulimit -n` raises it, "
+                    "to {} at least",
+                    limit, open + files_of_workers(1, options.threads)));
+  }
+  observer.note(fmt::format(
+      "running at most {} workers, not {}: the limit of open files is {}; `ulimit -n` "
+      "raises it, {} "
+      "are needed",
+      fits, options.slots, limit, open + files_of_workers(options.slots, options.threads)));
+  options.slots = fits;
 }
 
 OwnerName new_owner() {
@@ -244,6 +265,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);  // if it were ignored, how a worker ended could not be known
   request.runs = std::filesystem::absolute(request.runs).lexically_normal();
   if (request.runs.string().find_first_of("\n\t") != std::string::npos) {
     throw std::invalid_argument(
@@ -266,7 +288,8 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
       request.slurm ? DeviceChoice() : find_devices(request, worker, environment, observer);
   options.slots = request.slots > 0 ? request.slots
                   : request.slurm   ? kJobsInFlight
-                                    : devices.slots(request.pack);
+                                    : devices.slots(request.pack, options.threads);
+  if (!request.slurm) fit_open_files(options, observer);
   asio::io_context loop;
   // Before others can find this process by its lock: from here on signals wait for the loop.
   asio::signal_set signals(loop, SIGUSR1);

@@ -22,7 +22,7 @@ enum class Standing {
   waiting,    ///< for a slot, or a retry's delay
   taken,      ///< this run has claimed an attempt of it
   elsewhere,  ///< another orchestrator has it
-  left,       ///< for the next run: no worker lives to begin it
+  left,       ///< for the next run: no worker lives to begin it, or one that has it does not end
 };
 
 /// A trial of the sweep, as this run knows it.
@@ -58,6 +58,8 @@ class TrialTable {
   void settle(std::size_t trial, TrialPlan plan);
   void settle_taken(std::size_t trial);
   void settle_elsewhere(std::size_t trial);
+  /// For the next run.
+  void settle_left(std::size_t trial) { trials_[trial].standing = Standing::left; }
   /// Takes a trial out of where it stands, to be settled anew.
   void unsettle(std::size_t trial);
 

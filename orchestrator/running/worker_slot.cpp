@@ -12,6 +12,9 @@ namespace {
 // trials are claimed one at a time, so that a slot that falls free can have them.
 constexpr double kAheadSeconds = 0.05;
 constexpr double kMostAhead = 64;
+// Even a process of hundreds of gigabytes is gone by then, unless a device or a file server that
+// does not answer holds it in the kernel.
+constexpr auto kGiveUpAfterKill = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -24,6 +27,8 @@ bool may_follow(SlotState from, SlotState to) {
     case SlotState::closing:
       return to == SlotState::stopping || to == SlotState::ended;
     case SlotState::stopping:
+      return to == SlotState::lost || to == SlotState::ended;
+    case SlotState::lost:
       return to == SlotState::ended;
     case SlotState::ended:
       return to == SlotState::empty;
@@ -87,13 +92,18 @@ void WorkerSlot::kill(EventLoop::Time now) {
     become(SlotState::stopping);
     asked_at_ = now;
   }
+  if (!killed_at_) killed_at_ = now;
   worker_->kill();
 }
 
 void WorkerSlot::enforce(EventLoop::Time now, EventLoop::Clock::duration grace) {
   const bool to_end =
       state_ == SlotState::stopping || (state_ == SlotState::closing && given.empty());
-  if (to_end && now - asked_at_ > grace) worker_->kill();
+  if (to_end && now - asked_at_ > grace) kill(now);
+}
+
+bool WorkerSlot::outlives_kill(EventLoop::Time now) const {
+  return state_ == SlotState::stopping && killed_at_ && now - *killed_at_ > kGiveUpAfterKill;
 }
 
 void WorkerSlot::set_end_aside(bool retire) {
@@ -103,6 +113,7 @@ void WorkerSlot::set_end_aside(bool retire) {
     ended.push_back({std::exchange(given, {}), std::move(end_), any_begun, was_stopped_});
   }
   worker_.reset();
+  killed_at_.reset();
   end_ = {};
   any_begun = false;
   group.clear();
@@ -148,7 +159,10 @@ void SlotTable::release(const std::string& name) {
 }
 
 void SlotTable::release_all() {
-  for (const auto& [name, slot] : slots_) launcher_.release_slot(name);
+  for (auto& [name, slot] : slots_) {
+    slot.drop_worker();
+    launcher_.release_slot(name);
+  }
   slots_.clear();
 }
 

@@ -21,6 +21,7 @@ enum class SlotState {
   serving,   ///< it takes what it is given
   closing,   ///< no more will come: it ends after what it has
   stopping,  ///< it was asked to end, or killed
+  lost,      ///< it was killed, does not end, and is waited for no longer
   ended,     ///< its end was reported and is not set aside yet
 };
 
@@ -28,7 +29,8 @@ enum class SlotState {
 ///   empty    -> serving
 ///   serving  -> closing, stopping, ended
 ///   closing  -> stopping, ended
-///   stopping -> ended
+///   stopping -> lost, ended
+///   lost     -> ended
 ///   ended    -> empty
 bool may_follow(SlotState from, SlotState to);
 
@@ -77,8 +79,11 @@ class WorkerSlot {
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
-  /// One that has not ended.
-  bool has_live_worker() const { return has_worker() && state_ != SlotState::ended; }
+  /// One that has not ended, and whose end is waited for.
+  bool has_live_worker() const {
+    return has_worker() && state_ != SlotState::ended && state_ != SlotState::lost;
+  }
+  bool is_lost() const { return state_ == SlotState::lost; }
   Worker& worker() const { return *worker_; }
   /// Where it waits in a queue or is suspended.
   bool waits() const { return has_worker() && worker_->waits(); }
@@ -95,6 +100,13 @@ class WorkerSlot {
   void kill(EventLoop::Time now);
   /// Kills a worker that was asked to end longer than `grace` ago.
   void enforce(EventLoop::Time now, EventLoop::Clock::duration grace);
+  /// True if the worker was killed so long ago that it waits in the kernel and may never end.
+  bool outlives_kill(EventLoop::Time now) const;
+  /// Gives up on such a worker: nobody waits for it, and the slot stays closed until it ends after
+  /// all. What it was given is for the caller to take out.
+  void give_up() { become(SlotState::lost); }
+  /// Lets go of the worker at the end of the run.
+  void drop_worker() { worker_.reset(); }
   /// Where the worker has ended: its end and what it had go to `ended`, and the slot is empty.
   /// `retire`: a new worker would begin with nothing, so the slot is to be given back.
   void set_end_aside(bool retire);
@@ -128,9 +140,10 @@ class WorkerSlot {
 
   SlotState state_ = SlotState::empty;
   std::unique_ptr<Worker> worker_;
-  WorkerEnd end_;             // where it has ended
-  bool was_stopped_ = false;  // before that
-  EventLoop::Time asked_at_;  // closing or stopping since
+  WorkerEnd end_;                             // where it has ended
+  bool was_stopped_ = false;                  // before that
+  EventLoop::Time asked_at_;                  // closing or stopping since
+  std::optional<EventLoop::Time> killed_at_;  // for the first time
 };
 
 /// The slots that a run has, by name.

@@ -3,6 +3,7 @@
 
 usage: signals.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator.
 """
+import ctypes
 import os
 import pathlib
 import signal
@@ -11,6 +12,7 @@ import time
 import tiny_world
 from scripted_world import ScriptedWorld
 
+PTRACE_SEIZE = 0x4206
 PAUSES = (0, 0.002, 0.02, 0.2)
 
 
@@ -104,6 +106,25 @@ class Signals(ScriptedWorld):
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.end(run, timeout=20).code, 3)
         self.assertEqual(self.outcomes(), {"stopped": 1})
+
+    def test_a_worker_that_a_debugger_keeps_from_being_reaped_holds_nobody_up(self):
+        self.write_sweep({"gate": str(self.gate), "checkpoint_every": 1})
+        run = self.start_scripted(slots=1)
+        worker, = self.workers(1)
+        ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+        ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+        if ptrace(PTRACE_SEIZE, worker, None, None) != 0:
+            os.kill(run.pid, signal.SIGKILL)
+            self.skipTest("no process may be traced here")
+        # It stays a zombie of ours, for which its parent waits in vain, until we wait for it.
+        os.kill(worker, signal.SIGKILL)
+        self.until(lambda: self.outcomes() == {"open": 1, "stopped": 1})
+        self.gate.touch()
+        done = self.end(run)
+        self.assertEqual(done.code, 0, done)
+        os.waitpid(worker, 0)
+        self.assertEqual(self.query("SELECT reason FROM attempts WHERE outcome = 'stopped'"),
+                         [{"reason": "it was traced, so how it ended is not known"}])
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Dying {
 
 }  // namespace
 
-TEST_CASE("A worker whose orchestrator was killed is asked to stop once", "[orchestrator]") {
+TEST_CASE("A worker whose orchestrator was killed is asked to stop once", "[orchestrator][kernel]") {
   Dying dying;
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
@@ -85,7 +85,7 @@ TEST_CASE("A worker whose orchestrator was killed is asked to stop once", "[orch
 }
 
 TEST_CASE("A worker whose orchestrator and guardian were killed is asked to stop by the next run",
-          "[orchestrator]") {
+          "[orchestrator][kernel]") {
   Dying dying;
   ::kill(dying.orchestrator, SIGSTOP);
   for (const pid_t guardian : dying.guardians) ::kill(guardian, SIGKILL);
@@ -114,7 +114,7 @@ TEST_CASE("A suspended worker is continued so that it can stop after its orchest
 }
 
 TEST_CASE("A worker that was asked to stop is not asked again when its orchestrator is killed",
-          "[orchestrator]") {
+          "[orchestrator][kernel]") {
   Dying dying;
   ::kill(dying.orchestrator, SIGTERM);
   REQUIRE(dying.until_stopped());
@@ -126,7 +126,7 @@ TEST_CASE("A worker that was asked to stop is not asked again when its orchestra
 }
 
 TEST_CASE("A run trains and hears signals while a dead one's worker does not end",
-          "[orchestrator]") {
+          "[orchestrator][kernel]") {
   const testing::ScriptedSweep sweep(
       "  a: {seed: 1, priority: 1, user: {behaviour: ignore_sigterm}}\n  b: {seed: 2}\n");
   const auto run = [&](const std::string& words, const std::string& prefix) {

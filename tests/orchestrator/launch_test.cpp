@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -23,6 +24,14 @@ std::string script(const Scripted& sweep, const std::string& text) {
                                               testing::program("scripted-worker").string(), text));
   ::chmod(file.c_str(), 0755);
   return file.string();
+}
+
+// Trials that take no time.
+std::string many(int trials) {
+  std::string variants;
+  for (int seed = 1; seed <= trials; ++seed)
+    variants += fmt::format("  v{0}: {{seed: {0}}}\n", seed);
+  return variants;
 }
 
 std::string content(const std::filesystem::path& file) {
@@ -86,6 +95,51 @@ TEST_CASE("A worker keeps the variables that only begin like petlab's", "[orches
   CHECK(environment.find("PETLAB_WORKER=outer\n") == std::string::npos);
 }
 
+TEST_CASE("A run raises its soft limit of open files, and its workers get the former one",
+          "[orchestrator]") {
+  const Scripted sweep(many(50));
+  const auto worker = script(sweep, "ulimit -S -n >>limits.txt\nexec \"$W\" \"$@\"");
+  const auto result =
+      sweep.petlab(fmt::format("run sweep.yaml --slots 40 --retry-delay 10ms --worker {}", worker),
+                   "ulimit -S -n 96;");
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("ulimit") == std::string::npos);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 50);
+  std::istringstream limits(content(sweep.folder.path() / "limits.txt"));
+  int workers = 0;
+  for (int limit = 0; limits >> limit; ++workers) CHECK(limit == 96);
+  CHECK(workers > 1);
+}
+
+TEST_CASE("A run whose limit of open files is too low has fewer workers, and says so",
+          "[orchestrator]") {
+  const Scripted sweep(many(50));
+  const auto result = sweep.run("--slots 40", "ulimit -n 128;");
+  CHECK(result.exit_code == 0);
+  CHECK(sweep.number("SELECT count(*) FROM attempts") == 50);
+  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 50);
+  INFO(result.err);
+  int fits = 0;
+  int needed = 0;
+  const std::size_t at = result.err.find("running at most ");
+  REQUIRE(at != std::string::npos);
+  CHECK(
+      std::sscanf(result.err.c_str() + at,
+                  "running at most %d workers, not 40: the limit of open files is 128; `ulimit -n` "
+                  "raises it, %d are needed\n",
+                  &fits, &needed) == 2);
+  CHECK(result.err.find("ulimit", result.err.find("ulimit") + 1) == std::string::npos);
+  CHECK(fits >= 4);
+  CHECK(fits <= 9);
+  // With what it says is needed it has them all.
+  CHECK(sweep.run("--rerun all --slots 40", fmt::format("ulimit -n {};", needed))
+            .err.find("ulimit") == std::string::npos);
+  const auto none = sweep.run("--rerun all", "ulimit -n 48;");
+  CHECK(none.exit_code == 1);
+  CHECK(none.err.find("petlab: the limit of open files is 48, too low for one worker; `ulimit -n` "
+                      "raises it, to ") != std::string::npos);
+}
+
 TEST_CASE("A description with a field of another type is refused by its name", "[orchestrator]") {
   const Scripted sweep("  a: {seed: 1}\n");
   const auto refused = [&](const std::string& description) {
@@ -106,7 +160,7 @@ TEST_CASE("A description with a field of another type is refused by its name", "
 }
 
 TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {
-  if (orchestrator::usable_cores() < 2) return;
+  if (orchestrator::usable_cores().numbers.size() < 2) return;
   const testing::TempDir gates;
   const auto gate = (gates.path() / "gate").string();
   const Scripted sweep(

@@ -50,24 +50,25 @@ class Sleeper {
 
 }  // namespace
 
-TEST_CASE("A pid that was found and is another process's by now gets no signal", "[orchestrator]") {
+TEST_CASE("A pid that was found and is another process's by now gets no signal",
+          "[orchestrator][kernel]") {
   const Sleeper ours("ours");
   const Sleeper another("another");
   CHECK(processes_with_environment(kName, "ours") == std::vector<pid_t>{ours.pid()});
-  const petlab::base::FileDescriptor held = hold_process(ours.pid(), kName, "ours");
+  const petlab::base::ProcessHandle held = hold_process(ours.pid(), kName, "ours");
   REQUIRE(held);
   // As if the second had been ours when it was looked for.
   CHECK_FALSE(hold_process(another.pid(), kName, "ours"));
-  CHECK_FALSE(is_gone(held));
-  CHECK(send_signal(held, SIGTERM));
-  for (int tries = 0; tries < 2000 && !is_gone(held); ++tries) ::usleep(1000);
-  CHECK(is_gone(held));
+  CHECK_FALSE(held.is_gone());
+  CHECK(held.send(SIGTERM));
+  for (int tries = 0; tries < 2000 && !held.is_gone(); ++tries) ::usleep(1000);
+  CHECK(held.is_gone());
   CHECK(ours.ended_by() == SIGTERM);
   CHECK(another.ended_by() == 0);
 }
 
 TEST_CASE("An orchestrator that was seen and whose pid is another's by now is not asked to stop",
-          "[orchestrator]") {
+          "[orchestrator][kernel]") {
   const Sleeper process("orchestrator");
   RunningOrchestrator seen;
   seen.pid = process.pid();

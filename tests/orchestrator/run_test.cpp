@@ -148,7 +148,7 @@ TEST_CASE("What a worker forks ends with it, and a flooded log stays bounded", "
 }
 
 TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes on from it",
-          "[orchestrator]") {
+          "[orchestrator][kernel]") {
   const std::string users =
       "  a: {seed: 1, user: {steps: 100, step_ms: 20, checkpoint_every: 10}}\n";
   const Scripted stopped(users);

@@ -89,6 +89,7 @@ struct ScriptedAttempt {
   std::vector<std::pair<milliseconds, protocol::Progress>> tells = {};
   /// The worker is suspended between these times after the start.
   std::pair<milliseconds, milliseconds> suspended = {};
+  bool dies = true;  // of a kill
 };
 
 /// Workers as a script says, by a clock that ticks by hand: no process is started.
@@ -167,6 +168,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
       if (script_.hears_stop) later(seconds(1), [this] { end(orchestrator::Exited{3}); });
     }
     void kill() override {
+      if (!script_.dies) return;
       later(milliseconds(0), [this] { end(orchestrator::Killed{9}); });
     }
     const results::Launch& launch() const override { return launch_; }

@@ -253,6 +253,65 @@ TEST_CASE("Workers that die before they begin stop their slot, and the trial is 
   CHECK(sweep.launcher.started == 3);
 }
 
+TEST_CASE("A worker that a kill does not end is given up, named, and its slot stays closed",
+          "[orchestrator]") {
+  ScriptedRun sweep(6, 2);
+  sweep.options.no_progress_limit = std::chrono::seconds(60);
+  sweep.script(0, {{.does = Does::hang, .hears_stop = false, .dies = false}, {}});
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(orchestrator::exit_code(result) == 1);
+  const std::string id = sweep.sweep.trials[0].id.value;
+  CHECK(result.problem ==
+        "slot hand-0: worker 1 was killed and does not end: it waits in the kernel, perhaps for a "
+        "device or a file server. Its slot stays closed; left for the next run: " +
+            id);
+  CHECK(std::count(sweep.notes.begin(), sweep.notes.end(), result.problem) == 1);
+  CHECK(result.status.done == 5);
+  CHECK(sweep.launcher.started == 2);
+  CHECK(outcomes(sweep.facts(0)) == Outcomes{results::Outcome::open});
+  INFO(sweep.loop.since_start());
+  CHECK(sweep.loop.since_start() > 90);
+  CHECK(sweep.loop.since_start() < 95);
+}
+
+TEST_CASE("A run whose only worker outlives its kill ends, also when it is interrupted",
+          "[orchestrator]") {
+  for (const bool interrupted : {false, true}) {
+    ScriptedRun sweep(3, 1);
+    sweep.script(0, {{.does = Does::hang, .hears_stop = false, .dies = false}, {}});
+    if (interrupted) {
+      for (int second = 1; second <= 3; ++second) {
+        sweep.loop.in(testing::seconds(second), [&] { sweep.run->interrupt(); });
+      }
+    } else {
+      sweep.options.no_progress_limit = std::chrono::seconds(60);
+    }
+    const orchestrator::RunResult result = sweep.execute();
+    CHECK(orchestrator::exit_code(result) == (interrupted ? 3 : 1));
+    CHECK(result.problem.find("does not end") != std::string::npos);
+    CHECK(result.status.done == 0);
+    CHECK(sweep.facts(1).attempts.empty());
+  }
+}
+
+TEST_CASE("A trial that its slot gives back unbegun says why", "[orchestrator]") {
+  // Short ones first, so that more are claimed ahead than the slot's one worker takes.
+  ScriptedRun sweep(40, 1, false);
+  sweep.options.retry_delay = testing::milliseconds(1);
+  for (std::size_t trial = 0; trial < 40; ++trial) {
+    sweep.script(trial, {{trial < 4 ? Does::finish : Does::die, testing::milliseconds(0)}});
+  }
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(orchestrator::exit_code(result) == 1);
+  std::set<std::string> reasons;
+  for (std::size_t trial = 4; trial < 40; ++trial) {
+    for (const auto& attempt : sweep.facts(trial).attempts) reasons.insert(attempt.reason);
+  }
+  CHECK(reasons ==
+        std::set<std::string>{"the run ended before it began, because of an error",
+                              "the worker ended with exit code 1 before this trial began"});
+}
+
 TEST_CASE("A cancelled trial is stopped within a second, and the others go on", "[orchestrator]") {
   ScriptedRun sweep(3, 1);
   const std::string id = sweep.sweep.trials[0].id.value;
