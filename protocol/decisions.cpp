@@ -24,14 +24,14 @@ bool has_attempt(Decision::What what) {
 }  // namespace
 
 void append_decision(const std::filesystem::path& runs, const std::string& trial_id,
-                     const Decision& decision) {
+                     const Decision& decision, bool synced) {
   RecordLine line = {{"v", 1}, {"time", decision.time}};
   for (const auto& [what, word] : kDecisions) {
     if (what == decision.what) line["decision"] = word;
   }
   if (has_attempt(decision.what)) line["after_attempt"] = decision.after_attempt;
   put(line, "why", decision.why);
-  append_record(decisions_file(runs, trial_id), line, true);
+  append_record(decisions_file(runs, trial_id), line, synced);
 }
 
 std::vector<Decision> read_decisions(const std::filesystem::path& runs, const std::string& trial_id,

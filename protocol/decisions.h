@@ -25,9 +25,10 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-/// Appends the line and syncs it; the trial's folder must be there. Throws base::Error.
+/// Appends the line; the trial's folder must exist. `synced`: to the disk, else the caller syncs.
+/// Throws base::Error.
 void append_decision(const std::filesystem::path& runs, const std::string& trial_id,
-                     const Decision& decision);
+                     const Decision& decision, bool synced = true);
 /// `left_out`, where given, gets "FILE:LINE: why" of each line that is not understood.
 std::vector<Decision> read_decisions(const std::filesystem::path& runs, const std::string& trial_id,
                                      std::vector<std::string>* left_out = nullptr);

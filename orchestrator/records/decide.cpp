@@ -1,10 +1,15 @@
 #include "orchestrator/records/decide.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <system_error>
 
+#include "base/file_descriptor.h"
 #include "orchestrator/host/error.h"
 #include "protocol/trial_directory.h"
 #include "results/decisions.h"
@@ -12,6 +17,19 @@
 namespace petlab::orchestrator {
 
 using protocol::Decision;
+
+namespace {
+
+// One flush, however many files were written.
+void sync_file_system_of(const std::filesystem::path& folder) {
+  const base::FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor || ::syncfs(descriptor.get()) != 0) {
+    throw Error(
+        fmt::format("{}: cannot be synced to disk: {}", folder.string(), std::strerror(errno)));
+  }
+}
+
+}  // namespace
 
 void store_decision(results::Batch& batch, const std::string& trial_id, const Decision& decision) {
   switch (decision.what) {
@@ -46,13 +64,23 @@ void decide(results::Store& store, const std::filesystem::path& runs, const std:
     throw std::invalid_argument(
         fmt::format("there is no trial {} in {}", trial_id, store.file().string()));
   }
-  const std::filesystem::path folder = protocol::trial_folder(runs, trial_id);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
-  protocol::append_decision(runs, trial_id, decision);
+  decide(store, runs, {{trial_id, decision}});
+}
+
+void decide(results::Store& store, const std::filesystem::path& runs,
+            const std::vector<std::pair<std::string, Decision>>& decisions) {
+  if (decisions.empty()) return;
+  const bool one = decisions.size() == 1;
+  for (const auto& [trial_id, decision] : decisions) {
+    const std::filesystem::path folder = protocol::trial_folder(runs, trial_id);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    protocol::append_decision(runs, trial_id, decision, one);
+  }
+  if (!one) sync_file_system_of(runs);
   results::Batch batch = store.begin();
-  store_decision(batch, trial_id, decision);
+  for (const auto& [trial_id, decision] : decisions) store_decision(batch, trial_id, decision);
   batch.commit();
 }
 

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "protocol/decisions.h"
 #include "results/store.h"
@@ -13,6 +15,9 @@ namespace petlab::orchestrator {
 /// Error, base::Error and results::Error for files and the database.
 void decide(results::Store& store, const std::filesystem::path& runs, const std::string& trial_id,
             const protocol::Decision& decision);
+/// Likewise many decisions on trials that the database has: one sync and one transaction for all.
+void decide(results::Store& store, const std::filesystem::path& runs,
+            const std::vector<std::pair<std::string, protocol::Decision>>& decisions);
 /// The part of decide() that stores.
 void store_decision(results::Batch& batch, const std::string& trial_id,
                     const protocol::Decision& decision);

@@ -179,7 +179,12 @@ void Run::Impl::start() {
     return liveness(attempt.begun, locks_folder(options_.runs), context_.here);
   };
   others_.start();
-  trials_.plan_all();
+  // Of very many trials that takes a while: signals are heard between two parts.
+  const bool planned = trials_.plan_all([this] {
+    context_.loop.poll();
+    return course_.claiming();
+  });
+  if (!planned) return;
   fault_point("planned");
   if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_taken(trial); });
   next_tick_ = context_.loop.now() + kTick;

@@ -78,12 +78,13 @@ std::vector<TrialPlan> TrialTable::plan_part(const std::vector<std::size_t>& tri
   return plans;
 }
 
-void TrialTable::plan_all() {
+bool TrialTable::plan_all(const std::function<bool()>& goes_on) {
   shapes_ = Shapes(context_.sweep.trials);
   std::vector<TrialPlan> plans;
   plans.reserve(trials_.size());
   // Facts are many times larger than what is kept of them.
   for (std::size_t begin = 0; begin < trials_.size(); begin += kPlannedAtOnce) {
+    if (!goes_on()) return false;
     std::vector<std::size_t> part(std::min(kPlannedAtOnce, trials_.size() - begin));
     std::iota(part.begin(), part.end(), begin);
     std::vector<TrialPlan> planned = plan_part(part);
@@ -107,6 +108,7 @@ void TrialTable::plan_all() {
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     settle(trial, std::move(plans[trial]));
   }
+  return true;
 }
 
 // True where the facts have changed.
@@ -115,6 +117,7 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
                                   const std::vector<TrialPlan>& plans) {
   const RunOptions& options = context_.options;
   bool changed = false;
+  std::vector<std::pair<std::string, protocol::Decision>> reruns;
   for (std::size_t at = 0; at < trials.size(); ++at) {
     const results::TrialFacts& known = facts[at];
     const TrialPlan& plan = plans[at];
@@ -122,10 +125,8 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
       // A result that is stale is renewed by what a retry says already.
       const bool anew = known.result_attempt && (plan.state != TrialState::stale ||
                                                  options.rerun_all || !options.rerun_stale);
-      decide(context_.store, options.runs, known.trial_id,
-             {anew ? protocol::Decision::What::rerun : protocol::Decision::What::retry, plan.latest,
-              context_.loop.wall_seconds()});
-      changed = true;
+      const auto what = anew ? protocol::Decision::What::rerun : protocol::Decision::What::retry;
+      reruns.push_back({known.trial_id, {what, plan.latest, context_.loop.wall_seconds()}});
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
       for (const results::AttemptFacts& attempt : known.attempts) {
         const protocol::TrialDirectory directory(options.runs, known.trial_id,
@@ -138,7 +139,8 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
       }
     }
   }
-  return changed;
+  decide(context_.store, options.runs, reruns);
+  return changed || !reruns.empty();
 }
 
 void TrialTable::settle(std::size_t trial, TrialPlan plan) {

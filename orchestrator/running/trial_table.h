@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,8 +47,9 @@ class TrialTable {
   explicit TrialTable(RunContext& context);
 
   /// Plans every trial; tries again what the user asked for, and lets results count that came after
-  /// their attempts were given up.
-  void plan_all();
+  /// their attempts were given up. False if `goes_on`, asked before each part of the trials, said
+  /// no: then none is to run.
+  bool plan_all(const std::function<bool()>& goes_on);
   /// What the database says of the trials now.
   std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
   TrialPlan plan_from(std::size_t trial, const results::TrialFacts& facts) const;

@@ -269,6 +269,24 @@ class InjectedFaults(ScriptedWorld):
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'"),
                          [{"n": 101}])
 
+    def test_many_reruns_are_decided_with_one_sync_and_one_transaction(self):
+        self.write_sweep(*[{}] * 30)
+        self.assertEqual(self.run_scripted().code, 0)
+        trace = self.root / "trace"
+        done = self.run_scripted("--rerun", "all", faults=f"trace program=petlab file={trace}")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.outcomes(), {"finished": 60})
+        calls = [line.split(" ", 1) for line in trace.read_text().splitlines()]
+        decisions = [(at, call) for at, (call, path) in enumerate(calls)
+                     if path.endswith("/decisions.jsonl")]
+        self.assertEqual([call for _, call in decisions], ["open", "write"] * 30)
+        synced = [at for at, (call, _) in enumerate(calls) if call == "syncfs"]
+        self.assertEqual(len(synced), 1)
+        # On the disk before the database has any of them.
+        self.assertGreater(synced[0], decisions[-1][0])
+        between = [path for _, path in calls[decisions[0][0]:synced[0]]]
+        self.assertEqual([path for path in between if path.endswith("-wal")], [])
+
     def test_what_workers_do_wrong(self):
         # behaviour and phase -> what a user reads of the trial, with --retries 0
         events = f"{TRIAL}/1/events.jsonl"

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 
 #include "orchestrator/running/worker_slot.h"
 #include "tests/support/catch.h"
@@ -292,6 +293,16 @@ TEST_CASE("A run whose only worker outlives its kill ends, also when it is inter
     CHECK(result.status.done == 0);
     CHECK(sweep.facts(1).attempts.empty());
   }
+}
+
+TEST_CASE("A run that is interrupted while it plans begins nothing", "[orchestrator]") {
+  ScriptedRun sweep(3, 1);
+  boost::asio::post(sweep.io, [&] { sweep.run->interrupt(); });
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(orchestrator::exit_code(result) == 3);
+  CHECK(result.status.waiting == 3);
+  for (std::size_t trial = 0; trial < 3; ++trial) CHECK(sweep.facts(trial).attempts.empty());
+  CHECK(orchestrator::exit_code(sweep.execute()) == 0);
 }
 
 TEST_CASE("A trial that its slot gives back unbegun says why", "[orchestrator]") {

@@ -303,6 +303,7 @@ FAULTY(int, ftruncate, (int fd, off_t size), (fd, size), verdict_fd("ftruncate",
 FAULTY(int, ftruncate64, (int fd, off64_t size), (fd, size), verdict_fd("ftruncate64", fd, true))
 FAULTY(int, fsync, (int fd), (fd), verdict_fd("fsync", fd, true))
 FAULTY(int, fdatasync, (int fd), (fd), verdict_fd("fdatasync", fd, true))
+FAULTY(int, syncfs, (int fd), (fd), verdict_fd("syncfs", fd, true))
 FAULTY(int, flock, (int fd, int how), (fd, how), verdict_fd("flock", fd, true))
 FAULTY(int, rename, (const char* from, const char* to), (from, to), verdict_path("rename", to))
 FAULTY(int, renameat2, (int at, const char* from, int to_at, const char* to, unsigned flags),
