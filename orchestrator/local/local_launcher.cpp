@@ -322,12 +322,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
 
   std::optional<std::string> acquire_share(const SlotRequest& request) override {
     room_mib_ = 0;
-    if (gpus_->may_have_room(request) && !gpus_are_known()) {
-      // A tool that no longer answers holds up what shares a GPU by its memory. Who has a GPU alone
-      // needs only our own locks.
-      const bool shares = options_.shares > 1 && !request.whole_device && request.memory_mib;
-      if (gpu_problem_.empty() || shares) return std::nullopt;
-    }
+    if (gpus_->may_have_room(request) && !gpus_are_known()) return std::nullopt;
     std::optional<Slot> slot = gpus_->acquire(request);
     room_mib_ = gpus_->room_mib();
     return take(std::move(slot));
@@ -351,7 +346,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
 
   std::string why_no_slot() const override {
     if (!gpus_) return {};
-    return (gpu_problem_.empty() ? "" : gpu_problem_ + "; ") + gpus_->state();
+    return gpu_problem_.empty() ? gpus_->state() : gpu_problem_;
   }
 
   void release_slot(const std::string& name) override {
@@ -408,6 +403,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     if (query_->under_way() || now - gpus_asked_ < kLookAtGpus / 5) return false;
     gpus_asked_ = now;
     query_->ask(kGpuTimeout, [this, before = gpus_->reported()](const GpuList& list) {
+      // Where not one GPU is listed, a worker would fail on any of them.
       gpu_problem_ = list.failed ? list.why_none : std::string();
       if (list.failed) return;
       gpus_->update(list.gpus, before);
