@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/shown.h"
+
 namespace petlab::base {
 
 FileProblemsError::FileProblemsError(std::vector<std::string> problems)
@@ -15,7 +17,7 @@ void FileProblems::add(int line, std::string_view subject, std::string_view foun
 }
 
 void FileProblems::add_text(int line, std::string_view text) {
-  add_foreign(line, fmt::format("{}:{}: {}", file_.string(), line, text));
+  add_foreign(line, printable_message(fmt::format("{}:{}: {}", file_.string(), line, text)));
 }
 
 void FileProblems::add_foreign(int line, const std::string& text) {

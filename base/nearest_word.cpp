@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/shown.h"
+
 namespace petlab::base {
 namespace {
 
@@ -51,9 +53,10 @@ std::string unknown_word(std::string_view kind, std::string_view word,
                          std::span<const std::string_view> known) {
   const std::string_view nearest = nearest_word(word, known);
   if (!nearest.empty()) {
-    return fmt::format("unknown {} \"{}\"; did you mean \"{}\"?", kind, word, nearest);
+    return fmt::format("unknown {} \"{}\"; did you mean \"{}\"?", kind, excerpt(word), nearest);
   }
-  return fmt::format("unknown {} \"{}\"; known are {}", kind, word, fmt::join(known, ", "));
+  return fmt::format("unknown {} \"{}\"; known are {}", kind, excerpt(word),
+                     fmt::join(known, ", "));
 }
 
 }  // namespace petlab::base

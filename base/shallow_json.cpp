@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_line.h"
+#include "base/shown.h"
 
 namespace petlab::base {
 namespace {
@@ -59,6 +60,24 @@ nlohmann::json parse_shallow_json(std::string_view text, const std::string& name
 
 nlohmann::ordered_json parse_shallow_ordered_json(std::string_view text, const std::string& name) {
   return parse_or_throw<nlohmann::ordered_json>(text, name);
+}
+
+std::string json_problem(const std::exception& error) {
+  std::string_view what = error.what();
+  // The library's text begins with its own number in brackets, then `parse error at `.
+  if (const std::size_t bracket = what.find("] "); bracket != what.npos)
+    what.remove_prefix(bracket + 2);
+  for (const std::string_view before : {"parse error at ", "line 1, "}) {
+    if (what.starts_with(before)) what.remove_prefix(before.size());
+  }
+  constexpr std::string_view kToken = "last read: '";
+  const std::size_t token = what.find(kToken);
+  if (token == what.npos) return printable(what.substr(0, 200));
+  const std::size_t begin = token + kToken.size();
+  const std::size_t end = std::max(what.rfind('\''), begin);
+  return fmt::format("{}last read: {}",
+                     printable(what.substr(0, std::min<std::size_t>(token, 200))),
+                     in_quotes(what.substr(begin, end - begin)));
 }
 
 nlohmann::json shallow_json_or_none(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -20,5 +21,9 @@ nlohmann::ordered_json parse_shallow_ordered_json(std::string_view text, const s
 nlohmann::json shallow_json_or_none(std::string_view text);
 nlohmann::json shallow_json_or_none(std::istream& in);
 nlohmann::ordered_json shallow_ordered_json_or_none(std::string_view text);
+
+/// What is wrong with a JSON text: `column 5: syntax error …`, with the line where it is not the
+/// first. One short line, however long the token is that the library complains about.
+std::string json_problem(const std::exception& error);
 
 }  // namespace petlab::base

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/line_ends.h"
 #include "base/shown.h"
 #include "base/utf8.h"
 
@@ -88,7 +89,7 @@ class Builder : public YAML::EventHandler {
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == "tag:yaml.org,2002:str") return;
-    problems_.add(mark.line + 1, "YAML", fmt::format("the tag {}", tag), "no tag");
+    problems_.add(mark.line + 1, "YAML", "the tag " + excerpt(tag), "no tag");
   }
   void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
             YAML::anchor_t anchor) {
@@ -132,6 +133,12 @@ class Builder : public YAML::EventHandler {
   bool add_key(Open& map, const YamlNode& key) {
     if (key.kind != YamlNode::Kind::scalar) {
       problems_.add(key.line, "YAML", shown(key) + " as a key", "text as a key");
+      return false;
+    }
+    if (key.plain && key.text == "<<") {
+      problems_.add_text(key.line,
+                         "found the merge key <<, which is not supported; in a sweep file, write "
+                         "what several trials share under base, and differences under variants");
       return false;
     }
     const auto [known, is_new] = map.lines.emplace(key.text, key.line);
@@ -239,6 +246,10 @@ YamlNode parse_yaml(std::string_view bytes, FileProblems& problems) {
     problems.add(line_at(nul), "YAML", "the byte 0x00", "text");
     return {};
   }
+  if (lines_end_with_cr(bytes)) {
+    problems.add_text(1, kLinesEndWithCr);
+    return {};
+  }
   Builder builder(problems);
   try {
     std::istringstream in{std::string(bytes)};
@@ -254,7 +265,7 @@ YamlNode parse_yaml(std::string_view bytes, FileProblems& problems) {
     problems.add(1, "YAML", "an empty file", "a group of keys");
   } catch (const YAML::Exception& error) {
     problems.add(error.mark.is_null() ? 1 : error.mark.line + 1, "YAML",
-                 fmt::format("a syntax error ({})", error.msg), "YAML");
+                 fmt::format("a syntax error ({})", excerpt(error.msg)), "YAML");
   } catch (const TooMany& error) {
     problems.add(error.line, "YAML",
                  fmt::format("more than {} values with aliases written out", kMaxYamlNodes),

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/line_ends.h"
 #include "base/utf8.h"
 #include "metrics/error.h"
 #include "metrics/unicode.h"
@@ -122,9 +123,24 @@ bool LineReader::refill() {
           name_, lines_ + 1, end_ >> 20));
     }
   }
-  const std::size_t got = input_->read(buffer_.data() + end_, kBlock, name_);
-  end_ += got;
-  return got > 0;
+  const auto read = [this] {
+    const std::size_t got = input_->read(buffer_.data() + end_, kBlock, name_);
+    end_ += got;
+    return got > 0;
+  };
+  if (!begun_) {
+    begun_ = true;
+    // A pipe may give the mark in pieces.
+    while (end_ < base::kByteOrderMark.size() && read()) {
+    }
+    begin_ = end_ - base::without_byte_order_mark({buffer_.data(), end_}).size();
+    return begin_ < end_;
+  }
+  if (read()) return true;
+  if (lines_ == 0 && base::lines_end_with_cr({buffer_.data() + begin_, end_ - begin_})) {
+    throw InputError(fmt::format("{}: {}", name_, base::kLinesEndWithCr));
+  }
+  return false;
 }
 
 std::optional<std::string_view> LineReader::next() {
@@ -222,8 +238,9 @@ std::string_view FileCorpus::text_of(std::string_view line, const LineReader& fi
       throw InputError(fmt::format(
           "{}:{}: found {}, wanted a JSON string in double quotes (its line breaks as \\n)",
           file.name(), file.lines(),
-          value.is_discarded() ? "a line that is not JSON"
-                               : fmt::format("JSON of type {}", value.type_name())));
+          trim_right(line).empty() ? "a blank line"
+          : value.is_discarded()   ? "a line that is not JSON"
+                                   : fmt::format("JSON of type {}", value.type_name())));
     }
     decoded_ = value.get_ref<const std::string&>();
     line = decoded_;

@@ -22,6 +22,8 @@ class LineReader {
   /// `path` is a file; `name` is what messages call it. Throws InputError where it cannot be
   /// opened.
   /// A file whose name ends in .gz, .bz2, .xz or .zst is read as what it holds.
+  /// A byte order mark at its beginning is skipped. Lines that end with a carriage return alone are
+  /// an InputError.
   explicit LineReader(const std::string& path);
   /// Reads from `stream`, which must outlive the reader.
   LineReader(std::istream& stream, std::string name);
@@ -54,6 +56,7 @@ class LineReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not given out yet
   std::size_t end_ = 0;    // of what was read
+  bool begun_ = false;     // read from, past a byte order mark
 };
 
 /// Throws InputError that says how many lines each of the files has; reads them to their ends.

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/shallow_json.h"
+#include "base/shown.h"
 #include "base/utf8.h"
 
 namespace petlab::protocol {
@@ -286,7 +287,8 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
   const auto family = metrics::module_family_from(name);
   if (!family) {
     throw base::Error(
-        fmt::format("module.family is '{}', must be adapter, lora, prefix or hyperformer++", name));
+        fmt::format("module.family is {}, must be adapter, lora, prefix or hyperformer++",
+                    base::in_quotes(name)));
   }
   module.family = *family;
   module.d_model = size_field(json, "d_model");
@@ -304,7 +306,8 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
   const std::string mask = text_field(json, "mask");
   const auto kind = metrics::mask_kind_from(mask);
   if (!kind)
-    throw base::Error(fmt::format("module.mask is '{}', must be none, learned or random", mask));
+    throw base::Error(
+        fmt::format("module.mask is {}, must be none, learned or random", base::in_quotes(mask)));
   module.mask = *kind;
   const auto ratio = json.find("sparsity_ratio");
   if (ratio == json.end() || !ratio->is_number() || !(ratio->get<double>() > 0) ||
@@ -332,17 +335,17 @@ ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name
   try {
     header = base::parse_shallow_json(container.header, name + ": its header");
   } catch (const nlohmann::json::parse_error& error) {
-    // The library's text may end inside a character, which no message may.
     refuse(name, fmt::format("its header is no JSON: error at byte {}", error.byte));
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, fmt::format("its header is no JSON: {}", error.what()));
+    refuse(name, fmt::format("its header is no JSON: {}", base::json_problem(error)));
   }
   try {
     storage.trial_id = header.at("trial").get<std::string>();
     storage.config = header.at("config").dump();
     if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, fmt::format("its header is not as docs/artifact.md says: {}", error.what()));
+    refuse(name, fmt::format("its header is not as docs/artifact.md says: {}",
+                             base::json_problem(error)));
   } catch (const base::Error& error) {
     refuse(name, fmt::format("its header: {}", error.what()));
   }

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "base/shown.h"
 #include "protocol/record_lines.h"
 
 namespace petlab::protocol {
@@ -107,8 +108,8 @@ AttemptLog read_attempt_log(const TrialDirectory& directory) {
       const std::string word = line.value("outcome", "");
       const std::optional<Outcome> outcome = outcome_from(word);
       if (!outcome || outcome == Outcome::open || outcome == Outcome::finished) {
-        throw std::invalid_argument(
-            fmt::format("outcome is '{}', which no orchestrator says of an end", word));
+        throw std::invalid_argument(fmt::format(
+            "outcome is {}, which no orchestrator says of an end", base::in_quotes(word)));
       }
       log.ending = Ending{*outcome,
                           line.value("reason", ""),

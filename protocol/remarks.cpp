@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/utf8.h"
 #include "protocol/record_lines.h"
 
@@ -67,9 +68,9 @@ std::string why_no_remark(const Remark& remark) {
   });
   if (odd || text.front() == '+' || text.front() == '-' || text == "null") {
     return fmt::format(
-        "found the tag '{}', wanted a word without spaces, commas, quotes, = < > ! "
+        "found the tag {}, wanted a word without spaces, commas, quotes, = < > ! "
         "and without + or - before it",
-        text);
+        base::in_quotes(text));
   }
   return {};
 }

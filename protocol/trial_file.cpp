@@ -77,8 +77,9 @@ void read_tasks(const json& input, TrialFile& content) {
     }
     for (std::size_t i = 0; i < content.tasks.size(); ++i) {
       if (content.tasks[i].name != content.config.tasks[i]) {
-        throw std::invalid_argument(fmt::format("tasks[{}] is '{}', must be '{}' as in config", i,
-                                                content.tasks[i].name, content.config.tasks[i]));
+        throw std::invalid_argument(fmt::format("tasks[{}] is {}, must be {} as in config", i,
+                                                base::in_quotes(content.tasks[i].name),
+                                                base::in_quotes(content.config.tasks[i])));
       }
     }
     return;
@@ -195,8 +196,8 @@ TrialFile read_trial_file(const std::filesystem::path& file) {
   try {
     return parse(base::parse_shallow_json(bytes, file.string()));
   } catch (const json::exception& error) {
-    throw base::Error(
-        fmt::format("{}: found no JSON, wanted a trial: {}", file.string(), error.what()));
+    throw base::Error(fmt::format("{}: found no JSON, wanted a trial: {}", file.string(),
+                                  base::json_problem(error)));
   } catch (const std::invalid_argument& error) {
     throw base::Error(fmt::format("{}: {}", file.string(), error.what()));
   }

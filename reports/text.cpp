@@ -69,28 +69,6 @@ int display_width(std::string_view text) {
   return width;
 }
 
-std::string printable(std::string_view text) {
-  std::string made;
-  each_character(text, [&](UChar32 character) {
-    if (u_charType(character) == U_CONTROL_CHAR) character = kReplacement;
-    char bytes[U8_MAX_LENGTH];
-    int length = 0;
-    U8_APPEND_UNSAFE(bytes, length, character);
-    made.append(bytes, static_cast<std::size_t>(length));
-  });
-  return made;
-}
-
-std::vector<std::string> printable_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(printable(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string number_text(double number, std::optional<int> digits) {
   const std::string text = unsigned_text(std::fabs(number), digits);
   return number < 0 && !is_zero(text) ? "−" + text : text;

@@ -5,17 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shown.h"
+
 namespace petlab::reports {
 
 /// Columns that a terminal needs for the text: 2 for East Asian wide characters and emoji, 0 for
 /// combining marks.
 int display_width(std::string_view text);
 
-/// The text as it may be printed anywhere: invalid UTF-8 and control characters (line ends, escape
-/// sequences) replaced by U+FFFD.
-std::string printable(std::string_view text);
-/// Each line of the text, printable; a line end at the end of the text begins no further line.
-std::vector<std::string> printable_lines(std::string_view text);
+using base::printable;
+using base::printable_lines;
 
 /// For people: `digits` decimals, or as many as it has up to six significant ones; thousands
 /// separated by commas, U+2212 for minus, no negative zero.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/nearest_word.h"
+#include "base/shown.h"
 #include "results/schema.h"
 
 namespace petlab::results {
@@ -78,7 +79,7 @@ Word word_named(std::string_view text) {
   if (const sweeps::Field* row = sweeps::find_field(field)) nearest = row->column;
   if (!nearest.empty()) {
     throw std::invalid_argument(
-        fmt::format("unknown field \"{}\"; did you mean \"{}\"?", text, nearest));
+        fmt::format("unknown field \"{}\"; did you mean \"{}\"?", base::excerpt(text), nearest));
   }
   throw std::invalid_argument(base::unknown_word("field", text, names));
 }

@@ -58,7 +58,7 @@ class TaskReader {
                   const std::vector<std::string>& known) {
     for (const auto& [key, line] : map.keys) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      problems_.add(line, what, fmt::format("the key '{}'", key), one_of(known, key));
+      problems_.add(line, what, "the key " + base::in_quotes(key), one_of(known, key));
     }
   }
 
@@ -247,7 +247,7 @@ class TaskReader {
     std::vector<std::string> sorted = task_.classes;
     std::sort(sorted.begin(), sorted.end());
     if (const auto twin = std::adjacent_find(sorted.begin(), sorted.end()); twin != sorted.end()) {
-      problems_.add(line, "labels", fmt::format("'{}' twice", *twin), "each label once");
+      problems_.add(line, "labels", base::in_quotes(*twin) + " twice", "each label once");
     }
   }
 
@@ -295,7 +295,7 @@ class TaskReader {
       std::vector<std::string> list = texts(key, node);
       for (const std::string& name : list) {
         if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-        problems_.add(node.line, key, fmt::format("'{}'", name), one_of(allowed, name));
+        problems_.add(node.line, key, base::in_quotes(name), one_of(allowed, name));
       }
       if (list.empty()) problems_.add(node.line, key, "no metric", "at least one");
       return list;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/shallow_json.h"
+#include "base/shown.h"
 #include "base/standard_output.h"
 #include "protocol/events.h"
 #include "sweeps/backbone.h"
@@ -69,7 +70,7 @@ int main() {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     code = check(base::parse_shallow_json(text, "the request"));
   } catch (const std::exception& error) {
-    std::cerr << "petlab-trainer-check: " << error.what() << "\n";
+    std::cerr << "petlab-trainer-check: " << petlab::base::printable_message(error.what()) << "\n";
   }
   return output.end("petlab-trainer-check", code);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shown.h"
 #include "base/standard_output.h"
 #include "trainer/artifact/module_formats.h"
 #include "trainer/commands.h"
@@ -16,7 +17,8 @@ int run(int argc, char** argv, bool& is_worker) {
   CLI::App app{"The worker: trains the trials in the given directories (docs/worker.md)."};
   app.name("petlab-trainer");
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return "petlab-trainer: " + std::string(error.what()) + " (--help tells more)\n";
+    return "petlab-trainer: " + petlab::base::printable_message(error.what()) +
+           " (--help tells more)\n";
   });
   bool describe = false;
   std::vector<std::string> folders;
@@ -135,10 +137,10 @@ int run(int argc, char** argv, bool& is_worker) {
     is_worker = true;
     return run_worker(folders);
   } catch (const std::invalid_argument& e) {
-    std::cerr << "petlab-trainer: " << e.what() << "\n";
+    std::cerr << "petlab-trainer: " << petlab::base::printable_message(e.what()) << "\n";
     return 2;
   } catch (const std::exception& e) {
-    std::cerr << "petlab-trainer: " << e.what() << "\n";
+    std::cerr << "petlab-trainer: " << petlab::base::printable_message(e.what()) << "\n";
     return 1;
   }
 }

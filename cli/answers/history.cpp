@@ -11,6 +11,7 @@
 
 #include "analysis/sparkline.h"
 #include "base/nearest_word.h"
+#include "base/shown.h"
 #include "cli/options/database_option.h"
 #include "cli/output/answer_output.h"
 #include "orchestrator/recovery/control.h"
@@ -111,8 +112,9 @@ int history(const HistoryArguments& arguments, Streams streams) {
       }
     }
     if (arguments.output.format == "table") {
-      streams.err << fmt::format("{} {} {}  {}\n", one.split, one.task, one.name,
-                                 analysis::sparkline(values, 60));
+      streams.err << fmt::format(
+          "{}  {}\n", base::printable(fmt::format("{} {} {}", one.split, one.task, one.name)),
+          analysis::sparkline(values, 60));
     }
   }
   printer->end();

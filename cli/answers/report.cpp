@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shown.h"
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
 #include "reports/builtin.h"
@@ -200,7 +201,8 @@ int report(const ReportOptions& options, const Streams& streams) {
   for (const std::filesystem::path& file : written.files) {
     streams.out << "wrote " << file.string() << "\n";
   }
-  for (const std::string& missing : written.missing) streams.err << "petlab: " << missing << "\n";
+  for (const std::string& missing : written.missing)
+    streams.err << "petlab: " << base::printable_message(missing) << "\n";
   // Where pictures were asked for by name, their absence is a failure.
   const bool asked = std::any_of(formats.begin(), formats.end(), [](const auto* format) {
     return format->of_figures && format->name != "vega";

@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 
+#include "base/shown.h"
 #include "cli/options/database_option.h"
 #include "cli/options/open_to_write.h"
 #include "cli/output/counted.h"
@@ -41,7 +42,7 @@ int ingest(const IngestOptions& options, Streams streams) {
     summary = orchestrator::ingest_runs(store, runs);
   }
   for (const std::string& problem : summary.left_out) {
-    streams.err << "petlab: left out: " << problem << '\n';
+    streams.err << "petlab: left out: " << base::printable_message(problem) << '\n';
   }
   streams.out << fmt::format("{}: {}, {}, {}, {} from {}\n", database.string(),
                              counted(summary.sweeps, "sweep"), counted(summary.trials, "trial"),

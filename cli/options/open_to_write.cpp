@@ -3,12 +3,14 @@
 #include <ostream>
 #include <string>
 
+#include "base/shown.h"
+
 namespace petlab::cli {
 
 results::Store open_to_write(const std::filesystem::path& database, Streams streams) {
   results::Store store(database);
   const std::string& told = store.brought_up_to_date();
-  if (!told.empty()) streams.err << "petlab: " << told << '\n';
+  if (!told.empty()) streams.err << "petlab: " << base::printable_message(told) << '\n';
   return store;
 }
 

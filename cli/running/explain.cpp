@@ -45,20 +45,21 @@ void print_attempt(std::ostream& out, const results::TrialFacts& facts,
   if (facts.result_attempt == attempt.attempt.number) out << " (the result)";
   out << "\n";
   if (!attempt.reason.empty()) out << "    why: " << one_line(attempt.reason) << "\n";
-  if (!attempt.kind.empty()) out << "    kind: " << attempt.kind << "\n";
+  if (!attempt.kind.empty()) out << "    kind: " << one_line(attempt.kind) << "\n";
   out << fmt::format("    begun {} on {} ({}) for sweep {}\n", time_text(attempt.begun.time),
-                     attempt.begun.host, attempt.begun.device, attempt.begun.sweep);
+                     one_line(attempt.begun.host), one_line(attempt.begun.device),
+                     one_line(attempt.begun.sweep));
   if (const auto& resume = attempt.begun.resume) {
     out << fmt::format("    went on from step {} of attempt {}\n", resume->step, resume->attempt);
   }
   if (attempt.checkpoint) {
     out << fmt::format("    last checkpoint: step {}, {}\n", attempt.checkpoint->step,
-                       attempt.checkpoint->path);
+                       one_line(attempt.checkpoint->path));
   }
   if (attempt.device_memory_mib) {
     out << fmt::format("    held at most {:.0f} MiB of the GPU\n", *attempt.device_memory_mib);
   }
-  if (!attempt.note.empty()) out << "    note: " << attempt.note << "\n";
+  if (!attempt.note.empty()) out << "    note: " << one_line(attempt.note) << "\n";
   if (!attempt.log_tail.empty()) {
     out << "    last lines of its log:\n";
     for (const std::string& line : reports::printable_lines(attempt.log_tail)) {
@@ -87,7 +88,7 @@ int explain(const ExplainArguments& arguments, Streams streams) {
                              member.variant.empty() ? "" : " as ", member.variant);
     }
   }
-  if (!members.empty()) streams.out << "sweep: " << members << "\n";
+  if (!members.empty()) streams.out << "sweep: " << one_line(members) << "\n";
   const orchestrator::TrialPlan plan = stored_plan(facts, own_sweep, arguments, arguments.retries);
   streams.out << fmt::format("state: {}\nwhy: {}\n", to_string(plan.state), one_line(plan.why));
   if (facts.retried_after > 0) {
@@ -101,7 +102,8 @@ int explain(const ExplainArguments& arguments, Streams streams) {
   }
   if (care.hidden) streams.out << "hidden: " << one_line(care.hidden->why) << "\n";
   streams.out << "folder: " << protocol::trial_folder(runs, id).string() << "\n";
-  if (const auto row = reader.trial(id)) streams.out << "configuration: " << row->config << "\n";
+  if (const auto row = reader.trial(id))
+    streams.out << "configuration: " << one_line(row->config) << "\n";
   for (const results::AttemptFacts& attempt : facts.attempts) {
     print_attempt(streams.out, facts, attempt);
   }

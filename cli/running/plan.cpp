@@ -176,7 +176,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   for (const std::string& one : sweep.overrides) {
     out << "set: " << reports::printable(one) << "\n";
   }
-  for (const std::string& note : sweep.notes) out << "note: " << note << "\n";
+  for (const std::string& note : sweep.notes) out << "note: " << reports::printable(note) << "\n";
   std::map<sweeps::TrialState, std::int64_t> counts;
   for (const orchestrator::TrialPlan& plan : plans) ++counts[plan.state];
   for (const auto& [state, count] : counts) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/shown.h"
 #include "orchestrator/planning/plan.h"
 #include "orchestrator/running/run_sweep.h"
 #include "sweeps/sweep_file.h"
@@ -67,7 +68,7 @@ void print_overview(std::ostream& out, const PlanOverview& overview, bool json) 
   for (const PlanOverview::Row& row : overview.rows) {
     out << fmt::format("{:<{}}  {:>7}  {:>6}  {:>8}  {}\n", row.sweep, widest, row.trials,
                        row.shared, row.to_train, row.file);
-    for (const std::string& note : row.notes) out << "note: " << note << "\n";
+    for (const std::string& note : row.notes) out << "note: " << base::printable(note) << "\n";
   }
   out << fmt::format("together, equal trials once: {} {}, of which {} to train\n", overview.trials,
                      overview.trials == 1 ? "trial" : "trials", overview.to_train);

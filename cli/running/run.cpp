@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "base/build_info.h"
+#include "base/shown.h"
 #include "cli/live/live_run.h"
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
@@ -205,7 +206,7 @@ int run(const RunArguments& arguments, Streams streams) {
     result = orchestrator::run_sweep(sweep, locations, environment, request, progress);
   }
   if (!result.problem.empty() && !arguments.json) {
-    streams.err << "petlab: " << result.problem << "\n";
+    streams.err << "petlab: " << base::printable_message(result.problem) << "\n";
   }
   const int code = exit_code(result);
   if (code == kDone && is_live) {

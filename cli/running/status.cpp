@@ -33,6 +33,7 @@
 #include "orchestrator/recovery/living_owners.h"
 #include "orchestrator/running/best_metric.h"
 #include "orchestrator/running/progress_line.h"
+#include "reports/text.h"
 #include "results/attempt_events.h"
 #include "sweeps/error.h"
 
@@ -393,9 +394,9 @@ int status(const StatusArguments& arguments, Streams streams) {
               << "\nruns: " << observer.runs().string() << "\n";
   if (observer.runs_are_gone()) streams.out << "note: " << runs_folder_gone() << "\n";
   for (const SweepStates& sweep : snapshot.sweeps) {
-    streams.out << sweep_text(sweep) << "\n";
+    streams.out << reports::printable(sweep_text(sweep)) << "\n";
     for (const auto& [why, count] : sweep.stale) {
-      streams.out << fmt::format("  {} stale: {}\n", count, why);
+      streams.out << fmt::format("  {} stale: {}\n", count, reports::printable(why));
     }
     if (sweep.discarded > 0) {
       streams.out << fmt::format("  {} discarded: not made again yet\n", sweep.discarded);
@@ -405,8 +406,9 @@ int status(const StatusArguments& arguments, Streams streams) {
     }
   }
   for (const auto& one : snapshot.orchestrators) {
-    streams.out << fmt::format("petlab run of sweep {}: process {} on {}\n", one.sweep, one.pid,
-                               one.host);
+    streams.out << fmt::format("petlab run of sweep {}: process {} on {}\n",
+                               reports::printable(one.sweep), one.pid,
+                               reports::printable(one.host));
   }
   constexpr int kWide = 200;
   LivePicture picture;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "base/shown.h"
 #include "cli/options/trial_arguments.h"
 #include "orchestrator/recovery/control.h"
 
@@ -23,7 +24,8 @@ int stop(const StopArguments& arguments, Streams streams) {
   int code = kDone;
   for (const auto& one : running) {
     const std::string who =
-        fmt::format("petlab run of sweep {} (process {} on {})", one.sweep, one.pid, one.host);
+        fmt::format("petlab run of sweep {} (process {} on {})", base::printable(one.sweep),
+                    one.pid, base::printable(one.host));
     if (orchestrator::ask_to_stop(one, arguments.now)) {
       streams.out << who
                   << (arguments.now ? ": asked to checkpoint and stop\n"

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/shown.h"
 #include "base/trimmed.h"
 #include "cli/scoring/score_files.h"
 #include "metrics/error.h"
@@ -18,16 +19,6 @@
 
 namespace petlab::cli {
 namespace {
-
-// A line as a message shows it.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  if (text.size() <= kMost) return fmt::format("\"{}\"", text);
-  // Not within a UTF-8 character.
-  std::size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return fmt::format("\"{}…\"", text.substr(0, end));
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -63,7 +54,7 @@ struct Labels {
     if (text.empty() || end != text.data() + text.size() || error != std::errc() || label < 0 ||
         label >= num_labels) {
       throw metrics::InputError(fmt::format("{}:{}: found {}, wanted a label from 0 to {}",
-                                            file.name(), file.lines(), shown(text),
+                                            file.name(), file.lines(), base::in_quotes(text),
                                             num_labels - 1));
     }
     return static_cast<Value>(label);
@@ -109,7 +100,8 @@ struct Numbers {
   Value any(std::string_view line, const metrics::LineReader& file) const {
     if (const auto value = metrics::parse_score_text(line)) return *value;
     throw metrics::InputError(fmt::format("{}:{}: found {}, wanted a finite decimal number",
-                                          file.name(), file.lines(), shown(base::trimmed(line))));
+                                          file.name(), file.lines(),
+                                          base::in_quotes(base::trimmed(line))));
   }
 };
 

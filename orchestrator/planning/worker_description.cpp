@@ -10,6 +10,7 @@
 
 #include "base/child.h"
 #include "base/shallow_json.h"
+#include "base/shown.h"
 #include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 
@@ -31,7 +32,8 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
     const std::string_view said =
         base::trimmed(answer.errors.empty() ? answer.output : answer.errors);
     if (!said.empty()) {
-      description.undescribed += fmt::format(": {}", said.substr(0, said.find('\n')));
+      description.undescribed +=
+          ": " + base::printable(said.substr(0, std::min<std::size_t>(said.find('\n'), 200)));
     }
     return description;
   }
@@ -41,9 +43,8 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
     return description;
   }
   const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {
-    throw Error(
-        fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", worker.text(), key,
-                    found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), wanted));
+    throw Error(fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", worker.text(),
+                            key, base::shown(found), wanted));
   };
   const auto read_text = [&](const char* key, std::string& text_of) {
     const auto found = object.find(key);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <ostream>
 
+#include "base/shown.h"
+
 namespace petlab::orchestrator {
 namespace {
 
@@ -67,9 +69,12 @@ void ProgressLine::status(const RunStatus& status) {
 void ProgressLine::trial_over(const std::string& trial_id, sweeps::TrialState state,
                               const std::string& reason, const std::string&) {
   if (state == sweeps::TrialState::done) return;
-  out_ << fmt::format("{} {}: {}", trial_id, to_string(state), reason) << std::endl;
+  out_ << fmt::format("{} {}: {}", trial_id, to_string(state), base::printable_message(reason))
+       << std::endl;
 }
 
-void ProgressLine::note(const std::string& line) { out_ << line << std::endl; }
+void ProgressLine::note(const std::string& line) {
+  out_ << base::printable_message(line) << std::endl;
+}
 
 }  // namespace petlab::orchestrator

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/trimmed.h"
 #include "orchestrator/host/error.h"
 
@@ -93,7 +94,7 @@ void each_line(std::string_view text, Take take) {
 }
 
 [[noreturn]] void not_a_row(std::string_view line) {
-  throw Error(fmt::format("squeue printed '{}', wanted {}", line, kSqueueFormat));
+  throw Error(fmt::format("squeue printed {}, wanted {}", base::in_quotes(line), kSqueueFormat));
 }
 
 // "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9; none for an id that no job of petlab has ("12+0").
@@ -180,7 +181,8 @@ std::string parse_submission(std::string_view text) {
   each_line(text, [&](std::string_view line) { last = line; });
   const std::string_view job = last.substr(0, last.find(';'));
   if (!is_digits(job)) {
-    throw Error(fmt::format("sbatch --parsable printed '{}', wanted the number of a job", last));
+    throw Error(fmt::format("sbatch --parsable printed {}, wanted the number of a job",
+                            base::in_quotes(last)));
   }
   return std::string(job);
 }

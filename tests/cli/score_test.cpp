@@ -331,6 +331,19 @@ TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]
         "petlab: all examples or all predictions are of one class: matthews is 0 by convention\n");
 }
 
+TEST_CASE("petlab score skips a byte order mark, also one that arrives in pieces", "[cli]") {
+  const Folder files;
+  const std::string mark = "\xEF\xBB\xBF";
+  files.dir.write("marked", mark + "1\n0\n1\n0\n");
+  files.dir.write("only-mark", mark);
+  const CommandResult marked = score(files.dir, "accuracy --hyp marked --ref marked");
+  CHECK(marked.out == "accuracy = 100.00 (n = 4)\n");
+  const CommandResult bleu = score(files.dir, "chrf --hyp marked --ref marked");
+  CHECK(bleu.err.empty());
+  check_refused(files.dir, "accuracy --hyp only-mark --ref only-mark", 1,
+                "only-mark: the corpus is empty; at least one line was wanted");
+}
+
 TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]") {
   const Folder files;
   files.dir.write("empty", "");
@@ -342,22 +355,37 @@ TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]
   files.dir.write("words", "1\n0\nyes\n1\n");
   files.dir.write("minus", "1\n0\n-1\n1\n");
   files.dir.write("three", "1\n0\n2\n1\n");
+  files.dir.write("cr", "1\r0\r1\r");
+  files.dir.write("mac", std::string(1000, 'a') + "\rb\r");
+  files.dir.write("blank", "\"a\"\n\n");
+  for (const char* words :
+       {"f1 --hyp cr --ref gold", "f1 --hyp gold --ref cr", "spearman --hyp cr --ref gold"}) {
+    check_refused(files.dir, words, 1,
+                  "cr: found lines that end with a carriage return (CR) alone, wanted newlines (LF "
+                  "or CRLF)");
+  }
+  check_refused(files.dir, "bleu --hyp mac --ref mac", 1,
+                "mac: found lines that end with a carriage return (CR) alone, wanted newlines (LF "
+                "or CRLF)");
+  check_refused(files.dir, "bleu --json-lines --hyp blank --ref blank", 1,
+                "blank:2: found a blank line, wanted a JSON string in double quotes (its line "
+                "breaks as \\n)");
   check_refused(files.dir, "bleu --hyp hyp --ref gold", 1,
                 "the files have different numbers of lines: hyp has 2, gold has 4");
   check_refused(files.dir, "accuracy --hyp x --ref y", 1,
-                "x:1: found \"1.5\", wanted a label from 0 to 4095");
+                "x:1: found '1.5', wanted a label from 0 to 4095");
   check_refused(files.dir, "spearman --hyp x --ref gold", 1,
                 "the files have different numbers of lines: x has 3, gold has 4");
   check_refused(files.dir, "spearman --hyp x --ref nan", 1,
-                "nan:2: found \"nan\", wanted a finite decimal number");
+                "nan:2: found 'nan', wanted a finite decimal number");
   check_refused(files.dir, "pearson --hyp inf --ref x", 1,
-                "inf:3: found \"1e999\", wanted a finite decimal number");
+                "inf:3: found '1e999', wanted a finite decimal number");
   check_refused(files.dir, "f1 --hyp words --ref gold", 1,
-                "words:3: found \"yes\", wanted a label from 0 to 4095");
+                "words:3: found 'yes', wanted a label from 0 to 4095");
   check_refused(files.dir, "f1 --hyp minus --ref gold", 1,
-                "minus:3: found \"-1\", wanted a label from 0 to 4095");
+                "minus:3: found '-1', wanted a label from 0 to 4095");
   check_refused(files.dir, "f1-macro --hyp three --ref gold --num-labels 2", 1,
-                "three:3: found \"2\", wanted a label from 0 to 1");
+                "three:3: found '2', wanted a label from 0 to 1");
   check_refused(files.dir, "f1 --hyp three --ref gold", 2,
                 "f1 is of two classes, here are 3: f1-macro takes any number");
   check_refused(files.dir, "chrf --hyp bad-utf8 --ref ref", 1,

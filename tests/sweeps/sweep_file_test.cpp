@@ -521,6 +521,17 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
   }
 }
 
+TEST_CASE("A message never holds more than the beginning of what it found", "[sweeps]") {
+  const Home home;
+  const std::string huge(1 << 20, 'x');
+  for (const std::string& text :
+       {"sweep: t\n" + huge + ": 1\n", "sweep: t\nbase: {" + huge + ": 1}\n",
+        "sweep: t\nbase: {task: " + huge + "}\n", "sweep: t\nbase: {backbone: " + huge + "}\n",
+        "sweep: t\nvariants: {a: !" + huge + " {}}\n"}) {
+    for (const std::string& problem : home.problems(text)) CHECK(problem.size() < 2500);
+  }
+}
+
 TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
   const Home home;
   home.folder().write("models/broken/config.json", R"({"model_type":"gpt2"})");
@@ -555,7 +566,7 @@ TEST_CASE("A refused name says why, and a short word is guessed by its letters o
         Strings{"sweep.yaml:1: sweep: found 'a\\tb'" + wanted});
   CHECK(home.problems("sweep: ''" + rest) == Strings{"sweep.yaml:1: sweep: found ''" + wanted});
   CHECK(home.problems("sweep: " + std::string(101, 'x') + rest) ==
-        Strings{"sweep.yaml:1: sweep: found '" + std::string(56, 'x') + "… (101 bytes)" + wanted});
+        Strings{"sweep.yaml:1: sweep: found '" + std::string(57, 'x') + "…' (101 bytes)" + wanted});
   const auto guess = [&](const std::string& word) {
     return home.problems("sweep: t\nbase: {backbone: minilm, task: cola, " + word + ": 1}\n");
   };

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/shown.h"
 #include "trainer/data/splits.h"
 #include "trainer/files/error.h"
 
@@ -35,7 +36,8 @@ double number_of(const DataRow& row, const TaskDeclaration& task, const std::str
   const char* end = row.target.data() + row.target.size();
   const auto [rest, error] = std::from_chars(row.target.data(), end, number);
   if (error != std::errc() || rest != end || !std::isfinite(number)) {
-    throw Error(fmt::format("{}:{}: score '{}' is no finite number", file, row.line, row.target));
+    throw Error(fmt::format("{}:{}: score {} is no finite number", file, row.line,
+                            base::in_quotes(row.target)));
   }
   if ((task.score_min && number < *task.score_min) ||
       (task.score_max && number > *task.score_max)) {
@@ -53,8 +55,8 @@ std::optional<Example> example_of(DataRow& row, const TaskDeclaration& task,
     case TargetRule::label: {
       const auto label = sweeps::class_of(task, row.target, row.target_is_number);
       if (!label) {
-        throw Error(fmt::format("{}:{}: label '{}' is not known, wanted one of {}", file, row.line,
-                                row.target, fmt::join(task.classes, ", ")));
+        throw Error(fmt::format("{}:{}: label {} is not known, wanted one of {}", file, row.line,
+                                base::in_quotes(row.target), base::list_in_quotes(task.classes)));
       }
       example.label = static_cast<std::int32_t>(*label);
       break;

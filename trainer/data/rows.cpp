@@ -8,6 +8,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/line_ends.h"
+#include "base/shown.h"
+#include "base/trimmed.h"
 #include "base/utf8.h"
 #include "trainer/files/error.h"
 #include "trainer/files/file_bytes.h"
@@ -49,7 +52,9 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-void check_utf8(std::string_view text, const std::string& file) {
+void check_text(std::string_view text, const std::string& file) {
+  if (base::lines_end_with_cr(text))
+    throw Error(fmt::format("{}: {}", file, base::kLinesEndWithCr));
   const auto invalid = base::first_invalid_utf8(text);
   if (!invalid) return;
   const std::string_view before = text.substr(0, *invalid);
@@ -130,18 +135,21 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
   if (layout.header) {
     const auto found = std::find(header.begin(), header.end(), name);
     if (found == header.end()) {
-      refuse(file, 1, fmt::format("has no column '{}', found {}", name, fmt::join(header, ", ")));
+      refuse(file, 1,
+             fmt::format("has no column {}, found {}", base::in_quotes(name),
+                         base::list_in_quotes(header)));
     }
     if (std::find(found + 1, header.end(), name) != header.end()) {
-      refuse(file, 1, fmt::format("has two columns '{}', wanted each name once", name));
+      refuse(file, 1,
+             fmt::format("has two columns {}, wanted each name once", base::in_quotes(name)));
     }
     return static_cast<std::size_t>(found - header.begin());
   }
   constexpr std::size_t kMostDigits = 6;
   if (name.empty() || name.size() > kMostDigits ||
       name.find_first_not_of("0123456789") != std::string::npos) {
-    throw Error(fmt::format("{}: column '{}' is no number, wanted one for a file without a header",
-                            file, name));
+    throw Error(fmt::format("{}: column {} is no number, wanted one for a file without a header",
+                            file, base::in_quotes(name)));
   }
   return static_cast<std::size_t>(std::stoul(name));
 }
@@ -187,17 +195,14 @@ const nlohmann::json* find_key(const nlohmann::json& object, std::string_view na
   return nullptr;
 }
 
-std::string_view without_mark(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return text;
-}
-
 std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text,
                                  const std::string& file) {
   std::vector<DataRow> rows;
   Lines lines(text);
   for (std::string_view line; lines.next(line);) {
+    if (base::trimmed(line).empty()) {
+      refuse(file, lines.number(), "found a blank line, wanted a JSON object");
+    }
     const nlohmann::json object =
         parse_shallow_json(line, fmt::format("{}:{}", file, lines.number()));
     if (!object.is_object()) {
@@ -206,7 +211,8 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
     }
     const auto field = [&](const std::string& name) -> const nlohmann::json& {
       const nlohmann::json* const found = find_key(object, name);
-      if (found == nullptr) refuse(file, lines.number(), fmt::format("has no key '{}'", name));
+      if (found == nullptr)
+        refuse(file, lines.number(), fmt::format("has no key {}", base::in_quotes(name)));
       return *found;
     };
     DataRow& row = rows.emplace_back();
@@ -215,15 +221,16 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
       const nlohmann::json& value = field(name);
       if (!value.is_string()) {
         refuse(file, lines.number(),
-               fmt::format("'{}' is a JSON {}, wanted a string", name, value.type_name()));
+               fmt::format("{} is a JSON {}, wanted a string", base::in_quotes(name),
+                           value.type_name()));
       }
       row.texts.push_back(value.get<std::string>());
     }
     const nlohmann::json& target = field(layout.target_column);
     if (!target.is_string() && !target.is_number()) {
       refuse(file, lines.number(),
-             fmt::format("'{}' is a JSON {}, wanted a string or a number", layout.target_column,
-                         target.type_name()));
+             fmt::format("{} is a JSON {}, wanted a string or a number",
+                         base::in_quotes(layout.target_column), target.type_name()));
     }
     row.target_is_number = target.is_number();
     row.target = target.is_string() ? target.get<std::string>() : target.dump();
@@ -235,8 +242,8 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
 
 std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
                                 const std::string& file) {
-  text = without_mark(text);
-  check_utf8(text, file);
+  text = base::without_byte_order_mark(text);
+  check_text(text, file);
   std::vector<DataRow> rows;
   switch (layout.format) {
     case FileFormat::tsv:
@@ -260,8 +267,8 @@ std::vector<DataRow> align_rows(std::span<const LineFile> files) {
   std::string counts;
   bool equal = true;
   for (const LineFile& file : files) {
-    const std::string_view text = without_mark(file.text);
-    check_utf8(text, file.name);
+    const std::string_view text = base::without_byte_order_mark(file.text);
+    check_text(text, file.name);
     std::vector<std::string_view>& column = columns.emplace_back();
     Lines lines(text);
     for (std::string_view line; lines.next(line);) column.push_back(line);

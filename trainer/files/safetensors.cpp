@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "base/shallow_json.h"
+#include "base/shown.h"
 #include "sweeps/error.h"
 #include "trainer/files/error.h"
 
@@ -37,23 +38,16 @@ struct Range {
   throw Error(fmt::format("{}: tensor {}: {}", file, tensor, message));
 }
 
-/// What JSON is there, short enough for a message.
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
+using base::shown;
 
 Json parse_header(std::string_view text, const std::string& file) {
   Json header;
   try {
     header = base::parse_shallow_json(text, file + ": the safetensors header");
   } catch (const Json::exception& error) {
-    // The library's text begins with its own number in brackets.
-    std::string what = error.what();
-    const std::size_t bracket = what.find("] ");
-    if (bracket != std::string::npos) what = what.substr(bracket + 2);
-    refuse(file, "", fmt::format("the safetensors header is no JSON in UTF-8: {}", what));
+    refuse(
+        file, "",
+        fmt::format("the safetensors header is no JSON in UTF-8: {}", base::json_problem(error)));
   } catch (const sweeps::Error& error) {
     throw Error(error.what());
   }
@@ -253,8 +247,9 @@ void write_safetensors(const std::filesystem::path& file,
   std::vector<std::span<const std::byte>> parts(1);
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || name == "__metadata__" || header.contains(name)) {
-      throw std::invalid_argument(fmt::format(
-          "{}: tensor name '{}' is empty, reserved or there twice", file.string(), name));
+      throw std::invalid_argument(
+          fmt::format("{}: tensor name {} is empty, reserved or there twice", file.string(),
+                      base::in_quotes(name)));
     }
     const auto wanted = static_cast<std::uint64_t>(elements(tensor.shape)) * size_of(tensor.dtype);
     if (tensor.bytes.size() != wanted) {

@@ -8,6 +8,8 @@
 #include <queue>
 #include <stdexcept>
 
+#include "base/line_ends.h"
+#include "base/shown.h"
 #include "base/utf8.h"
 #include "trainer/files/error.h"
 #include "trainer/files/utf8.h"
@@ -129,6 +131,8 @@ std::size_t gpt2_word_end(std::string_view text, std::size_t begin) {
 std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view text,
                                                               const std::string& file) {
   std::vector<std::pair<std::string, std::string>> merges;
+  if (base::lines_end_with_cr(text))
+    throw Error(fmt::format("{}: {}", file, base::kLinesEndWithCr));
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -141,8 +145,8 @@ std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view t
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos) {
-      throw Error(
-          fmt::format("{}:{}: found '{}', wanted two tokens and one space", file, number, line));
+      throw Error(fmt::format("{}:{}: found {}, wanted two tokens and one space", file, number,
+                              base::in_quotes(line)));
     }
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
@@ -175,8 +179,9 @@ ByteBpe::ByteBpe(Vocabulary vocabulary,
     const auto right_id = vocabulary_.find(right);
     const auto merged = vocabulary_.find(left + right);
     if (!left_id || !right_id || !merged) {
-      throw Error(fmt::format("{}: merge {} ('{}' '{}') is not in the vocabulary {}", merges_file,
-                              rank + 1, left, right, vocabulary_.file()));
+      throw Error(fmt::format("{}: merge {} ({} {}) is not in the vocabulary {}", merges_file,
+                              rank + 1, base::in_quotes(left), base::in_quotes(right),
+                              vocabulary_.file()));
     }
     const Merge merge{pair_of(*left_id, *right_id), static_cast<std::int32_t>(rank), *merged};
     std::size_t slot = hash_pair(merge.pair) & (merges_.size() - 1);

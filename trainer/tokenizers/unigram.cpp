@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/shown.h"
 #include "trainer/files/error.h"
 #include "trainer/files/utf8.h"
 
@@ -59,8 +60,9 @@ Unigram::Unigram(UnigramModel model, const std::string& file, const UnigramOptio
   std::sort(sorted_.begin(), sorted_.end());
   for (std::size_t i = 1; i < sorted_.size(); ++i) {
     if (sorted_[i].first != sorted_[i - 1].first) continue;
-    throw Error(fmt::format("{}: the pieces {} and {} are both '{}', wanted each once", file,
-                            sorted_[i - 1].second, sorted_[i].second, sorted_[i].first));
+    throw Error(fmt::format("{}: the pieces {} and {} are both {}, wanted each once", file,
+                            sorted_[i - 1].second, sorted_[i].second,
+                            base::in_quotes(sorted_[i].first)));
   }
   vocab_size_ = static_cast<std::int64_t>(model_.pieces.size());
   special_.after = {id_of(options.eos_token, file)};
@@ -69,9 +71,10 @@ Unigram::Unigram(UnigramModel model, const std::string& file, const UnigramOptio
   for (const AddedToken& token : options.added) {
     if (token.id < vocab_size_ &&
         model_.pieces[static_cast<std::size_t>(token.id)].text != token.content) {
-      throw Error(fmt::format("{}: has '{}' as piece {}, wanted the added token {}", file,
-                              model_.pieces[static_cast<std::size_t>(token.id)].text, token.id,
-                              token.content));
+      throw Error(
+          fmt::format("{}: has {} as piece {}, wanted the added token {}", file,
+                      base::in_quotes(model_.pieces[static_cast<std::size_t>(token.id)].text),
+                      token.id, base::in_quotes(token.content)));
     }
   }
   set_added(options.added);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/line_ends.h"
+#include "base/shallow_json.h"
+#include "base/shown.h"
 #include "base/utf8.h"
 #include "trainer/files/error.h"
 
@@ -35,8 +38,8 @@ class VocabHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number_integer(number_integer_t id) override { refuse(fmt::format("{}", id)); }
-  bool number_float(number_float_t, const string_t& text) override { refuse(text); }
-  bool string(string_t& text) override { refuse(fmt::format("'{}'", text.substr(0, 60))); }
+  bool number_float(number_float_t, const string_t& text) override { refuse(text.substr(0, 60)); }
+  bool string(string_t& text) override { refuse(base::in_quotes(text)); }
   bool boolean(bool value) override { refuse(value ? "true" : "false"); }
   bool null() override { refuse("null"); }
   bool binary(binary_t&) override { refuse("binary data"); }
@@ -44,14 +47,14 @@ class VocabHandler : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return true; }
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    throw Error(fmt::format("{}: is no JSON: {}", file_, error.what()));
+    throw Error(fmt::format("{}: is no JSON: {}", file_, base::json_problem(error)));
   }
 
  private:
   [[noreturn]] void refuse(const std::string& found) const {
     if (depth_ == 0) throw Error(fmt::format("{}: is no object of token: id", file_));
-    throw Error(fmt::format("{}: token '{}' has id {}, must be in 0..{}", file_, token_, found,
-                            kMostIds - 1));
+    throw Error(fmt::format("{}: token {} has id {}, must be in 0..{}", file_,
+                            base::in_quotes(token_), found, kMostIds - 1));
   }
 
   std::vector<std::pair<std::string, std::int64_t>>& tokens_;
@@ -68,8 +71,8 @@ Vocabulary::Vocabulary(std::vector<std::pair<std::string, std::int64_t>> tokens,
   std::int64_t size = 0;
   for (const auto& [token, id] : tokens) {
     if (id < 0 || id >= kMostIds) {
-      throw Error(
-          fmt::format("{}: token '{}' has id {}, must be in 0..{}", file, token, id, kMostIds - 1));
+      throw Error(fmt::format("{}: token {} has id {}, must be in 0..{}", file,
+                              base::in_quotes(token), id, kMostIds - 1));
     }
     size = std::max(size, id + 1);
   }
@@ -78,8 +81,8 @@ Vocabulary::Vocabulary(std::vector<std::pair<std::string, std::int64_t>> tokens,
   for (auto& [token, id] : tokens) {
     auto& place = tokens_[static_cast<std::size_t>(id)];
     if (place) {
-      throw Error(
-          fmt::format("{}: tokens '{}' and '{}' have the same id {}", file, *place, token, id));
+      throw Error(fmt::format("{}: tokens {} and {} have the same id {}", file,
+                              base::in_quotes(*place), base::in_quotes(token), id));
     }
     place = std::move(token);
     ids_.insert_or_assign(*place, static_cast<std::int32_t>(id));
@@ -92,6 +95,8 @@ std::optional<std::string_view> Vocabulary::token(std::int32_t id) const {
 }
 
 Vocabulary parse_vocab_txt(std::string_view text, const std::string& file) {
+  if (base::lines_end_with_cr(text))
+    throw Error(fmt::format("{}: {}", file, base::kLinesEndWithCr));
   std::vector<std::pair<std::string, std::int64_t>> tokens;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
