@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, SupportsIndex
 
+import numpy
 import pytest
 from conftest import PACKAGE, World
 
@@ -259,7 +260,7 @@ def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
         raise OSError("the disk is full")
 
     for state, error in ((broken, OSError), (lambda file: None, petlab.WorkerError),
-                         ({1, 2}, TypeError)):  # fmt: skip
+                         ({1, 2}, petlab.WorkerError)):  # fmt: skip
         with pytest.raises(error):
             trial.checkpoint(3, state)
     # What was not written leaves nothing, and the one before stays.
@@ -272,6 +273,16 @@ def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
     later = made(resumed)
     assert later.resume is not None and later.resume.step == 2
     assert later.restore(Path.read_bytes) == b"\0\1"
+
+
+def test_a_checkpoint_that_json_cannot_hold_says_which_value_and_what_to_do(tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    trial = made(folder)
+    with pytest.raises(petlab.WorkerError) as raised:
+        trial.checkpoint(1, {"step": 1, "rates": [0.1, numpy.float32(1)]})
+    assert "the checkpoint's state['rates'][1] is a numpy.float32, which JSON" in str(raised.value)
+    assert "`.item()`" in str(raised.value)
+    assert list((folder / "checkpoint").iterdir()) == []
 
 
 def test_a_stop_comes_after_the_checkpoint(tmp_path: Path) -> None:

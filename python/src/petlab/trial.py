@@ -328,7 +328,17 @@ class Trial:
         elif isinstance(state, (bytes, bytearray, memoryview)):
             file.write_bytes(state)
         else:
-            file.write_text(json.dumps(state), encoding="utf-8")
+            try:
+                text = json.dumps(state)
+            except (TypeError, ValueError) as error:
+                place, found = _not_json(state, "state")
+                raise WorkerError(
+                    f"the checkpoint's {place} is {found}, which JSON cannot hold ({error}): "
+                    "convert it (`.item()` of a NumPy or PyTorch scalar, `.tolist()` of an array), "
+                    "or pass a function that writes the file: "
+                    "trial.checkpoint(step, lambda file: torch.save(everything, file))"
+                ) from error
+            file.write_text(text, encoding="utf-8")
 
     @overload
     def restore(self) -> Any: ...
@@ -467,3 +477,23 @@ def peak_memory_mib() -> float | None:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
     return None
+
+
+def _not_json(value: Any, place: str) -> tuple[str, str]:
+    """Where the first value that JSON cannot hold is, `state['rates'][2]`, and its type."""
+    items: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, (str, int, float, bool, type(None))):
+                return f"{place} has a key that", f"a {type(key).__name__}"
+        items = list(value.items())
+    elif isinstance(value, (list, tuple)):
+        items = list(enumerate(value))
+    for key, item in items:
+        try:
+            json.dumps(item)
+        except (TypeError, ValueError):
+            return _not_json(item, f"{place}[{key!r:.60}]")
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return place, f"a {name}"
