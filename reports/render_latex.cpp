@@ -1,66 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <map>
-#include <optional>
 
 #include "reports/cell_text.h"
+#include "reports/latex_text.h"
 #include "reports/render.h"
 #include "reports/text.h"
 
 namespace petlab::reports {
 namespace {
-
-// Characters of texts that TeX would take for commands, and signs that fonts of 1978 lack. What
-// pdflatex has no glyph for (Chinese, emoji) becomes a question mark: it would stop there.
-std::string escaped_latex(const std::string& text) {
-  static const std::map<std::string, std::string> signs = {{"\\", "\\textbackslash{}"},
-                                                           {"{", "\\{"},
-                                                           {"}", "\\}"},
-                                                           {"$", "\\$"},
-                                                           {"&", "\\&"},
-                                                           {"#", "\\#"},
-                                                           {"%", "\\%"},
-                                                           {"_", "\\_"},
-                                                           {"^", "\\textasciicircum{}"},
-                                                           {"~", "\\textasciitilde{}"},
-                                                           {"<", "$<$"},
-                                                           {">", "$>$"},
-                                                           {"|", "$|$"},
-                                                           {"\"", "''"},
-                                                           {"'", "'"},
-                                                           {"`", "{}`{}"},
-                                                           {"−", "$-$"},
-                                                           {"±", "$\\pm$"},
-                                                           {"—", "---"},
-                                                           {"†", "\\dag{}"},
-                                                           {"‡", "\\ddag{}"},
-                                                           {"§", "\\S{}"},
-                                                           {"·", "$\\cdot$"},
-                                                           {"≠", "$\\neq$"},
-                                                           {"…", "\\dots{}"},
-                                                           {"*", "$^{\\ast}$"},
-                                                           {"-", "-{}"},
-                                                           {",", ","},
-                                                           {"×", "$\\times$"},
-                                                           {"≤", "$\\leq$"}};
-  const std::string safe = printable(text);
-  std::string made;
-  for (std::size_t at = 0; at < safe.size();) {
-    std::size_t end = at + 1;
-    while (end < safe.size() && (static_cast<unsigned char>(safe[end]) & 0xC0) == 0x80) ++end;
-    const std::string character = safe.substr(at, end - at);
-    at = end;
-    const auto sign = signs.find(character);
-    if (sign != signs.end()) {
-      made += sign->second;
-    } else {
-      made += character.size() == 1 ? character : "?";
-    }
-  }
-  return made;
-}
 
 std::string cell_latex(const Cell& cell) {
   const CellText text = cell_text(cell);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "reports/latex_text.h"
+
 namespace petlab::cli {
 namespace {
 
@@ -77,42 +79,6 @@ std::string grid_row(const std::vector<std::string>& cells,
   return made;
 }
 
-std::string for_latex(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}':
-        made += '\\';
-        made += c;
-        break;
-      case '^':
-        made += "\\^{}";
-        break;
-      case '~':
-        made += "\\textasciitilde{}";
-        break;
-      case '\\':
-        made += "\\textbackslash{}";
-        break;
-      case '<':
-        made += "\\ensuremath{<}";
-        break;
-      case '>':
-        made += "\\ensuremath{>}";
-        break;
-      default:
-        made += c;
-    }
-  }
-  return made;
-}
-
 }  // namespace
 
 std::string grid_of(const ScoreTable& table) {
@@ -133,7 +99,7 @@ std::string booktabs_of(const ScoreTable& table) {
   const auto add_row = [&](const std::vector<std::string>& cells) {
     for (std::size_t c = 0; c < cells.size(); ++c) {
       if (c > 0) made += "&";
-      made += fmt::format(" {} ", for_latex(placed(cells[c], widths[c], c == 0)));
+      made += fmt::format(" {} ", reports::escaped_latex(placed(cells[c], widths[c], c == 0)));
     }
     made += "\\\\\n";
   };

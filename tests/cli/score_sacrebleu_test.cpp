@@ -153,12 +153,12 @@ TEST_CASE("petlab score prints a table of several systems", "[cli]") {
 }
 
 TEST_CASE("a table of scores is written for LaTeX with its special characters", "[cli]") {
-  const ScoreTable table{{"System", "a%"}, {{"x_1 & \\y", "1.0"}, {"z", "$2^~#{}<>"}}};
+  const ScoreTable table{{"System", "a%"}, {{"x_1 & \\y", "1.0"}, {"z", "$2^~#{}<>\u03bb"}}};
   CHECK(booktabs_of(table) ==
         "\\begin{tabular}{rc}\n\\toprule\n"
         "   System &    a\\%     \\\\\n\\midrule\n"
         " x\\_1 \\& \\textbackslash{}y &    1.0    \\\\\n"
-        "        z & \\$2\\^{}\\textasciitilde{}\\#\\{\\}\\ensuremath{<}\\ensuremath{>} \\\\\n"
+        "        z & \\$2\\textasciicircum{}\\textasciitilde{}\\#\\{\\}$<$$>$$\\lambda$ \\\\\n"
         "\\bottomrule\n\\end{tabular}\n");
   CHECK(grid_of({{"System", "μ"}, {{"ä", "1"}}}) ==
         "╒══════════╤═════╕\n│   System │  μ  │\n╞══════════╪═════╡\n│        ä │  1  │\n"

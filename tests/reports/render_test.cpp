@@ -323,14 +323,15 @@ TEST_CASE("Nothing of a text is a command of LaTeX", "[reports]") {
   Report report = demo();
   Table& table = testing::only_table(report);
   table.rows[0].name = "\\input{x}&$#%_^~<|>\"=cmd()";
-  table.rows[1].name = "中";
+  table.rows[1].name = "[s] naïve_é λ→½ µ °";
   table.cells[0][1].standing.best = true;
   table.cells[1][1].standing.second = true;
   const std::string latex = to_latex(report);
   CHECK(latex.find("\\textbackslash{}input\\{x\\}\\&\\$\\#\\%\\_\\textasciicircum{}"
                    "\\textasciitilde{}$<$$|$$>$''=cmd()") != std::string::npos);
   CHECK(latex.find("\\input{x}") == std::string::npos);
-  CHECK(latex.find("\n? & ") != std::string::npos);
+  CHECK(latex.find("\n{[}s{]} na\\\"{\\i}ve\\_\\'{e} $\\lambda$$\\rightarrow$$\\frac{1}{2}$ $\\mu$ "
+                   "$^{\\circ}$ & ") != std::string::npos);
   CHECK(latex.find("\\textbf{75.50}\\,{\\small $\\pm$ 0.71 (2)}") != std::string::npos);
   CHECK(latex.find("\\underline{80.00}") != std::string::npos);
   CHECK(latex.find("\\begin{tabular}{lrrr}") != std::string::npos);

@@ -79,6 +79,9 @@ def main():
                                       env=os.environ | {"NO_COLOR": "1", "PYTHONUTF8": "1"}).stdout
                        for program in ([sys.executable, "-m", "sacrebleu"], [programs / "petlab", "score"])]
             calls += 1
+            if "latex" in words:  # signs that pdfLaTeX has no glyph for are commands here
+                for sign, command in (("±", r"$\pm$"), ("μ", r"$\mu$")):
+                    outputs[0] = outputs[0].replace(sign, command)
             if without_explanation(outputs[0]) == without_explanation(outputs[1]):
                 same += 1
             else:
