@@ -26,21 +26,38 @@ std::optional<std::string> repository_of(const std::string& folder) {
   return repository;
 }
 
-std::optional<fs::path> snapshot_of(const fs::path& model) {
-  std::ifstream ref(model / "refs/main");
-  std::string revision;
+// The commits of which there are files, in order.
+std::vector<std::string> commits_of(const fs::path& model) {
+  std::vector<std::string> all;
   std::error_code unreadable;
-  if (ref >> revision && revision.find('/') == std::string::npos) {
-    fs::path folder = model / "snapshots" / revision;
-    if (fs::is_directory(folder, unreadable)) return folder;
-  }
-  std::vector<fs::path> all;
   for (fs::directory_iterator it(model / "snapshots", unreadable), end; !unreadable && it != end;
        it.increment(unreadable)) {
-    all.push_back(it->path());
+    all.push_back(it->path().filename().string());
   }
-  if (all.size() != 1) return std::nullopt;
-  return all.front();
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// The commit that a revision means; empty: none, or several.
+std::string commit_of(const fs::path& model, const std::string& revision,
+                      const std::vector<std::string>& commits) {
+  const auto is_there = [&](const std::string& commit) {
+    return std::find(commits.begin(), commits.end(), commit) != commits.end();
+  };
+  // No path out of refs/.
+  if (revision.find("..") == std::string::npos && !revision.starts_with('/')) {
+    std::ifstream ref(model / "refs" / (revision.empty() ? "main" : revision));
+    std::string commit;
+    if (ref >> commit && is_there(commit)) return commit;
+  }
+  if (revision.empty()) return commits.size() == 1 ? commits.front() : "";
+  std::string found;
+  for (const std::string& commit : commits) {
+    if (!commit.starts_with(revision)) continue;
+    if (!found.empty()) return "";
+    found = commit;
+  }
+  return found;
 }
 
 bool is_complete(const fs::path& snapshot) {
@@ -67,7 +84,27 @@ fs::path find_hub_cache(const Environment& environment) {
   return {};
 }
 
-std::vector<CachedModel> cached_models(const fs::path& hub, const std::string& name) {
+std::optional<HubName> parse_hub_name(const std::string& text) {
+  HubName parts{text.substr(0, text.find('@')), ""};
+  if (parts.name.size() < text.size()) {
+    parts.revision = text.substr(parts.name.size() + 1);
+    if (parts.revision.empty()) return std::nullopt;
+  }
+  const std::string_view name = parts.name;
+  const std::size_t slash = name.find('/');
+  const auto fits = [](std::string_view part) {
+    return !part.empty() && part.front() != '.' &&
+           part.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == part.npos;
+  };
+  const bool good =
+      slash == name.npos ? fits(name) : fits(name.substr(0, slash)) && fits(name.substr(slash + 1));
+  if (!good) return std::nullopt;
+  return parts;
+}
+
+std::vector<CachedModel> cached_models(const fs::path& hub, const std::string& name,
+                                       const std::string& revision) {
   std::vector<CachedModel> found;
   if (hub.empty()) return found;
   const bool with_owner = name.find('/') != std::string::npos;
@@ -79,10 +116,15 @@ std::vector<CachedModel> cached_models(const fs::path& hub, const std::string& n
     const bool means =
         name.empty() || *repository == name || (!with_owner && repository->ends_with("/" + name));
     if (!means) continue;
-    if (std::optional<fs::path> snapshot = snapshot_of(it->path())) {
-      const bool complete = is_complete(*snapshot);
-      found.push_back({*repository, *std::move(snapshot), complete});
+    std::vector<std::string> commits = commits_of(it->path());
+    if (commits.empty()) continue;
+    const std::string commit = commit_of(it->path(), revision, commits);
+    if (commit.empty()) {
+      found.push_back({*repository, {}, false, std::move(commits)});
+      continue;
     }
+    const fs::path snapshot = it->path() / "snapshots" / commit;
+    found.push_back({*repository, snapshot, is_complete(snapshot), {}});
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.repository < b.repository; });

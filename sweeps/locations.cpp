@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/hub_cache.h"
@@ -20,13 +21,16 @@ std::string named(const Environment& environment, const std::string& name) {
 // What Hugging Face's cache has of that name; std::nullopt where it has nothing.
 std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
                                                     const std::string& backbone) {
-  const std::vector<CachedModel> found = cached_models(locations.hub, backbone);
+  const std::optional<HubName> wanted = parse_hub_name(backbone);
+  if (!wanted) return std::nullopt;
+  const std::vector<CachedModel> found =
+      cached_models(locations.hub, wanted->name, wanted->revision);
   std::vector<std::string> complete;
   std::filesystem::path folder;
   for (const CachedModel& model : found) {
     if (!model.complete) continue;
     // An old model's name without an owner, which means just it.
-    if (model.repository == backbone) return model.snapshot;
+    if (model.repository == wanted->name) return model.snapshot;
     complete.push_back(model.repository);
     folder = model.snapshot;
   }
@@ -35,6 +39,20 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
         fmt::format("backbone {}: Hugging Face's cache {} has several of that name: {}; "
                     "wanted one of these with its owner",
                     backbone, locations.hub.string(), fmt::join(complete, ", ")));
+  }
+  if (complete.empty() && !found.empty() && !found.front().revisions.empty()) {
+    const CachedModel& model = found.front();
+    const std::string commits = base::list_in_quotes(model.revisions);
+    throw Error(
+        wanted->revision.empty()
+            ? fmt::format("backbone {0}: Hugging Face's cache {1} has it at several commits and no "
+                          "refs/main: {2}; name one ({3}@COMMIT), or download main: petlab fetch "
+                          "backbone {3}",
+                          backbone, locations.hub.string(), commits, model.repository)
+            : fmt::format("backbone {0}: Hugging Face's cache {1} has no single revision {2} of "
+                          "it, found {3}; to download it: petlab fetch backbone {4}@{2}",
+                          backbone, locations.hub.string(), wanted->revision, commits,
+                          model.repository));
   }
   if (complete.empty() && !found.empty()) {
     throw Error(
@@ -85,6 +103,12 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
   std::error_code unreadable;
   if (std::filesystem::is_directory(folder, unreadable)) return folder;
   if (const auto cached = from_hub_cache(locations, backbone)) return *cached;
+  if (is_path && parse_hub_name(backbone) && !locations.hub.empty()) {
+    throw Error(
+        fmt::format("backbone {0}: found neither a folder {1} nor this model in Hugging Face's "
+                    "cache {2}; to download it: petlab fetch backbone {0}",
+                    backbone, folder.string(), locations.hub.string()));
+  }
   if (is_path) {
     throw Error(
         fmt::format("backbone {}: found no folder {}, wanted one with config.json and the "

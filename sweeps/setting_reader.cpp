@@ -11,6 +11,7 @@
 #include "base/shown.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
+#include "sweeps/hub_cache.h"
 
 namespace petlab::sweeps {
 namespace {
@@ -224,14 +225,17 @@ bool SettingReader::declare(int line, const std::string& path, json& names) {
   return false;
 }
 
-// A path is made absolute: the configuration must not depend on where it is read.
+// A path is made absolute: the configuration must not depend on where it is read. What may be a
+// model's name on the hub is one unless there is such a folder.
 bool SettingReader::read_backbone(Setting& setting, const base::YamlNode& node) {
   const auto written = std::get<json>(setting.value).get<std::string>();
   const std::filesystem::path here = std::filesystem::absolute(file_).parent_path();
   std::string name = written;
   if (written.find('/') != std::string::npos) {
-    name = (here / written).lexically_normal().string();
-    if (name.size() > 1 && name.ends_with('/')) name.pop_back();
+    std::string path = (here / written).lexically_normal().string();
+    if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    std::error_code unreadable;
+    if (!parse_hub_name(written) || std::filesystem::is_directory(path, unreadable)) name = path;
   }
   setting.value = name;
   if (draft_.backbone_digests.contains(name)) return true;

@@ -160,13 +160,20 @@ bool downloads(const fetch::HttpOptions& options, Streams streams,
 }
 
 // How a sweep names it: by its name where petlab finds this commit by it.
-std::string name_in_a_sweep(const FetchArguments& arguments, const fetch::FetchedBackbone& fetched,
+std::string name_in_a_sweep(const fetch::BackboneRequest& wanted,
+                            const fetch::FetchedBackbone& fetched,
                             const sweeps::Locations& locations) {
-  if (arguments.into.empty()) {
+  if (wanted.into.empty()) {
     try {
-      if (sweeps::backbone_folder(locations, arguments.backbone, ".") == fetched.folder) {
-        return arguments.backbone;
+      if (sweeps::backbone_folder(locations, wanted.name, ".") == fetched.folder) {
+        return wanted.name;
       }
+    } catch (const sweeps::Error&) {
+      // Several commits and no main, say: the revision is clear.
+    }
+    try {
+      const std::string name = wanted.name + "@" + wanted.revision;
+      if (sweeps::backbone_folder(locations, name, ".") == fetched.folder) return name;
     } catch (const sweeps::Error&) {
       // Two of that name, say: the folder is clear.
     }
@@ -179,10 +186,20 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
   const sweeps::Locations locations = sweeps::find_locations(environment);
   const fetch::HubSettings settings = fetch::hub_settings(environment);
   const fetch::HttpOptions options = http_options(arguments, environment);
-  const fetch::BackboneRequest wanted = {.name = arguments.backbone,
-                                         .revision = arguments.revision,
-                                         .into = arguments.into,
-                                         .digests = locations.cache()};
+  fetch::BackboneRequest wanted = {.name = arguments.backbone,
+                                   .revision = arguments.revision,
+                                   .into = arguments.into,
+                                   .digests = locations.cache()};
+  // As a sweep names it.
+  if (const std::size_t at = wanted.name.find('@'); at != std::string::npos) {
+    if (wanted.revision != fetch::BackboneRequest().revision) {
+      throw std::invalid_argument(
+          fmt::format("{} names a revision, and so does --revision {}: wanted one of them",
+                      wanted.name, wanted.revision));
+    }
+    wanted.revision = wanted.name.substr(at + 1);
+    wanted.name.resize(at);
+  }
   fetch::FetchedBackbone fetched;
   std::uintmax_t received = 0;
   const bool over = downloads(options, streams, environment,
@@ -196,7 +213,7 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
               << (received == 0 ? std::string("all of it was there\n")
                                 : fmt::format("downloaded {}\n", megabytes(received)))
               << fmt::format("in a sweep: `backbone: {}`\n",
-                             name_in_a_sweep(arguments, fetched, locations));
+                             name_in_a_sweep(wanted, fetched, locations));
   return kDone;
 }
 

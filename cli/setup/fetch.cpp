@@ -49,10 +49,12 @@ void add_fetch_options(CLI::App& app, FetchArguments& arguments) {
       "twice.");
   CLI::App* const backbone = app.add_subcommand(
       "backbone", "download a model from the Hugging Face hub, as far as petlab reads it");
-  backbone->add_option("NAME", arguments.backbone, "its name there: FacebookAI/roberta-base")
+  backbone
+      ->add_option("NAME", arguments.backbone,
+                   "its name there: FacebookAI/roberta-base, or with a revision: NAME@REVISION")
       ->required();
   backbone->add_option("--revision", arguments.revision,
-                       "a branch, a tag or a commit (default: main)");
+                       "a branch, a tag or a commit (default: main), as behind @");
   backbone->add_option(
       "--into", arguments.into,
       "plain files in this folder (default: Hugging Face's cache, where `backbone: "

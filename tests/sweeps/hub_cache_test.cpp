@@ -94,14 +94,54 @@ TEST_CASE("The revision main of a cached model counts, or its only one", "[sweep
   add_model(hub, "models--o--m", "old", {"config.json", "model.safetensors"});
   const fs::path main =
       add_model(hub, "models--o--m", "new", {"config.json", "model.safetensors.index.json"});
-  CHECK(cached_models(hub, "m") == std::vector<CachedModel>{{"o/m", main, true}});
+  CHECK(cached_models(hub, "m") == std::vector<CachedModel>{{"o/m", main, true, {}}});
   const fs::path only = add_model(hub, "models--o--n", "one", {"config.json"}, false);
-  CHECK(cached_models(hub, "n") == std::vector<CachedModel>{{"o/n", only, false}});
+  CHECK(cached_models(hub, "n") == std::vector<CachedModel>{{"o/n", only, false, {}}});
   add_model(hub, "models--o--n", "two", {"config.json"}, false);
-  CHECK(cached_models(hub, "n").empty());
-  CHECK(cached_models(hub, "") == std::vector<CachedModel>{{"o/m", main, true}});
+  CHECK(cached_models(hub, "n") == std::vector<CachedModel>{{"o/n", {}, false, {"one", "two"}}});
+  CHECK(cached_models(hub, "n", "one") == std::vector<CachedModel>{{"o/n", only, false, {}}});
+  fs::remove_all(hub / "models--o--n");
+  CHECK(cached_models(hub, "") == std::vector<CachedModel>{{"o/m", main, true, {}}});
   CHECK(cached_models(hub, "no-such").empty());
   CHECK(cached_models(hub / "nowhere", "m").empty());
+}
+
+TEST_CASE("A revision of a cached model is named behind an @", "[sweeps]") {
+  const petlab::testing::TempDir root;
+  const Locations locations = locations_of(root.path());
+  const fs::path& hub = locations.hub;
+  const std::vector<std::string> files = {"config.json", "model.safetensors"};
+  const fs::path one = add_model(hub, "models--o--m", "aa11", files, false);
+  const fs::path two = add_model(hub, "models--o--m", "aa22", files, false);
+  const auto folder = [&](const std::string& name) {
+    return backbone_folder(locations, name, root.path());
+  };
+  CHECK(folder("o/m@aa11") == one);
+  CHECK(folder("o/m@aa2") == two);
+  CHECK(folder("m@aa2") == two);
+  fs::create_directories(hub / "models--o--m/refs/pr");
+  std::ofstream(hub / "models--o--m/refs/pr/1") << "aa11";
+  CHECK(folder("o/m@pr/1") == one);
+  const std::string cache = hub.string();
+  CHECK_THROWS_WITH(folder("o/m"),
+                    "backbone o/m: Hugging Face's cache " + cache +
+                        " has it at several commits and no refs/main: 'aa11', 'aa22'; name one "
+                        "(o/m@COMMIT), or download main: petlab fetch backbone o/m");
+  for (const char* revision : {"aa", "bb", "../../models--o--m/refs/pr/1"}) {
+    CHECK_THROWS_WITH(folder(std::string("o/m@") + revision),
+                      "backbone o/m@" + std::string(revision) + ": Hugging Face's cache " + cache +
+                          " has no single revision " + revision +
+                          " of it, found 'aa11', 'aa22'; to download it: petlab fetch backbone "
+                          "o/m@" +
+                          revision);
+  }
+  CHECK_THROWS_WITH(folder("p/none@v1"), "backbone p/none@v1: found neither a folder " +
+                                             (root.path() / "p/none@v1").string() +
+                                             " nor this model in Hugging Face's cache " + cache +
+                                             "; to download it: petlab fetch backbone p/none@v1");
+  CHECK_THROWS_WITH(folder("./p/none"), "backbone ./p/none: found no folder " +
+                                            (root.path() / "p/none").string() +
+                                            ", wanted one with config.json and the weights");
 }
 
 TEST_CASE("A cached model that is not whole, or whose name two have, is refused", "[sweeps]") {
