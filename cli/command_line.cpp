@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/nearest_word.h"
+#include "base/shown.h"
 #include "cli/answers/best.h"
 #include "cli/answers/compare.h"
 #include "cli/answers/diff.h"
@@ -99,16 +100,20 @@ namespace {
 
 // What is wrong with the command line, where CLI11 only counts words: the first that means nothing,
 // with the nearest that does. Empty for all else.
-std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& app, int argc,
-                            const char* const* argv) {
+std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& app,
+                            std::span<const std::string> given) {
   if (app.get_subcommands().empty()) {
     std::vector<std::string_view> names;
     for (const Subcommand& row : table) names.push_back(row.name);
-    if (argc < 2) {
+    if (given.empty()) {
       return fmt::format("found no subcommand, wanted one of {}", fmt::join(names, ", "));
     }
-    const std::string_view first = argv[1];
-    return first.starts_with("-") ? std::string() : base::unknown_word("subcommand", first, names);
+    const std::string& first = given.front();
+    if (!first.starts_with("-")) return base::unknown_word("subcommand", first, names);
+    return fmt::format(
+        "{} stands before the subcommand, where only --db, --runs, --help and "
+        "--version may stand; wanted one of {}",
+        base::excerpt(first), fmt::join(names, ", "));
   }
   const CLI::App* innermost = app.get_subcommands().front();
   std::string name_of_sub = innermost->get_name();
@@ -129,7 +134,8 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
   const auto option = std::find_if(words.begin(), words.end(),
                                    [](const auto& word) { return word.starts_with("-"); });
   if (option == words.end()) {
-    return fmt::format("{}: \"{}\" is one word too many", name_of_sub, words.front());
+    return fmt::format("{}: \"{}\" is one word too many", name_of_sub,
+                       base::excerpt(words.front()));
   }
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> known;
@@ -140,20 +146,41 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view bare = std::string_view(name).substr(name.find_first_not_of('-'));
   const std::string_view nearest = base::nearest_word(bare, views);
-  return fmt::format("{} has no option {}", name_of_sub, name) +
+  return fmt::format("{} has no option {}", name_of_sub, base::excerpt(name)) +
          (nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest));
 }
 
 // The row that the first word names and whose options are enough; nullptr: it takes those of all.
-const Subcommand* named_alone(std::span<const Subcommand> table, int argc,
-                              const char* const* argv) {
+const Subcommand* named_alone(std::span<const Subcommand> table,
+                              std::span<const std::string> words) {
   for (const Subcommand& row : table) {
-    if (argc > 1 && row.name == argv[1]) return row.tells_of_others ? nullptr : &row;
+    if (!words.empty() && row.name == words.front()) return row.tells_of_others ? nullptr : &row;
   }
   return nullptr;
 }
 
 }  // namespace
+
+std::vector<std::string> subcommand_first(std::vector<std::string> words) {
+  std::size_t begin = 0;
+  while (begin < words.size()) {
+    const std::string& word = words[begin];
+    if (word == "--db" || word == "--runs") {
+      if (begin + 1 == words.size()) break;
+      begin += 2;
+    } else if (word.starts_with("--db=") || word.starts_with("--runs=")) {
+      begin += 1;
+    } else {
+      break;
+    }
+  }
+  const auto first = words.begin() + static_cast<std::ptrdiff_t>(begin);
+  std::rotate(words.begin(), first, words.end());
+  // Before `--`, behind which all words are a subcommand's arguments.
+  const auto end = words.end() - static_cast<std::ptrdiff_t>(begin);
+  std::rotate(std::find(words.begin(), end, "--"), end, words.end());
+  return words;
+}
 
 int run(int argc, const char* const* argv, Streams streams) {
   return run(subcommands(), argc, argv, streams);
@@ -164,8 +191,9 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
   app.set_version_flag("--version", std::string("petlab ") + kVersion);
   app.require_subcommand(1);
   std::function<int()> chosen;
+  const std::vector<std::string> given = subcommand_first({argv + std::min(argc, 1), argv + argc});
   // Options of commands that nobody asked for take more time than most commands.
-  const Subcommand* const named = named_alone(table, argc, argv);
+  const Subcommand* const named = named_alone(table, given);
   for (const Subcommand& row : named == nullptr ? table : std::span(named, 1)) {
     CLI::App* sub = app.add_subcommand(std::string(row.name), std::string(row.help));
     std::function<int()> body = row.make(*sub, streams);
@@ -173,7 +201,7 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
   }
   try {
     // The parser takes the last word first.
-    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    std::vector<std::string> words = given;
     if (!words.empty() && words.front() == "score") words = score_words(std::move(words));
     if (!words.empty() && words.front() == "tag") words = tag_words(std::move(words));
     std::reverse(words.begin(), words.end());
@@ -181,19 +209,19 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
     return chosen();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, streams.out, streams.err);
-    const std::string unknown = unknown_word_of(table, app, argc, argv);
-    streams.err << "petlab: " << (unknown.empty() ? error.what() : unknown)
+    const std::string unknown = unknown_word_of(table, app, given);
+    streams.err << "petlab: " << base::printable_message(unknown.empty() ? error.what() : unknown)
                 << " (--help tells more)\n";
     return kUsage;
   } catch (const std::invalid_argument& error) {
-    streams.err << "petlab: " << error.what() << "\n";
+    streams.err << "petlab: " << base::printable_message(error.what()) << "\n";
     return kUsage;
   } catch (const std::bad_alloc&) {
     streams.err << "petlab: the memory ran out: there is less than this needs (of the machine, or "
                    "a limit such as ulimit -v)\n";
     return kSomeFailed;
   } catch (const std::exception& error) {
-    streams.err << "petlab: " << error.what() << "\n";
+    streams.err << "petlab: " << base::printable_message(error.what()) << "\n";
     return kSomeFailed;
   }
 }

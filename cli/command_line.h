@@ -1,6 +1,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "cli/options/subcommand.h"
 
@@ -8,6 +10,10 @@ namespace petlab::cli {
 
 /// All subcommands, in the order in which the help lists them.
 std::span<const Subcommand> subcommands();
+
+/// The words with `--db` and `--runs` that stand before the subcommand moved behind its own words,
+/// where its parser looks for them.
+std::vector<std::string> subcommand_first(std::vector<std::string> words);
 
 /// Parses the command line and runs the subcommand, one of `table`. Prints one line `petlab: …` for
 /// an error.

@@ -12,6 +12,8 @@
 
 #include "cli/command_line.h"
 #include "cli/options/database_option.h"
+#include "reports/builtin.h"
+#include "reports/render.h"
 #include "reports/text.h"
 #include "results/remarks.h"
 #include "results/scores.h"
@@ -54,7 +56,7 @@ struct CompletionArguments {
 };
 
 // What may come behind an option; nothing where it is a file, a number or free text.
-std::vector<std::string> values_behind(const std::string& option,
+std::vector<std::string> values_behind(const std::string& command, const std::string& option,
                                        const std::filesystem::path& database) {
   std::vector<std::string> values;
   if (option == "--by" || option == "--pivot" || option == "--where" || option == "--only") {
@@ -92,7 +94,15 @@ std::vector<std::string> values_behind(const std::string& option,
   } else if (option == "--artifacts") {
     names = {"result", "all", "none"};
   } else if (option == "--format") {
-    names = {"table", "markdown", "csv", "json", "jsonl"};
+    if (command == "report") {
+      for (const reports::Format& format : reports::formats()) names.emplace(format.name);
+    } else if (command == "score") {
+      names = {"text", "json", "latex"};
+    } else if (command == "export") {
+      names = {"csv", "json"};
+    } else {
+      names = {"table", "markdown", "csv", "json", "jsonl"};
+    }
   }
   values.assign(names.begin(), names.end());
   return values;
@@ -147,7 +157,7 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
   if (before.starts_with("--")) {
     const CLI::Option* option = sub->get_option_no_throw(before);
     if (option != nullptr && option->get_items_expected_max() > 0) {
-      return values_behind(before, database);
+      return values_behind(command, before, database);
     }
   }
   if (command == "help") {
@@ -155,6 +165,9 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
     for (const Subcommand& row : subcommands()) all.emplace_back(row.name);
   } else if (command == "completion") {
     all = {"bash", "zsh", "fish"};
+  } else if (command == "report") {
+    all = reports::builtin_reports();
+    all.insert(all.end(), {"all", "curve"});
   } else if (command == "compare") {
     all = results::ScoreReader(database_to_read(database))
               .values_of(results::word_named("variant"), kMostTrials);
@@ -171,7 +184,15 @@ int complete(const CompletionArguments& arguments, CLI::App& root, std::ostream&
   }
   std::vector<std::string> found;
   try {
-    found = candidates(root, arguments.typed);
+    // The last word is the one that is being typed, wherever the others stand.
+    std::vector<std::string> typed = arguments.typed;
+    if (!typed.empty()) {
+      std::string last = std::move(typed.back());
+      typed.pop_back();
+      typed = subcommand_first(std::move(typed));
+      typed.push_back(std::move(last));
+    }
+    found = candidates(root, typed);
   } catch (const std::exception&) {
     // A shell that completes words shows nobody a message: there is no database yet, for one.
     return kSomeFailed;

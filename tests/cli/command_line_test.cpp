@@ -20,6 +20,17 @@ std::string refused(std::vector<const char*> words) {
   return std::regex_replace(err.str(), range, "$1 to $2");
 }
 
+// What it prints on standard error, whatever its exit code.
+std::string printed(const std::vector<std::string>& words) {
+  std::vector<const char*> all = {"petlab"};
+  for (const std::string& word : words) all.push_back(word.c_str());
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  CHECK(run(static_cast<int>(all.size()), all.data(), {in, out, err}) != kDone);
+  return err.str();
+}
+
 TEST_CASE("A word that means nothing is named with the nearest that does", "[cli]") {
   CHECK(refused({"repotr"}) ==
         "petlab: unknown subcommand \"repotr\"; did you mean \"report\"? (--help tells more)\n");
@@ -68,6 +79,37 @@ TEST_CASE("Options of plan that mean nothing together are refused by name", "[cl
         "petlab: --only chooses trials of one sweep: found 2 sweep files\n");
   CHECK(refused({"plan", "a.yaml", "--memory", "--device", "tpu"})
             .starts_with("petlab: --device: tpu not in "));
+}
+
+TEST_CASE("--db and --runs may stand before the subcommand", "[cli]") {
+  using Words = std::vector<std::string>;
+  CHECK(subcommand_first({"--db", "s.db", "results"}) == Words{"results", "--db", "s.db"});
+  CHECK(subcommand_first({"--runs=r", "--db", "s.db", "run", "a.yaml"}) ==
+        Words{"run", "a.yaml", "--runs=r", "--db", "s.db"});
+  CHECK(subcommand_first({"--db", "s.db", "note", "x", "--", "--text"}) ==
+        Words{"note", "x", "--db", "s.db", "--", "--text"});
+  CHECK(subcommand_first({"results", "--db", "s.db"}) == Words{"results", "--db", "s.db"});
+  CHECK(subcommand_first({"--db"}) == Words{"--db"});
+  CHECK(printed({"--db", "/nowhere/s.db", "results"}).find("/nowhere/s.db") != std::string::npos);
+  CHECK(refused({"--db", "s.db", "score"}) ==
+        "petlab: score has no option --db (--help tells more)\n");
+  CHECK(refused({"--jsn", "results"})
+            .starts_with("petlab: --jsn stands before the subcommand, where only --db, --runs, "
+                         "--help and --version may stand; wanted one of init, plan, "));
+}
+
+TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {
+  const std::string huge(2 << 20, 'x');
+  for (const std::vector<std::string>& words : {std::vector<std::string>{huge},
+                                                {"results", "--" + huge},
+                                                {"results", huge},
+                                                {"run", huge},
+                                                {"score", huge},
+                                                {"results", "--db", "\x1b]0;t\x07" + huge}}) {
+    const std::string message = printed(words);
+    CHECK(message.size() < 2200);
+    CHECK(message.find('\x1b') == std::string::npos);
+  }
 }
 
 TEST_CASE("Help goes to standard output, and is no mistake", "[cli]") {
