@@ -10,8 +10,8 @@
 #include <optional>
 #include <ostream>
 
-#include "cli/options/sweep_arguments.h"
 #include "cli/options/stored_plan.h"
+#include "cli/options/sweep_arguments.h"
 #include "cli/options/trial_arguments.h"
 #include "orchestrator/planning/plan.h"
 #include "orchestrator/recovery/control.h"

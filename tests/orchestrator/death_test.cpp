@@ -74,7 +74,8 @@ class Dying {
 
 }  // namespace
 
-TEST_CASE("A worker whose orchestrator was killed is asked to stop once", "[orchestrator][kernel]") {
+TEST_CASE("A worker whose orchestrator was killed is asked to stop once",
+          "[orchestrator][kernel]") {
   Dying dying;
   ::kill(dying.orchestrator, SIGKILL);
   dying.wait();
