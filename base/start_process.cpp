@@ -103,6 +103,7 @@ Lingering& lingering() {
 }  // namespace
 
 StartedProcess start_process(const ProcessStart& start) {
+  lingering().reap();
   std::vector<std::string> words = {start.program};
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
   const std::vector<char*> arguments = pointers_to(words);
@@ -126,7 +127,6 @@ StartedProcess start_process(const ProcessStart& start) {
 }
 
 std::optional<int> reap_within(pid_t child, std::chrono::milliseconds limit) {
-  lingering().reap();
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (int status = 0;;) {
     const pid_t reaped = ::waitpid(child, &status, WNOHANG);

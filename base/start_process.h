@@ -39,8 +39,8 @@ struct StartedProcess {
 StartedProcess start_process(const ProcessStart& start);
 
 /// Waits up to `limit` for a child to end, and reaps it: its status as of waitpid; 0 where somebody
-/// else has reaped it. Absent: it is killed and does not end, or a tracer holds it; it is reaped in
-/// a later call, of any child.
+/// else has reaped it. Absent: it is killed and does not end, or a tracer holds it; a later
+/// start_process() reaps it.
 std::optional<int> reap_within(pid_t child, std::chrono::milliseconds limit);
 
 }  // namespace petlab::base
