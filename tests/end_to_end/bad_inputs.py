@@ -66,7 +66,7 @@ class BadInputs(TinyWorld):
     def test_a_label_that_is_not_known(self):
         mend = self.mend_file("films-dev.tsv")
         self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
-        self.check("ROOT/films-dev.tsv:3: label 'super' is not known, wanted one of poor, fine",
+        self.check("ROOT/films-dev.tsv:3: label 'super' is not known, wanted one of 'poor', 'fine'",
                    mend)
 
     def test_a_score_that_is_no_number(self):

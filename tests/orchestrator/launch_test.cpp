@@ -152,11 +152,11 @@ TEST_CASE("A description with a field of another type is refused by its name", "
   CHECK(refused(R"({"numerics": 3})") ==
         "worker.sh --describe: numerics is 3, must be a text (docs/worker.md)\n");
   CHECK(refused(R"({"name": ["w"]})") ==
-        "worker.sh --describe: name is [\"w\"], must be a text (docs/worker.md)\n");
+        "worker.sh --describe: name is a list, must be a text (docs/worker.md)\n");
   CHECK(refused(R"({"protocol": "1"})") ==
-        "worker.sh --describe: protocol is \"1\", must be a whole number (docs/worker.md)\n");
+        "worker.sh --describe: protocol is '1', must be a whole number (docs/worker.md)\n");
   CHECK(refused(R"({"devices": "cpu"})") ==
-        "worker.sh --describe: devices is \"cpu\", must be a list of texts (docs/worker.md)\n");
+        "worker.sh --describe: devices is 'cpu', must be a list of texts (docs/worker.md)\n");
 }
 
 TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {

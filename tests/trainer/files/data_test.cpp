@@ -92,7 +92,7 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: holds no examples");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") == "f.tsv:2: found 4 columns, wanted 3");
-  CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found y, a, c");
+  CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found 'y', 'a', 'c'");
   CHECK(refusal(kTsv, "y\ta\tb\ta\n1\tx\tx\tz\n") ==
         "f.tsv:1: has two columns 'a', wanted each name once");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tz\n1\tab\xc3\tz\n") ==
@@ -123,7 +123,7 @@ TEST_CASE("a label or score that is none is refused with file and line", "[train
     }
     return "no error";
   };
-  CHECK(load("t\ty\nx\tmaybe\n") == ":2: label 'maybe' is not known, wanted one of no, yes");
+  CHECK(load("t\ty\nx\tmaybe\n") == ":2: label 'maybe' is not known, wanted one of 'no', 'yes'");
   task.kind = sweeps::TaskKind::regression;
   task.target = sweeps::TargetRule::score;
   task.score_min = 0;
