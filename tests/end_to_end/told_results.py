@@ -241,7 +241,7 @@ class AwkwardDatabase(ToldWorld):
         self.assertEqual({key: cell["mean"] for key, cell in cells.items() if key[0] == "same"},
                          {("same", "accuracy"): 100 * (value - 0.25)})
         curve = list(csv.DictReader(io.StringIO(self.ask(
-            "report", "curve", "--x", "step", "--y", "accuracy", "--where", "variant=same", "--where", "seed=1",
+            "report", "curve", "--x", "step", "--y", "accuracy", "--where", "variant=same and seed=1",
             "--sweep", "one", "--format", "csv", db=db).out)))
         self.assertEqual([(row["row"], float(row["accuracy (validation)"])) for row in curve],
                          [(f"step {step}", 100 * one) for _, step, one in validation])
