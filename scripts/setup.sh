@@ -116,6 +116,8 @@ if $dev; then
   for_a_test Slurm slurmctld slurmd slurm-client munge
   # Of the distribution; Ubuntu's is a snap, which the test does without.
   for_a_test Chromium chromium
+  # 150 MB; compiles what reports and score tables write.
+  for_a_test LaTeX texlive-latex-base
 fi
 
 # ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
