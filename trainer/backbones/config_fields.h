@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "base/shown.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
@@ -37,8 +36,8 @@ class ConfigFields {
     }
     if (!value->is_number_integer() || value->get<double>() < static_cast<double>(least) ||
         value->get<double>() > static_cast<double>(most)) {
-      refuse(field, fmt::format("is {}, must be a whole number in {}..{}", base::shown(*value),
-                                least, most));
+      refuse(field,
+             fmt::format("is {}, must be a whole number in {}..{}", shown(*value), least, most));
     }
     return value->get<std::int64_t>();
   }
@@ -49,7 +48,7 @@ class ConfigFields {
     if (!value->is_number() || !(value->get<double>() >= least) ||
         !(value->get<double>() < below)) {
       refuse(field,
-             fmt::format("is {}, must be a number in [{}, {})", base::shown(*value), least, below));
+             fmt::format("is {}, must be a number in [{}, {})", shown(*value), least, below));
     }
     return value->get<double>();
   }
@@ -57,8 +56,7 @@ class ConfigFields {
   std::string text(const char* field, const std::string& fallback) const {
     const nlohmann::json* value = find(field);
     if (value == nullptr) return fallback;
-    if (!value->is_string())
-      refuse(field, fmt::format("is {}, must be a string", base::shown(*value)));
+    if (!value->is_string()) refuse(field, fmt::format("is {}, must be a string", shown(*value)));
     return value->get<std::string>();
   }
 
@@ -66,7 +64,7 @@ class ConfigFields {
     const nlohmann::json* value = find(field);
     if (value == nullptr) return fallback;
     if (!value->is_boolean())
-      refuse(field, fmt::format("is {}, must be true or false", base::shown(*value)));
+      refuse(field, fmt::format("is {}, must be true or false", shown(*value)));
     return value->get<bool>();
   }
 
@@ -75,6 +73,10 @@ class ConfigFields {
   const nlohmann::json* find(const char* field) const {
     const auto found = json_.find(field);
     return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  static std::string shown(const nlohmann::json& value) {
+    return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 60);
   }
 
   const nlohmann::json& json_;

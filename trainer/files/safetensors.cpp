@@ -38,7 +38,12 @@ struct Range {
   throw Error(fmt::format("{}: tensor {}: {}", file, tensor, message));
 }
 
-using base::shown;
+/// What JSON is there, short enough for a message.
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
 
 Json parse_header(std::string_view text, const std::string& file) {
   Json header;

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/shown.h"
 #include "trainer/files/error.h"
 
 namespace petlab::trainer {
@@ -49,15 +48,18 @@ class Part {
     if (!at(field).is_null() && at(field) != only) refuse(field, only.dump());
   }
   [[noreturn]] void refuse(const char* field, const std::string& wanted) const {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", file_, path_of(field),
-                            base::shown(at(field)), wanted));
+    throw Error(
+        fmt::format("{}: {} is {}, wanted {}", file_, path_of(field), shown(at(field)), wanted));
   }
   [[noreturn]] void refuse_whole(const std::string& wanted) const {
     throw Error(fmt::format("{}: {} is {}, wanted {}", file_, path_.empty() ? "it" : path_,
-                            base::shown(json_), wanted));
+                            shown(json_), wanted));
   }
 
  private:
+  static std::string shown(const Json& json) {
+    return json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80);
+  }
   std::string path_of(const char* field) const {
     return path_.empty() ? std::string(field) : path_ + "." + field;
   }
