@@ -61,18 +61,26 @@ void remove_abandoned(const std::filesystem::path& folder, const std::string& na
   }
 }
 
-// A new locked file whose name `path` ends with random letters, which are put in.
+// A new file whose name `path` ends with random letters, which are put in; locked where the file
+// system has locks. Where it has none (Lustre without flock, NFS without lockd) nobody can take the
+// file for abandoned, since that takes the lock.
 int make_temporary(const std::filesystem::path& file, std::string& path) {
   while (true) {
     path = file.string() + std::string(kRandomEnd);
-    const int made = ::mkostemp(path.data(), O_CLOEXEC);
-    if (made < 0) refuse(file, "cannot be written", errno);
+    FileDescriptor made(::mkostemp(path.data(), O_CLOEXEC));
+    if (!made) refuse(file, "cannot be written", errno);
+    int locked = 0;
+    do {
+      locked = ::flock(made.get(), LOCK_EX);
+    } while (locked != 0 && errno == EINTR);
     struct stat status {};
-    // Another may have taken it for abandoned before it was locked.
-    if (::flock(made, LOCK_EX) == 0 && ::fstat(made, &status) == 0 && status.st_nlink > 0) {
-      return made;
+    if (::fstat(made.get(), &status) != 0) {
+      const int error = errno;
+      ::unlink(path.c_str());
+      refuse(file, "cannot be written", error);
     }
-    ::close(made);
+    // Another may have taken it for abandoned before it was locked.
+    if (locked != 0 || status.st_nlink > 0) return made.release();
   }
 }
 
@@ -101,7 +109,15 @@ std::filesystem::path file_to_replace(const std::filesystem::path& file) {
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
+  std::optional<std::string> content = read_file_if_any(file, limit);
+  if (!content) refuse(file, "cannot be read", ENOENT);
+  return *std::move(content);
+}
+
+std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
+                                            std::uintmax_t limit) {
   const FileDescriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (in.get() < 0 && errno == ENOENT) return std::nullopt;
   if (in.get() < 0) refuse(file, "cannot be read", errno);
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) refuse(file, "cannot be read", errno);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace petlab::base {
 /// The whole file as bytes. Throws base::Error where it cannot be read, is no regular file or is
 /// larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& file, std::uintmax_t limit);
+
+/// The same; std::nullopt where there is no such file.
+std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
+                                            std::uintmax_t limit);
 
 /// The folder that holds a file: `.` where its path names none.
 std::filesystem::path folder_of(const std::filesystem::path& file);

@@ -36,8 +36,10 @@ class PendingArchive {
     name_ = file_.string() + ".XXXXXX";
     out_ = base::FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
     if (!out_) refuse(errno);
-    // As long as it is held, nobody takes the file for abandoned.
-    if (::flock(out_.get(), LOCK_EX) != 0) refuse(errno);
+    // As long as it is held, nobody takes the file for abandoned; where the file system has no
+    // locks, nobody can.
+    while (::flock(out_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
   }
   ~PendingArchive() {
     if (!name_.empty()) ::unlink(name_.c_str());

@@ -15,6 +15,13 @@ namespace petlab::orchestrator {
 
 namespace {
 
+[[noreturn]] void refuse_to_lock(const std::filesystem::path& file) {
+  throw Error(fmt::format(
+      "{}: the file cannot be locked: {}; its folder must be on a file system with flock (Lustre: "
+      "mount option flock; NFS: lockd), --runs and PETLAB_SLOTS name other folders",
+      file.string(), std::strerror(errno)));
+}
+
 // Made only where it is missing: in a sticky folder, Linux refuses O_CREAT on a file of another
 // user (fs.protected_regular).
 base::FileDescriptor open_or_make(const std::filesystem::path& file, LockFile::Users users) {
@@ -39,8 +46,7 @@ std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file, Us
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) return std::nullopt;
-      throw Error(
-          fmt::format("{}: the file cannot be locked: {}", file.string(), std::strerror(errno)));
+      refuse_to_lock(file);
     }
     // Who cleans up removes the file while it holds the lock: a lock on a removed file is none.
     struct stat opened {};
@@ -54,9 +60,22 @@ std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file, Us
 
 bool LockFile::is_held(const std::filesystem::path& file) {
   const base::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return false;
+  if (!fd && errno == ENOENT) return false;
+  // Whoever holds a lock that cannot be looked at must not be taken for dead.
+  if (!fd) {
+    throw Error(
+        fmt::format("{}: the lock file cannot be opened: {}", file.string(), std::strerror(errno)));
+  }
+  return is_held(fd, file);
+}
+
+bool LockFile::is_held(const base::FileDescriptor& fd, const std::filesystem::path& file) {
   // A shared lock, so that two who only look do not see each other.
-  return ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return true;
+    if (errno != EINTR) refuse_to_lock(file);
+  }
+  return false;
 }
 
 void LockFile::write(std::string_view content) const {

@@ -19,8 +19,11 @@ class LockFile {
   /// Throws Error naming the file where it cannot be made, opened or locked.
   static std::optional<LockFile> try_lock(const std::filesystem::path& file,
                                           Users users = Users::owner);
-  /// True when somebody holds the lock. A file that is not there is not held.
+  /// True when somebody holds the lock. A missing file is not held. Throws Error naming the file
+  /// where that cannot be found out: a holder must not be taken for dead.
   static bool is_held(const std::filesystem::path& file);
+  /// The same for a file that the caller has opened.
+  static bool is_held(const base::FileDescriptor& fd, const std::filesystem::path& file);
 
   /// Replaces the file's content, for people and for `petlab status`.
   void write(std::string_view content) const;

@@ -1,5 +1,6 @@
 #include "orchestrator/host/slots.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -121,7 +122,9 @@ bool is_held_though_removed(const std::filesystem::path& folder, const std::stri
       std::error_code closed;
       const std::string name = std::filesystem::read_symlink(file->path(), closed).string();
       if (!name.starts_with(begin) || !name.ends_with(" (deleted)")) continue;
-      if (LockFile::is_held(file->path())) return true;
+      // Its process may be gone by now, which the kernel reports as EACCES.
+      const base::FileDescriptor fd(::open(file->path().c_str(), O_RDONLY | O_CLOEXEC));
+      if (fd && LockFile::is_held(fd, file->path())) return true;
     }
   }
   return false;

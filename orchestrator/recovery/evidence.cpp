@@ -148,8 +148,10 @@ DeadOwner::Workers DeadOwner::look(Time now) {
   if (left_.empty()) {
     const std::vector<std::filesystem::path> workers = worker_locks(locks_, owner_);
     // Held, though no process of this pid namespace says that it is the worker's.
-    return std::any_of(workers.begin(), workers.end(), LockFile::is_held) ? Workers::unseen
-                                                                          : Workers::gone;
+    return std::any_of(workers.begin(), workers.end(),
+                       [](const auto& lock) { return LockFile::is_held(lock); })
+               ? Workers::unseen
+               : Workers::gone;
   }
   if (now < kill_at_) return Workers::ending;
   for (const base::ProcessHandle& process : left_) process.send(SIGKILL);
