@@ -7,11 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/shallow_json.h"
 
 namespace petlab::protocol {
@@ -32,11 +33,6 @@ bool ends_torn(int descriptor) {
   return ::pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
-// A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
-std::string text_of(const RecordLine& line) {
-  return line.dump(-1, ' ', false, RecordLine::error_handler_t::replace);
-}
-
 void write_and_close(int descriptor, const std::string& text, bool synced,
                      const std::filesystem::path& file) {
   const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -52,28 +48,38 @@ void write_and_close(int descriptor, const std::string& text, bool synced,
   fail_to_write(file);
 }
 
+// Larger than any that a user and petlab fill line by line.
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
+
 }  // namespace
+
+std::string record_text(const RecordLine& line, const std::string& more) {
+  // A person's log lines may hold anything: what is no UTF-8 is replaced, not refused.
+  std::string text = line.dump(-1, ' ', false, RecordLine::error_handler_t::replace);
+  if (!more.empty()) text.insert(text.size() - 1, "," + more);
+  return text + "\n";
+}
 
 void append_record(const std::filesystem::path& file, const RecordLine& line, bool synced) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_to_write(file);
   const std::string torn = ends_torn(descriptor) ? std::string(kTorn) + "\n" : "";
-  write_and_close(descriptor, torn + text_of(line) + "\n", synced, file);
+  write_and_close(descriptor, torn + record_text(line), synced, file);
 }
 
 void write_first_record(const std::filesystem::path& file, const RecordLine& line,
                         const std::string& more) {
   const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_to_write(file);
-  std::string text = text_of(line);
-  if (!more.empty()) text.insert(text.size() - 1, "," + more);
-  write_and_close(descriptor, text + "\n", false, file);
+  write_and_close(descriptor, record_text(line, more), false, file);
 }
 
 std::vector<std::string> each_record(const std::filesystem::path& file,
                                      const std::function<void(const RecordLine&)>& take) {
-  std::ifstream in(file, std::ios::binary);
   std::vector<std::string> left_out;
+  const std::optional<std::string> content = base::read_file_if_any(file, kMostBytes);
+  if (!content) return left_out;
+  std::istringstream in(*content);
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
     const auto leave_out = [&](std::string_view why) {

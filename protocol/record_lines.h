@@ -23,9 +23,13 @@ void append_record(const std::filesystem::path& file, const RecordLine& line, bo
 void write_first_record(const std::filesystem::path& file, const RecordLine& line,
                         const std::string& more);
 
+/// The text of one line, with its newline; `more` as above.
+std::string record_text(const RecordLine& line, const std::string& more = {});
+
 /// Calls `take` with each complete line that is a JSON object of version 1. What `take` throws as
 /// std::invalid_argument or of a field's type leaves the line out. Returns what was left out, a
-/// line each: `FILE:LINE: why`; torn lines that were ended are nothing that anybody said.
+/// line each: `FILE:LINE: why`; torn lines that were ended are nothing that anybody said. A missing
+/// file has no lines; one that exists but cannot be read throws base::Error.
 std::vector<std::string> each_record(const std::filesystem::path& file,
                                      const std::function<void(const RecordLine&)>& take);
 

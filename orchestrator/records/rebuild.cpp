@@ -99,9 +99,11 @@ class RunsReader {
     }
     for (const std::string& trial : trials) read_trial(trial);
     store_attempts();
-    for (const std::string& trial : decided_) read_decisions_of(trial);
-    for (const std::string& trial : remarked_) read_remarks_of({trial, ""});
-    for (const std::string& sweep : store_.read().sweep_names()) read_remarks_of({"", sweep});
+    for (const std::string& trial : decided_) leaving_out([&] { read_decisions_of(trial); });
+    for (const std::string& trial : remarked_) leaving_out([&] { read_remarks_of({trial, ""}); });
+    for (const std::string& sweep : store_.read().sweep_names()) {
+      leaving_out([&] { read_remarks_of({"", sweep}); });
+    }
     flush();
     return std::move(summary_);
   }
