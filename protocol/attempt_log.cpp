@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "base/files.h"
 #include "base/shown.h"
 #include "protocol/record_lines.h"
 
@@ -55,15 +56,7 @@ AttemptBegun begun_from(const RecordLine& line, const std::string& trial_id) {
   return begun;
 }
 
-}  // namespace
-
-void log_begun(const std::filesystem::path& file, const AttemptBegun& begun) {
-  // All attempts of a run have the same text, which is not parsed for each.
-  write_first_record(file, to_record(begun),
-                     begun.provenance.empty() ? "" : "\"provenance\":" + begun.provenance);
-}
-
-void log_launch(const TrialDirectory& directory, const Launch& launch) {
+RecordLine to_record(const Launch& launch) {
   RecordLine line = {{"v", 1},
                      {"type", "launched"},
                      {"time", launch.time},
@@ -74,10 +67,10 @@ void log_launch(const TrialDirectory& directory, const Launch& launch) {
   put(line, "pid_namespace", launch.pid_namespace);
   put(line, "device", launch.device);
   put(line, "job", launch.job);
-  append_record(directory.attempt_log(), line, false);
+  return line;
 }
 
-void log_ending(const TrialDirectory& directory, const Ending& ending) {
+RecordLine to_record(const Ending& ending) {
   RecordLine line = {{"v", 1},
                      {"type", "ended"},
                      {"time", ending.time},
@@ -86,7 +79,34 @@ void log_ending(const TrialDirectory& directory, const Ending& ending) {
   put(line, "exit_code", ending.exit_code);
   put(line, "signal", ending.signal);
   put(line, "log_tail", ending.log_tail);
-  append_record(directory.attempt_log(), line, false);
+  return line;
+}
+
+// The same text of all attempts of a run, which is not parsed for each.
+std::string provenance_member(const AttemptBegun& begun) {
+  return begun.provenance.empty() ? "" : "\"provenance\":" + begun.provenance;
+}
+
+}  // namespace
+
+void log_begun(const std::filesystem::path& file, const AttemptBegun& begun) {
+  write_first_record(file, to_record(begun), provenance_member(begun));
+}
+
+void log_launch(const TrialDirectory& directory, const Launch& launch) {
+  append_record(directory.attempt_log(), to_record(launch), false);
+}
+
+void log_ending(const TrialDirectory& directory, const Ending& ending) {
+  append_record(directory.attempt_log(), to_record(ending), true);
+}
+
+void write_attempt_log(const TrialDirectory& directory, const AttemptLog& log) {
+  std::string text;
+  if (log.begun) text += record_text(to_record(*log.begun), provenance_member(*log.begun));
+  if (log.launch) text += record_text(to_record(*log.launch));
+  if (log.ending) text += record_text(to_record(*log.ending));
+  base::write_file_atomically(directory.attempt_log(), text);
 }
 
 AttemptLog read_attempt_log(const TrialDirectory& directory) {

@@ -11,10 +11,12 @@
 namespace petlab::protocol {
 
 // attempt.jsonl (docs/worker.md, "What petlab writes beside"): what an orchestrator knows of an
-// attempt, so that the database can be made anew from the runs folder. Not synced: a power cut that
-// takes lines back ends the attempt as well. All throw base::Error naming the file.
+// attempt, so that the database can be rebuilt from the runs folder. A power cut may take `begun`
+// and `launched` back, which are not synced: the database has them, and the next run writes them
+// again (write_attempt_log). `ended` is synced, with every line before it, so the database never
+// has an end that the file lost. All functions throw base::Error naming the file.
 
-/// The first line, of a directory that is being made.
+/// Writes the first line, of a directory that is being made.
 void log_begun(const std::filesystem::path& file, const AttemptBegun& begun);
 /// Append `launched`, `ended`.
 void log_launch(const TrialDirectory& directory, const Launch& launch);
@@ -29,5 +31,8 @@ struct AttemptLog {
   std::vector<std::string> left_out;  // "FILE:LINE: why", of lines that are not understood
 };
 AttemptLog read_attempt_log(const TrialDirectory& directory);
+
+/// Replaces attempt.jsonl by what `log` holds, atomically and synced.
+void write_attempt_log(const TrialDirectory& directory, const AttemptLog& log);
 
 }  // namespace petlab::protocol

@@ -187,6 +187,26 @@ void set_cursor(Batch& batch, const AttemptRef& attempt, const Cursor& cursor) {
   });
 }
 
+void forget_events(Batch& batch, const AttemptRef& attempt) {
+  writing(batch, "remove what was read of an attempt's events", [&](Connection& connection) {
+    for (const char* sql :
+         {"DELETE FROM metric_values WHERE attempt = ?1", "DELETE FROM progress WHERE attempt = ?1",
+          "DELETE FROM loss_points WHERE attempt = ?1", "DELETE FROM artifacts WHERE attempt = ?1",
+          "DELETE FROM examples WHERE attempt = ?1",
+          "UPDATE provenance SET worker = NULL WHERE attempt = ?1",
+          "UPDATE attempts SET started_at = NULL, worker = NULL, worker_version = NULL, worker_pid "
+          "= NULL, numerics = NULL, backbone_digest = NULL, data_digests = NULL, checkpoint_step = "
+          "NULL, checkpoint_seq = NULL, checkpoint_path = NULL, event_outcome = NULL, event_kind = "
+          "NULL, event_reason = NULL, event_at = NULL, finished_step = NULL, peak_memory_mib = "
+          "NULL, device_memory_mib = NULL, train_seconds = NULL, note = NULL, events_offset = 0, "
+          "events_next_seq = 0, events_lines = 0, events_closed = 0 WHERE key = ?1"}) {
+      Query(connection, sql).with(attempt.key).run();
+    }
+    Query trial(connection, "SELECT trial FROM attempts WHERE key = ?1");
+    if (trial.with(attempt.key).step()) internal::recount(connection, trial.integer(0));
+  });
+}
+
 Cursor cursor_of(const Reader& reader, const AttemptRef& attempt) {
   Connection& connection = connection_of(reader);
   return reading(connection, [&] {

@@ -70,6 +70,9 @@ void record_failed(Batch& batch, const AttemptRef& attempt, const protocol::Fail
                    std::optional<double> time);
 void record_note(Batch& batch, const AttemptRef& attempt, std::string_view note);
 void set_cursor(Batch& batch, const AttemptRef& attempt, const Cursor& cursor);
+/// Removes everything that the functions above have recorded of an attempt and puts its cursor at
+/// the beginning of the file. What an orchestrator recorded (begun, launch, ending) stays.
+void forget_events(Batch& batch, const AttemptRef& attempt);
 
 /// Of an attempt that was forgotten it is closed.
 Cursor cursor_of(const Reader& reader, const AttemptRef& attempt);

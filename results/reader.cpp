@@ -58,6 +58,8 @@ bool knows_changes(Connection& connection) {
   PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.trial = ?1 ORDER BY a.number"
 #define PETLAB_OPEN_ATTEMPTS(RETRIES) \
   PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.outcome = 'open' ORDER BY a.key"
+#define PETLAB_ATTEMPTS_OF_OWNER(RETRIES) \
+  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.owner = ?1 ORDER BY a.key"
 #define PETLAB_ONE_ATTEMPT(RETRIES) \
   PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE t.trial_id = ?1 AND a.number = ?2"
 // The members are sorted before the wide rows are put to them: sorting those would take more than a
@@ -217,6 +219,17 @@ std::vector<AttemptFacts> Reader::open_attempts() const {
   return reading(*connection_, [&] {
     std::vector<AttemptFacts> all;
     Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_OPEN_ATTEMPTS));
+    Digests digests;
+    while (attempts.step()) all.push_back(attempt_from(attempts, digests));
+    return all;
+  });
+}
+
+std::vector<AttemptFacts> Reader::attempts_of_owner(const std::string& owner) const {
+  return reading(*connection_, [&] {
+    std::vector<AttemptFacts> all;
+    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ATTEMPTS_OF_OWNER));
+    attempts.with(owner);
     Digests digests;
     while (attempts.step()) all.push_back(attempt_from(attempts, digests));
     return all;

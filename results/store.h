@@ -114,6 +114,8 @@ class Reader {
   std::vector<TrialFacts> trial_facts(std::span<const std::string> trial_ids) const;
   /// Every attempt whose outcome is open.
   std::vector<AttemptFacts> open_attempts() const;
+  /// Every attempt that an orchestrator began.
+  std::vector<AttemptFacts> attempts_of_owner(const std::string& owner) const;
   /// std::nullopt where there is none.
   std::optional<AttemptFacts> attempt_facts(const std::string& trial_id, std::int64_t number) const;
   /// Where an attempt's numbers come from; empty texts where nobody said.

@@ -7,17 +7,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "base/files.h"
+#include "base/shallow_json.h"
 #include "orchestrator/host/error.h"
 #include "protocol/attempt_log.h"
 #include "protocol/trial_file_text.h"
 
 namespace petlab::orchestrator {
 namespace {
+
+constexpr std::uintmax_t kMostTrialBytes = std::uintmax_t{16} << 20;
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
   throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
@@ -99,8 +106,8 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
         return false;
       }
     }
-    // Not synced: what a power cut takes with it is an attempt that had not got far, and its trial
-    // gets another.
+    // Not synced, which would cost a short trial more than all else that petlab does for it: after
+    // a power cut restore_attempt_files() writes again what was lost.
     write_new(made / directory.trial_json().filename(),
               protocol::trial_file_text(directory.trial_json(), trial));
     protocol::log_begun(made / directory.attempt_log().filename(), begun);
@@ -113,6 +120,37 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
     throw;
   }
   return true;
+}
+
+void restore_attempt_files(const results::Reader& known, const protocol::TrialDirectory& directory,
+                           const results::AttemptFacts& facts) {
+  protocol::AttemptLog log = protocol::read_attempt_log(directory);
+  if (!log.begun || (facts.launch && !log.launch)) {
+    if (!log.begun) {
+      log.begun = facts.begun;
+      log.begun->provenance = known.provenance(facts.attempt).petlab;
+    }
+    if (!log.launch) log.launch = facts.launch;
+    protocol::write_attempt_log(directory, log);
+  }
+  const std::filesystem::path file = directory.trial_json();
+  const std::optional<std::string> text = base::read_file_if_any(file, kMostTrialBytes);
+  if (text && base::shallow_json_or_none(*text).is_object()) return;
+  const std::optional<results::TrialRow> trial = known.trial(directory.trial_id());
+  if (!trial) return;
+  nlohmann::ordered_json json = {
+      {"v", 1},
+      {"trial", directory.trial_id()},
+      {"attempt", directory.attempt()},
+      {"config", base::parse_shallow_ordered_json(trial->config, file.string())},
+      {"digests", {{"backbone", facts.backbone_digest}, {"data", facts.data_digests}}}};
+  if (const auto& resume = facts.begun.resume) {
+    json["resume"] = {{"attempt", resume->attempt},
+                      {"step", resume->step},
+                      {"seq", resume->seq},
+                      {"checkpoint", resume->checkpoint}};
+  }
+  base::write_file_atomically(file, json.dump(2) + "\n");
 }
 
 void remove_unfinished_directories(const protocol::TrialDirectory& directory) {

@@ -6,6 +6,7 @@
 
 #include "protocol/attempt.h"
 #include "protocol/trial_directory.h"
+#include "results/store.h"
 
 namespace petlab::orchestrator {
 
@@ -25,6 +26,12 @@ namespace petlab::orchestrator {
 bool make_attempt_directory(const protocol::TrialDirectory& directory,
                             const protocol::TrialFile& trial, const protocol::AttemptBegun& begun,
                             const std::filesystem::path& checkpoint = {});
+
+/// After a power cut: writes attempt.jsonl and trial.json of an attempt again, synced, where they
+/// lack what the database has. Such a trial.json has configuration, digests and resume, not where
+/// the data lay.
+void restore_attempt_files(const results::Reader& known, const protocol::TrialDirectory& directory,
+                           const results::AttemptFacts& facts);
 
 /// Removes what a process that was killed in make_attempt_directory left of this attempt. Whoever
 /// calls it knows that nobody makes the directory now.

@@ -56,6 +56,19 @@ class Ingest::File {
     return got;
   }
 
+  /// What is missing or other in what was read before; empty: nothing.
+  std::string lost_since(const results::Cursor& cursor) const {
+    const std::int64_t bytes = size();
+    if (bytes < cursor.offset) {
+      return fmt::format("the file has {} bytes, {} were read already", bytes, cursor.offset);
+    }
+    char last = '\n';
+    if (cursor.offset > 0 && (read(&last, 1, cursor.offset - 1) != 1 || last != '\n')) {
+      return "the lines before it, which were read already, have changed";
+    }
+    return {};
+  }
+
  private:
   [[noreturn]] void fail() const {
     throw std::runtime_error(
@@ -184,7 +197,12 @@ void Ingest::expect(const results::Batch& batch, const results::AttemptRef& atte
   read_marks_[attempt.key] = {-1, batch.serial(), {}};
 }
 
-NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes) {
+Ingest::ReadMark Ingest::mark_at(const results::Cursor& cursor) const {
+  const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
+  return {-1, next, cursor};
+}
+
+NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes, Writer writer) {
   NewEvents events;
   events.attempt_ = attempt;
   const File file(protocol::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
@@ -196,9 +214,8 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     mark = read_marks_.end();
   }
   if (mark == read_marks_.end()) {
-    const std::int64_t next = std::max(store_.last_committed(), store_.last_rolled_back()) + 1;
-    mark = read_marks_.emplace(attempt.key, ReadMark{-1, next, {}}).first;
-    mark->second.cursor = results::cursor_of(store_.read(), attempt);
+    mark =
+        read_marks_.emplace(attempt.key, mark_at(results::cursor_of(store_.read(), attempt))).first;
   }
   // Not where a line was half there: it may be complete now, also in as many bytes.
   const results::Cursor& known = mark->second.cursor;
@@ -208,12 +225,15 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
   events.before_ = cursor = mark->second.cursor;
   if (buffer_.empty()) buffer_.resize(kChunk);
   EventLines lines(events);
-  if (!cursor.closed && size < cursor.offset) {
-    lines.break_off(
-        fmt::format("the file has {} bytes, {} were read already", size, cursor.offset));
-  } else if (!cursor.closed && cursor.offset > 0 &&
-             (file.read(buffer_.data(), 1, cursor.offset - 1) != 1 || buffer_[0] != '\n')) {
-    lines.break_off("the lines before it, which were read already, have changed");
+  if (const std::string problem = cursor.closed ? "" : file.lost_since(cursor); !problem.empty()) {
+    if (writer == Writer::gone) {
+      read_marks_.erase(mark);
+      throw std::runtime_error(
+          fmt::format("{}/{}/events.jsonl: {}; after a power cut the next petlab run of its sweep "
+                      "reads it again",
+                      attempt.trial_id, attempt.number, problem));
+    }
+    lines.break_off(problem);
   }
   IngestUpdate& update = events.update_;
   const std::int64_t stop = cursor.offset + static_cast<std::int64_t>(max_bytes);
@@ -224,11 +244,15 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     const std::size_t wanted = std::min(left, buffer_.size());
     const std::size_t got = file.read(buffer_.data(), wanted, cursor.offset);
     all_read = got < wanted || left <= buffer_.size();
-    const std::string_view read(buffer_.data(), got);
+    std::string_view read(buffer_.data(), got);
+    if (writer == Writer::gone && read.find('\0') != std::string_view::npos) {
+      read = read.substr(0, read.find('\0'));
+      all_read = true;
+    }
     std::size_t begin = 0;
     while (!cursor.closed) {
       const std::size_t end = read.find('\n', begin);
-      if (std::min(end, got) - begin > kMaxLine) {
+      if (std::min(end, read.size()) - begin > kMaxLine) {
         lines.break_off("the line is longer than 1 MiB");
       } else if (end == std::string_view::npos) {
         break;
@@ -312,10 +336,27 @@ void Ingest::note_what_follows(const File& file, std::int64_t size, NewEvents& e
       events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
 }
 
-IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
-  IngestUpdate all;
-  while (true) {
-    const NewEvents events = look(attempt);
+IngestUpdate Ingest::read_all(const results::AttemptRef& attempt, Writer writer) {
+  IngestUpdate none;
+  none.more = true;
+  return read_rest(attempt, std::move(none), writer);
+}
+
+IngestUpdate Ingest::read_again(const results::AttemptRef& attempt) {
+  read_marks_.insert_or_assign(attempt.key, mark_at({}));
+  const NewEvents events = look(attempt, kMaxBytes, Writer::gone);
+  results::Batch batch = store_.begin();
+  results::forget_events(batch, attempt);
+  store(batch, events);
+  batch.commit();
+  return read_rest(attempt, events.update(), Writer::gone);
+}
+
+// What `all` has said already, and what follows.
+IngestUpdate Ingest::read_rest(const results::AttemptRef& attempt, IngestUpdate all,
+                               Writer writer) {
+  while (all.more) {
+    const NewEvents events = look(attempt, kMaxBytes, writer);
     results::Batch batch = store_.begin();
     store(batch, events);
     batch.commit();
@@ -326,9 +367,22 @@ IngestUpdate Ingest::read_all(const results::AttemptRef& attempt) {
     if (!update.progress) update.progress = all.progress;
     if (!update.checkpoint) update.checkpoint = std::move(all.checkpoint);
     if (update.last_time == 0) update.last_time = all.last_time;
-    if (!update.more) return update;
     all = std::move(update);
   }
+  return all;
+}
+
+bool Ingest::is_cut(const results::AttemptRef& attempt) {
+  const results::Cursor cursor = results::cursor_of(store_.read(), attempt);
+  const File file(protocol::TrialDirectory(runs_, attempt.trial_id, attempt.number).events());
+  if (!file.exists()) return cursor.offset > 0;
+  if (!file.lost_since(cursor).empty()) return true;
+  if (buffer_.empty()) buffer_.resize(kChunk);
+  for (std::int64_t at = 0; at < cursor.offset; at += std::ssize(buffer_)) {
+    const std::size_t got = file.read(buffer_.data(), buffer_.size(), at);
+    if (std::string_view(buffer_.data(), got).find('\0') != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 void Ingest::forget(const results::AttemptRef& attempt) { read_marks_.erase(attempt.key); }

@@ -172,7 +172,8 @@ class RunsReader {
 
   void read_events(const results::AttemptRef& attempt) {
     for (bool more = true; more;) {
-      const auto events = std::make_shared<NewEvents>(ingest_.look(attempt));
+      const auto events =
+          std::make_shared<NewEvents>(ingest_.look(attempt, Ingest::kMaxBytes, Writer::gone));
       more = events->update().more;
       summary_.events += events->update().lines;
       pending_events_ += events->update().lines;

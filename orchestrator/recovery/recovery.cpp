@@ -21,10 +21,12 @@ constexpr auto kTryAgain = std::chrono::minutes(1);
 
 }  // namespace
 
-void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
+bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                      const results::AttemptFacts& facts, const std::string& why, double time) {
   const protocol::TrialDirectory directory(runs, facts.attempt.trial_id, facts.attempt.number);
+  const bool open = facts.outcome == results::Outcome::open;
   if (!std::filesystem::exists(directory.folder())) {
+    if (!open) return false;
     // While the attempt is open in the database nobody else makes its directory.
     remove_unfinished_directories(directory);
     fault_point("recover_swept");
@@ -32,16 +34,18 @@ void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
     batch.forget_attempt(facts.attempt);
     fault_point("recover_forget");
     batch.commit();
-    return;
+    return true;
   }
-  const IngestUpdate update = ingest.read_all(facts.attempt);
+  restore_attempt_files(store.read(), directory, facts);
+  if (!open && !ingest.is_cut(facts.attempt)) return false;
+  const IngestUpdate update = ingest.read_again(facts.attempt);
   ingest.forget(facts.attempt);
   fault_point("recover_ingested");
-  if (update.over) return;
-  const bool started = facts.started_at || update.started;
+  const auto now = store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
+  if (now && now->outcome != results::Outcome::open) return open || now->outcome != facts.outcome;
   // Nobody saw how the worker ended, so its trial is not blamed.
   results::Ending ending;
-  ending.outcome = started ? results::Outcome::stopped : results::Outcome::never_started;
+  ending.outcome = update.started ? results::Outcome::stopped : results::Outcome::never_started;
   ending.reason = why;
   ending.time = time;
   protocol::log_ending(directory, ending);
@@ -50,6 +54,7 @@ void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   batch.record_ending(facts.attempt, ending);
   batch.commit();
   fault_point("recover_recorded");
+  return true;
 }
 
 Recovered Recovery::step(DeadOwner::Time now, double time) {
@@ -75,11 +80,14 @@ Recovered Recovery::step(DeadOwner::Time now, double time) {
 void Recovery::conclude(const std::string& owner, double time, Recovered& recovered) {
   // Between the look at the attempts and the lock another may have cleared up, or the owner made
   // more.
-  for (const results::AttemptFacts& open : store_.read().open_attempts()) {
-    if (open.begun.owner != owner) continue;
-    conclude_orphan(store_, ingest_, runs_, open, fmt::format("its orchestrator ({}) died", owner),
-                    time);
-    ++recovered.attempts;
+  for (const results::AttemptFacts& attempt : store_.read().attempts_of_owner(owner)) {
+    // What its worker had not synced is lost only where the machine went down, too.
+    const bool rebooted = attempt.begun.boot_id != here_.boot_id;
+    if (attempt.outcome != results::Outcome::open && !rebooted) continue;
+    if (conclude_orphan(store_, ingest_, runs_, attempt,
+                        fmt::format("its orchestrator ({}) died", owner), time)) {
+      ++recovered.attempts;
+    }
   }
   fault_point("recover_done");
   ++recovered.owners;

@@ -52,9 +52,13 @@ class Recovery {
   std::map<std::string, DeadOwner::Time> lasting_;  // when they were given up last
 };
 
-/// Reads what an attempt's worker had written and, where that was not its end, records that nobody
-/// saw it: stopped, or never started. A claim without a directory is forgotten.
-void conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
+/// Settles an attempt whose orchestrator is dead. Reads its events from their beginning, since a
+/// power cut may have taken back some that the database has, and writes again what its other files
+/// have lost. Where the events have no end and the database has none, records that nobody saw it:
+/// stopped, or never started. A claim without a directory is forgotten. An attempt that is over in
+/// the database is changed only where its events were cut. Returns true if it was open, or is over
+/// in another way than before.
+bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                      const results::AttemptFacts& facts, const std::string& why, double time);
 
 }  // namespace petlab::orchestrator

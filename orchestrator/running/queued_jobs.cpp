@@ -85,7 +85,7 @@ bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
     batch.commit();
     return true;
   }
-  const IngestUpdate update = context_.ingest.read_all(attempt.attempt);
+  const IngestUpdate update = context_.ingest.read_again(attempt.attempt);
   if (!update.over) return false;
   context_.ingest.forget(attempt.attempt);
   if (!attempt.launch || attempt.launch->host.empty()) {

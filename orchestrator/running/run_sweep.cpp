@@ -1,5 +1,6 @@
 #include "orchestrator/running/run_sweep.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <signal.h>
@@ -165,8 +166,15 @@ class OwnLock {
         {"database", std::filesystem::absolute(database).lexically_normal().string()},
         {"sweep", sweep}};
     lock_->write(about.dump() + "\n");
+    // The lock says after a power cut that this orchestrator's attempts are to be looked at.
+    const base::FileDescriptor folder(::open(locks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ::fsync(folder.get());
   }
   ~OwnLock() {
+    // Without the lock nobody looks at them: their files are on the disk first.
+    const base::FileDescriptor folder(
+        ::open(lock_->file().parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ::syncfs(folder.get());
     std::error_code ignored;
     std::filesystem::remove(lock_->file(), ignored);
   }

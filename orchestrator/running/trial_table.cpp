@@ -133,7 +133,7 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
                                                  attempt.attempt.number);
         const std::int64_t read = results::cursor_of(context_.store.read(), attempt.attempt).offset;
         if (bytes_in(directory.events()) <= read) continue;
-        context_.ingest.read_all(attempt.attempt);
+        context_.ingest.read_all(attempt.attempt, Writer::gone);
         context_.ingest.forget(attempt.attempt);
         changed = true;
       }

@@ -9,6 +9,10 @@
 #include <initializer_list>
 #include <random>
 
+#include "base/files.h"
+#include "orchestrator/records/rebuild.h"
+#include "orchestrator/recovery/recovery.h"
+#include "protocol/attempt_log.h"
 #include "protocol/trial_directory.h"
 #include "results/attempt_events.h"
 #include "results/query.h"
@@ -284,6 +288,90 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
   CHECK_FALSE(after.over);
   CHECK(after.note.empty());
   CHECK(results::cursor_of(f.store.read(), f.attempt).broken);
+}
+
+TEST_CASE("after a power cut the database has what the file has, and the attempt is stopped",
+          "[orchestrator]") {
+  IngestFixture f;
+  const std::string start = f.start();
+  f.write({start, f.line(protocol::Progress{1, 9, 0.5, 700.0}), f.metric(1),
+           f.line(protocol::Checkpoint{2, "checkpoint/step-2"})});
+  const auto synced = std::filesystem::file_size(f.directory.events());
+  protocol::log_begun(f.directory.attempt_log(), f.facts().begun);
+  std::ofstream(f.directory.trial_json()) << R"({"v": 1, "config": {"seed": 1}})";
+  const auto lose_all_behind = [&](std::uintmax_t size) {
+    std::filesystem::resize_file(f.directory.events(), size);
+  };
+  const auto conclude = [&] {
+    return conclude_orphan(f.store, f.ingest, f.runs, f.facts(), "the machine went down", 2000);
+  };
+  f.write({f.line(protocol::Progress{3, 9, 0.25, 900.0}), f.metric(2)});
+  SECTION("behind the checkpoint, in the middle of a line") {
+    f.ingest.read_all(f.attempt);
+    lose_all_behind(synced + 10);
+    CHECK(conclude());
+    CHECK(f.count() == 1);
+    CHECK(f.facts().checkpoint->seq == 3);
+    CHECK(*f.facts().device_memory_mib == 700.0);
+  }
+  SECTION("zeros in place of what was written last") {
+    f.ingest.read_all(f.attempt);
+    const auto size = std::filesystem::file_size(f.directory.events());
+    lose_all_behind(synced);
+    lose_all_behind(size + 4096);
+    f.write({"\n"});
+    CHECK(conclude());
+    CHECK(f.count() == 1);
+    CHECK(f.facts().checkpoint->seq == 3);
+  }
+  SECTION("what the database does not have yet") {
+    lose_all_behind(synced);
+    CHECK(conclude());
+    CHECK(f.count() == 1);
+  }
+  SECTION("an end that was read before it was synced") {
+    f.write({f.line(protocol::Finished{9, "artifact.petl", 12.5, 13, 100.0, 2.0})});
+    f.ingest.read_all(f.attempt);
+    CHECK(f.facts().outcome == results::Outcome::finished);
+    CHECK_FALSE(conclude());  // nothing is lost
+    CHECK(f.facts().outcome == results::Outcome::finished);
+    lose_all_behind(synced);
+    CHECK(conclude());
+    CHECK(f.count() == 1);
+    CHECK_FALSE(f.store.read().trial_facts(std::vector<std::string>{"t1"})[0].result_attempt);
+  }
+  SECTION("the whole file, and what petlab wrote") {
+    f.ingest.read_all(f.attempt);
+    std::filesystem::remove(f.directory.events());
+    std::ofstream(f.directory.attempt_log(), std::ios::trunc) << std::string(30, '\0');
+    std::ofstream(f.directory.trial_json(), std::ios::trunc);
+    CHECK(conclude());
+    CHECK(f.count() == 0);
+    CHECK(f.facts().outcome == results::Outcome::never_started);
+    CHECK_FALSE(f.facts().checkpoint);
+    CHECK(base::read_file(f.directory.trial_json(), 1 << 20).find(R"("seed": 1)") !=
+          std::string::npos);
+    const protocol::AttemptLog log = protocol::read_attempt_log(f.directory);
+    CHECK(log.begun == f.facts().begun);
+    CHECK(log.ending->reason == "the machine went down");
+    return;
+  }
+  CHECK(f.facts().outcome == results::Outcome::stopped);
+  CHECK(f.facts().reason == "the machine went down");
+  CHECK(protocol::read_attempt_log(f.directory).ending->outcome == results::Outcome::stopped);
+}
+
+TEST_CASE("an import leaves alone what a power cut took from a file", "[orchestrator]") {
+  IngestFixture f;
+  f.write({f.start(), f.metric(1)});
+  f.ingest.read_all(f.attempt);
+  std::filesystem::resize_file(f.directory.events(), 10);
+  protocol::log_begun(f.directory.attempt_log(), f.facts().begun);
+  const RunsSummary summary = ingest_runs(f.store, f.runs);
+  REQUIRE(summary.left_out.size() == 1);
+  CHECK(summary.left_out[0].find("t1/1/events.jsonl: the file has 10 bytes, ") == 0);
+  CHECK(f.facts().outcome == results::Outcome::open);
+  CHECK(f.count() == 1);
 }
 
 TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") {

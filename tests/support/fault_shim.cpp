@@ -19,6 +19,10 @@
 //   unlocked program=petlab
 //        Locks on files (fcntl) are granted to everybody, as on some network file systems; also in
 //        forks of the program.
+//   redirect program=petlab path=/this/file file=/where
+//        Opens the other file wherever the program opens this one: another boot id, for one.
+//   network program=petlab
+//        Every file system says that it is NFS.
 //   clock file=/where
 //        The wall clock is moved by the seconds that the file says at that moment.
 //   pipe size=4096
@@ -40,6 +44,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,6 +75,9 @@ char locked_file[PATH_MAX] = "";
 char locked_path[PATH_MAX] = "";
 std::atomic<bool> locked{false};
 bool unlocked = false;
+bool network = false;
+char redirected_path[PATH_MAX] = "";
+char redirected_file[PATH_MAX] = "";
 int pipe_size = 0;
 pid_t own_pid = 0;
 bool ready = false;
@@ -83,6 +91,7 @@ int error_of(const char* name) {
   if (strcmp(name, "EACCES") == 0) return EACCES;
   if (strcmp(name, "ENOENT") == 0) return ENOENT;
   if (strcmp(name, "EPERM") == 0) return EPERM;
+  if (strcmp(name, "ENOLCK") == 0) return ENOLCK;
   return EIO;
 }
 
@@ -126,11 +135,18 @@ void read_rule(char* text, const char* program) {
     if (is("file") && mine && strcmp(kind, "locked") == 0) {
       snprintf(locked_file, sizeof locked_file, "%s", value);
     }
+    if (is("path") && mine && strcmp(kind, "redirect") == 0) {
+      snprintf(redirected_path, sizeof redirected_path, "%s", value);
+    }
+    if (is("file") && mine && strcmp(kind, "redirect") == 0) {
+      snprintf(redirected_file, sizeof redirected_file, "%s", value);
+    }
     if (is("path") && strcmp(kind, "locked") == 0) {
       snprintf(locked_path, sizeof locked_path, "%s", value);
     }
   }
   if (mine && strcmp(kind, "unlocked") == 0) unlocked = true;
+  if (mine && strcmp(kind, "network") == 0) network = true;
   const bool stop = strcmp(kind, "stop") == 0;
   if (!mine || (strcmp(kind, "fail") != 0 && strcmp(kind, "kill") != 0 && !stop)) {
     rule.~Rule();
@@ -344,24 +360,25 @@ extern "C" __attribute__((naked)) pid_t vfork() {
 #endif
 
 // Opening counts where it makes or empties a file.
-#define FAULTY_OPEN(NAME, PARAMETERS, ARGUMENTS)                                              \
-  extern "C" int NAME PARAMETERS {                                                            \
-    static int (*next)(NAME##_TYPES) = nullptr;                                               \
-    mode_t mode = 0;                                                                          \
-    if ((flags & (O_CREAT | O_TMPFILE)) != 0) {                                               \
-      va_list more;                                                                           \
-      va_start(more, flags);                                                                  \
-      mode = va_arg(more, mode_t);                                                            \
-      va_end(more);                                                                           \
-    }                                                                                         \
-    char whole[PATH_MAX];                                                                     \
-    const int error = verdict("open", full(path, whole), (flags & (O_CREAT | O_TRUNC)) != 0); \
-    if (error < 0) die();                                                                     \
-    if (error > 0) {                                                                          \
-      errno = error;                                                                          \
-      return -1;                                                                              \
-    }                                                                                         \
-    return real(#NAME, next) ARGUMENTS;                                                       \
+#define FAULTY_OPEN(NAME, PARAMETERS, ARGUMENTS)                                                  \
+  extern "C" int NAME PARAMETERS {                                                                \
+    static int (*next)(NAME##_TYPES) = nullptr;                                                   \
+    mode_t mode = 0;                                                                              \
+    if ((flags & (O_CREAT | O_TMPFILE)) != 0) {                                                   \
+      va_list more;                                                                               \
+      va_start(more, flags);                                                                      \
+      mode = va_arg(more, mode_t);                                                                \
+      va_end(more);                                                                               \
+    }                                                                                             \
+    char whole[PATH_MAX];                                                                         \
+    if (redirected_file[0] != '\0' && strcmp(path, redirected_path) == 0) path = redirected_file; \
+    const int error = verdict("open", full(path, whole), (flags & (O_CREAT | O_TRUNC)) != 0);     \
+    if (error < 0) die();                                                                         \
+    if (error > 0) {                                                                              \
+      errno = error;                                                                              \
+      return -1;                                                                                  \
+    }                                                                                             \
+    return real(#NAME, next) ARGUMENTS;                                                           \
   }
 #define open_TYPES const char*, int, ...
 #define open64_TYPES const char*, int, ...
@@ -400,6 +417,14 @@ void note_lock(const struct flock* lock) {
   }
 NOTED_FCNTL(fcntl)
 NOTED_FCNTL(fcntl64)
+
+extern "C" int statfs(const char* path, struct statfs* status) {
+  static int (*next)(const char*, struct statfs*) = nullptr;
+  const int result = real("statfs", next)(path, status);
+  set_up();
+  if (result == 0 && network) status->f_type = 0x6969;
+  return result;
+}
 
 extern "C" DIR* opendir(const char* path) {
   static DIR* (*next)(const char*) = nullptr;

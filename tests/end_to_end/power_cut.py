@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Power cuts: a run of 20 trials and everything that it started is killed, and what was not synced is taken from its
+files; then the same command again, with another boot id, until every trial is done.
+
+usage: power_cut.py FOLDER_OF_PROGRAMS; PETLAB_TEST_CUTS (5) says how many cuts there are, PETLAB_TEST_SEED (1) where
+they fall.
+
+Synced are the lines checkpoint, finished and failed of events.jsonl and all lines before them, `ended` of attempt.jsonl
+likewise, the files that an event names, decisions, sweeps and the database; and everything that was written before
+the last cut. Of all else a cut takes the end (in the middle of a line, too) or leaves zeros.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import time
+import uuid
+
+import tiny_world
+from scripted_world import METRICS, ScriptedWorld
+
+TRIALS = 20
+CUTS = int(os.environ.get("PETLAB_TEST_CUTS", "5"))
+SEED = int(os.environ.get("PETLAB_TEST_SEED", "1"))
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+USER = {"steps": 12, "step_ms": 6, "load_ms": 10, "checkpoint_every": 4, "validate_every": 3, "metrics": 3}
+MARK = "PETLAB_POWER_CUT"
+
+
+def marked_processes(mark):
+    """Everything that a run has started, guardians and workers too."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def synced_bytes(text, is_synced):
+    """Up to the end of the last line that was synced."""
+    size = end = 0
+    for line in text.splitlines(keepends=True):
+        size += len(line)
+        if line.endswith(b"\n") and is_synced(json.loads(line)):
+            end = size
+    return end
+
+
+def is_synced_event(line):
+    return line["type"] in ("checkpoint", "finished", "failed")
+
+
+def is_synced_record(line):
+    return line["type"] == "ended"
+
+
+class PowerCut(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write_sweep(*[USER] * TRIALS)
+        self.draw = random.Random(SEED)
+        self.cut_bytes = self.cut_files = self.resumed = 0
+        self.variables = {MARK: str(self.root)}
+
+    def boot(self):
+        self.write("boot_id", str(uuid.UUID(int=self.draw.getrandbits(128))) + "\n")
+
+    def start_run(self):
+        return self.start_scripted("--db", "cut.db", "--runs", "cut.runs", slots=4,
+                                   faults=f"redirect program=petlab path={BOOT_ID} file={self.root}/boot_id")
+
+    def kill_everything(self, process):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in marked_processes(self.root):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+        process.wait()
+        self.until(lambda: not marked_processes(self.root))
+
+    def take(self, file, keep):
+        """Takes what comes after the first `keep` bytes: all of it, a part, or its content but not its length."""
+        text = file.read_bytes()
+        if len(text) <= keep:
+            return
+        at = self.draw.randint(keep, len(text))
+        zeros = self.draw.random() < 0.3
+        file.write_bytes(text[:at] + b"\0" * ((len(text) - at) if zeros else 0))
+        if at < len(text):
+            self.cut_files += 1
+            self.cut_bytes += len(text) - at
+
+    def cut(self, durable):
+        """`durable`: the attempts' folders that an earlier cut has left."""
+        runs = self.root / "cut.runs"
+        for trial in sorted(runs.iterdir()):
+            if trial.name in ("sweeps", ".locks"):
+                continue
+            for folder in sorted(entry for entry in trial.iterdir() if entry.name.isdigit()):
+                self.cut_attempt(folder, durable)
+        for lock in sorted((runs / ".locks").iterdir()):
+            if self.draw.random() < 0.5:
+                lock.write_bytes(b"")
+
+    def cut_attempt(self, folder, durable):
+        if folder in durable:
+            return
+        events, record, trial = folder / "events.jsonl", folder / "attempt.jsonl", folder / "trial.json"
+        known = synced_bytes(events.read_bytes(), is_synced_event) if events.exists() else 0
+        ended = synced_bytes(record.read_bytes(), is_synced_record)
+        if known == ended == 0 and self.draw.random() < 0.2:
+            tiny_world.shutil.rmtree(folder)
+            self.cut_files += 1
+            return
+        if events.exists():
+            self.take(events, known)
+        self.take(record, ended)
+        self.take(trial, 0)
+        if (folder / "log.txt").exists():
+            self.take(folder / "log.txt", 0)
+        durable.add(folder)
+
+    def metrics(self, database):
+        return self.query(METRICS, database)
+
+    def test_every_trial_ends_done_and_the_files_say_what_the_database_says(self):
+        began = time.monotonic()
+        wanted = self.wanted()
+        self.seconds = time.monotonic() - began
+        cuts = rounds = 0
+        while cuts < CUTS:
+            rounds += 1
+            cuts += self.one_round(CUTS - cuts)
+            self.assertEqual(self.metrics("cut.db"), wanted)
+            self.assertEqual(self.query(
+                "SELECT count(*) AS trials, sum(n) AS results FROM (SELECT count(*) AS n FROM attempts "
+                "WHERE outcome = 'finished' GROUP BY trial)", "cut.db"), [{"trials": TRIALS, "results": TRIALS}])
+            others = self.query("SELECT outcome, reason, count(*) AS n FROM attempts WHERE outcome NOT IN "
+                                "('finished', 'stopped', 'never_started') GROUP BY 1, 2", "cut.db")
+            self.assertEqual(others, [])
+            self.resumed += self.query("SELECT count(*) AS n FROM attempts WHERE parent IS NOT NULL",
+                                       "cut.db")[0]["n"]
+            checked = self.petlab("check", "--db", "cut.db", "--runs", "cut.runs")
+            self.assertEqual(checked.code, 0, checked)
+            self.compare_with_a_rebuild()
+            for name in ("cut.runs", "cut.db", "cut.db-wal", "cut.db-shm", "anew.db"):
+                tiny_world.shutil.rmtree(self.root / name, ignore_errors=True)
+                (self.root / name).unlink(missing_ok=True)
+        print(f"{cuts} cuts in {rounds} rounds of {TRIALS} trials, seed {SEED}: {self.cut_bytes} bytes of "
+              f"{self.cut_files} files lost, {self.resumed} attempts resumed from a checkpoint", flush=True)
+        self.assertGreater(self.cut_files, 0)
+
+    def one_round(self, most):
+        """Runs the sweep to its end, with at most so many cuts; how many there were."""
+        cuts, durable = 0, set()
+        while True:
+            self.boot()
+            process = self.start_run()
+            if cuts == most:
+                done = self.end(process)
+                self.assertEqual(done.code, 0, done)
+                return cuts
+            try:
+                process.wait(timeout=self.draw.uniform(0.05, 0.7) * self.seconds)
+            except tiny_world.subprocess.TimeoutExpired:
+                pass
+            if process.poll() is not None:
+                done = self.end(process)
+                self.assertEqual(done.code, 0, done)
+                return cuts
+            self.kill_everything(process)
+            # A run that has no lock yet has written nothing; one that has none any more has synced its files.
+            if list((self.root / "cut.runs").glob(f".locks/{process.pid}-*")):
+                self.cut(durable)
+                cuts += 1
+
+    def compare_with_a_rebuild(self):
+        done = self.petlab("ingest", "--rebuild", "--db", "anew.db", "--runs", "cut.runs")
+        self.assertEqual((done.code, done.err), (0, ""), done)
+        for sql in ("SELECT trial_id, attempt, seq, step, split, task, name, value FROM metrics ORDER BY 1, 2, 3",
+                    "SELECT t.trial_id, a.number, a.outcome, a.reason, a.sweep, a.owner, a.host, a.boot_id, "
+                    "a.begun_at, a.parent, a.resume_step, a.resume_seq, a.checkpoint_step, a.checkpoint_seq, "
+                    "a.checkpoint_path, a.started_at, a.numerics, a.finished_step, a.events_next_seq, p.step AS at, "
+                    "p.loss, l.points, v.petlab IS NOT NULL AS told FROM attempts a JOIN trials t ON t.key = a.trial "
+                    "LEFT JOIN progress p ON p.attempt = a.key LEFT JOIN (SELECT attempt, group_concat(loss) AS points "
+                    "FROM loss_points GROUP BY attempt) l ON l.attempt = a.key LEFT JOIN provenance v ON v.attempt = "
+                    "a.key ORDER BY 1, 2"):
+            self.assertEqual(self.query(sql, "cut.db"), self.query(sql, "anew.db"))
+
+
+if __name__ == "__main__":
+    tiny_world.main()
