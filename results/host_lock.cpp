@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "results/database_held.h"
 #include "results/error.h"
 
 namespace petlab::results::internal {
@@ -88,7 +89,7 @@ HostLock::HostLock(const std::filesystem::path& database) {
     throw Error(fmt::format("{}: cannot be written: {}", file, std::strerror(error)));
   }
   close(descriptor_);
-  throw Error(
+  throw DatabaseHeld(
       fmt::format("{}: {} writes it; on a network file system only one may: wait for it, or, where "
                   "it has ended, "
                   "remove {}",

@@ -17,7 +17,7 @@ bool on_network_file_system(const std::filesystem::path& file);
 /// Held until destroyed; a process that dies frees it for its own host.
 class HostLock {
  public:
-  /// Throws Error naming who holds it.
+  /// Throws DatabaseHeld naming who holds it, Error where the file cannot be written.
   explicit HostLock(const std::filesystem::path& database);
   ~HostLock();
   HostLock(const HostLock&) = delete;

@@ -12,7 +12,7 @@ std::function<int()> make_cancel(CLI::App& app, Streams streams) {
   add_decree_arguments(app, *arguments);
   return [arguments, streams] {
     return decree_each(*arguments, streams, [](const DecreePlace& place) {
-      return orchestrator::cancel_trial(place.store, place.runs, place.trial_id, place.here,
+      return orchestrator::cancel_trial(place.to, place.runs, place.trial_id, place.here,
                                         place.time);
     });
   };

@@ -23,16 +23,18 @@ int decree_each(const DecreeArguments& arguments, Streams streams,
       ids.push_back(orchestrator::find_trial(reader, database, text));
     }
   }
-  results::Store store = open_to_write(database, streams);
+  OpenToDecide opened(database, streams);
+  const orchestrator::DecisionWriter to = opened.writer();
   const std::filesystem::path runs = arguments.existing_runs_path();
   const orchestrator::HostIdentity here = orchestrator::this_host();
   int code = kDone;
   for (const std::string& id : ids) {
     const orchestrator::Decree decree =
-        decide({store, runs, id, here, orchestrator::wall_clock_seconds()});
+        decide({to, runs, id, here, orchestrator::wall_clock_seconds()});
     (decree.taken ? streams.out : streams.err) << id << " " << decree.text << "\n";
     if (!decree.taken) code = kSomeFailed;
   }
+  if (!opened.delay().empty()) streams.err << "petlab: " << opened.delay() << "\n";
   return code;
 }
 

@@ -18,7 +18,7 @@ void add_decree_arguments(CLI::App& app, DecreeArguments& arguments);
 
 /// Where a decision is made, and what of.
 struct DecreePlace {
-  results::Store& store;
+  const orchestrator::DecisionWriter& to;
   std::filesystem::path runs;
   std::string trial_id;
   orchestrator::HostIdentity here;

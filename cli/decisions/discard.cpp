@@ -21,7 +21,7 @@ std::function<int()> make_discard(CLI::App& app, Streams streams) {
       ->required();
   return [arguments, streams] {
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
-      return orchestrator::discard_trial(place.store, place.runs, place.trial_id, arguments->why,
+      return orchestrator::discard_trial(place.to, place.runs, place.trial_id, arguments->why,
                                          place.time);
     });
   };

@@ -21,7 +21,7 @@ std::function<int()> make_hide(CLI::App& app, Streams streams) {
       ->required();
   return [arguments, streams] {
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
-      return orchestrator::hide_trial(place.store, place.runs, place.trial_id, arguments->why,
+      return orchestrator::hide_trial(place.to, place.runs, place.trial_id, arguments->why,
                                       place.time);
     });
   };
@@ -32,7 +32,7 @@ std::function<int()> make_unhide(CLI::App& app, Streams streams) {
   add_decree_arguments(app, *arguments);
   return [arguments, streams] {
     return decree_each(*arguments, streams, [](const DecreePlace& place) {
-      return orchestrator::unhide_trial(place.store, place.runs, place.trial_id, place.time);
+      return orchestrator::unhide_trial(place.to, place.runs, place.trial_id, place.time);
     });
   };
 }

@@ -63,10 +63,15 @@ int note(const NoteArguments& arguments, Streams streams) {
     while (text.ends_with('\n')) text.pop_back();
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  results::Store store = open_to_write(database, streams);
-  orchestrator::remark(store, runs, subject,
+  OpenToDecide opened(database, streams);
+  const orchestrator::DecisionWriter to = opened.writer();
+  orchestrator::remark(to, runs, subject,
                        {{Remark::What::note, text, orchestrator::wall_clock_seconds()}});
-  return print_notes_of(arguments, store.read(), subject, streams.out);
+  if (!opened.delay().empty()) {
+    streams.err << "petlab: " << opened.delay() << "\n";
+    return kDone;
+  }
+  return print_notes_of(arguments, to.read(), subject, streams.out);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::function<int()> make_retry(CLI::App& app, Streams streams) {
                "an attempt on another host, of which nothing is known here, is over");
   return [arguments, streams] {
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
-      return orchestrator::retry_trial(place.store, place.runs, place.trial_id,
+      return orchestrator::retry_trial(place.to, place.runs, place.trial_id,
                                        arguments->declare_dead, place.here, place.time);
     });
   };

@@ -135,13 +135,18 @@ int tag(const TagArguments& arguments, Streams streams) {
     }
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  results::Store store = open_to_write(database, streams);
+  OpenToDecide opened(database, streams);
+  const orchestrator::DecisionWriter to = opened.writer();
   for (const RemarkSubject& subject : subjects) {
     const std::vector<Remark> changes =
-        real_changes(request.changes, results::remarks_of(store.read(), subject));
-    if (!changes.empty()) orchestrator::remark(store, runs, subject, changes);
+        real_changes(request.changes, results::remarks_of(to.read(), subject));
+    if (!changes.empty()) orchestrator::remark(to, runs, subject, changes);
   }
-  print_tags(arguments, store.read(), subjects, streams.out);
+  if (!opened.delay().empty()) {
+    streams.err << "petlab: " << opened.delay() << "\n";
+    return kDone;
+  }
+  print_tags(arguments, to.read(), subjects, streams.out);
   return kDone;
 }
 

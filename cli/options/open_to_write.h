@@ -1,8 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "cli/options/subcommand.h"
+#include "orchestrator/records/decide.h"
 #include "results/store.h"
 
 namespace petlab::cli {
@@ -10,5 +13,22 @@ namespace petlab::cli {
 /// Opens a database to write to it. Where that brought one of an earlier petlab up to date, says
 /// where it is as it was.
 results::Store open_to_write(const std::filesystem::path& database, Streams streams);
+
+/// The same for what a user decides or remarks: while another process holds the database (on a
+/// network file system), it is opened to read, and that process is told.
+class OpenToDecide {
+ public:
+  OpenToDecide(const std::filesystem::path& database, Streams streams);
+  /// Valid as long as this object.
+  orchestrator::DecisionWriter writer();
+  /// What to tell the user after writing; empty: it is in the database.
+  const std::string& delay() const { return delay_; }
+
+ private:
+  std::filesystem::path database_;
+  std::optional<results::Store> store_;
+  std::optional<results::Reader> reader_;
+  std::string delay_;
+};
 
 }  // namespace petlab::cli

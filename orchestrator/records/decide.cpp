@@ -11,6 +11,7 @@
 
 #include "base/file_descriptor.h"
 #include "orchestrator/host/error.h"
+#include "orchestrator/records/inbox.h"
 #include "protocol/trial_directory.h"
 #include "results/decisions.h"
 
@@ -57,17 +58,17 @@ void store_decision(results::Batch& batch, const std::string& trial_id, const De
   }
 }
 
-void decide(results::Store& store, const std::filesystem::path& runs, const std::string& trial_id,
-            const Decision& decision) {
+void decide(const DecisionWriter& to, const std::filesystem::path& runs,
+            const std::string& trial_id, const Decision& decision) {
   // Before the file is touched, so that a mistyped id leaves nothing.
-  if (!store.read().trial(trial_id)) {
+  if (!to.read().trial(trial_id)) {
     throw std::invalid_argument(
-        fmt::format("there is no trial {} in {}", trial_id, store.file().string()));
+        fmt::format("there is no trial {} in {}", trial_id, to.database().string()));
   }
-  decide(store, runs, {{trial_id, decision}});
+  decide(to, runs, {{trial_id, decision}});
 }
 
-void decide(results::Store& store, const std::filesystem::path& runs,
+void decide(const DecisionWriter& to, const std::filesystem::path& runs,
             const std::vector<std::pair<std::string, Decision>>& decisions) {
   if (decisions.empty()) return;
   const bool one = decisions.size() == 1;
@@ -79,7 +80,11 @@ void decide(results::Store& store, const std::filesystem::path& runs,
     protocol::append_decision(runs, trial_id, decision, one);
   }
   if (!one) sync_file_system_of(runs);
-  results::Batch batch = store.begin();
+  if (to.store() == nullptr) {
+    for (const auto& [trial_id, decision] : decisions) post_to_inbox(runs, {trial_id, ""});
+    return;
+  }
+  results::Batch batch = to.store()->begin();
   for (const auto& [trial_id, decision] : decisions) store_decision(batch, trial_id, decision);
   batch.commit();
 }

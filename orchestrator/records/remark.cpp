@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "orchestrator/host/error.h"
+#include "orchestrator/records/inbox.h"
 #include "protocol/trial_directory.h"
 
 namespace petlab::orchestrator {
@@ -16,7 +17,7 @@ std::filesystem::path remarks_file_of(const std::filesystem::path& runs,
                                   : protocol::remarks_file(runs, subject.trial_id);
 }
 
-void remark(results::Store& store, const std::filesystem::path& runs,
+void remark(const DecisionWriter& to, const std::filesystem::path& runs,
             const results::RemarkSubject& subject, const std::vector<protocol::Remark>& remarks) {
   for (const protocol::Remark& one : remarks) {
     if (const std::string why = protocol::why_no_remark(one); !why.empty()) {
@@ -24,13 +25,13 @@ void remark(results::Store& store, const std::filesystem::path& runs,
     }
   }
   // Before the file is touched, so that a mistyped name leaves nothing.
-  const bool known = subject.trial_id.empty() ? store.read().sweep(subject.sweep).has_value()
-                                              : store.read().trial(subject.trial_id).has_value();
+  const bool known = subject.trial_id.empty() ? to.read().sweep(subject.sweep).has_value()
+                                              : to.read().trial(subject.trial_id).has_value();
   if (!known) {
     throw std::invalid_argument(fmt::format(
         "there is no {} in {}",
         subject.trial_id.empty() ? "sweep " + subject.sweep : "trial " + subject.trial_id,
-        store.file().string()));
+        to.database().string()));
   }
   const std::filesystem::path file = remarks_file_of(runs, subject);
   std::error_code error;
@@ -40,7 +41,8 @@ void remark(results::Store& store, const std::filesystem::path& runs,
         fmt::format("{}: cannot be made: {}", file.parent_path().string(), error.message()));
   }
   protocol::append_remarks(file, remarks);
-  results::Batch batch = store.begin();
+  if (to.store() == nullptr) return post_to_inbox(runs, subject);
+  results::Batch batch = to.store()->begin();
   for (const protocol::Remark& one : remarks) results::record_remark(batch, subject, one);
   batch.commit();
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/records/decide.h"
 #include "protocol/remarks.h"
 #include "results/remarks.h"
 #include "results/store.h"
@@ -14,10 +15,11 @@ namespace petlab::orchestrator {
 std::filesystem::path remarks_file_of(const std::filesystem::path& runs,
                                       const results::RemarkSubject& subject);
 
-/// Appends remarks to their file, synced, then stores them in a transaction of its own. Throws
+/// Appends remarks to their file, synced, then stores them in a transaction of its own, or posts
+/// them. Throws
 /// std::invalid_argument where the database has no such trial or sweep and for a text that cannot
 /// be one, and Error, base::Error and results::Error for files and the database.
-void remark(results::Store& store, const std::filesystem::path& runs,
+void remark(const DecisionWriter& to, const std::filesystem::path& runs,
             const results::RemarkSubject& subject, const std::vector<protocol::Remark>& remarks);
 
 }  // namespace petlab::orchestrator

@@ -19,8 +19,8 @@
 namespace petlab::orchestrator {
 namespace {
 
-results::TrialFacts facts_of(const results::Store& store, const std::string& trial_id) {
-  return store.read().trial_facts(std::vector<std::string>{trial_id}).front();
+results::TrialFacts facts_of(const DecisionWriter& to, const std::string& trial_id) {
+  return to.read().trial_facts(std::vector<std::string>{trial_id}).front();
 }
 
 const results::AttemptFacts* open_attempt(const results::TrialFacts& facts) {
@@ -51,14 +51,14 @@ std::string find_trial(const results::Reader& reader, const std::filesystem::pat
       found.size() > kShown ? ", …" : ""));
 }
 
-Decree cancel_trial(results::Store& store, const std::filesystem::path& runs,
+Decree cancel_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                     const std::string& trial_id, const HostIdentity& here, double time) {
-  const results::TrialFacts facts = facts_of(store, trial_id);
+  const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && facts.retried_after < *facts.result_attempt) {
     return {false, fmt::format("finished in attempt {}: its result stays", *facts.result_attempt)};
   }
   if (facts.cancelled) return {true, "is cancelled already"};
-  decide(store, runs, trial_id, {protocol::Decision::What::cancel, 0, time});
+  decide(to, runs, trial_id, {protocol::Decision::What::cancel, 0, time});
   const results::AttemptFacts* open = open_attempt(facts);
   if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {
     return {true, fmt::format("cancelled; attempt {}, which runs {} ({}), is asked to stop",
@@ -67,10 +67,10 @@ Decree cancel_trial(results::Store& store, const std::filesystem::path& runs,
   return {true, "cancelled"};
 }
 
-Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
+Decree retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                    const std::string& trial_id, bool declare_dead, const HostIdentity& here,
                    double time) {
-  const results::TrialFacts facts = facts_of(store, trial_id);
+  const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && !results::is_to_renew(facts)) {
     return {false, fmt::format("finished in attempt {}: nothing to try again (petlab run --rerun "
                                "stale renews what is stale, --rerun {} this)",
@@ -90,6 +90,11 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
                                  "is over, --declare-dead says so",
                                  latest, where_it_runs(*open))};
     }
+    if (declare_dead && to.store() == nullptr) {
+      return {false, fmt::format("a running petlab holds {}; --declare-dead writes to it: wait "
+                                 "until that run is over",
+                                 to.database().string())};
+    }
     if (declare_dead) {
       results::Ending ending;
       ending.outcome = results::Outcome::lost;
@@ -97,42 +102,42 @@ Decree retry_trial(results::Store& store, const std::filesystem::path& runs,
       ending.time = time;
       const protocol::TrialDirectory directory(runs, trial_id, latest);
       if (std::filesystem::exists(directory.folder())) protocol::log_ending(directory, ending);
-      results::Batch batch = store.begin();
+      results::Batch batch = to.store()->begin();
       batch.record_ending(open->attempt, ending);
       batch.commit();
       text = fmt::format("is tried again; attempt {} is recorded as lost", latest);
     }
   }
-  decide(store, runs, trial_id, {protocol::Decision::What::retry, latest, time});
+  decide(to, runs, trial_id, {protocol::Decision::What::retry, latest, time});
   return {true, text};
 }
 
-Decree discard_trial(results::Store& store, const std::filesystem::path& runs,
+Decree discard_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                      const std::string& trial_id, const std::string& why, double time) {
-  const results::TrialFacts facts = facts_of(store, trial_id);
+  const results::TrialFacts facts = facts_of(to, trial_id);
   if (!facts.result_attempt) return {false, "has no result to discard"};
   // Of several that have finished none takes its place.
   std::int64_t last = *facts.result_attempt;
   for (const results::AttemptFacts& attempt : facts.attempts) {
     if (attempt.outcome == results::Outcome::finished) last = attempt.attempt.number;
   }
-  decide(store, runs, trial_id, {protocol::Decision::What::discard, last, time, why});
+  decide(to, runs, trial_id, {protocol::Decision::What::discard, last, time, why});
   return {true, fmt::format("the result of attempt {} counts no more; the next run makes it again",
                             *facts.result_attempt)};
 }
 
-Decree hide_trial(results::Store& store, const std::filesystem::path& runs,
+Decree hide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                   const std::string& trial_id, const std::string& why, double time) {
-  const std::optional<results::Hiding> hidden = results::care_of(store.read(), trial_id).hidden;
+  const std::optional<results::Hiding> hidden = results::care_of(to.read(), trial_id).hidden;
   if (hidden && hidden->why == why) return {false, "is hidden already"};
-  decide(store, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
+  decide(to, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
   return {true, "is in no report and no answer any more"};
 }
 
-Decree unhide_trial(results::Store& store, const std::filesystem::path& runs,
+Decree unhide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                     const std::string& trial_id, double time) {
-  if (!results::care_of(store.read(), trial_id).hidden) return {false, "is not hidden"};
-  decide(store, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
+  if (!results::care_of(to.read(), trial_id).hidden) return {false, "is not hidden"};
+  decide(to, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
   return {true, "is in reports and answers again"};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orchestrator/host/fault_point.h"
+#include "orchestrator/records/inbox.h"
 #include "results/decisions.h"
 
 namespace petlab::orchestrator {
@@ -25,6 +26,7 @@ constexpr auto kPlan = std::chrono::seconds(10);
 }  // namespace
 
 void OtherRuns::start() {
+  read_inbox(context_.store, context_.options.runs);
   clear_up();
   decisions_version_ = context_.store.read().data_version();
 }
@@ -91,8 +93,10 @@ void OtherRuns::plan_elsewhere() {
 }
 
 void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_taken) {
+  // The version tells what others have written; where nobody else can, they post it.
+  const bool posted = context_.store.alone() && read_inbox(context_.store, context_.options.runs);
   const std::int64_t version = context_.store.read().data_version();
-  if (version == decisions_version_) return;
+  if (version == decisions_version_ && !posted) return;
   decisions_version_ = version;
   std::set<std::size_t> cancelled;
   for (const results::Decided& decision : results::decided(context_.store.read())) {

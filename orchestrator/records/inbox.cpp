@@ -1,0 +1,71 @@
+#include "orchestrator/records/inbox.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/shallow_json.h"
+#include "orchestrator/records/decide.h"
+#include "orchestrator/records/remark.h"
+#include "protocol/decisions.h"
+#include "protocol/remarks.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+constexpr std::uintmax_t kLargestPost = std::uintmax_t{1} << 16;
+
+std::filesystem::path inbox_folder(const std::filesystem::path& runs) { return runs / ".inbox"; }
+
+void store_lines_of(results::Batch& batch, const std::filesystem::path& runs,
+                    const results::RemarkSubject& subject) {
+  if (!subject.trial_id.empty()) {
+    for (const auto& one : protocol::read_decisions(runs, subject.trial_id)) {
+      store_decision(batch, subject.trial_id, one);
+    }
+  }
+  for (const auto& one : protocol::read_remarks(remarks_file_of(runs, subject))) {
+    results::record_remark(batch, subject, one);
+  }
+}
+
+}  // namespace
+
+void post_to_inbox(const std::filesystem::path& runs, const results::RemarkSubject& subject) {
+  const std::filesystem::path folder = inbox_folder(runs);
+  std::filesystem::create_directories(folder);
+  const nlohmann::json post = {{"trial", subject.trial_id}, {"sweep", subject.sweep}};
+  // A name of its own: a run that removes a post never removes one that it has not read.
+  const std::string name = fmt::format("{}-{:08x}.json", getpid(), std::random_device{}());
+  base::write_file_atomically(folder / name, post.dump() + "\n");
+}
+
+bool read_inbox(results::Store& store, const std::filesystem::path& runs) {
+  std::vector<std::filesystem::path> read;
+  for (const std::filesystem::path& file : base::entries_of(inbox_folder(runs))) {
+    if (file.extension() != ".json") continue;  // it is being written
+    const nlohmann::json post =
+        base::shallow_json_or_none(base::read_file_if_any(file, kLargestPost).value_or(""));
+    read.push_back(file);
+    if (!post.is_object()) continue;
+    const results::RemarkSubject subject{post.value("trial", ""), post.value("sweep", "")};
+    const bool known = subject.trial_id.empty() ? store.read().sweep(subject.sweep).has_value()
+                                                : store.read().trial(subject.trial_id).has_value();
+    if (!known) continue;
+    results::Batch batch = store.begin();
+    store_lines_of(batch, runs, subject);
+    batch.commit();
+  }
+  for (const std::filesystem::path& file : read) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  }
+  return !read.empty();
+}
+
+}  // namespace petlab::orchestrator

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs folders and databases on network file systems: one writer a database, and file systems without locks.
+
+usage: network_file_systems.py FOLDER_OF_PROGRAMS; trains with the scripted worker of tests/orchestrator. What is on
+such a file system is faked (tests/support/fault_shim.cpp).
+"""
+import json
+
+import tiny_world
+from scripted_world import ScriptedWorld
+
+HELD = "petlab: written; the run that holds the database records it within a second\n"
+
+
+class DecisionsDuringARun(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.gate = self.root / "gate"
+        self.write_sweep(*[{"checkpoint_every": 1, "gate": str(self.gate)}] * 2, {"behaviour": "error"})
+        self.run = self.start_scripted(faults="network program=petlab", slots=3)
+        self.until(lambda: (self.root / "sweep.db").exists() and
+                   self.outcomes() == {"failed": 1, "open": 2} and
+                   len(self.query("SELECT 1 AS one FROM attempts WHERE checkpoint_step = 1")) == 2)
+        self.ids = [row["trial_id"] for row in self.query("SELECT trial_id FROM trials ORDER BY seed")]
+
+    def decide(self, *words):
+        self.faults = "network program=petlab"
+        done = self.petlab(*words, "--db", "sweep.db")
+        self.faults = ""
+        self.assertEqual((done.code, done.err), (0, HELD), done)
+
+    def end_run(self, code):
+        self.gate.touch()
+        done = self.end(self.run)
+        self.assertEqual(done.code, code, done)
+        self.assertEqual(list((self.root / "sweep.runs").glob(".inbox/*")), [])
+        checked = self.petlab("check", "--db", "sweep.db")
+        self.assertEqual(checked.code, 0, checked)
+
+    def test_a_cancelled_trial_stops_while_the_run_holds_the_database(self):
+        self.decide("cancel", self.ids[0])
+        self.until(lambda: self.outcomes() == {"failed": 1, "open": 1, "cancelled": 1})
+        self.end_run(1)
+
+    def test_a_failed_trial_is_retried_by_the_run_that_holds_the_database(self):
+        self.decide("retry", self.ids[2])
+        self.until(lambda: self.query("SELECT count(*) AS n FROM attempts WHERE trial = 3")[0]["n"] == 2)
+        self.end_run(0)
+
+    def test_hidden_trials_tags_and_notes_are_recorded_by_the_run(self):
+        self.decide("hide", self.ids[1], "--why", "too far off")
+        self.decide("tag", self.ids[0], "--add", "odd")
+        self.decide("note", "--sweep", "scripted", "look again")
+        self.until(lambda: not list((self.root / "sweep.runs").glob(".inbox/*")))
+        shown = json.loads(self.petlab("tag", self.ids[0], "--json", "--db", "sweep.db").out)
+        self.assertEqual(shown, [{"trial": self.ids[0], "tags": ["odd"]}])
+        self.assertIn("look again", self.petlab("note", "--sweep", "scripted", "--db", "sweep.db").out)
+        self.assertEqual(self.query("SELECT why FROM hidden_trials"), [{"why": "too far off"}])
+        self.end_run(1)
+
+    def test_a_trial_on_another_host_is_declared_dead_when_the_run_is_over(self):
+        self.faults = "network program=petlab"
+        done = self.petlab("retry", "--declare-dead", self.ids[0], "--db", "sweep.db")
+        self.faults = ""
+        self.assertEqual(done.code, 1, done)
+        self.end_run(1)
+
+
+class WithoutLocks(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write_sweep({})
+
+    def test_a_file_is_written_whole_and_leaves_no_copy(self):
+        done = self.run_scripted(faults="fail program=petlab calls=flock path=*/sweeps/* error=ENOLCK")
+        self.assertEqual(done.code, 0, done)
+        names = [entry.name for entry in (self.root / "sweep.runs/sweeps").iterdir()]
+        self.assertEqual(len(names), 2, names)
+
+    def test_an_archive_is_written(self):
+        self.assertEqual(self.run_scripted().code, 0)
+        self.faults = "fail program=petlab calls=flock path=*/out.petlab.tar.gz.* error=ENOLCK"
+        done = self.petlab("export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+        self.assertEqual(done.code, 0, done)
+
+    def test_a_runs_folder_without_locks_is_refused(self):
+        done = self.run_scripted(faults="fail program=petlab calls=flock path=*/.locks/* error=ENOLCK")
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("its folder must be on a file system with flock (Lustre: mount option flock; NFS: lockd), "
+                      "--runs and PETLAB_SLOTS name other folders\n", done.err)
+
+
+class UnreadableFiles(ScriptedWorld):
+    def test_a_rebuild_names_decisions_that_it_cannot_read(self):
+        self.write_sweep({})
+        self.assertEqual(self.run_scripted().code, 0)
+        trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
+        self.assertEqual(self.petlab("hide", trial, "--db", "sweep.db", "--why", "odd").code, 0)
+        self.assertEqual(self.petlab("note", trial, "odd", "--db", "sweep.db").code, 0)
+        for error, text in (("EACCES", "Permission denied"), ("EIO", "Input/output error")):
+            with self.subTest(error):
+                self.faults = (f"fail program=petlab calls=open path=*/decisions.jsonl error={error};"
+                               f"fail program=petlab calls=open path=*/remarks.jsonl error={error}")
+                done = self.petlab("ingest", "--rebuild", "--db", f"{error}.db", "--runs", "sweep.runs")
+                self.faults = ""
+                self.assertEqual(done.code, 1, done)
+                self.assertEqual(done.err, "".join(
+                    f"petlab: left out: sweep.runs/{trial}/{name}: cannot be read: {text}\n"
+                    for name in ("decisions.jsonl", "remarks.jsonl")))
+
+
+if __name__ == "__main__":
+    tiny_world.main()
