@@ -114,14 +114,13 @@ class Doctor {
     const std::optional<double> total = gib_in(request_.root / "proc/meminfo", "MemTotal:");
     const std::optional<double> available = gib_in(request_.root / "proc/meminfo", "MemAvailable:");
     const std::optional<std::uint64_t> bytes = base::group_limits(request_.root).memory_bytes;
-    const std::optional<double> limit =
-        bytes ? std::optional(static_cast<double>(*bytes) / kGib) : std::nullopt;
+    const double limit_gib = static_cast<double>(bytes.value_or(0)) / kGib;
     if (!total || !available) return;
     std::string text = fmt::format("{:.1f} GiB, {:.1f} GiB free", *total, *available);
-    if (limit) text += fmt::format(", {:.1f} GiB for this control group", *limit);
+    if (bytes) text += fmt::format(", {:.1f} GiB for this control group", limit_gib);
     Check& check = diagnosis_.add("machine", "memory", State::fine, text);
     check.facts = {{"total_gib", *total}, {"available_gib", *available}};
-    if (limit) check.facts["limit_gib"] = *limit;
+    if (bytes) check.facts["limit_gib"] = limit_gib;
   }
 
   void look_at_gpus() {
