@@ -128,8 +128,8 @@ bool LineReader::refill() {
     end_ += got;
     return got > 0;
   };
-  if (!begun_) {
-    begun_ = true;
+  if (mark_expected_) {
+    mark_expected_ = false;
     // A pipe may give the mark in pieces.
     while (end_ < base::kByteOrderMark.size() && read()) {
     }

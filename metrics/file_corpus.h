@@ -22,14 +22,17 @@ class LineReader {
   /// `path` is a file; `name` is what messages call it. Throws InputError where it cannot be
   /// opened.
   /// A file whose name ends in .gz, .bz2, .xz or .zst is read as what it holds.
-  /// A byte order mark at its beginning is skipped. Lines that end with a carriage return alone are
-  /// an InputError.
+  /// Lines that end with a carriage return alone are an InputError.
   explicit LineReader(const std::string& path);
   /// Reads from `stream`, which must outlive the reader.
   LineReader(std::istream& stream, std::string name);
   ~LineReader();
   LineReader(LineReader&&) noexcept;
   LineReader& operator=(LineReader&&) noexcept;
+
+  /// Skips a byte order mark at the beginning, which is text to sacrebleu but part of no label or
+  /// number. Must come before the first read.
+  void skip_byte_order_mark() { mark_expected_ = true; }
 
   /// The next line without its end, or std::nullopt after the last; the view holds until the next
   /// call. Throws InputError "NAME:LINE: invalid UTF-8 at byte B of the line (0xFF)", bytes counted
@@ -56,7 +59,7 @@ class LineReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not given out yet
   std::size_t end_ = 0;    // of what was read
-  bool begun_ = false;     // read from, past a byte order mark
+  bool mark_expected_ = false;
 };
 
 /// Throws InputError that says how many lines each of the files has; reads them to their ends.

@@ -140,6 +140,8 @@ void for_each(const ScoreOptions& options, Streams streams, const Parser& parser
   }
   metrics::LineReader hypotheses = open_lines(options.hypotheses, streams);
   metrics::LineReader references = open_lines(options.references.front(), streams);
+  hypotheses.skip_byte_order_mark();
+  references.skip_byte_order_mark();
   // Long enough for a thread to be worth its start, and one length for any number of threads, so
   // that of two wrong lines the same one is told.
   constexpr std::size_t kRun = 16384;
