@@ -17,8 +17,9 @@ TEST_CASE("doctor says what half a processor and 800 MB of version 1 leave", "[c
   folder.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
   folder.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   folder.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "838860800\n");
-  const sweeps::Environment environment = [&](const char* name) -> std::optional<std::string> {
-    if (std::string_view(name) == "PETLAB_SLOTS") return (folder.path() / "slots").string();
+  const sweeps::Environment environment =
+      [&](const std::string& name) -> std::optional<std::string> {
+    if (name == "PETLAB_SLOTS") return (folder.path() / "slots").string();
     return std::nullopt;
   };
   cli::DoctorRequest request;
