@@ -37,8 +37,11 @@ struct ProcessEnd::Watch : std::enable_shared_from_this<ProcessEnd::Watch> {
     const auto heard = [weak = weak_from_this()](const boost::system::error_code& error) {
       const auto self = weak.lock();
       if (error || !self) return;
-      // What a tracer holds has ended all the same, and cannot be waited for.
-      if (self->handle.pollable() >= 0 || has_ended(self->child)) {
+      // The loop may deliver an event of a descriptor that it had before, so the handle itself is
+      // asked. What a tracer holds has ended all the same, and cannot be waited for.
+      const bool over =
+          self->handle.pollable() >= 0 ? self->handle.is_gone(0) : has_ended(self->child);
+      if (over) {
         std::exchange(self->ended, nullptr)();
       } else {
         self->wait();

@@ -1,11 +1,16 @@
 #include "base/process_handle.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/readable_pipe.hpp>
+#include <chrono>
 
+#include "base/file_descriptor.h"
 #include "base/process_end.h"
 #include "tests/support/catch.h"
 
@@ -23,6 +28,44 @@ pid_t waiting_child() {
 }
 
 }  // namespace
+
+TEST_CASE("An event of an earlier descriptor is not taken for the end of a child",
+          "[base][kernel]") {
+  boost::asio::io_context loop;
+  base::ProcessEnd end(loop);
+  bool ended = false;
+  const pid_t pid = waiting_child();
+  // Both pipes are ready, so both events are in the loop's queue when the first is handled. The
+  // second pipe goes then, and the loop uses what it knew of it for the next descriptor.
+  boost::asio::readable_pipe pipes[] = {boost::asio::readable_pipe(loop),
+                                        boost::asio::readable_pipe(loop)};
+  base::FileDescriptor writing[2];
+  int handled = 0;
+  char byte = 'x';
+  for (int at = 0; at < 2; ++at) {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    pipes[at].assign(ends[0]);
+    writing[at] = base::FileDescriptor(ends[1]);
+    pipes[at].async_read_some(boost::asio::buffer(&byte, 1), [&, at](auto error, std::size_t) {
+      if (error || handled++ > 0) return;
+      pipes[1 - at].close();
+      end.watch(pid, [&ended] { ended = true; });
+    });
+  }
+  for (const base::FileDescriptor& one : writing) REQUIRE(::write(one.get(), "x", 1) == 1);
+  loop.run_for(std::chrono::milliseconds(50));
+  CHECK(handled == 1);
+  CHECK_FALSE(ended);
+  CHECK(::kill(pid, 0) == 0);
+  ::kill(pid, SIGKILL);
+  loop.restart();
+  for (int tries = 0; tries < 1000 && !ended; ++tries) {
+    loop.run_one_for(std::chrono::milliseconds(20));
+  }
+  CHECK(ended);
+  ::waitpid(pid, nullptr, 0);
+}
 
 TEST_CASE("A handle means its process, also after that is reaped", "[base][kernel]") {
   const pid_t pid = waiting_child();
