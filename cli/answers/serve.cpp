@@ -107,6 +107,7 @@ class PageMaker {
     open();
     version_ = reader_->data_version();
     open_ = reader_->open_attempts();
+    alive_ = which_live();
     page_due_.make([this] { make_page(); });
     now_due_.make([this] { make_now(); });
   }
@@ -156,10 +157,7 @@ class PageMaker {
     }
     if (!watched) return;
     // A state also changes when a worker dies, which nobody writes down.
-    std::vector<bool> alive;
-    const results::IsAlive is_alive = living_now(database_);
-    for (const results::AttemptFacts& attempt : open_) alive.push_back(is_alive(attempt));
-    if (alive != alive_) {
+    if (std::vector<bool> alive = which_live(); alive != alive_) {
       alive_ = std::move(alive);
       page_due_.changed();
       now_due_.changed();
@@ -170,6 +168,13 @@ class PageMaker {
     if (page_due_.is_due()) {
       page_due_.make([this] { make_page(); });
     }
+  }
+
+  std::vector<bool> which_live() const {
+    std::vector<bool> alive;
+    const results::IsAlive is_alive = living_now(database_);
+    for (const results::AttemptFacts& attempt : open_) alive.push_back(is_alive(attempt));
+    return alive;
   }
 
   void make_page() {

@@ -150,8 +150,10 @@ class Serving(ScriptedWorld):
             events.now("Nothing runs now.")
         self.until(lambda: re.search(r'data-value="[\d.]+"', self.request(server, "/main").text))
         self.assertIn("1 of 1 trials done", self.request(server, "/main").text)
-        self.assertNotEqual(first.next("page")[1], tag)
-        self.assertNotEqual(second.next("page")[1], tag)
+        for events in (first, second):
+            # The page may have come before what runs now, and was read with it.
+            if events.last["page"] == tag:
+                self.assertNotEqual(events.next("page")[1], tag)
 
     def test_a_trial_whose_run_dies_is_shown_as_interrupted(self):
         gate = self.root / "gate"
