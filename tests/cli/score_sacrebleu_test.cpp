@@ -156,8 +156,8 @@ TEST_CASE("a table of scores is written for LaTeX with its special characters", 
   const ScoreTable table{{"System", "a%"}, {{"x_1 & \\y", "1.0"}, {"z", "$2^~#{}<>\u03bb"}}};
   CHECK(booktabs_of(table) ==
         "\\begin{tabular}{rc}\n\\toprule\n"
-        "   System &    a\\%     \\\\\n\\midrule\n"
-        " x\\_1 \\& \\textbackslash{}y &    1.0    \\\\\n"
+        "   System &     a\\%     \\\\\n\\midrule\n"
+        " x\\_1 \\& \\textbackslash{}y &    1.0     \\\\\n"
         "        z & \\$2\\textasciicircum{}\\textasciitilde{}\\#\\{\\}$<$$>$$\\lambda$ \\\\\n"
         "\\bottomrule\n\\end{tabular}\n");
   CHECK(grid_of({{"System", "μ"}, {{"ä", "1"}}}) ==

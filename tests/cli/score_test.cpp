@@ -338,7 +338,7 @@ TEST_CASE("petlab score skips a byte order mark before labels and keeps it in te
   files.dir.write("plain", "1\n0\n1\n0\n");
   files.dir.write("only-mark", mark);
   const CommandResult marked = score(files.dir, "accuracy --hyp marked --ref marked");
-  CHECK(marked.out == "accuracy = 100.00 (n = 4)\n");
+  CHECK(marked.out == "accuracy = 1.0000 (n = 4)\n");
   CHECK(score(files.dir, "chrf --hyp marked --ref plain").out !=
         score(files.dir, "chrf --hyp plain --ref plain").out);
   check_refused(files.dir, "accuracy --hyp only-mark --ref only-mark", 1,
