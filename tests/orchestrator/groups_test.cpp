@@ -60,8 +60,10 @@ bool is_running(pid_t child) { return ::waitpid(child, nullptr, WNOHANG) == 0; }
 TEST_CASE("The group of a worker that has ended is signalled while nobody else has its number",
           "[orchestrator]") {
   const testing::TempDir folder;
-  for (const char* name : {"slots", "locks", "attempt"}) {
-    std::filesystem::create_directories(folder.path() / name);
+  const std::filesystem::path attempt = folder.path() / "runs" / "trial" / "1";
+  for (const std::filesystem::path& one :
+       {folder.path() / "slots", folder.path() / "locks", attempt}) {
+    std::filesystem::create_directories(one);
   }
   boost::asio::io_context loop;
   LocalOptions options;
@@ -76,8 +78,7 @@ TEST_CASE("The group of a worker that has ended is signalled while nobody else h
   has_number.clear();
   noting = true;
   bool ended = false;
-  const auto worker =
-      launcher->start(*slot, folder.path() / "attempt", [&](const WorkerEnd&) { ended = true; });
+  const auto worker = launcher->start(*slot, attempt, [&](const WorkerEnd&) { ended = true; });
   const auto pid = static_cast<pid_t>(worker->launch().pid);
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   while (!ended && std::chrono::steady_clock::now() < deadline) loop.run_one_for(100ms);
