@@ -167,7 +167,8 @@ class StrangeValues(ScriptedWorld):
                      "+" + "x" * 1000, "--db", "sweep.db")
         done = self.petlab("query", "SELECT " + "x" * 100_000, "--db", "sweep.db")
         self.assertEqual(done.code, 2)
-        self.assertRegex(done.err, r"^petlab: SQL:1:8: no such column: x+\n$")
+        self.assertRegex(done.err, r"^petlab: SQL:1:8: no such column: x+…x+\n$")
+        self.assertLess(len(done.err), 2100)
         self.write_users({"note": "x" * 100_000_000, "says": '{"m": 1}'})
         for words in (["plan"], ["run", "--worker", "./odd.py"]):
             done = self.petlab(words[0], "sweep.yaml", *words[1:])
