@@ -15,6 +15,7 @@
 #include "base/programs.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/setup/doctor_places.h"
+#include "orchestrator/host/gpu_locks.h"
 #include "orchestrator/host/slots.h"
 #include "orchestrator/planning/device_choice.h"
 #include "orchestrator/slurm/command.h"
@@ -136,6 +137,12 @@ class Doctor {
     const bool driver = fs::exists("/proc/driver/nvidia/version");
     if (!choice.gpus.empty()) {
       tell_gpus(choice);
+      try {
+        orchestrator::gpu_locks_folder(environment_);
+      } catch (const std::exception& error) {
+        diagnosis_.add("machine", "gpus", State::problem, error.what(),
+                       "name a folder with PETLAB_SLOTS");
+      }
     } else if (choice.failed) {
       diagnosis_.add("machine", "gpus", State::problem, choice.why_not,
                      "repair that, or train on CPU cores with --device cpu");
