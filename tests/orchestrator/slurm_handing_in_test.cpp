@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <filesystem>
@@ -28,7 +29,8 @@ class FakeSlurm {
   explicit FakeSlurm(int refusals, const std::string& refusal) : before_(::getenv("PATH")) {
     const std::string bin = (folder.path() / "bin").string();
     limits(1001, 10000);
-    program("scontrol", fmt::format("cat {}/limits\n", folder.path().string()));
+    program("scontrol",
+            fmt::format("echo \"$*\" >> {0}/asked\ncat {0}/limits\n", folder.path().string()));
     program("squeue", fmt::format("cat {}/queue 2>/dev/null || true\n", folder.path().string()));
     program("scancel", "\n");
     program("sacct", "\n");
@@ -96,7 +98,11 @@ struct SlurmRun {
   void start(int count) {
     launcher = make_slurm_launcher(loop, options);
     launcher->queue()->on_launch([this](const std::string& slot) { launched.insert(slot); });
-    for (int i = 0; i < count; ++i) {
+    start_more(count);
+  }
+  void start_more(int count) {
+    const int first = static_cast<int>(workers.size());
+    for (int i = first; i < first + count; ++i) {
       const std::string slot = *launcher->acquire_slot();
       const fs::path attempt = options.runs / fmt::format("t{}", i) / "1";
       fs::create_directories(attempt);
@@ -218,6 +224,33 @@ TEST_CASE("A permanent refusal ends all jobs of the submission in order", "[orch
     CHECK(jobs.ended[i].find("invalid partition specified: nope") != std::string::npos);
   }
   CHECK(jobs.slurm.lines("handed").size() == 1);
+}
+
+TEST_CASE("No job runs on a disabled host, not even one that waits already", "[orchestrator]") {
+  SlurmRun run(0);
+  run.options.arguments = {"--exclude=n8", "-xn9", "--mem=8G"};
+  run.start(2);
+  run.until([&] { return run.launched.size() == 2; });
+  const auto asked = [&](const std::string& words) {
+    const Lines lines = run.slurm.lines("asked");
+    return std::count(lines.begin(), lines.end(), words);
+  };
+  run.launcher->use_device("n2", DeviceUse::never);
+  run.launcher->use_device("n2", DeviceUse::never);
+  run.until([&] { return asked("update JobId=101 ExcNodeList=n8,n9,n2") > 0; });
+  run.start_more(1);
+  run.until([&] { return run.launched.size() == 3; });
+  run.launcher->use_device("n2", DeviceUse::last);
+  run.until([&] { return asked("update JobId=102 ExcNodeList=n8,n9") > 0; });
+  run.start_more(1);
+  run.until([&] { return run.launched.size() == 4; });
+  CHECK(asked("update JobId=101 ExcNodeList=n8,n9,n2") == 1);
+  const Lines words = run.slurm.lines("words");
+  REQUIRE(words.size() == 3);
+  const std::string of_user = "--exclude=n8 -xn9 --mem=8G ";
+  CHECK(words[0].find(of_user + "--array") != std::string::npos);
+  CHECK(words[1].find(of_user + "--exclude=n8,n9,n2 --array") != std::string::npos);
+  CHECK(words[2].find(of_user + "--array") != std::string::npos);
 }
 
 TEST_CASE("Each Slurm option becomes an argument of sbatch", "[orchestrator]") {
