@@ -43,7 +43,7 @@ class LiveView(ScriptedWorld):
         run = self.terminal(*self.run_words("--retries", "0"))
         # Two rows with numbers, and the failure with what its worker said.
         row = re.compile(r"[0-9a-f]{8} (first|second) +training +\d+/3000 +[\d.e-]+ +0\.\d{4} +"
-                         r"cpu-\d +\d+ (s|min) +\d+ (s|min)$")
+                         r"cpu-\d(\.1)? +\d+ (s|min) +\d+ (s|min)$")
         lines = run.until(lambda shown: sum(bool(row.match(line)) for line in shown) == 2 and
                           any("about to crash in training" in line for line in shown))
         self.assertEqual(lines[0].split(), ["trial", "state", "step", "loss", "best", "device",

@@ -20,9 +20,10 @@ std::optional<Call> call_from(const std::string& line, const std::filesystem::pa
   if (!call.path.starts_with(root) || call.path.ends_with(" (deleted)")) return std::nullopt;
   static const std::pair<std::regex, const char*> patterns[] = {
       {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.lock"), "*-????????.lock"},
-      {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.cpu-[0-9]+\\.lock(\\.asked)?"), "*.cpu-*.lock$1"},
+      {std::regex("[0-9]+-[0-9]+-[0-9a-f]{8}\\.cpu-[0-9]+(?:\\.[0-9]+)?\\.lock(\\.asked)?"),
+       "*.cpu-*.lock$1"},
       {std::regex("step-[0-9]+\\.txt"), "step-*.txt"},
-      {std::regex("cpu-[0-9]+\\.lock"), "cpu-*.lock"},
+      {std::regex("cpu-[0-9]+(\\.[0-9]+)?\\.lock"), "cpu-*.lock"},
       {std::regex("\\.[0-9]+\\.new-[0-9]+"), ".*.new-*"},
       {std::regex("(\\..*\\.db\\.new)-[0-9]+-[0-9a-f]{8}(-[a-z]+)?"), "$1-*-????????$2"},
       {std::regex("(.*\\.jsonl?)\\.[A-Za-z0-9]{6}"), "$1.??????"},
