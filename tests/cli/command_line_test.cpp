@@ -81,7 +81,7 @@ TEST_CASE("Options of plan that mean nothing together are refused by name", "[cl
             .starts_with("petlab: --device: tpu not in "));
 }
 
-TEST_CASE("--db and --runs may stand before the subcommand", "[cli]") {
+TEST_CASE("The options --db and --runs may stand before the subcommand", "[cli]") {
   using Words = std::vector<std::string>;
   CHECK(subcommand_first({"--db", "s.db", "results"}) == Words{"results", "--db", "s.db"});
   CHECK(subcommand_first({"--runs=r", "--db", "s.db", "run", "a.yaml"}) ==
