@@ -38,7 +38,7 @@ bool set_standard_files(const ProcessStart& start) {
   return true;
 }
 
-// As cpu_set_t, of whatever size.
+// A cpu_set_t for any number of processors.
 std::vector<unsigned long> mask_of(const std::vector<int>& cores) {
   constexpr int kBits = CHAR_BIT * sizeof(unsigned long);
   std::vector<unsigned long> mask;

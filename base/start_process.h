@@ -27,7 +27,7 @@ struct ProcessStart {
   int announced_to = -1;  // announce's argument
 };
 
-/// What became of it.
+/// The result of starting a process.
 struct StartedProcess {
   pid_t pid = -1;  // -1: none could be made
   int error = 0;   // 0: the program runs, and the caller reaps it; else errno, and it is reaped

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 
 import tiny_world
-from told_world import ToldWorld, checkpoint, finished, metric, progress
+from awkward_world import AwkwardWorld, checkpoint, finished, metric, progress
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 SWEEP = """sweep: first
@@ -69,7 +69,7 @@ def lines(value, test=True, **more):
     return events + [metric("test", "accuracy", 4, value + 0.0625), finished(4, artifact="artifact.petl", **more)]
 
 
-class EveryOption(ToldWorld):
+class EveryOption(AwkwardWorld):
     def make_world(self):
         self.write("sweep.yaml", SWEEP)
         self.write("second.yaml", SECOND)
@@ -216,7 +216,7 @@ class EveryOption(ToldWorld):
         """The same sweep with differences that differ from seed to seed."""
         self.tell(*[[{"module.bottleneck": size, "seed": seed}, [lines(0.125 + (size - 8) * seed / 100)]]
                     for size in (8, 16) for seed in (1, 2, 3)])
-        done = self.petlab("run", "sweep.yaml", "--worker", "./told.py", "--db", "apart.db", "--runs", "apart.runs")
+        done = self.petlab("run", "sweep.yaml", "--worker", "./awkward.py", "--db", "apart.db", "--runs", "apart.runs")
         self.assertEqual(done.code, 0, done)
 
     @covers("show", "--json", "--db", "--runs")
@@ -316,7 +316,7 @@ class EveryOption(ToldWorld):
 
     @covers("plan", "--db", "--runs", "--worker", "--set", "--json", "--retries", "--only", "--memory", "--device")
     def test_plan(self):
-        def plan(*words, sweep="sweep.yaml", worker="./told.py", db="sweep.db", runs="sweep.runs"):
+        def plan(*words, sweep="sweep.yaml", worker="./awkward.py", db="sweep.db", runs="sweep.runs"):
             done = self.petlab("plan", sweep, "--json", "--worker", worker, "--db", db, "--runs", runs, *words)
             self.assertEqual(done.code, 0, done)
             return json.loads(done.out)
@@ -326,15 +326,15 @@ class EveryOption(ToldWorld):
 
         self.assertEqual(set(states(plan())), {"done"})
         self.assertEqual(set(states(plan(db="none.db", runs="none.runs"))), {"new"})
-        self.assertIn("none.runs", self.petlab("plan", "sweep.yaml", "--worker", "./told.py", "--db", "none.db", "--runs",
+        self.assertIn("none.runs", self.petlab("plan", "sweep.yaml", "--worker", "./awkward.py", "--db", "none.db", "--runs",
                                                "none.runs").out)
-        self.write("newer.py", (self.root / "told.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
+        self.write("newer.py", (self.root / "awkward.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
         self.assertEqual(set(states(plan(worker="./newer.py"))), {"stale"})
         self.assertEqual(set(states(plan("--set", "training.epochs=9"))), {"new"})
         self.assertEqual(len(states(plan("--only", "seed=1"))), 2)
         self.assertEqual(states(plan(sweep="second.yaml")), ["failed"])
         self.assertEqual(states(plan("--retries", 3, sweep="second.yaml")), ["interrupted"])
-        memory = ["plan", "sweep.yaml", "--worker", "./told.py"]
+        memory = ["plan", "sweep.yaml", "--worker", "./awkward.py"]
         plain, done = self.differs(memory, "--memory")
         self.assertIn("MiB", done.out)
         self.assertNotEqual(done.out, self.ask(*memory, "--memory", "--device", "gpu").out)
@@ -343,7 +343,7 @@ class EveryOption(ToldWorld):
             "--fresh-workers", "--quiet", "--json")
     def test_run(self):
         def run(*words, code=0, sweep="sweep.yaml"):
-            done = self.petlab("run", sweep, "--retry-delay", "10ms", "--worker", "./told.py", "--db", "new.db", "--runs",
+            done = self.petlab("run", sweep, "--retry-delay", "10ms", "--worker", "./awkward.py", "--db", "new.db", "--runs",
                                "new.runs", *words)
             self.assertEqual(done.code, code, done)
             return done
@@ -387,7 +387,7 @@ class EveryOption(ToldWorld):
         self.variables = {"PATH": f"{self.root}/bin:/usr/bin:/bin"}
 
         def words(*options):
-            done = self.petlab("run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "100ms", "--worker", "./told.py",
+            done = self.petlab("run", "sweep.yaml", "--launcher", "slurm", "--slurm-poll", "100ms", "--worker", "./awkward.py",
                                "--db", "slurm.db", *options)
             self.assertEqual(done.code, 1, done)
             self.assertIn("no such partition", done.err)
@@ -406,7 +406,7 @@ class EveryOption(ToldWorld):
     @covers("explain", "--db", "--runs", "--worker", "--retries")
     @covers("show", "--worker")
     def test_status_and_explain(self):
-        self.write("newer.py", (self.root / "told.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
+        self.write("newer.py", (self.root / "awkward.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
 
         def status(*words):
             found = json.loads(self.ask("status", "--json", *words).out)
@@ -604,7 +604,7 @@ class EveryOption(ToldWorld):
         text = (self.root / "a.yaml").read_text()
         self.assertRegex(text, r"backbone: .*tiny")
         self.assertRegex(text, r"task: .*films.yaml")
-        found = json.loads(self.petlab("doctor", "--json", "--worker", "./told.py", "--db", "place/new.db", "--runs",
+        found = json.loads(self.petlab("doctor", "--json", "--worker", "./awkward.py", "--db", "place/new.db", "--runs",
                                        "elsewhere").out)
         text = json.dumps(found)
         self.assertIn("elsewhere", text)

@@ -35,9 +35,9 @@ class SameNumbers(ScriptedWorld):
         """A trial for each (variant, seed, rows that its worker reports)."""
         rows = [f"  {variant}_{seed}: {{seed: {seed}, user: {json.dumps({'says': json.dumps(says)})}}}\n"
                 for variant, seed, says in trials]
-        self.write("told.py", WORKER).chmod(0o755)
+        self.write("worker.py", WORKER).chmod(0o755)
         self.write("sweep.yaml", tiny_world.SWEEP + "variants:\n" + "".join(rows))
-        done = self.run_sweep("--worker", "./told.py", "--retries", 0)
+        done = self.run_sweep("--worker", "./worker.py", "--retries", 0)
         self.assertEqual(done.code, 0, done)
         return [row["trial_id"] for row in self.query("SELECT trial_id FROM trials ORDER BY key")]
 

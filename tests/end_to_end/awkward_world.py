@@ -9,7 +9,7 @@ import tempfile
 
 from scripted_world import ScriptedWorld
 
-TOLD_WORKER = '''#!/usr/bin/env python3
+AWKWARD_WORKER = '''#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 
 def field(config, name):
@@ -79,12 +79,12 @@ def finished(step, **more):
     return {"type": "finished", "step": step, **more}
 
 
-class ToldWorld(ScriptedWorld):
+class AwkwardWorld(ScriptedWorld):
     made = None  # a copy of what make_world() made, for all cases of a class
 
     def setUp(self):
         super().setUp()
-        self.write("told.py", TOLD_WORKER).chmod(0o755)
+        self.write("awkward.py", AWKWARD_WORKER).chmod(0o755)
         kind = type(self)
         if kind.made is None:
             self.make_world()
@@ -108,14 +108,14 @@ class ToldWorld(ScriptedWorld):
 
     def run_told(self, *words, sweep="sweep.yaml", code=0):
         done = self.petlab("run", sweep, "--slots", 1, "--retry-delay", "10ms", "--grace", "500ms",
-                           "--worker", "./told.py", "--db", "sweep.db", "--runs", "sweep.runs", *words)
+                           "--worker", "./awkward.py", "--db", "sweep.db", "--runs", "sweep.runs", *words)
         self.assertEqual(done.code, code, done)
         return done
 
     def ask(self, *words, code=0, db="sweep.db"):
         if words[0] in ("status", "explain") and "--worker" not in words:
             # Else the results were stale next to a petlab-trainer of another numerics version.
-            words = (*words, "--worker", "./told.py")
+            words = (*words, "--worker", "./awkward.py")
         done = self.petlab(*words, "--db", db)
         self.assertEqual(done.code, code, done)
         return done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One awkward database, read through every interface: all of them must give the same numbers.
 
-usage: told_results.py FOLDER_OF_PROGRAMS
+usage: awkward_results.py FOLDER_OF_PROGRAMS
 """
 import csv
 import io
@@ -12,7 +12,7 @@ import struct
 import sys
 
 import tiny_world
-from told_world import ToldWorld, checkpoint, finished, metric, progress
+from awkward_world import AwkwardWorld, checkpoint, finished, metric, progress
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python/src"))
@@ -83,7 +83,7 @@ CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in rang
             metric("test", "accuracy", CHECKPOINT + 15, LOST_SCORE), {"exit": 1}])
 
 
-class AwkwardDatabase(ToldWorld):
+class AwkwardDatabase(AwkwardWorld):
     def make_world(self):
         self.write("sweep.yaml", SWEEP)
         self.write("two.yaml", OTHER_SWEEP)
@@ -169,7 +169,7 @@ class AwkwardDatabase(ToldWorld):
         self.assertEqual(done.code, 0, done)
         self.check_resumed("imported.db", value, validation, losses)
         self.write("third.yaml", SWEEP.replace("sweep: one", "sweep: third").replace("[1, 2, 3, 4]", "[3]"))
-        done = self.petlab("run", "third.yaml", "--worker", "./told.py", "--db", "merged.db", "--runs", "merged.runs")
+        done = self.petlab("run", "third.yaml", "--worker", "./awkward.py", "--db", "merged.db", "--runs", "merged.runs")
         self.assertEqual(done.code, 0, done)
         done = self.petlab("merge", "sweep.db", "--db", "merged.db", "--runs", "merged.runs")
         self.assertEqual(done.code, 0, done)
@@ -393,7 +393,7 @@ class AwkwardDatabase(ToldWorld):
         self.assertEqual(self.query(former), [])
 
 
-class WithoutVariants(ToldWorld):
+class WithoutVariants(AwkwardWorld):
     """A trial of a sweep that has no variants and of one that has."""
 
     def make_world(self):
@@ -436,7 +436,7 @@ class WithoutVariants(ToldWorld):
                              [f"named/a/{trial}", f"plain/{trial}"])
 
 
-class RunningTrial(ToldWorld):
+class RunningTrial(AwkwardWorld):
     """The second attempt of a trial of two variants, while it trains."""
 
     def test_every_interface_shows_the_same_running_trial(self):
@@ -448,7 +448,7 @@ class RunningTrial(ToldWorld):
                  progress(CHECKPOINT + 10, OF, 0.25, device_memory_mib=700),
                  metric("validation", "accuracy", CHECKPOINT + 10, 0.625), {"wait": str(gate)}]
         self.tell([{}, [CRASHES, waits + after_checkpoint(0.75)[2:]]])
-        run = self.start("run", "sweep.yaml", "--slots", 1, "--retry-delay", "10ms", "--worker", "./told.py")
+        run = self.start("run", "sweep.yaml", "--slots", 1, "--retry-delay", "10ms", "--worker", "./awkward.py")
         self.until(lambda: (self.root / "sweep.db").exists() and self.query(
             f"SELECT 1 FROM metrics WHERE attempt = 2 AND step = {CHECKPOINT + 10}"))
         trial = self.query("SELECT DISTINCT trial_id FROM metrics")[0]["trial_id"]
@@ -497,7 +497,7 @@ class RunningTrial(ToldWorld):
                          [(10, 0.125), *wanted, (CHECKPOINT + 10, 0.5)])
 
 
-class DisagreeingSources(ToldWorld):
+class DisagreeingSources(AwkwardWorld):
     """Two sources that say the same in an ordinary run."""
 
     def setUp(self):
