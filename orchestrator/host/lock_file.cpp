@@ -29,7 +29,7 @@ base::FileDescriptor open_or_make(const std::filesystem::path& file, LockFile::U
     base::FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (fd || errno != ENOENT) return fd;
     fd = base::FileDescriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (fd && users == LockFile::Users::all) ::fchmod(fd.get(), 0666);  // whatever the umask
+    if (fd && users == LockFile::Users::all) ::fchmod(fd.get(), 0666);  // despite the umask
     if (fd || errno != EEXIST) return fd;
   }
 }

@@ -128,7 +128,7 @@ class WorkerSlot {
   bool any_begun = false;          // of all that the worker was ever given
   bool broken = false;             // stopped after three launches that failed
   bool retired = false;            // given back as soon as its worker is gone
-  bool barred = false;             // takes no new trial for now (DeviceGuard)
+  bool barred = false;             // takes no new trial (DeviceGuard)
   int launch_failures = 0;         // in a row
   int taken_away = 0;              // in a row, before it began a trial
   EventLoop::Time not_before;      // of the next launch
