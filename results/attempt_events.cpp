@@ -58,6 +58,11 @@ void append_metrics(Batch& batch, const AttemptRef& attempt, std::span<const Met
           "series, value FROM batch_rows")
         .with(attempt.key)
         .run();
+    // Where the attempt counts already, its events were forgotten and are read again.
+    Query(connection,
+          "UPDATE attempts SET counts_to = counts_to WHERE key = ?1 AND counts_to IS NOT NULL")
+        .with(attempt.key)
+        .run();
   });
 }
 

@@ -17,6 +17,7 @@
 #include "results/left_out.h"
 #include "results/made_file.h"
 #include "results/remarks.h"
+#include "results/selected_values.h"
 #include "sweeps/fields.h"
 
 namespace petlab::results::internal {
@@ -173,23 +174,24 @@ std::vector<std::string> views() {
       "t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value{}, t.user, "
       "coalesce(f.bls_bits, t.bls_bits) AS bls_bits, coalesce(f.stored_bits, t.stored_bits) AS "
       "stored_bits, a.numerics, a.data_digests, {} || a.number AS folder, {} || (SELECT number "
-      "FROM "
-      "attempts WHERE key = t.result_attempt) || '/' || f.path AS artifact, (SELECT o.step FROM "
-      "attempts b CROSS JOIN metric_values o ON o.attempt = b.key AND o.seq <= b.counts_to CROSS "
-      "JOIN series p ON p.key = o.series WHERE b.trial = t.key AND b.counts_to IS NOT NULL AND "
-      "p.split = 'test' ORDER BY b.number DESC, o.seq DESC LIMIT 1) AS selected_step, (SELECT "
-      "train_seconds "
-      "FROM attempts WHERE key = t.result_attempt) AS train_seconds, (SELECT group_concat(tag) "
-      "FROM "
-      "({} ORDER BY 1)) AS tags",
-      columns, kTrialFolder, kTrialFolder, kTagsOfTrial);
-  const std::string joined =
-      "LEFT JOIN artifacts f ON f.attempt = t.result_attempt "
-      "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
-      "CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to "
-      "CROSS JOIN series s ON s.key = v.series "
-      "WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)";
-  const auto members_view = [&](const char* view, const char* members) {
+      "FROM attempts WHERE key = t.result_attempt) || '/' || f.path AS artifact, {} AS "
+      "selected_step, (SELECT train_seconds FROM attempts WHERE key = t.result_attempt) AS "
+      "train_seconds, (SELECT group_concat(tag) FROM ({} ORDER BY 1)) AS tags",
+      columns, kTrialFolder, kTrialFolder, kSelectedStep, kTagsOfTrial);
+  const std::string artifact = "LEFT JOIN artifacts f ON f.attempt = t.result_attempt ";
+  const std::string visible =
+      " CROSS JOIN series s ON s.key = v.series WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h "
+      "WHERE h.trial = t.key)";
+  const std::string every = artifact +
+                            "CROSS JOIN attempts a ON a.trial = t.key AND a.counts_to IS NOT NULL "
+                            "CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq <= "
+                            "a.counts_to" +
+                            visible;
+  const std::string counting = artifact +
+                               "CROSS JOIN selected_values v ON v.trial = t.key CROSS JOIN "
+                               "attempts a ON a.key = v.attempt" +
+                               visible + " AND " + kTaskBelongs;
+  const auto members_view = [&](const char* view, const char* members, const std::string& joined) {
     return fmt::format(
         "CREATE VIEW {} AS SELECT w.name AS sweep, nullif(m.variant, '') AS variant, {} FROM "
         "sweeps w CROSS JOIN {} m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial {}",
@@ -200,14 +202,20 @@ std::vector<std::string> views() {
       "DROP VIEW IF EXISTS results",
       "DROP VIEW IF EXISTS sweep_results",
       "DROP VIEW IF EXISTS former_sweep_results",
+      "DROP VIEW IF EXISTS scores",
+      "DROP VIEW IF EXISTS sweep_scores",
+      "DROP VIEW IF EXISTS counted_values",
       "DROP VIEW IF EXISTS attempt_provenance",
       "DROP VIEW IF EXISTS attempt_examples",
       "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
       "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
       "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
-      fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, joined),
-      members_view("sweep_results", "sweep_trials"),
-      members_view("former_sweep_results", "former_sweep_trials"),
+      fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, every),
+      members_view("sweep_results", "sweep_trials", every),
+      members_view("former_sweep_results", "former_sweep_trials", every),
+      fmt::format("CREATE VIEW scores AS SELECT {} FROM trials t {}", selected, counting),
+      members_view("sweep_scores", "sweep_trials", counting),
+      kCountedView,
       provenance_view(),
       kExamplesView,
   };
@@ -257,11 +265,13 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
     database.exec(kAddedLater);
     database.exec(kRemarkTables);
     database.exec(kExampleTables);
+    database.exec(kSelectedTables);
     for (const FieldColumn& field : field_columns()) {
       database.exec(
           fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
     }
     database.exec(note_filled());
+    database.exec(kNoteSelected);
     for (const std::string& view : views()) database.exec(view);
     database.exec("COMMIT");
     // Last: all is in the file then. What a log beside it held would be brought in by the closing,
@@ -339,13 +349,14 @@ bool has_column_of_attempts(Connection& connection, std::string_view name) {
   return has_column(connection, "attempts", name);
 }
 
-/// Whether the views are those of this petlab: they leave out what is hidden, have tags, find the
-/// selected step in resumed attempts too, and show numbers of examples.
+/// Whether the views are those of this petlab: they leave out what is hidden, have tags, take the
+/// selected step from the selected values, and show numbers of examples.
 static bool has_views(Connection& connection) {
   Query view(connection,
              "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials') "
-             "AND instr(sql, 'sweep_tags') AND instr(sql, 'b.counts_to')");
+             "AND instr(sql, 'sweep_tags') AND instr(sql, 'selected_values')");
   return view.step() && has_table(connection, "former_sweep_results") &&
+         has_table(connection, "sweep_scores") && has_table(connection, "counted_values") &&
          has_table(connection, "attempt_examples");
 }
 
@@ -384,7 +395,7 @@ static std::vector<std::string> made_by(std::string_view script) {
 static bool is_up_to_date(Connection& connection) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const char* script : {kAddedLater, kRemarkTables, kExampleTables}) {
+    for (const char* script : {kAddedLater, kRemarkTables, kExampleTables, kSelectedTables}) {
       for (std::string& name : made_by(script)) all.push_back(std::move(name));
     }
     return all;
@@ -395,13 +406,14 @@ static bool is_up_to_date(Connection& connection) {
          has_column_of_attempts(connection, "device_memory_mib") &&
          has_column_of_attempts(connection, "retries") &&
          has_column(connection, "sweeps", "overrides") && has_views(connection) &&
-         is_filled(connection);
+         is_filled(connection) && has_selected_values(connection);
 }
 
 static void add_what_is_missing(Connection& connection) {
   connection.exec(kAddedLater);
   connection.exec(kRemarkTables);
   connection.exec(kExampleTables);
+  connection.exec(kSelectedTables);
   if (!has_column_of_attempts(connection, "device_memory_mib")) {
     connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
   }
@@ -421,6 +433,10 @@ static void add_what_is_missing(Connection& connection) {
   }
   fill_left_out(connection);
   for (const std::string& view : views()) connection.exec(view.c_str());
+  if (!has_selected_values(connection)) {
+    fill_selected_values(connection);
+    connection.exec(kNoteSelected);
+  }
 }
 
 std::optional<std::filesystem::path> bring_up_to_date(Connection& connection) {

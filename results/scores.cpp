@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -14,7 +12,7 @@
 #include "results/question_sql.h"
 #include "results/remarks.h"
 #include "results/schema.h"
-#include "results/selected_scores.h"
+#include "results/selected_values.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
@@ -23,12 +21,9 @@ namespace {
 using internal::all_series;
 using internal::bind_all;
 using internal::Connection;
-using internal::counting_attempts;
-using internal::CountingAttempt;
 using internal::expression;
 using internal::Query;
 using internal::reading;
-using internal::SelectedScores;
 using internal::Statement;
 using internal::trials_of;
 using internal::WantedSeries;
@@ -70,14 +65,13 @@ bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
          });
 }
 
-// Its key and its tasks.
-std::pair<std::int64_t, std::string> trial_named(Connection& connection,
-                                                 const std::string& trial_id) {
-  Query row(connection, "SELECT key, tasks FROM trials WHERE trial_id = ?1");
+// Its key.
+std::int64_t trial_named(Connection& connection, const std::string& trial_id) {
+  Query row(connection, "SELECT key FROM trials WHERE trial_id = ?1");
   if (!row.with(trial_id).step()) {
     throw std::invalid_argument(fmt::format("there is no trial {}", trial_id));
   }
-  return {row.integer(0), row.text(1)};
+  return row.integer(0);
 }
 
 /// Trials of one configuration, by its text without the seed: reading its fields anew for each
@@ -100,18 +94,31 @@ class Configurations {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// Has the search take the rows of an attempt, and no more of them than it needs.
-void read_attempt(Query& latest_first, const CountingAttempt& attempt, SelectedScores& search) {
-  latest_first.with(attempt.key).with(attempt.to);
-  while (!search.complete() && latest_first.step()) {
-    search.take(latest_first.integer(0), latest_first.integer(1), latest_first.maybe_real(2));
-  }
-  latest_first.again();
-}
+/// The attempts of a trial whose values count, the last one first; without a result, its last
+/// attempt. Values up to the event `to` count.
+struct CountingAttempt {
+  std::int64_t key = 0;
+  std::int64_t number = 0;
+  std::int64_t to = 0;
+};
 
-constexpr std::string_view kLatestFirst =
-    "SELECT series, step, value FROM metric_values WHERE attempt = ?1 AND seq <= ?2 ORDER BY seq "
-    "DESC";
+std::vector<CountingAttempt> counting_attempts(Connection& connection, std::int64_t trial) {
+  std::vector<CountingAttempt> all;
+  Query rows(
+      connection,
+      "SELECT key, number, counts_to FROM attempts WHERE trial = ?1 AND counts_to IS NOT NULL "
+      "ORDER BY number DESC");
+  rows.with(trial);
+  while (rows.step()) all.push_back({rows.integer(0), rows.integer(1), rows.integer(2)});
+  if (!all.empty()) return all;
+  Query last(
+      connection,
+      "SELECT key, number, 9223372036854775807 FROM attempts WHERE trial = ?1 ORDER BY number "
+      "DESC LIMIT 1");
+  last.with(trial);
+  while (last.step()) all.push_back({last.integer(0), last.integer(1), last.integer(2)});
+  return all;
+}
 
 }  // namespace
 
@@ -141,14 +148,14 @@ ScoreReader& ScoreReader::operator=(ScoreReader&&) noexcept = default;
 void ScoreReader::each(const ScoreQuestion& question,
                        const std::function<void(const ScoredTrial&)>& take) const {
   reading(*connection_, [&] {
-    WantedSeries series(*connection_,
-                        [&](const SeriesName& one) { return is_wanted(question, one); });
+    const WantedSeries series(*connection_,
+                              [&](const SeriesName& one) { return is_wanted(question, one); });
     const Statement statement =
         trials_of(question, internal::has_table(*connection_, "hidden_trials"),
                   internal::knows_remarks(*connection_), internal::statement_about(*connection_));
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
-    Query values(*connection_, kLatestFirst);
+    Query values(*connection_, "SELECT series, step, value FROM selected_values WHERE trial = ?1");
     std::vector<Value> fields(question.fields.size());
     std::vector<Value> configuration;
     Configurations configurations;
@@ -171,15 +178,14 @@ void ScoreReader::each(const ScoreQuestion& question,
       scores.clear();
       const std::optional<std::int64_t> result = trials.maybe_integer(3);
       if (result) {
-        SelectedScores& search = series.of(tasks);
-        search.begin();
-        read_attempt(values, {*result, 0, std::numeric_limits<std::int64_t>::max()}, search);
-        if (!search.complete()) {
-          for (const CountingAttempt& one : counting_attempts(*connection_, trials.integer(0))) {
-            if (one.key != *result) read_attempt(values, one, search);
-          }
+        values.with(trials.integer(0));
+        while (values.step()) {
+          const SeriesName* const name = series.find(tasks, values.integer(0));
+          if (name != nullptr) scores.push_back({name, values.integer(1), values.maybe_real(2)});
         }
-        scores = search.scores();
+        values.again();
+        std::sort(scores.begin(), scores.end(),
+                  [](const Score& a, const Score& b) { return a.series < b.series; });
       }
       take({trials.integer(0), id, fields, number, configuration, tasks, result.has_value(),
             scores});
@@ -231,32 +237,25 @@ std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) con
 std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
                                                const SeriesName& series) const {
   return reading(*connection_, [&] {
+    internal::provide_selected_values(*connection_);
+    const std::int64_t trial = trial_named(*connection_, trial_id);
     std::vector<HistoryPoint> points;
-    WantedSeries known(*connection_, [](const SeriesName&) { return false; });
-    const auto [trial, tasks] = trial_named(*connection_, trial_id);
-    SelectedScores search({&series}, known.tests_of(tasks));
-    Query rows(*connection_,
-               "SELECT seq, step, value FROM metric_values WHERE attempt = ?1 AND seq <= ?2 AND "
-               "series = ?3 ORDER BY seq");
-    Query values(*connection_, kLatestFirst);
+    Query rows(
+        *connection_,
+        "SELECT v.seq, v.step, v.value, c.trial IS NOT NULL FROM metric_values v LEFT JOIN "
+        "selected_values c ON c.trial = ?4 AND c.series = v.series AND c.attempt = v.attempt "
+        "AND c.seq = v.seq WHERE v.attempt = ?1 AND v.seq <= ?2 AND v.series = ?3");
     for (const CountingAttempt& attempt : counting_attempts(*connection_, trial)) {
-      rows.with(attempt.key).with(attempt.to).with(series.key);
+      rows.with(attempt.key).with(attempt.to).with(series.key).with(trial);
       while (rows.step()) {
-        points.push_back({attempt.number, rows.integer(0), rows.integer(1), rows.maybe_real(2)});
+        points.push_back({attempt.number, rows.integer(0), rows.integer(1), rows.maybe_real(2),
+                          rows.integer(3) != 0});
       }
       rows.again();
-      read_attempt(values, attempt, search);
     }
     std::sort(points.begin(), points.end(), [](const HistoryPoint& a, const HistoryPoint& b) {
       return std::tie(a.step, a.attempt, a.seq) < std::tie(b.step, b.attempt, b.seq);
     });
-    // Of several reports at that step the last one counts.
-    for (const Score& score : search.scores()) {
-      const auto after = std::find_if(points.begin(), points.end(), [&](const HistoryPoint& point) {
-        return point.step > score.step;
-      });
-      std::prev(after)->counts = true;
-    }
     return points;
   });
 }
@@ -267,7 +266,7 @@ std::vector<SeriesName> ScoreReader::series_of(const std::string& trial_id) cons
     Query rows(*connection_,
                "SELECT DISTINCT series FROM metric_values WHERE attempt = ?1 AND seq <= ?2");
     for (const CountingAttempt& attempt :
-         counting_attempts(*connection_, trial_named(*connection_, trial_id).first)) {
+         counting_attempts(*connection_, trial_named(*connection_, trial_id))) {
       rows.with(attempt.key).with(attempt.to);
       while (rows.step()) keys.insert(rows.integer(0));
       rows.again();
@@ -280,24 +279,20 @@ std::vector<SeriesName> ScoreReader::series_of(const std::string& trial_id) cons
 
 std::optional<ArtifactPlace> ScoreReader::artifact(const std::string& trial_id) const {
   return reading(*connection_, [&]() -> std::optional<ArtifactPlace> {
+    internal::provide_selected_values(*connection_);
     Query row(*connection_,
-              "SELECT t.key, a.number, f.path, a.finished_step, a.train_seconds FROM trials t JOIN "
-              "attempts a ON a.key = t.result_attempt LEFT JOIN artifacts f ON f.attempt = a.key "
-              "WHERE t.trial_id = ?1");
+              fmt::format("SELECT a.number, f.path, {}, a.finished_step, a.train_seconds FROM "
+                          "trials t JOIN attempts a ON a.key = t.result_attempt LEFT JOIN "
+                          "artifacts f ON f.attempt = a.key WHERE t.trial_id = ?1",
+                          internal::kSelectedStep),
+              0);
     if (!row.with(trial_id).step()) return std::nullopt;
     ArtifactPlace place;
-    place.attempt = row.integer(1);
-    place.path = row.text(2);
+    place.attempt = row.integer(0);
+    place.path = row.text(1);
+    place.selected_step = row.maybe_integer(2);
     place.last_step = row.maybe_integer(3);
     place.train_seconds = row.maybe_real(4);
-    WantedSeries known(*connection_, [](const SeriesName&) { return false; });
-    const auto tests = known.tests_of(trial_named(*connection_, trial_id).second);
-    SelectedScores search(tests, tests);
-    Query values(*connection_, kLatestFirst);
-    for (const CountingAttempt& attempt : counting_attempts(*connection_, row.integer(0))) {
-      read_attempt(values, attempt, search);
-    }
-    place.selected_step = search.selected_step();
     return place;
   });
 }

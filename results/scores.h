@@ -78,7 +78,7 @@ struct HistoryPoint {
   std::int64_t seq = 0;
   std::int64_t step = 0;
   std::optional<double> value;
-  bool counts = false;  ///< as Score::counts
+  bool counts = false;  ///< as Score::counts; without a result none does
 };
 
 /// What a result leads to.
@@ -90,8 +90,8 @@ struct ArtifactPlace {
   std::optional<double> train_seconds;
 };
 
-/// Answers what people ask of results, without reading every metric: a trial's rows are read from
-/// their end, and only until what was asked is found. Throws results::Error, as Reader.
+/// Answers what people ask of results, without reading every metric. Throws results::Error, as
+/// Reader.
 class ScoreReader {
  public:
   explicit ScoreReader(const std::filesystem::path& database);

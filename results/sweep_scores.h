@@ -48,8 +48,7 @@ class SweepScores {
   /// Calls `take` once with each trial of the sweep that has a result and is not hidden, in the
   /// order in which trials were recorded. A score counts for the trial's own tasks and for tasks
   /// that no trial has, as with ScoreReader. The number of statements does not grow with the number
-  /// of trials. With Steps::selected the last rows of each trial are read first, and all of its
-  /// rows only where these do not decide which values count.
+  /// of trials.
   /// Throws Error, as Reader.
   void each(const SweepQuestion& question, const std::function<void(const SweepTrial&)>& take);
 

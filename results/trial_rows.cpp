@@ -165,7 +165,8 @@ std::int64_t trial_key(Connection& connection, const std::string& trial_id) {
 }
 
 void recount(Connection& connection, std::int64_t trial) {
-  Query clear(connection, "UPDATE attempts SET counts_to = NULL WHERE trial = ?1");
+  Query clear(connection,
+              "UPDATE attempts SET counts_to = NULL WHERE trial = ?1 AND counts_to IS NOT NULL");
   clear.with(trial).run();
   Query finished(
       connection,

@@ -284,7 +284,7 @@ def _set(file: Path, sql: str) -> None:
         (lambda file: _set(file, "PRAGMA application_id = 7"), "of another program"),
         (lambda file: _set(file, "PRAGMA user_version = 9"), "9, this package reads 1; use a"),
         (lambda file: _set(file, "PRAGMA user_version = 0"), "petlab ingest --rebuild"),
-        (lambda file: _set(file, "DROP VIEW results"), "an earlier petlab made the database"),
+        (lambda file: _set(file, "DROP VIEW scores"), "an earlier petlab made the database"),
     ],
 )  # fmt: skip
 def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], message: str) -> None:

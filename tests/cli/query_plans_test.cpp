@@ -11,7 +11,8 @@
 namespace petlab::cli {
 namespace {
 
-const char kMetrics[] = "metric_values";
+// What has rows for each trial and metric.
+const char* const kMetrics[] = {"metric_values", "selected_values"};
 
 std::string asked(std::vector<std::string> words) {
   words.insert(words.begin(), "petlab");
@@ -27,17 +28,17 @@ std::string asked(std::vector<std::string> words) {
   return out.str();
 }
 
-// What the table of metrics is called in a statement, or in a view that it reads.
+// What these tables are called in a statement, or in a view that it reads.
 std::set<std::string> names_of_metrics(const std::string& sql) {
-  static const std::regex named(R"(\bmetric_values(?: AS)? ([a-z]\w*))");
-  std::set<std::string> names = {kMetrics};
+  static const std::regex named(R"(\b(?:metric|selected)_values(?: AS)? ([a-z]\w*))");
+  std::set<std::string> names(std::begin(kMetrics), std::end(kMetrics));
   for (std::sregex_iterator found(sql.begin(), sql.end(), named), end; found != end; ++found) {
     names.insert((*found)[1]);
   }
   return names;
 }
 
-// The steps of a plan that go through all of the table.
+// The steps of a plan that go through all of such a table.
 std::vector<std::string> scans(const std::filesystem::path& file, const std::string& sql,
                                const std::string& views, int& searches) {
   std::vector<std::string> found;

@@ -253,4 +253,50 @@ TEST_CASE("Trials that are hidden or have no result have no scores", "[results]"
   CHECK(f.ask(kEvery) == f.ask(kSelected));
 }
 
+TEST_CASE("The view scores has the values that every reader shows", "[results]") {
+  ScoredSweep f;
+  f.trial("mrpc", {{{"test", "mrpc", "f1", 1, 0.5}}});
+  f.trial("t", {{{"validation", "cola", "f1", 1, 0.9},
+                 {"test", "cola", "f1", 1, 0.8},
+                 {"validation", "cola", "f1", 2, 0.6},
+                 {"test", "nobodys", "f1", 2, 0.1},
+                 {"validation", "nobodys", "f1", 2, 0.2}}});
+  const char* const kScores =
+      "SELECT trial_id, split, task, step, value FROM scores ORDER BY trial_id, split, task";
+  CHECK(rows(f.file, kScores) == Lines{"mrpc|test|mrpc|1|0.5", "t|test|cola|1|0.8",
+                                       "t|test|nobodys|2|0.1", "t|validation|cola|1|0.9",
+                                       "t|validation|nobodys|2|0.2"});
+  CHECK(rows(f.file, "SELECT count(*), group_concat(DISTINCT variant) FROM sweep_scores") ==
+        Lines{"10|a,b"});
+  CHECK(f.ask(kSelected, "validation", Lines{"t"}) ==
+        Lines{"t 77", "validation cola f1 1 0.9", "validation nobodys f1 2 0.2"});
+  Batch batch = f.store.begin();
+  renew(batch, "t", Renewal{1, true, "wrong", 1});
+  set_hidden(batch, "mrpc", Hiding{"wrong", 1});
+  batch.commit();
+  CHECK(rows(f.file, kScores).empty());
+}
+
+TEST_CASE("A value counts again after its attempt's events were forgotten and read again",
+          "[results]") {
+  ScoredSweep f;
+  f.trial("t",
+          {{{"validation", "cola", "f1", 1, 0.9}, {"validation", "cola", "mcc", 1, 0.3}},
+           {{"validation", "cola", "f1", 2, 0.6}}},
+          2);
+  const Lines all = {"t 77", "validation cola f1 2 0.6", "validation cola mcc 1 0.3"};
+  REQUIRE(f.ask(kSelected) == all);
+  Batch batch = f.store.begin();
+  const AttemptRef first = Reader(f.file).attempt_facts("t", 1)->attempt;
+  forget_events(batch, first);
+  batch.commit();
+  CHECK(f.ask(kSelected) == Lines{"t 77", "validation cola f1 2 0.6"});
+  Batch again = f.store.begin();
+  const MetricReport reports[] = {{1, 1, series_in(again, "validation", "cola", "f1"), 0.9},
+                                  {2, 1, series_in(again, "validation", "cola", "mcc"), 0.3}};
+  append_metrics(again, first, reports);
+  again.commit();
+  CHECK(f.ask(kSelected) == all);
+}
+
 }  // namespace petlab::results

@@ -80,7 +80,7 @@ def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
                 f"{newer if version > _VERSION else older}"
             )
         there = connection.execute(
-            "SELECT 1 FROM pragma_table_info('results') WHERE name = 'artifact'"
+            "SELECT 1 FROM sqlite_master WHERE name = 'scores' AND type = 'view'"
         ).fetchone()
         if there is None:
             raise DatabaseError(

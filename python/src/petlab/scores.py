@@ -25,8 +25,11 @@ HISTORY: Mapping[str, str] = {
 # What `progress` events say of the loss, as if it were a metric of a split of its own.
 PROGRESS = "progress"
 LOSS = "loss"
-# The order in which values were reported, over resumed attempts.
-_PLACE = "((r.attempt << 40) + r.seq)"
+# A score counts where its task is one of the trial's, or no trial's: as the view `scores` has it.
+_TASK_BELONGS = (
+    "(instr(',' || r.tasks || ',', ',' || r.task || ',') "
+    "OR r.task NOT IN (SELECT task FROM task_names))"
+)
 
 
 class Scores:
@@ -38,7 +41,6 @@ class Scores:
         self._columns = {row[0] for row in columns}
         tables = "SELECT 1 FROM sqlite_master WHERE name = 'sweep_tags'"
         self._has_tags = connection.execute(tables).fetchone() is not None
-        self._ownerless: list[str] | None = None
 
     def default_words(self) -> list[Word]:
         """The fields that may tell trials apart, those of the free group each by itself."""
@@ -89,19 +91,11 @@ class Scores:
         metrics: Sequence[str] | None,
         splits: Sequence[str],
     ) -> list[dict[str, Any]]:
-        """One row for each trial, task, split and metric: the value of the selected step."""
+        """One row for each trial, task, split and metric: the value that counts."""
         bound: dict[str, object] = {}
-        own = self._own(bound)
-        chosen = (
-            "(SELECT r.step FROM results r WHERE r.trial_id = :trial AND r.split = 'test' AND "
-            f"{own} ORDER BY {_PLACE} DESC LIMIT 1)"
-        )
-        which = _which(own, conditions, metrics, splits, bound)
-        # A row of max() has the other columns of the row where it was found.
         sql = (
-            "SELECT r.task, r.split, r.name AS metric, r.step, r.value, "
-            f"max(((r.split <> 'test' AND r.step IS {chosen}) << 62) + {_PLACE}) AS place "
-            f"FROM results r WHERE {which} GROUP BY r.split, r.task, r.name"
+            "SELECT r.task, r.split, r.name AS metric, r.step, r.value FROM scores r "
+            f"WHERE {_which(conditions, metrics, splits, bound)} ORDER BY r.split, r.task, r.name"
         )
         return self._of_trials(words, conditions, sql, bound)
 
@@ -112,12 +106,12 @@ class Scores:
         metrics: Sequence[str] | None,
         splits: Sequence[str],
     ) -> list[dict[str, Any]]:
-        """One row for each value that counts, by step."""
+        """One row for each value of a trial's result, by step."""
         bound: dict[str, object] = {}
-        which = _which(self._own(bound), conditions, metrics, splits, bound)
         sql = (
-            f"SELECT r.task, r.split, r.name AS metric, r.step, r.value, {_PLACE} AS place "
-            f"FROM results r WHERE {which} ORDER BY r.split, r.task, r.name, r.step, place"
+            "SELECT r.task, r.split, r.name AS metric, r.step, r.value FROM results r "
+            f"WHERE {_which(conditions, metrics, splits, bound)} AND {_TASK_BELONGS} "
+            "ORDER BY r.split, r.task, r.name, r.step, r.attempt, r.seq"
         )
         return self._of_trials(words, conditions, sql, bound)
 
@@ -132,9 +126,7 @@ class Scores:
         rows: list[dict[str, Any]] = []
         for trial_id, fields in self._fields(words, conditions).items():
             for row in self._connection.execute(sql, {**bound, "trial": trial_id}):
-                score = dict(row)
-                del score["place"]
-                rows.append({"trial_id": trial_id, **fields, **score})
+                rows.append({"trial_id": trial_id, **fields, **dict(row)})
         return rows
 
     def history(self, trial_id: str) -> list[dict[str, Any]]:
@@ -185,18 +177,6 @@ class Scores:
             # A parent comes before its child, so this ends.
             at = by_number.get(min(at["parent"] or 0, at["number"] - 1))
         return found[::-1]
-
-    def _own(self, bound: dict[str, object]) -> str:
-        """Of the trial's own tasks, or of a task that no trial has."""
-        if self._ownerless is None:
-            rows = self._connection.execute(
-                "SELECT DISTINCT s.task FROM series s WHERE NOT EXISTS (SELECT 1 FROM trials t "
-                "WHERE instr(',' || t.tasks || ',', ',' || s.task || ','))"
-            )
-            self._ownerless = [row[0] for row in rows]
-        own = "instr(',' || r.tasks || ',', ',' || r.task || ',')"
-        others = ", ".join(_bind(bound, task) for task in self._ownerless)
-        return f"({own} OR r.task IN ({others}))" if others else own
 
     def _check_column(self, word: Word) -> None:
         lacking = word in CONFIGURATION and word.name not in self._columns
@@ -252,14 +232,13 @@ def _bind(bound: dict[str, object], value: object) -> str:
 
 
 def _which(
-    own: str,
     conditions: Sequence[Condition],
     metrics: Sequence[str] | None,
     splits: Sequence[str],
     bound: dict[str, object],
 ) -> str:
     """Which values of the trial `:trial` are asked for, as SQL."""
-    parts = ["r.trial_id = :trial", own]
+    parts = ["r.trial_id = :trial"]
     parts.append(f"r.split IN ({', '.join(_bind(bound, split) for split in splits)})")
     if metrics is not None:
         parts.append(f"r.name IN ({', '.join(_bind(bound, name) for name in metrics)})")

@@ -1,0 +1,141 @@
+#include "results/selected_values.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "results/schema.h"
+
+namespace petlab::results::internal {
+namespace {
+
+// The selection of all trials, or of the one that `AND` and `WHERE` choose. The selected step is
+// that of the test score reported last, of the trial's own tasks if it has any. Of a metric, the
+// last value at that step counts, or else the last value; of a test metric always the last value.
+// A row of max() has the other columns of the row where it was found.
+#define PETLAB_SELECTION(AND, WHERE)                                                           \
+  "SELECT trial, series, attempt, seq, step, value FROM (SELECT c.*, max(((NOT c.is_test AND " \
+  "c.step IS d.step) << 62) + c.place) FROM counted_values c LEFT JOIN (SELECT trial, step, "  \
+  "max((is_own << 62) + place) FROM counted_values WHERE is_test" AND                          \
+  " GROUP BY trial) d ON d.trial = c.trial" WHERE " GROUP BY c.trial, c.series)"
+
+// A name's quotes and backslashes stay escaped while its commas become those of a JSON array. What
+// is there is left out here, as an upsert of the statement that fires a trigger rules out OR IGNORE
+// in it.
+#define PETLAB_NEW_TASKS(TASKS)                                           \
+  "SELECT DISTINCT value FROM json_each('[' || replace(json_quote(" TASKS \
+  "), ',', '\",\"') || "                                                  \
+  "']') WHERE value <> '' AND value NOT IN (SELECT task FROM task_names)"
+
+bool has_task(std::string_view tasks, std::string_view task) {
+  while (!task.empty()) {
+    const std::size_t comma = tasks.find(',');
+    if (tasks.substr(0, comma) == task) return true;
+    if (comma == std::string_view::npos) return false;
+    tasks.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* const kSelectedTables =
+    "CREATE TABLE IF NOT EXISTS selected_values (trial INTEGER NOT NULL REFERENCES trials, series "
+    "INTEGER NOT NULL REFERENCES series, attempt INTEGER NOT NULL REFERENCES attempts, seq INTEGER "
+    "NOT NULL, step INTEGER NOT NULL, value REAL, PRIMARY KEY (trial, series)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS task_names (task TEXT PRIMARY KEY) WITHOUT ROWID;"
+    "CREATE TRIGGER IF NOT EXISTS result_uncounted AFTER UPDATE OF counts_to ON attempts WHEN "
+    "OLD.counts_to IS NOT NULL AND NEW.counts_to IS NULL BEGIN DELETE FROM selected_values WHERE "
+    "trial = NEW.trial; END;"
+    "CREATE TRIGGER IF NOT EXISTS result_counted AFTER UPDATE OF counts_to ON attempts WHEN "
+    "NEW.counts_to IS NOT NULL BEGIN DELETE FROM selected_values WHERE trial = NEW.trial; INSERT "
+    "INTO selected_values " PETLAB_SELECTION(" AND trial = NEW.trial", " WHERE c.trial = NEW.trial") "; END;"
+    "CREATE TRIGGER IF NOT EXISTS trial_inserted AFTER INSERT ON trials BEGIN INSERT "
+    "INTO task_names " PETLAB_NEW_TASKS("NEW.tasks") "; END;"
+    "CREATE TRIGGER IF NOT EXISTS trial_tasks_changed AFTER UPDATE OF tasks ON trials BEGIN INSERT "
+    "INTO task_names " PETLAB_NEW_TASKS("NEW.tasks") "; END;";
+
+const char* const kCountedView =
+    "CREATE VIEW counted_values AS SELECT t.key AS trial, v.series, a.key AS attempt, v.seq, "
+    "v.step, "
+    "v.value, (a.number << 40) + v.seq AS place, s.split = 'test' AS is_test, instr(',' || t.tasks "
+    "|| ',', ',' || s.task || ',') > 0 AS is_own FROM trials t CROSS JOIN attempts a ON a.trial = "
+    "t.key AND a.counts_to IS NOT NULL CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq "
+    "<= a.counts_to CROSS JOIN series s ON s.key = v.series";
+
+// SQLite resolves no name of the outer statement in ORDER BY.
+const char* const kSelectedStep =
+    "(SELECT o.step FROM selected_values o CROSS JOIN trials q ON q.key = o.trial CROSS JOIN "
+    "attempts b ON b.key = o.attempt CROSS JOIN series p ON p.key = o.series WHERE o.trial = t.key "
+    "AND p.split = 'test' ORDER BY instr(',' || q.tasks || ',', ',' || p.task || ',') > 0 DESC, "
+    "b.number DESC, o.seq DESC LIMIT 1)";
+
+const char* const kTaskBelongs =
+    "(instr(',' || t.tasks || ',', ',' || s.task || ',') OR s.task NOT IN (SELECT task FROM "
+    "task_names))";
+
+const char* const kNoteSelected =
+    "INSERT OR REPLACE INTO settings (name, value) VALUES ('values_selected', '1')";
+
+bool has_selected_values(Connection& connection) {
+  if (!has_table(connection, "selected_values")) return false;
+  Query row(connection, "SELECT 1 FROM settings WHERE name = 'values_selected'");
+  return row.step();
+}
+
+void fill_selected_values(Connection& connection) {
+  connection.exec("DELETE FROM selected_values; DELETE FROM task_names");
+  connection.exec("INSERT INTO selected_values " PETLAB_SELECTION("", ""));
+  connection.exec(
+      "INSERT OR IGNORE INTO task_names SELECT j.value FROM trials t CROSS JOIN "
+      "json_each('[' || replace(json_quote(t.tasks), ',', '\",\"') || ']') j WHERE "
+      "j.value <> ''");
+}
+
+void provide_selected_values(Connection& connection) {
+  if (has_selected_values(connection)) return;
+  connection.exec(
+      "CREATE TEMP TABLE IF NOT EXISTS selected_values (trial, series, attempt, seq, "
+      "step, value, PRIMARY KEY (trial, series)) WITHOUT ROWID");
+  connection.exec("CREATE TEMP TABLE IF NOT EXISTS task_names (task PRIMARY KEY)");
+  connection.exec("DROP VIEW IF EXISTS temp.counted_values");
+  std::string view = kCountedView;
+  connection.exec(view.replace(0, std::string_view("CREATE").size(), "CREATE TEMP").c_str());
+  fill_selected_values(connection);
+}
+
+std::vector<SeriesName> all_series(Connection& connection) {
+  std::vector<SeriesName> all;
+  Query rows(connection,
+             "SELECT key, split, task, name FROM series ORDER BY split, task, name, key");
+  while (rows.step()) all.push_back({rows.integer(0), rows.text(1), rows.text(2), rows.text(3)});
+  return all;
+}
+
+WantedSeries::WantedSeries(Connection& connection,
+                           const std::function<bool(const SeriesName&)>& wanted)
+    : wanted_(all_series(connection)) {
+  provide_selected_values(connection);
+  std::erase_if(wanted_, [&](const SeriesName& one) { return !wanted(one); });
+  for (std::size_t place = 0; place < wanted_.size(); ++place) {
+    places_[wanted_[place].key] = place;
+  }
+  Query names(connection, "SELECT task FROM task_names");
+  while (names.step()) tasks_.insert(names.text(0));
+}
+
+const SeriesName* WantedSeries::find(const std::string& tasks, std::int64_t key) const {
+  const auto place = places_.find(key);
+  if (place == places_.end()) return nullptr;
+  const SeriesName& found = wanted_[place->second];
+  const bool belongs = has_task(tasks, found.task) || !tasks_.contains(found.task);
+  return belongs ? &found : nullptr;
+}
+
+std::string WantedSeries::keys() const {
+  nlohmann::json keys = nlohmann::json::array();
+  for (const SeriesName& one : wanted_) keys.push_back(one.key);
+  return keys.dump();
+}
+
+}  // namespace petlab::results::internal

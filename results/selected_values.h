@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "results/connection.h"
+#include "results/scores.h"
+
+namespace petlab::results::internal {
+
+/// The one definition of which value of a metric counts (docs/database.md), as SQL: triggers keep
+/// the value of each of a trial's metrics in `selected_values` whenever its result changes. The
+/// tables and triggers, where they are missing:
+extern const char* const kSelectedTables;
+/// The view `counted_values` that the triggers read: every value of the attempts that make a
+/// trial's result.
+extern const char* const kCountedView;
+/// Of trial `t`: the step of its result's selected scores, or NULL.
+extern const char* const kSelectedStep;
+/// Whether a score of series `s` counts for trial `t`: its task is one of the trial's, or no
+/// trial's.
+extern const char* const kTaskBelongs;
+
+/// Notes that the tables are filled: true of a new database.
+extern const char* const kNoteSelected;
+/// Whether that is noted, so that the trials of an earlier petlab have their values too.
+bool has_selected_values(Connection& connection);
+/// Fills the tables anew.
+void fill_selected_values(Connection& connection);
+/// Makes the tables readable, for the rest of the transaction, in a database that an earlier petlab
+/// made and that is only read.
+void provide_selected_values(Connection& connection);
+
+/// Every split, task and metric that the database has, by name.
+std::vector<SeriesName> all_series(Connection& connection);
+
+/// The series that a question asks for, and which of them count for a trial.
+class WantedSeries {
+ public:
+  WantedSeries(Connection& connection, const std::function<bool(const SeriesName&)>& wanted);
+  WantedSeries(const WantedSeries&) = delete;
+  WantedSeries& operator=(const WantedSeries&) = delete;
+
+  /// nullptr: not asked for, or its task is another trial's. `tasks`: the trial's, joined by
+  /// commas. Pointers are ordered by name.
+  const SeriesName* find(const std::string& tasks, std::int64_t key) const;
+  /// A JSON array of the keys that are asked for.
+  std::string keys() const;
+
+ private:
+  std::vector<SeriesName> wanted_;
+  std::unordered_map<std::int64_t, std::size_t> places_;
+  std::set<std::string, std::less<>> tasks_;  // of all trials
+};
+
+}  // namespace petlab::results::internal
