@@ -20,6 +20,7 @@
 #include "orchestrator/exchange/garbage_files.h"
 #include "orchestrator/exchange/incoming.h"
 #include "orchestrator/records/attempt_directory.h"
+#include "orchestrator/recovery/checkpoints.h"
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/recovery/evidence.h"
 #include "protocol/trial_directory.h"
@@ -163,7 +164,14 @@ class TrialGarbage {
     // By their names, and by the files that these lead to.
     std::set<std::string> needed;
     if (!artifact.empty()) needed = {plain_path(artifact), real_path(artifact)};
-    if (why.empty() && !last.empty()) needed.insert({last, real_path(last)});
+    if (why.empty() && !last.empty()) {
+      needed.insert({last, real_path(last)});
+      // A plan falls back to the one before.
+      if (const auto before = checkpoint_before(*attempt.checkpoint, directory.events())) {
+        const fs::path file = directory.folder() / before->path;
+        needed.insert({plain_path(file), real_path(file)});
+      }
+    }
     for (const fs::path& folder : {directory.checkpoint(), directory.resume()}) {
       // What is found through a link to another place is not told apart there.
       if (is_link(folder) && (why.empty() || leads_through(folder, needed))) continue;
@@ -175,7 +183,7 @@ class TrialGarbage {
         const std::string place = real_path(file.parent_path()) + "/" + file.filename().string();
         if (needed.contains(name) || needed.contains(place) || (why.empty() && !beside)) continue;
         found.push_back({"checkpoint", facts.trial_id, attempt.attempt.number, file, bytes_of(file),
-                         why.empty() ? "its attempt has a later one" : why});
+                         why.empty() ? "not one of its attempt's last two" : why});
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "orchestrator/recovery/checkpoints.h"
 #include "results/trial_state.h"
 #include "sweeps/error.h"
 #include "sweeps/identity.h"
@@ -32,9 +33,10 @@ std::string difference(const AttemptFacts& attempt, const PlanContext& context) 
   return {};
 }
 
-// Where the file of an attempt's last checkpoint is: with the attempt, or with one that went on
-// from it and keeps its own; relative to any attempt's directory, empty where there is none.
-std::string file_of_checkpoint(const results::TrialFacts& facts, const AttemptFacts& attempt,
+// The file of an attempt's checkpoint: the attempt's own, or the one that an attempt kept when it
+// resumed from it. Relative to the directory of any attempt; empty if there is none.
+std::string file_of_checkpoint(const results::TrialFacts& facts, std::int64_t attempt,
+                               const results::CheckpointAt& checkpoint,
                                const PlanContext& context) {
   const auto there = [&](std::int64_t number, const std::string& path) -> std::string {
     const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
@@ -42,33 +44,47 @@ std::string file_of_checkpoint(const results::TrialFacts& facts, const AttemptFa
     if (!std::filesystem::is_regular_file(directory.folder() / path, error)) return {};
     return fmt::format("../{}/{}", number, path);
   };
-  std::string file = there(attempt.attempt.number, attempt.checkpoint->path);
+  std::string file = there(attempt, checkpoint.path);
   for (auto later = facts.attempts.rbegin(); file.empty() && later != facts.attempts.rend();
        ++later) {
     const auto& resume = later->begun.resume;
-    if (!resume || resume->attempt != attempt.attempt.number ||
-        resume->seq != attempt.checkpoint->seq) {
-      continue;
-    }
+    if (!resume || resume->attempt != attempt || resume->seq != checkpoint.seq) continue;
     file = there(later->attempt.number, resume->checkpoint);
   }
   return file;
 }
 
-// From the newest checkpoint whose file is there. None where the last try from that checkpoint died
-// by itself before it made another: then the checkpoint itself may be what is wrong.
+// True if an attempt that resumed from the checkpoint crashed before it wrote another: the
+// checkpoint itself may be the cause.
+bool is_suspect(const results::TrialFacts& facts, std::int64_t attempt,
+                const results::CheckpointAt& checkpoint) {
+  return std::any_of(facts.attempts.begin(), facts.attempts.end(), [&](const AttemptFacts& later) {
+    const auto& resume = later.begun.resume;
+    const bool died = later.outcome == Outcome::crashed || later.outcome == Outcome::stalled;
+    return died && !later.checkpoint && resume && resume->attempt == attempt &&
+           resume->seq == checkpoint.seq;
+  });
+}
+
+// From the newest checkpoint that exists and is not suspect. Workers keep two of each attempt, so
+// that one bad checkpoint does not cost all progress.
 std::optional<protocol::Resume> find_resume(const results::TrialFacts& facts,
                                             const PlanContext& context) {
-  const AttemptFacts& last = facts.attempts.back();
-  const bool died = last.outcome == Outcome::crashed || last.outcome == Outcome::stalled;
-  if (died && last.begun.resume && !last.checkpoint) return std::nullopt;
   for (auto attempt = facts.attempts.rbegin(); attempt != facts.attempts.rend(); ++attempt) {
     if (attempt->outcome == Outcome::finished || is_final_failure(*attempt)) break;
     if (!attempt->checkpoint || !difference(*attempt, context).empty()) continue;
-    const std::string file = file_of_checkpoint(facts, *attempt, context);
-    if (file.empty()) continue;
-    return protocol::Resume{attempt->attempt.number, attempt->checkpoint->step,
-                            attempt->checkpoint->seq, file};
+    const std::int64_t number = attempt->attempt.number;
+    const auto from = [&](const results::CheckpointAt& one) -> std::optional<protocol::Resume> {
+      if (is_suspect(facts, number, one)) return std::nullopt;
+      const std::string file = file_of_checkpoint(facts, number, one, context);
+      if (file.empty()) return std::nullopt;
+      return protocol::Resume{number, one.step, one.seq, file};
+    };
+    if (const auto resume = from(*attempt->checkpoint)) return resume;
+    const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
+    const auto before = checkpoint_before(*attempt->checkpoint, directory.events());
+    if (!before) continue;
+    if (const auto resume = from(*before)) return resume;
   }
   return std::nullopt;
 }

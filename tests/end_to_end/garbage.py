@@ -40,12 +40,12 @@ class WhatGoes(Garbage):
         before = self.files("sweep")
         self.assertEqual(self.gc()["garbage"], [])
         self.assertEqual(self.files("sweep"), before)
-        # What a killed worker left beside its last one is nobody's.
+        # One that a killed worker left is not needed.
         folder = next(self.root.glob("sweep.runs/*/1/checkpoint"))
         (folder / "step-0.txt").write_text("0123456789")
         found = self.gc("--dry-run")
         self.assertEqual([(row["kind"], row["bytes"], row["why"]) for row in found["garbage"]],
-                         [("checkpoint", 10, "its attempt has a later one")])
+                         [("checkpoint", 10, "not one of its attempt's last two")])
         self.assertEqual((found["bytes"], found["dry_run"]), (10, True))
         self.assertTrue((folder / "step-0.txt").exists())
         self.assertEqual(self.gc()["bytes"], 10)

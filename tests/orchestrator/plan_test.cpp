@@ -1,5 +1,6 @@
 #include "orchestrator/planning/plan.h"
 
+#include "protocol/events.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -94,6 +95,88 @@ TEST_CASE("A checkpoint is not used again where a worker went on from it and die
   second.checkpoint = results::CheckpointAt{4, 9, "checkpoint/step-4.ckpt"};
   CHECK(resume(results::Outcome::crashed) ==
         protocol::Resume{2, 4, 9, "../2/checkpoint/step-4.ckpt"});
+}
+
+namespace {
+
+// A trial whose first attempt wrote checkpoints, and whose attempts all crash.
+class CrashingTrial {
+ public:
+  // `files`: the names of the first attempt's checkpoints in checkpoint/, one a step; they exist.
+  explicit CrashingTrial(const std::vector<std::string>& files) {
+    facts_.trial_id = "0123456789abcdef";
+    facts_.known = true;
+    context_.runs = folder_.path();
+    context_.retries = 9;
+    std::string events;
+    const auto add = [&](std::int64_t seq, decltype(protocol::Event::body) body) {
+      events += protocol::to_line({seq, 1000, std::move(body)}) + "\n";
+    };
+    add(0, protocol::Started{7, "w", "1", R"({"version":"1"})", "b", {}});
+    for (std::int64_t step = 1; step <= std::ssize(files); ++step) {
+      const std::string path = "checkpoint/" + files[static_cast<std::size_t>(step - 1)];
+      add(2 * step - 1, protocol::Progress{step, 9, 0.5});
+      add(2 * step, protocol::Checkpoint{step, path});
+      folder_.write(facts_.trial_id + "/1/" + path, "state");
+      last_ = {step, 2 * step, path};
+    }
+    folder_.write(facts_.trial_id + "/1/events.jsonl", events);
+  }
+
+  // Adds an attempt that resumed from `resume` and crashed; where the next one resumes.
+  std::optional<protocol::Resume> resume_after_crash_of(
+      const std::optional<protocol::Resume>& resume) {
+    results::AttemptFacts attempt;
+    attempt.outcome = results::Outcome::crashed;
+    attempt.attempt = {0, facts_.trial_id, std::ssize(facts_.attempts) + 1};
+    attempt.begun.resume = resume;
+    if (facts_.attempts.empty()) attempt.checkpoint = last_;
+    facts_.attempts.push_back(attempt);
+    return plan_trial({}, facts_, context_).resume;
+  }
+
+  void remove(const std::string& file) {
+    std::filesystem::remove(folder_.path() / facts_.trial_id / "1/checkpoint" / file);
+  }
+
+ private:
+  const testing::TempDir folder_;
+  results::TrialFacts facts_;
+  PlanContext context_;
+  results::CheckpointAt last_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "After a crash of an attempt that resumed from the last checkpoint, the one before is used",
+    "[orchestrator]") {
+  CrashingTrial trial({"step-1.ckpt", "step-2.ckpt", "step-3.ckpt"});
+  trial.remove("step-1.ckpt");
+  const auto last = trial.resume_after_crash_of({});
+  CHECK(last == protocol::Resume{1, 3, 6, "../1/checkpoint/step-3.ckpt"});
+  const auto before = trial.resume_after_crash_of(last);
+  CHECK(before == protocol::Resume{1, 2, 4, "../1/checkpoint/step-2.ckpt"});
+  CHECK_FALSE(trial.resume_after_crash_of(before));
+  // Nor does it return to them after another crash.
+  CHECK_FALSE(trial.resume_after_crash_of({}));
+}
+
+TEST_CASE("The checkpoint before is used if the file of the last is missing", "[orchestrator]") {
+  CrashingTrial trial({"step-1.ckpt", "step-2.ckpt"});
+  trial.remove("step-2.ckpt");
+  CHECK(trial.resume_after_crash_of({}) ==
+        protocol::Resume{1, 1, 2, "../1/checkpoint/step-1.ckpt"});
+}
+
+TEST_CASE("A checkpoint whose file the last one has replaced is never used", "[orchestrator]") {
+  CrashingTrial one({"last.ckpt", "last.ckpt"});
+  const auto last = one.resume_after_crash_of({});
+  CHECK(last == protocol::Resume{1, 2, 4, "../1/checkpoint/last.ckpt"});
+  CHECK_FALSE(one.resume_after_crash_of(last));
+  CrashingTrial two({"a.ckpt", "b.ckpt", "b.ckpt"});
+  CHECK(two.resume_after_crash_of(two.resume_after_crash_of({})) ==
+        protocol::Resume{1, 1, 2, "../1/checkpoint/a.ckpt"});
 }
 
 TEST_CASE("A trial whose worker crashes is tried as often again as --retries says",
