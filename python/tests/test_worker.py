@@ -247,13 +247,14 @@ def test_progress_is_told_some_times_a_second_and_before_other_events(tmp_path: 
     ]
 
 
-def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
+def test_checkpoints_are_whole_and_the_last_two_are_kept(tmp_path: Path) -> None:
     folder = attempt(tmp_path / "1")
     trial = made(folder)
     trial.checkpoint(1, {"step": 1})
     trial.checkpoint(2, lambda file: file.write_bytes(b"\0\1"))
-    (kept,) = (folder / "checkpoint").iterdir()
-    assert kept.name == "step-2.ckpt" and kept.read_bytes() == b"\0\1"
+    kept = ["step-1.ckpt", "step-2.ckpt"]
+    assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
+    assert (folder / "checkpoint/step-2.ckpt").read_bytes() == b"\0\1"
 
     def broken(file: Path) -> None:
         file.write_bytes(b"half")
@@ -263,8 +264,8 @@ def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
                          ({1, 2}, petlab.WorkerError)):  # fmt: skip
         with pytest.raises(error):
             trial.checkpoint(3, state)
-    # What was not written leaves nothing, and the one before stays.
-    assert [file.name for file in (folder / "checkpoint").iterdir()] == ["step-2.ckpt"]
+    # What was not written leaves nothing, and those before stay.
+    assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
     assert [event["step"] for event in events(folder) if event["type"] == "checkpoint"] == [1, 2]
     resumed = attempt(
         tmp_path / "2", attempt=2,
@@ -273,6 +274,10 @@ def test_checkpoints_are_whole_and_one(tmp_path: Path) -> None:
     later = made(resumed)
     assert later.resume is not None and later.resume.step == 2
     assert later.restore(Path.read_bytes) == b"\0\1"
+    trial.checkpoint(4, 0)
+    trial.checkpoint(4, 1)
+    kept = ["step-2.ckpt", "step-4.ckpt"]
+    assert sorted(file.name for file in (folder / "checkpoint").iterdir()) == kept
 
 
 def test_a_checkpoint_that_json_cannot_hold_says_which_value_and_what_to_do(tmp_path: Path) -> None:

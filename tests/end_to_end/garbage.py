@@ -26,10 +26,10 @@ class Garbage(ExchangeWorld):
                       if not path.startswith("sweeps/") and not path.endswith(usual))
 
     def stopped(self, *words, steps=60):
-        """A trial that was stopped at a checkpoint."""
+        """A trial that was stopped with two checkpoints."""
         self.write_sweep({"steps": steps, "step_ms": 20, "checkpoint_every": 2})
         run = self.start_scripted(*words)
-        self.until(lambda: list(self.root.glob("sweep.runs/*/1/checkpoint/step-*.txt")))
+        self.until(lambda: len(list(self.root.glob("sweep.runs/*/1/checkpoint/step-*.txt"))) == 2)
         self.interrupt(run, 2)
         self.assertEqual(self.end(run).code, 3)
 
@@ -40,7 +40,7 @@ class WhatGoes(Garbage):
         before = self.files("sweep")
         self.assertEqual(self.gc()["garbage"], [])
         self.assertEqual(self.files("sweep"), before)
-        # One that a killed worker left is not needed.
+        # A third one, which a killed worker left, is not needed.
         folder = next(self.root.glob("sweep.runs/*/1/checkpoint"))
         (folder / "step-0.txt").write_text("0123456789")
         found = self.gc("--dry-run")

@@ -163,6 +163,27 @@ class Training(TinyWorld):
         self.assertEqual(self.query(METRICS, "killed.db"), self.query(METRICS, "whole.db"))
         self.assertEqual(self.losses("killed"), whole)
 
+    def test_a_crash_right_after_a_resume_falls_back_to_the_checkpoint_before(self):
+        # Checkpoints at steps 2, 4, 6 …: attempt 1 dies before the fourth, attempt 2 before its first.
+        self.write("sweep.yaml", (self.root / "sweep.yaml").read_text().replace(
+            "epochs: 3", "epochs: 3, checkpoint_every: 2"))
+        self.train("whole")
+        rule = "kill program=petlab-trainer calls=rename path="
+        self.variables = {"LD_PRELOAD": str(TRAINER.parent / "petlab-faults.so"),
+                          "PETLAB_TEST_FAULTS": f"{rule}*/1/checkpoint/* at=4; {rule}*/2/checkpoint/* at=1"}
+        self.train("killed")
+        self.assertEqual(
+            self.query("SELECT number, outcome, resume_step AS step, count(*) AS n FROM attempts GROUP BY 1, 2, 3",
+                       "killed.db"),
+            [{"number": 1, "outcome": "crashed", "step": None, "n": 4},
+             {"number": 2, "outcome": "crashed", "step": 6, "n": 4},
+             {"number": 3, "outcome": "finished", "step": 4, "n": 4}])
+        for folder in self.attempt_folders("killed"):
+            found = {file.name for file in (folder / "checkpoint").glob("*.ckpt")}
+            self.assertEqual(found, {"step-4.ckpt", "step-6.ckpt"} if folder.name == "1" else set())
+        self.assertEqual(self.query(METRICS, "killed.db"), self.query(METRICS, "whole.db"))
+        self.assertEqual(self.losses("killed"), self.losses("whole"))
+
     def test_a_worker_whose_orchestrator_is_killed_writes_a_checkpoint_each_time(self):
         # So many steps an epoch that no checkpoint is written but for the signal, and so long ones
         # that a second signal would come while the first one waits for the step to end.

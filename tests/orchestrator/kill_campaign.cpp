@@ -37,6 +37,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -580,16 +581,16 @@ class Campaign {
     if (static_cast<std::int64_t>(events.rfind('\n') + 1) > read) ++tally_.phases["ingest"];
     std::string last;
     std::istringstream lines(events);
-    std::string checkpoint;
+    std::set<std::string> checkpoints;
     for (std::string line; std::getline(lines, line);) {
       const nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
       if (!event.is_object()) continue;
       last = event.value("type", "");
-      if (last == "checkpoint") checkpoint = event.value("path", "");
+      if (last == "checkpoint") checkpoints.insert(event.value("path", ""));
     }
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(directory.checkpoint(), error)) {
-      if (fs::path(checkpoint).filename() == entry.path().filename()) continue;
+      if (checkpoints.contains("checkpoint/" + entry.path().filename().string())) continue;
       ++tally_.phases["checkpointing"];
       return;
     }

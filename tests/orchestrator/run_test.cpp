@@ -166,6 +166,21 @@ TEST_CASE("SIGTERM stops at a checkpoint with exit code 3, and the next run goes
         results::query(whole.folder.path() / "sweep.db", sql).rows);
 }
 
+TEST_CASE("A trial that crashes again right after a resume resumes from the checkpoint before",
+          "[orchestrator]") {
+  // Checkpoints at steps 2 and 4; a crash at step 6, before the next one.
+  const std::string user = "  a: {seed: 1, user: {steps: 12, checkpoint_every: 2";
+  const Scripted crashing(user + ", behaviour: crash, phase: training, attempts: 2}}\n");
+  CHECK(crashing.run().exit_code == 0);
+  CHECK(crashing.text("SELECT group_concat(step) FROM (SELECT ifnull(resume_step, 0) AS step FROM "
+                      "attempts ORDER BY number)") == "0,4,2");
+  const Scripted whole(user + "}}\n");
+  CHECK(whole.run().exit_code == 0);
+  const std::string sql = "SELECT step, name, value FROM results ORDER BY 1, 2";
+  CHECK(results::query(crashing.folder.path() / "sweep.db", sql).rows ==
+        results::query(whole.folder.path() / "sweep.db", sql).rows);
+}
+
 TEST_CASE("Never exit code 0 with work left, whatever workers do", "[orchestrator]") {
   std::mt19937 random(20240611);
   const std::vector<std::string> behaviours = {"finish", "crash",   "kill",          "exit",

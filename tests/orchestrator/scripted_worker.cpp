@@ -263,8 +263,9 @@ std::string numerics() {
 
 void named(const char* phase) { ::prctl(PR_SET_NAME, phase); }
 
+// `kept`: the attempt's last two checkpoints.
 void write_checkpoint(const TrialDirectory& directory, EventFile& events, const Script& script,
-                      std::int64_t step, std::uint64_t state) {
+                      std::int64_t step, std::uint64_t state, std::vector<fs::path>& kept) {
   named("w:checkpoint");
   fs::create_directories(directory.checkpoint());
   const std::string name = "step-" + std::to_string(step) + ".txt";
@@ -277,9 +278,10 @@ void write_checkpoint(const TrialDirectory& directory, EventFile& events, const 
   pause_ms(script.step_ms);
   fs::rename(temporary, directory.checkpoint() / name);
   events.write(Checkpoint{step, "checkpoint/" + name}, true);
-  for (const auto& entry : fs::directory_iterator(directory.checkpoint())) {
-    if (entry.path().filename() != name) fs::remove(entry.path());
-  }
+  kept.push_back(directory.checkpoint() / name);
+  if (kept.size() <= 2) return;
+  fs::remove(kept.front());
+  kept.erase(kept.begin());
 }
 
 void train(const TrialDirectory& directory) {
@@ -336,6 +338,7 @@ void train(const TrialDirectory& directory) {
     }
   }
   named("w:training");
+  std::vector<fs::path> checkpoints;
   try {
     while (step < script.steps) {
       pause_ms(script.step_ms);
@@ -357,7 +360,7 @@ void train(const TrialDirectory& directory) {
       const bool due = script.checkpoint_every > 0 && step % script.checkpoint_every == 0;
       if (stop_asked != 0) pause_ms(script.stop_ms);
       if ((due && step < script.steps) || (stop_asked != 0 && script.checkpoint_every > 0)) {
-        write_checkpoint(directory, events, script, step, state);
+        write_checkpoint(directory, events, script, step, state, checkpoints);
         named("w:training");
       }
       while (!script.gate.empty() && step >= script.checkpoint_every && stop_asked == 0 &&

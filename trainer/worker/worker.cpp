@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/build_info.h"
 #include "base/machine.h"
@@ -230,10 +231,13 @@ class TrialRun {
     write_checkpoint(file, {trial_.trial_id, loop_->state(), loop_->tensors()});
     const auto relative = std::filesystem::path(directory_.checkpoint().filename()) / name;
     events_.write(protocol::Checkpoint{step, relative.string()});
-    if (!last_checkpoint_.empty() && last_checkpoint_ != file) {
-      std::filesystem::remove(last_checkpoint_);
-    }
-    last_checkpoint_ = file;
+    // Two are kept: petlab falls back to the earlier one if a trial that resumed from the last
+    // crashes. One written when a signal comes may replace the last.
+    std::erase(checkpoints_, file);
+    checkpoints_.push_back(file);
+    if (checkpoints_.size() <= 2) return;
+    std::filesystem::remove(checkpoints_.front());
+    checkpoints_.erase(checkpoints_.begin());
   }
 
   void keep(const std::filesystem::path& file, const std::vector<std::string>& lines) {
@@ -272,7 +276,7 @@ class TrialRun {
     events_.write(finished);
     log_ << "finished; selected step " << artifact.step << std::endl;
     // Nothing will be resumed from what is finished.
-    if (!last_checkpoint_.empty()) std::filesystem::remove(last_checkpoint_);
+    for (const std::filesystem::path& file : checkpoints_) std::filesystem::remove(file);
   }
 
   const protocol::TrialDirectory& directory_;
@@ -282,8 +286,8 @@ class TrialRun {
   EventLog& events_;
   std::ostream& log_;
   TrainingLoop* loop_ = nullptr;
-  std::int64_t kept_for_others_ = 0;  // bytes of data that this trial does not use
-  std::filesystem::path last_checkpoint_;
+  std::int64_t kept_for_others_ = 0;                // bytes of data that this trial does not use
+  std::vector<std::filesystem::path> checkpoints_;  // of this attempt, the newest last
   std::chrono::steady_clock::time_point last_progress_{};
   double loss_sum_ = 0;
   std::int64_t loss_steps_ = 0;

@@ -141,7 +141,7 @@ class Trial:
         self._stop_asked = stop_asked
         self._events = EventLog(folder / "events.jsonl")
         self._step: int | None = None
-        self._last_checkpoint: Path | None = None
+        self._checkpoints: list[Path] = []
         self._began = time.monotonic()
         self._progress_at = float("-inf")
         self._losses: list[float | None] = []
@@ -293,8 +293,9 @@ class Trial:
 
         `state` is bytes, a function that writes the file whose path it gets (`lambda file:
         torch.save(everything, file)`), or anything that JSON can hold. The file is complete, synced
-        and renamed before its event is written, and the older one is removed after that event is on
-        the disk. Raises Stopped afterwards where petlab asked the worker to stop.
+        and renamed before its event is written. The last two are kept: petlab falls back to the
+        earlier one if a trial that resumed from the last crashes. Raises Stopped afterwards if
+        petlab asked the worker to stop.
         """
         at = operator.index(step)
         self._step = at
@@ -313,9 +314,9 @@ class Trial:
             raise
         _sync(folder)
         self._events.write("checkpoint", step=at, path=f"checkpoint/{file.name}")
-        older, self._last_checkpoint = self._last_checkpoint, file
-        if older is not None and older != file:
-            older.unlink(missing_ok=True)
+        self._checkpoints = [one for one in self._checkpoints if one != file] + [file]
+        if len(self._checkpoints) > 2:
+            self._checkpoints.pop(0).unlink(missing_ok=True)
         self.stop_if_asked()
 
     @staticmethod
@@ -392,8 +393,8 @@ class Trial:
             fields["examples"] = self._numbers(examples)
         self._events.write("finished", **fields)
         # Nothing will be resumed from what is finished.
-        if self._last_checkpoint is not None:
-            self._last_checkpoint.unlink(missing_ok=True)
+        for file in self._checkpoints:
+            file.unlink(missing_ok=True)
 
     def _numbers(
         self, examples: Mapping[str, Mapping[str, SupportsIndex]]
