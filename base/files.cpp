@@ -117,7 +117,7 @@ std::string read_file(const std::filesystem::path& file, std::uintmax_t limit) {
 std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
                                             std::uintmax_t limit) {
   const FileDescriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (in.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (in.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   if (in.get() < 0) refuse(file, "cannot be read", errno);
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) refuse(file, "cannot be read", errno);

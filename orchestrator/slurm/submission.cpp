@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "petlab.";
 constexpr const char* kTasks = "tasks";
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;  // of tasks and of a job's log
 
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -122,7 +123,8 @@ std::map<std::filesystem::path, Submitted> submissions_of(const std::filesystem:
   }
   std::map<std::filesystem::path, Submitted> found;
   for (const auto& [number, id] : ids) {
-    std::ifstream in(submission_folder(runs, id) / kTasks);
+    std::istringstream in(
+        base::read_file_if_any(submission_folder(runs, id) / kTasks, kMostBytes).value_or(""));
     std::int64_t task = 0;
     for (std::string line; std::getline(in, line); ++task) found[line] = {id, task};
   }
@@ -146,8 +148,10 @@ void remove_submission(const std::filesystem::path& runs, const std::string& id)
 }
 
 std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory) {
-  std::ifstream in(directory.job_log(), std::ios::binary);
-  if (!in) return std::nullopt;
+  const std::optional<std::string> content =
+      base::read_file_if_any(directory.job_log(), kMostBytes);
+  if (!content) return std::nullopt;
+  std::istringstream in(*content);
   JobLog log;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const nlohmann::json json = base::shallow_json_or_none(line);

@@ -32,7 +32,8 @@ std::string submission_id(const std::string& owner, std::int64_t number);
 void write_submission(const std::filesystem::path& runs, const Submission& submission,
                       const WorkerCommand& worker, int threads);
 
-/// Where each attempt of an owner was put, the last where several have it. By attempt folder.
+/// The last submission of each attempt of an owner, by the attempt's folder. Throws base::Error if
+/// the tasks of one cannot be read.
 struct Submitted {
   std::string id;
   std::int64_t task = 0;
@@ -52,7 +53,7 @@ struct JobLog {
   std::string host;
   std::optional<int> exit_code;  // as a shell says it: 128 + the number of a signal; absent: no end
 };
-/// std::nullopt where there is no file.
+/// std::nullopt if the file is missing. Throws base::Error if it cannot be read.
 std::optional<JobLog> read_job_log(const protocol::TrialDirectory& directory);
 /// Sees to it that no job runs the attempt from here on; false where one has begun.
 bool withdraw(const protocol::TrialDirectory& directory, double time);

@@ -38,6 +38,20 @@ void run_under(const std::string& faults, const std::string& tag, const std::str
 
 }  // namespace
 
+TEST_CASE(
+    "A file that is missing, or below a file, is read as none; one that cannot be read is not",
+    "[base]") {
+  const TempDir folder;
+  const auto file = folder.write("file", "text");
+  CHECK(base::read_file_if_any(file, 10) == "text");
+  CHECK_FALSE(base::read_file_if_any(folder.path() / "missing", 10));
+  CHECK_FALSE(base::read_file_if_any(file / "below", 10));
+  const auto link = folder.path() / "link";
+  std::filesystem::create_symlink(link, link);
+  CHECK_THROWS_WITH(base::read_file_if_any(link, 10),
+                    link.string() + ": cannot be read: Too many levels of symbolic links");
+}
+
 // A program of its own, in which every sync fails: run by the case below.
 TEST_CASE("with a disk that syncs nothing", "[.][unsynced]") {
   const char* file = std::getenv("PETLAB_TEST_FILE");

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "base/error.h"
 #include "orchestrator/slurm/submission.h"
 #include "tests/support/catch.h"
 #include "tests/support/programs.h"
@@ -96,6 +97,30 @@ TEST_CASE("an attempt that was withdrawn is run by no job", "[orchestrator]") {
   CHECK(jobs.task(1).exit_code == 0);
   CHECK(read_job_log(directory)->withdrawn);
   CHECK_FALSE(std::filesystem::exists(directory.log()));
+}
+
+TEST_CASE("a job log or a list of tasks that cannot be read is not taken for missing",
+          "[orchestrator]") {
+  const Jobs jobs;
+  const TrialDirectory directory(jobs.submission.attempts[1]);
+  const std::filesystem::path tasks = jobs.runs / ".slurm/petlab.o.1/tasks";
+  const auto message_of = [](const auto& read) {
+    std::string message = "none";
+    try {
+      read();
+    } catch (const petlab::base::Error& error) {
+      message = error.what();
+    }
+    return message;
+  };
+  // Links to themselves, since root may read every file.
+  std::filesystem::create_symlink(directory.job_log(), directory.job_log());
+  std::filesystem::remove(tasks);
+  std::filesystem::create_symlink(tasks, tasks);
+  const std::string why = ": cannot be read: Too many levels of symbolic links";
+  CHECK(message_of([&] { read_job_log(directory); }) == directory.job_log().string() + why);
+  CHECK(message_of([&] { withdraw(directory, 1); }) == directory.job_log().string() + why);
+  CHECK(message_of([&] { submissions_of(jobs.runs, "o"); }) == tasks.string() + why);
 }
 
 TEST_CASE("a job that sees no attempt says so", "[orchestrator]") {
