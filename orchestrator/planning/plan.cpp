@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "orchestrator/host/error.h"
 #include "orchestrator/recovery/checkpoints.h"
 #include "results/trial_state.h"
 #include "sweeps/error.h"
@@ -41,7 +42,13 @@ std::string file_of_checkpoint(const results::TrialFacts& facts, std::int64_t at
   const auto there = [&](std::int64_t number, const std::string& path) -> std::string {
     const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
     std::error_code error;
-    if (!std::filesystem::is_regular_file(directory.folder() / path, error)) return {};
+    const std::filesystem::path file = directory.folder() / path;
+    const std::filesystem::file_status status = std::filesystem::status(file, error);
+    // Taken for missing, it would cost the progress that it holds.
+    if (status.type() == std::filesystem::file_type::none) {
+      throw Error(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
+    }
+    if (!std::filesystem::is_regular_file(status)) return {};
     return fmt::format("../{}/{}", number, path);
   };
   std::string file = there(attempt, checkpoint.path);

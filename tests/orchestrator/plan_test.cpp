@@ -135,11 +135,17 @@ class CrashingTrial {
     return plan_trial({}, facts_, context_).resume;
   }
 
-  void remove(const std::string& file) {
-    std::filesystem::remove(folder_.path() / facts_.trial_id / "1/checkpoint" / file);
+  void remove(const std::string& file) { std::filesystem::remove(checkpoint(file)); }
+  std::filesystem::path link_to_itself(const std::string& file) {
+    std::filesystem::create_symlink(checkpoint(file), checkpoint(file));
+    return checkpoint(file);
   }
 
  private:
+  std::filesystem::path checkpoint(const std::string& file) const {
+    return folder_.path() / facts_.trial_id / "1/checkpoint" / file;
+  }
+
   const testing::TempDir folder_;
   results::TrialFacts facts_;
   PlanContext context_;
@@ -167,6 +173,15 @@ TEST_CASE("The checkpoint before is used if the file of the last is missing", "[
   trial.remove("step-2.ckpt");
   CHECK(trial.resume_after_crash_of({}) ==
         protocol::Resume{1, 1, 2, "../1/checkpoint/step-1.ckpt"});
+}
+
+TEST_CASE("A checkpoint whose file cannot be looked at is not taken for missing",
+          "[orchestrator]") {
+  CrashingTrial trial({"step-1.ckpt", "step-2.ckpt"});
+  trial.remove("step-2.ckpt");
+  const std::filesystem::path file = trial.link_to_itself("step-2.ckpt");
+  CHECK_THROWS_WITH(trial.resume_after_crash_of({}),
+                    file.string() + ": cannot be read: Too many levels of symbolic links");
 }
 
 TEST_CASE("A checkpoint whose file the last one has replaced is never used", "[orchestrator]") {
