@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -38,6 +37,7 @@ using results::TrialFacts;
 
 /// Trials that are looked at in one transaction.
 constexpr std::size_t kTrialsTogether = 32;
+constexpr std::uintmax_t kMostEvents = std::uintmax_t{4} << 30;  // bytes
 
 /// What the database says of a trial at one moment.
 struct KnownTrial {
@@ -100,11 +100,9 @@ class TrialGarbage {
     }
     const results::Cursor& read = trial.read_to.at(number);
     if (read.closed) return std::nullopt;
-    std::ifstream events(directory.events(), std::ios::binary);
-    events.seekg(read.offset);
-    std::string line;
-    // A line counts when its end is there.
-    if (std::getline(events, line) && !events.eof()) {
+    const std::string events = base::read_file_if_any(directory.events(), kMostEvents).value_or("");
+    // A line counts once it has its newline.
+    if (events.find('\n', static_cast<std::size_t>(read.offset)) != std::string::npos) {
       return fmt::format("attempt {} has events that the database has not read: petlab ingest",
                          number);
     }
