@@ -255,12 +255,11 @@ void write_taken_over_note(const fs::path& attempt_folder, const TakenOverNote& 
 
 std::optional<TakenOverNote> read_taken_over_note(const fs::path& attempt_folder) {
   const fs::path file = taken_over_file(attempt_folder);
-  std::error_code error;
-  if (!fs::exists(file, error)) return std::nullopt;
+  const std::optional<std::string> text = base::read_file_if_any(file, kMostText);
+  if (!text) return std::nullopt;
   TakenOverNote note;
   try {
-    const nlohmann::json json =
-        base::parse_shallow_json(base::read_file(file, kMostText), file.string());
+    const nlohmann::json json = base::parse_shallow_json(*text, file.string());
     if (json.at("v") != kNoteVersion) {
       throw Error(
           fmt::format("{}: v is {}, must be {}", file.string(), json.at("v").dump(), kNoteVersion));
@@ -282,8 +281,11 @@ std::uintmax_t copy_attempt(const AttemptCopy& copy, const fs::path& folder) {
   TakenOverNote note;
   note.from = copy.source;
   note.attempt = copy.from.attempt();
-  if (const auto before = read_taken_over_note(copy.from.folder())) {
-    note.left_out = before->left_out;
+  try {
+    const auto before = read_taken_over_note(copy.from.folder());
+    if (before) note.left_out = before->left_out;
+  } catch (const std::runtime_error& error) {
+    throw SourceError(error.what());
   }
   std::uintmax_t bytes = 0;
   for (const std::string& name : files_below(copy.from.folder())) {

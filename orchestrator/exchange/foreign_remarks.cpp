@@ -1,7 +1,6 @@
 #include "orchestrator/exchange/foreign_remarks.h"
 
 #include <algorithm>
-#include <system_error>
 #include <vector>
 
 #include "base/files.h"
@@ -35,8 +34,6 @@ std::int64_t take_remarks(results::Store& store, const std::filesystem::path& ru
   }
   for (const std::filesystem::path& folder : base::entries_of(other_runs)) {
     const std::string id = folder.filename().string();
-    std::error_code error;
-    if (!std::filesystem::exists(protocol::remarks_file(other_runs, id), error)) continue;
     if (store.read().trial(id)) came += take_those_of(store, runs, {id, ""}, other_runs);
   }
   return came;

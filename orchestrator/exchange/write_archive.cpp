@@ -187,7 +187,8 @@ class Collection {
 
   void add_if_there(const fs::path& file) {
     std::error_code error;
-    if (fs::exists(file, error)) add(file);
+    // A file that cannot be looked at is added as well: the error names it when it is read.
+    if (fs::status(file, error).type() != fs::file_type::not_found) add(file);
   }
 
   void add_sweep(const std::string& name, std::set<std::string>& trials) {
