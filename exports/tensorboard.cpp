@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/sha256.h"
 #include "protocol/events.h"
 #include "protocol/trial_directory.h"
@@ -61,6 +62,8 @@ std::vector<Counted> counted_attempts(const TrialFacts& facts) {
   return found;
 }
 
+constexpr std::uintmax_t kMostEvents = std::uintmax_t{4} << 30;  // bytes
+
 // What an attempt's events say beside its values: when each came, and the loss.
 struct EventTimes {
   std::map<std::int64_t, double> by_seq;
@@ -68,7 +71,7 @@ struct EventTimes {
 };
 EventTimes read_times(const fs::path& file, std::int64_t to) {
   EventTimes found;
-  std::ifstream in(file, std::ios::binary);
+  std::istringstream in(base::read_file_if_any(file, kMostEvents).value_or(""));
   std::string line;
   while (std::getline(in, line) && !in.eof()) {
     protocol::Event event;

@@ -166,6 +166,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
     throw Error(
         fmt::format("{}:{}: cannot be understood: {}", file.string(), number + 1, error.what()));
   }
+  if (in.bad()) fail_at(file, "cannot be read to its end");
   if (number == 0) throw Error(fmt::format("{}: it is empty", file.string()));
   return content;
 }

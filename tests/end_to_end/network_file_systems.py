@@ -108,6 +108,55 @@ class UnreadableFiles(ScriptedWorld):
                     f"petlab: left out: sweep.runs/{trial}/{name}: cannot be read: {text}\n"
                     for name in ("decisions.jsonl", "remarks.jsonl")))
 
+    def fails(self, message, *words, faults=""):
+        self.faults = faults
+        done = self.petlab(*words)
+        self.faults = ""
+        self.assertEqual((done.code, done.err), (1, f"petlab: {message}\n"), done)
+
+    def test_gc_removes_nothing_of_an_attempt_whose_events_it_cannot_read(self):
+        self.write_sweep({"behaviour": "crash", "phase": "training"})
+        self.assertEqual(self.run_scripted("--retries", 0).code, 1)
+        attempt, = self.root.glob("sweep.runs/*/1")
+        (attempt / "artifact.petl").write_text("half")
+        where = f"ROOT/sweep.runs/{attempt.parent.name}/1/events.jsonl"
+        for call, error, text in (("open", "EACCES", "Permission denied"), ("read", "EIO", "Input/output error")):
+            self.fails(f"{where}: cannot be read: {text}", "gc", "--db", "sweep.db",
+                       faults=f"fail program=petlab calls={call} path=*/events.jsonl error={error}")
+            self.assertTrue((attempt / "artifact.petl").exists())
+        self.assertEqual(self.petlab("gc", "--db", "sweep.db").code, 0)
+        self.assertFalse((attempt / "artifact.petl").exists())
+
+    def test_a_merge_and_an_archive_name_remarks_and_notes_that_they_cannot_read(self):
+        self.write_sweep({})
+        self.assertEqual(self.run_scripted().code, 0)
+        trial, = self.root.glob("sweep.runs/[0-9a-f]*")
+        for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"left: {trial.name} ")):
+            with self.subTest(name):
+                file = trial / name
+                file.symlink_to(file)  # a link to itself, since root may read every file
+                self.fails(f"{left}sweep.runs/{trial.name}/{name}: cannot be read: Too many levels of symbolic links",
+                           "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
+                if name == "remarks.jsonl":
+                    self.fails(f"ROOT/sweep.runs/{trial.name}/{name}: cannot be read: Too many levels of symbolic links",
+                               "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+                file.unlink()
+
+    def test_a_rebuild_names_a_sweep_that_it_cannot_read_to_its_end(self):
+        self.write_sweep({})
+        self.assertEqual(self.run_scripted().code, 0)
+        self.fails("left out: sweep.runs/sweeps/scripted.jsonl: cannot be read to its end: Input/output error",
+                   "ingest", "--rebuild", "--db", "anew.db", "--runs", "sweep.runs",
+                   faults="fail program=petlab calls=read path=*/sweeps/scripted.jsonl error=EIO after=1")
+
+    def test_an_export_names_events_that_it_cannot_read(self):
+        self.write_sweep({})
+        self.assertEqual(self.run_scripted().code, 0)
+        trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
+        self.fails(f"ROOT/sweep.runs/{trial}/1/events.jsonl: cannot be read: Input/output error",
+                   "export", "--tensorboard", "board", "--db", "sweep.db",
+                   faults="fail program=petlab calls=read path=*/events.jsonl error=EIO")
+
 
 if __name__ == "__main__":
     tiny_world.main()
