@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file_descriptor.h"
@@ -27,41 +29,57 @@ std::string this_combination() {
          TORCH_VERSION;
 }
 
-/// An object of texts; empty where there is no file. Throws base::Error.
-nlohmann::ordered_json remembered_in(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) return nlohmann::ordered_json::object();
-  auto found = nlohmann::ordered_json::parse(base::read_file(file, kLargestMemory), nullptr,
-                                             /*allow_exceptions=*/false);
-  if (!found.is_object()) throw base::Error(file.string() + " is no JSON object; delete it");
-  return found;
-}
+/// The choices by combination. Throws base::Error.
+class Choices {
+ public:
+  explicit Choices(std::filesystem::path file) : file_(std::move(file)) {
+    const std::optional<std::string> content = base::read_file_if_any(file_, kLargestMemory);
+    if (!content) return;
+    all_ = nlohmann::ordered_json::parse(*content, nullptr, /*allow_exceptions=*/false);
+    if (!all_.is_object()) throw base::Error(file_.string() + " is no JSON object; delete it");
+  }
+
+  std::optional<ProductLibraries> find(const std::string& combination) const {
+    const auto found = all_.find(combination);
+    if (found == all_.end()) return std::nullopt;
+    const auto libraries =
+        found->is_string() ? parse_product_libraries(found->get<std::string>()) : std::nullopt;
+    if (!libraries) {
+      throw base::Error(file_.string() + ": '" + combination + "' is " + found->dump() +
+                        ", must name libraries of products; delete the file");
+    }
+    return libraries;
+  }
+
+  void add(const std::string& combination, const ProductLibraries& libraries) {
+    all_[combination] = to_string(libraries);
+    base::write_file_atomically(file_, all_.dump(2) + "\n");
+  }
+
+ private:
+  std::filesystem::path file_;
+  nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
+};
 
 /// What was measured, or is now. Throws base::Error where it cannot be remembered.
 ProductLibraries remembered_or_measured(const std::filesystem::path& folder, std::ostream& log) {
   const std::filesystem::path file = folder / "products.json";
+  const std::string combination = this_combination();
+  if (const auto known = Choices(file).find(combination)) return *known;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::filesystem::path lock_file = folder / "products.lock";
   const base::FileDescriptor lock(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) throw base::Error(lock_file.string() + ": " + std::strerror(errno));
-  while (::flock(lock.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) throw base::Error(lock_file.string() + ": " + std::strerror(errno));
+  // A file system may have no locks (Lustre without flock, NFS without lockd). Then several
+  // processes may measure at the same time, and the choice that is written first counts.
+  while (::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
-  nlohmann::ordered_json remembered = remembered_in(file);
-  const std::string combination = this_combination();
-  if (const auto found = remembered.find(combination); found != remembered.end()) {
-    const auto libraries =
-        found->is_string() ? parse_product_libraries(found->get<std::string>()) : std::nullopt;
-    if (!libraries) {
-      throw base::Error(file.string() + ": '" + combination + "' is " + found->dump() +
-                        ", must name libraries of products; delete the file");
-    }
-    return *libraries;
-  }
+  if (const auto known = Choices(file).find(combination)) return *known;
   const ProductLibraries measured = measure_product_libraries();
-  remembered[combination] = to_string(measured);
-  base::write_file_atomically(file, remembered.dump(2) + "\n");
+  Choices choices(file);
+  if (const auto known = choices.find(combination)) return *known;
+  choices.add(combination, measured);
   log << "products by " << to_string(measured) << ", which were measured to be faster here ("
       << file.string() << ")" << std::endl;
   return measured;

@@ -2,12 +2,14 @@
 #include "trainer/compute/products.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/programs.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/compute/operations.h"
 #include "trainer/worker/product_choice.h"
@@ -271,6 +273,48 @@ TEST_CASE("what was measured once holds from then on", "[trainer]") {
   home.write("cache/products.json", without.dump());
   choose_product_libraries(environment_with(""), cache, log);
   CHECK(nlohmann::json::parse(testing::read_file(cache / "products.json")).size() == 2);
+}
+
+TEST_CASE("a choice is read where no lock can be had", "[trainer]") {
+  const TempDir home;
+  const std::filesystem::path cache = home.path() / "cache";
+  std::ostringstream log;
+  choose_product_libraries(environment_with(""), cache, log);
+  auto kept = nlohmann::json::parse(testing::read_file(cache / "products.json"));
+  kept.begin().value() = "blas,onednn,blas";
+  home.write("cache/products.json", kept.dump());
+  std::filesystem::remove(cache / "products.lock");
+  std::filesystem::create_directory(cache / "products.lock");
+  log.str("");
+  CHECK((choose_product_libraries(environment_with(""), cache, log) ==
+         ProductLibraries{kBlas, kOnednn, kBlas}));
+  CHECK(log.str().empty());
+}
+
+// Run by the case below, in a program of its own.
+TEST_CASE("on a file system without flock", "[.][unlocked]") {
+  const char* const cache = std::getenv("PETLAB_TEST_FILE");
+  REQUIRE(cache != nullptr);
+  std::ostringstream log;
+  const ProductLibraries measured = choose_product_libraries(environment_with(""), cache, log);
+  CHECK(contains(log.str(), "which were measured to be faster here"));
+  log.str("");
+  CHECK((choose_product_libraries(environment_with(""), cache, log) == measured));
+  CHECK(log.str().empty());
+}
+
+TEST_CASE("a choice is measured and kept on a file system without flock", "[trainer]") {
+  const TempDir home;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result = testing::run_command(
+      "PETLAB_TEST_FILE=" + home.path().string() +
+      " LD_PRELOAD=" + testing::program("petlab-faults.so").string() +
+      " ASAN_OPTIONS=verify_asan_link_order=0 PETLAB_TEST_FAULTS='fail program=" +
+      program.filename().string() + " calls=flock error=ENOLCK' " + program.string() +
+      " '[unlocked]'");
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(contains(result.out, "All tests passed"));
 }
 
 TEST_CASE("where nothing can be remembered products are oneDNN's, and the log says why",
