@@ -169,7 +169,7 @@ class Trial:
         self.device: str = found.get("device", "cpu")
         """`cpu`, `cuda` or `rocm`: the worker sees the one GPU that is its own."""
         self.device_memory_mib: int | None = found.get("device_memory_mib")
-        """How much of the GPU's memory is reserved for this worker; None without a GPU."""
+        """MiB of GPU memory reserved for this worker, not enforced; 0: unknown; None: no GPU."""
         self.resume: Resume | None = None
         """Where to go on from; None in a fresh attempt."""
         if (resume := found.get("resume")) is not None:
