@@ -318,6 +318,20 @@ exec "$REAL" "$@"
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
+    def test_a_job_log_that_cannot_be_read_leaves_the_jobs_to_the_next_run(self):
+        self.sweep(3, "{steps: 4, step_ms: 250}")
+        before = self.environment()
+        self.environment = lambda: before | {
+            "LD_PRELOAD": str(PROGRAMS / "petlab-faults.so"), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            "PETLAB_TEST_FAULTS": "fail program=petlab calls=open path=*/job.jsonl error=EIO"}
+        done = self.end(self.begin())
+        self.environment = lambda: before
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("jobs that were handed in go on; the same command adopts them", done.err)
+        self.assertIn("/1/job.jsonl: cannot be read: Input/output error", done.err)
+        self.check_complete(self.end(self.begin()), 3)
+        self.assertEqual(len(self.attempt_folders()), 3)
+
     def test_a_lost_answer_doubles_nothing(self):
         self.other_program("sbatch", f"""
 "$REAL" "$@" >{self.root}/answer || exit $?
