@@ -131,14 +131,15 @@ class UnreadableFiles(ScriptedWorld):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         trial, = self.root.glob("sweep.runs/[0-9a-f]*")
+        why = "cannot be read: Too many levels of symbolic links"
         for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"left: {trial.name} ")):
             with self.subTest(name):
                 file = trial / name
                 file.symlink_to(file)  # a link to itself, since root may read every file
-                self.fails(f"{left}sweep.runs/{trial.name}/{name}: cannot be read: Too many levels of symbolic links",
+                self.fails(f"{left}sweep.runs/{trial.name}/{name}: {why}",
                            "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
                 if name == "remarks.jsonl":
-                    self.fails(f"ROOT/sweep.runs/{trial.name}/{name}: cannot be read: Too many levels of symbolic links",
+                    self.fails(f"ROOT/sweep.runs/{trial.name}/{name}: {why}",
                                "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
                 file.unlink()
 
