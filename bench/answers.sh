@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How long the questions of docs/database.md take on large databases, which make_database makes.
+# Times the questions of docs/guides/explore-results.md on large databases, which make_database makes.
 #
 #   bench/answers.sh [--bin FOLDER] [--sizes "TRIALSxMETRICS..."] [--mlflow "TRIALSxMETRICS..."] [--folder DIR]
 #

@@ -1,4 +1,4 @@
-# Everything that is not ours, found once. Each part and the version tried: see docs/building.md.
+# Everything that is not ours, found once. Each part and the version tried: see docs/internals/building.md.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -11,7 +11,7 @@
 
 namespace petlab::metrics {
 
-// The one rule by which petlab compares two systems over seeds (docs/database.md).
+// The one rule by which petlab compares two systems over seeds (docs/guides/explore-results.md).
 
 /// Nothing is claimed from fewer pairs: their deviation is hardly known.
 inline constexpr std::int64_t kFewestPairs = 3;

@@ -344,7 +344,7 @@ ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name
     storage.config = header.at("config").dump();
     if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, fmt::format("its header is not as docs/artifact.md says: {}",
+    refuse(name, fmt::format("its header is not as docs/reference/artifact.md says: {}",
                              base::json_problem(error)));
   } catch (const base::Error& error) {
     refuse(name, fmt::format("its header: {}", error.what()));

@@ -13,7 +13,8 @@
 
 namespace petlab::protocol {
 
-/// The sections of an artifact (docs/artifact.md). Values and masks are what the paper counts.
+/// The sections of an artifact (docs/reference/artifact.md). Values and masks are what the paper
+/// counts.
 enum class ArtifactSectionKind : std::uint32_t { values = 1, masks = 2, head = 3, positions = 4 };
 std::string_view to_string(ArtifactSectionKind kind);
 

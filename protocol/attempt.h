@@ -45,7 +45,7 @@ struct AttemptBegun {
   std::optional<std::int64_t> retries;
   double time = 0;  // seconds since 1970, UTC
   /// JSON object as text, may be empty: which petlab began it, for which sweep file, and the
-  /// machine where that is its own (docs/database.md).
+  /// machine where that is its own (docs/reference/database.md).
   std::string provenance = {};
   bool operator==(const AttemptBegun&) const = default;
 };

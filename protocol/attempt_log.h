@@ -10,7 +10,7 @@
 
 namespace petlab::protocol {
 
-// attempt.jsonl (docs/worker.md, "What petlab writes beside"): what an orchestrator knows of an
+// attempt.jsonl (docs/reference/runs-folder.md): what an orchestrator knows of an
 // attempt, so that the database can be rebuilt from the runs folder. A power cut may take `begun`
 // and `launched` back, which are not synced: the database has them, and the next run writes them
 // again (write_attempt_log). `ended` is synced, with every line before it, so the database never

@@ -12,7 +12,7 @@ namespace petlab::protocol {
 /// How many examples there are: by task, then by split (train, validation, test).
 using Examples = std::map<std::string, std::map<std::string, std::int64_t>>;
 
-// The events of docs/worker.md, one struct a type.
+// The events of docs/reference/worker-protocol.md, one struct a type.
 struct Started {
   std::int64_t pid = 0;
   std::string worker;

@@ -12,8 +12,8 @@
 
 namespace petlab::protocol {
 
-/// Every name in the directory of an attempt (docs/worker.md), and nothing else: the one place that
-/// makes and parses `runs/<trial id>/<attempt>/…`. Does no I/O.
+/// Every name in the directory of an attempt (docs/reference/worker-protocol.md), and nothing else:
+/// the one place that makes and parses `runs/<trial id>/<attempt>/…`. Does no I/O.
 class TrialDirectory {
  public:
   TrialDirectory(const std::filesystem::path& runs, const std::string& trial_id,
@@ -49,8 +49,8 @@ class TrialDirectory {
 };
 
 /// What a worker that reads directories prints before it begins one, so that what it prints of this
-/// one can be told from what it printed of the one before (docs/worker.md): kAnnouncement, the
-/// directory as it was read, a newline.
+/// one can be told from what it printed of the one before (docs/reference/worker-protocol.md):
+/// kAnnouncement, the directory as it was read, a newline.
 constexpr char kAnnouncement = '\x1e';
 std::string announcement(const std::string& attempt_folder);
 
@@ -78,7 +78,7 @@ std::optional<std::int64_t> attempt_number(const std::string& folder_name);
 /// directory.
 std::string kept_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Where a resumed attempt goes on (docs/worker.md, `resume`).
+/// Where a resumed attempt goes on (docs/reference/worker-protocol.md, `resume`).
 struct Resume {
   std::int64_t attempt = 0;  // the parent attempt
   std::int64_t step = 0;

@@ -70,8 +70,8 @@ struct AttemptFacts {
   std::string note;
 };
 
-/// Where an attempt's numbers come from: JSON objects as text, keys in docs/database.md. Host,
-/// device and digests are in AttemptFacts.
+/// Where an attempt's numbers come from: JSON objects as text, keys in docs/reference/database.md.
+/// Host, device and digests are in AttemptFacts.
 struct Provenance {
   std::string petlab;  ///< of who began it
   std::string worker;  ///< as the worker said

@@ -24,7 +24,7 @@ namespace petlab::results::internal {
 namespace {
 
 // Keys are short integers so that a metric's row is small; people and reports use the views, which
-// say trial_id, attempt (its number) and names. docs/database.md describes each column.
+// say trial_id, attempt (its number) and names. docs/reference/database.md describes each column.
 constexpr const char* kTables = R"sql(
 CREATE TABLE sweeps (
   key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, about TEXT, file TEXT, digest TEXT,

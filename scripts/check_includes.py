@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Fails on an include that follows no arrow of the tables below (docs/architecture.md tells of them).
+"""Fails on an include that follows no arrow of the tables below.
+
+docs/internals/architecture.md describes the folders.
 
 Checks which folder includes which, inside cli/, orchestrator/ and trainer/ too; that an include goes
 along every arrow; that no arrows go in a circle; that LibTorch and SQLite stay in their rooms, and
 that nobody includes anything of CUDA; that the CMakeLists.txt of each folder links the folders of
-its row and no other; that the tables of docs/architecture.md have these rows.
+its row and no other; that the tables of docs/internals/architecture.md have these rows.
 """
 import pathlib
 import re
@@ -152,18 +154,18 @@ for folder, allowed in ARROWS.items():
     for other in sorted(allowed - linked):
         problems.append(f"{folder}/CMakeLists.txt does not link {other}, which {folder} may know")
 
-# The same arrows stand in docs/architecture.md for people, who may read there "all above".
+# docs/internals/architecture.md shows the same arrows to people; a row may say "all above".
 tables = {"": {**ARROWS}, **{f"{folder}/": inner for folder, inner in INNER.items()}}
 inside, above = "", []
-page = (ROOT / "docs/architecture.md").read_text()
+page = (ROOT / "docs/internals/architecture.md").read_text()
 for number, line in enumerate(page.splitlines(), 1):
     if match := re.match(r"Inside `(\w+/)`", line):
         inside, above = match.group(1), []
-    row = re.match(r"\| `(\w+)/` \|.*\| ([^|]+) \| ([\d,]+) \|$", line)
+    row = re.match(r"\| `(\w+)/` \|.*\| ([^|]+) \|$", line)
     if not row or (row[1] == "python" and not inside):  # which has no C++
         continue
     part, said = row[1], row[2]
-    where = f"docs/architecture.md:{number}: {inside}{part}"
+    where = f"docs/internals/architecture.md:{number}: {inside}{part}"
     named = set(re.findall(r"\w+", re.sub("all above but|all above|nothing|and", "", said)))
     known = set(above) - named if said.startswith("all above") else named
     above.append(part)
@@ -174,14 +176,9 @@ for number, line in enumerate(page.splitlines(), 1):
     if known != allowed:
         problems.append(f"{where} may know {', '.join(sorted(known)) or 'nothing'}, found "
                         f"{', '.join(sorted(allowed)) or 'nothing'} in scripts/check_includes.py")
-    there = sum(len((ROOT / name).read_text().splitlines()) for name in listed
-                if name.startswith(f"{inside}{part}/") and (ROOT / name).exists())
-    count = int(row[3].replace(",", ""))
-    if abs(count - there) > max(there / 3, 300):
-        problems.append(f"{where} has {there:,} lines, found {row[3]}")
 for inside, missing in tables.items():
     for part in missing:
-        problems.append(f"docs/architecture.md has no row for {inside}{part}/")
+        problems.append(f"docs/internals/architecture.md has no row for {inside}{part}/")
 
 print("\n".join(problems) if problems else f"Include arrows are clean in {len(listed)} files")
 sys.exit(1 if problems else 0)

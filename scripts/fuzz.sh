@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes every reader and tokenizer, or the targets that are named, for so many processor seconds
-# each, under AddressSanitizer and UBSan (docs/fuzzing.md).
+# each, under AddressSanitizer and UBSan (docs/internals/fuzzing.md).
 #
 #   scripts/fuzz.sh SECONDS [TARGET...]     TARGET as in tests/fuzz/CMakeLists.txt: tokenizer_13a
 #

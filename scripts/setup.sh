@@ -81,7 +81,7 @@ if [ -z "$boost" ] && can_install; then
       boost=$version && break
   done
   [ -n "$boost" ] || die "this distribution has no Boost from 1.81 on, which" \
-    "Debian 12 and 13 and Ubuntu 24.04 have; the container of docs/building.md runs anywhere"
+    "Debian 12 and 13 and Ubuntu 24.04 have; the container of docs/guides/install.md runs anywhere"
 fi
 boost=${boost:-${boost_versions[0]}}
 packages+=("libboost$boost-dev" "libboost-system$boost-dev")
@@ -121,7 +121,7 @@ if $dev; then
 fi
 
 # ---- LibTorch, from the Python wheel (nothing of Python is used, only its libraries)
-# Whatever build of it the index gives will do: petlab links what both have (docs/building.md).
+# Any build will do: petlab links what all of them have (docs/internals/building.md).
 venv=$PETLAB_HOME/venv
 torch_folder() {
   find "$venv/lib" -maxdepth 3 -type d -path '*/site-packages/torch' 2>/dev/null | head -n 1

@@ -50,9 +50,9 @@ struct MemoryEstimate {
 /// Bytes in MiB, rounded up.
 std::int64_t to_mib(std::int64_t bytes);
 
-/// The formula of docs/trainer.md ("Memory"). `tasks` are the declarations of the trial's tasks. It
-/// is an upper bound in that every text counts as long as it may be; the tokens of data sets
-/// themselves are not in it.
+/// The formula of docs/internals/numerics.md ("Memory formula"). `tasks` are the declarations of
+/// the trial's tasks. It is an upper bound in that every text counts as long as it may be; the
+/// tokens of data sets themselves are not in it.
 MemoryEstimate estimate_memory(const TrialConfig& config, const BackboneShape& shape,
                                std::span<const TaskDeclaration> tasks, MemoryDevice device);
 /// The same of one of the sweep's trials.

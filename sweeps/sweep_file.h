@@ -67,8 +67,8 @@ struct Sweep : SweepHead {
 /// Most trials of one sweep, before `exclude`.
 inline constexpr std::int64_t kMaxTrials = 1'000'000;
 
-/// Reads and expands a sweep file (docs/sweep-files.md). Reads the backbones' config.json and
-/// digests their weights (remembered under locations.cache()); reads no data. Throws
+/// Reads and expands a sweep file (docs/reference/sweep-files.md). Reads the backbones' config.json
+/// and digests their weights (remembered under locations.cache()); reads no data. Throws
 /// base::FileProblemsError with every problem, sweeps::Error where the file itself cannot be read.
 /// `overrides` are `--set`: each `training.epochs=1` sets a field for every trial, whatever the
 /// file says of it; as if that stood in the file, so ids follow. Throws std::invalid_argument for

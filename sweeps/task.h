@@ -75,7 +75,8 @@ struct TextToText {
   bool operator==(const TextToText&) const = default;
 };
 
-/// A data set with its metrics: a row of the catalog, or a user's own file (docs/sweep-files.md).
+/// A data set with its metrics: a row of the catalog, or a user's own file
+/// (docs/reference/tasks.md).
 struct TaskDeclaration {
   std::string name;
   /// One line for listings. Not part of the identity.
@@ -128,7 +129,7 @@ std::string task_digest(const TaskDeclaration& task);
 nlohmann::ordered_json to_json(const TaskDeclaration& task);
 TaskDeclaration task_from_json(const nlohmann::json& json);
 
-/// Reads a user's own declaration (YAML, docs/sweep-files.md). Throws base::FileProblemsError
+/// Reads a user's own declaration (YAML, docs/reference/tasks.md). Throws base::FileProblemsError
 /// (sweeps/sweep_file.h) with every problem, each `file:line: found …, wanted …`.
 TaskDeclaration load_task(const std::filesystem::path& file);
 /// The same for text that was read already; `file` gives messages their name and the task its

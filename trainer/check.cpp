@@ -1,5 +1,5 @@
 // petlab-trainer-check: reads backbones and data as petlab-trainer does, without training anything
-// (docs/worker.md). It needs no LibTorch.
+// (docs/reference/worker-protocol.md). It needs no LibTorch.
 #include <fmt/format.h>
 
 #include <exception>

@@ -14,7 +14,9 @@ namespace {
 using namespace petlab::trainer;
 
 int run(int argc, char** argv, bool& is_worker) {
-  CLI::App app{"The worker: trains the trials in the given directories (docs/worker.md)."};
+  CLI::App app{
+      "The worker: trains the trials in the given directories "
+      "(docs/reference/worker-protocol.md)."};
   app.name("petlab-trainer");
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return "petlab-trainer: " + petlab::base::printable_message(error.what()) +

@@ -91,7 +91,7 @@ std::function<int()> make_query(CLI::App& app, Streams streams) {
   auto options = std::make_shared<QueryOptions>();
   app.add_option("SQL", options->sql,
                  "one SELECT; the views results and sweep_results have a row per trial, metric, "
-                 "step and split (docs/database.md). - reads it from standard input")
+                 "step and split (docs/reference/sql.md). - reads it from standard input")
       ->required();
   app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
   std::vector<std::string> names;

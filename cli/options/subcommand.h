@@ -17,7 +17,7 @@ struct Streams {
   std::ostream& err;
 };
 
-/// Exit codes of every command (docs/errors.md).
+/// Exit codes of every command (docs/reference/errors.md).
 enum ExitCode { kDone = 0, kSomeFailed = 1, kUsage = 2, kInterrupted = 3 };
 
 /// A row of the table of subcommands (cli/command_line.h); one file a subcommand.

@@ -78,7 +78,8 @@ std::function<int()> make_score(CLI::App& app, Streams streams);
 void score_text(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
 void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options, Streams streams);
 
-/// Prints what sacrebleu's command prints, to the byte (docs/metrics.md lists the exceptions).
+/// Prints what sacrebleu's command prints, to the byte (docs/reference/score.md lists the
+/// exceptions).
 void score_like_sacrebleu(const SacrebleuForm& form, const ScoreOptions& options, Streams streams);
 
 }  // namespace petlab::cli

@@ -217,7 +217,8 @@ class Doctor {
       const bool own = worker_.program.filename() == "petlab-trainer";
       diagnosis_.add("worker", "program", own ? State::problem : State::note,
                      fmt::format("{} --describe {}", worker_.text(), description_.undescribed),
-                     own ? kBuildTrainer : "a worker may answer --describe (docs/worker.md)");
+                     own ? kBuildTrainer
+                         : "a worker may answer --describe (docs/reference/worker-protocol.md)");
       return;
     }
     const std::string devices = fmt::format("{}", fmt::join(description_.devices, ", "));

@@ -13,7 +13,7 @@ namespace petlab::orchestrator {
 
 // One portable file of sweeps: a tar, compressed by gzip, whose first entry `petlab-archive.json`
 // names every other with its size and SHA-256; those are files of a runs folder, below `runs/`
-// (docs/exchange.md).
+// (docs/reference/runs-folder.md).
 
 /// Which of the attempts' artifacts go into an archive.
 enum class ArchivedArtifacts {

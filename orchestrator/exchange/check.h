@@ -17,7 +17,7 @@ struct CheckedPlaces {
 
 /// Something that is not as it should be.
 struct Finding {
-  std::string kind;  ///< one word, docs/exchange.md lists them
+  std::string kind;  ///< one word, docs/guides/maintain-a-database.md lists them
   std::string trial;
   std::int64_t attempt = 0;    ///< 0: none
   std::filesystem::path file;  ///< empty: none

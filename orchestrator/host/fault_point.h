@@ -17,8 +17,8 @@ inline constexpr const char* kFaultPointVariable = "PETLAB_FAULT_POINT";
 /// NAME:COUNT or NAME:COUNT:stop with COUNT >= 1.
 void arm_fault_point(std::string_view text);
 
-/// Every fault point of a run on this machine; docs/orchestrator.md says between which writes each
-/// is. The kill campaign wants all of them hit.
+/// Every fault point of a run on this machine; docs/internals/fault-points.md says between which
+/// writes each is. The kill campaign wants all of them hit.
 inline constexpr std::array<std::string_view, 15> kFaultPoints = {
     "before_commit",    "committed",     "claimed",        "directory_made",   "given",
     "events_read",      "ending_logged", "recover_forget", "recover_ingested", "recover_logged",

@@ -55,8 +55,8 @@ class Worker {
   /// No more attempts will come: the worker ends after those that it has.
   virtual void close() = 0;
   /// The worker is at the attempt of this log.txt. Unless it announces its attempts itself
-  /// (docs/worker.md), what it prints from here on belongs there; what it printed so far is written
-  /// to the earlier one first.
+  /// (docs/reference/worker-protocol.md), what it prints from here on belongs there; what it
+  /// printed so far is written to the earlier one first.
   virtual void log_to(const std::filesystem::path& log) = 0;
   /// The last lines that it printed while it was at the attempt of this log.txt, valid UTF-8; empty
   /// where that is not known.

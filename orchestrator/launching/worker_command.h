@@ -19,8 +19,8 @@ struct WorkerCommand {
   std::vector<std::string> arguments_and(const std::string& last) const;
   /// As the user would type it, for messages.
   std::string text() const;
-  /// The program that may look at files before the first trial (docs/worker.md); empty where the
-  /// worker is a program with arguments, such as an interpreter, which has none.
+  /// The program that may look at files before the first trial (docs/reference/worker-protocol.md);
+  /// empty where the worker is a program with arguments, such as an interpreter, which has none.
   std::filesystem::path check_program() const;
 
   std::filesystem::path program;  // absolute

@@ -16,8 +16,8 @@ namespace petlab::orchestrator {
 /// (a full disk) never stops a run: the last lines are still remembered.
 ///
 /// A worker that was given several attempts goes from one to the next without asking. Where it
-/// announces each (docs/worker.md), its output is divided exactly there; where it does not, when
-/// log_to() says so.
+/// announces each (docs/reference/worker-protocol.md), its output is divided exactly there; where
+/// it does not, when log_to() says so.
 class WorkerLog {
  public:
   explicit WorkerLog(std::int64_t max_bytes) : max_bytes_(max_bytes) {}

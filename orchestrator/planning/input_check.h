@@ -19,9 +19,9 @@ struct InputCheck {
   std::string not_looked;
 };
 
-/// Asks the program that a worker brings for it (`WORKER-check` beside WORKER, docs/worker.md)
-/// about the backbones and tasks of these trials (places in the sweep). A worker without one reads
-/// files of its own.
+/// Asks the program that a worker brings for it (`WORKER-check` beside WORKER,
+/// docs/reference/worker-protocol.md) about the backbones and tasks of these trials (places in the
+/// sweep). A worker without one reads files of its own.
 InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
                         const sweeps::Locations& locations, const WorkerCommand& worker);
 

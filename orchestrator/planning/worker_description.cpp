@@ -43,8 +43,9 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
     return description;
   }
   const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {
-    throw Error(fmt::format("{} --describe: {} is {}, must be {} (docs/worker.md)", worker.text(),
-                            key, base::shown(found), wanted));
+    throw Error(
+        fmt::format("{} --describe: {} is {}, must be {} (docs/reference/worker-protocol.md)",
+                    worker.text(), key, base::shown(found), wanted));
   };
   const auto read_text = [&](const char* key, std::string& text_of) {
     const auto found = object.find(key);
@@ -68,7 +69,8 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
   }
   if (description.protocol != 1) {
     throw Error(
-        fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 (docs/worker.md)",
+        fmt::format("{}: the worker speaks protocol {}, this petlab speaks 1 "
+                    "(docs/reference/worker-protocol.md)",
                     worker.text(), description.protocol));
   }
   return description;

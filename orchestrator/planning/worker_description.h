@@ -9,7 +9,7 @@
 
 namespace petlab::orchestrator {
 
-/// What a worker says of itself (`WORKER --describe`, docs/worker.md).
+/// What a worker says of itself (`WORKER --describe`, docs/reference/worker-protocol.md).
 struct WorkerDescription {
   std::string name;
   std::string version;
@@ -28,7 +28,8 @@ inline constexpr std::chrono::seconds kDescribeTimeout{60};
 
 /// Asks the worker. One that exits non-zero, prints no JSON object or says nothing within
 /// `timeout` is described by its command alone. Throws Error where it cannot be started, a value is
-/// of another type than docs/worker.md has, and where its protocol is another than 1.
+/// of another type than docs/reference/worker-protocol.md has, and where its protocol is another
+/// than 1.
 WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout);
 
 }  // namespace petlab::orchestrator

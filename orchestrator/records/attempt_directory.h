@@ -11,7 +11,7 @@
 namespace petlab::orchestrator {
 
 // What only the orchestrator knows, in files, so that the database can be made anew from the runs
-// folder (docs/worker.md, "What petlab writes beside"). Each change is written to its file before
+// folder (docs/reference/runs-folder.md). Each change is written to its file before
 // it is stored in the database; only the number of a new attempt comes from the database first. All
 // throw std::runtime_error naming the file or folder.
 

@@ -54,7 +54,8 @@ void Limits::tell_of_silence(LiveAttempt& front, EventLoop::Time now) {
   reported.told_silent = true;
   context_.observer.note(fmt::format(
       "{}: its worker has reported nothing for {} s{}; a trial is over when it writes finished or "
-      "failed (docs/worker.md), and --no-progress-limit ends a worker that is silent",
+      "failed (docs/reference/worker-protocol.md), and --no-progress-limit ends a worker that is "
+      "silent",
       front.attempt.trial_id, std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
       all_steps ? " since its last step" : ""));
 }

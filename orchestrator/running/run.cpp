@@ -26,7 +26,8 @@ namespace {
 
 using Phase = Course::Phase;
 
-// What is known is committed no later than this after the commit before (docs/orchestrator.md).
+// What is known is committed no later than this after the commit before
+// (docs/internals/orchestrator.md).
 constexpr std::chrono::milliseconds kGroup{10};
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReport = std::chrono::milliseconds(200);

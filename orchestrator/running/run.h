@@ -50,7 +50,7 @@ struct RunOptions {
   std::string worker_numerics;  // --describe; empty: not known
   std::string petlab_version;   // its commit, which attempts are recorded with
   /// JSON object as text, may be empty: what of petlab and this machine each attempt is recorded
-  /// with (docs/database.md).
+  /// with (docs/reference/database.md).
   std::string provenance;
 };
 

@@ -41,8 +41,9 @@ struct SlurmOptions {
 /// Throws std::invalid_argument naming the option of `petlab run` that cannot be.
 void check_slurm_options(const SlurmOptions& options);
 
-/// Workers as jobs of Slurm, a trial each, handed in as arrays (docs/orchestrator.md, "Slurm").
-/// Throws std::invalid_argument where sbatch, squeue, scancel or scontrol is not on PATH.
+/// Workers as jobs of Slurm, a trial each, handed in as arrays (docs/internals/orchestrator.md,
+/// "Slurm jobs"). Throws std::invalid_argument where sbatch, squeue, scancel or scontrol is not on
+/// PATH.
 std::unique_ptr<Launcher> make_slurm_launcher(boost::asio::io_context& loop, SlurmOptions options);
 
 }  // namespace petlab::orchestrator

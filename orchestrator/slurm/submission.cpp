@@ -34,7 +34,7 @@ std::string quoted(const std::string& text) {
 
 // For any POSIX shell; dash and bash make a file under `set -C` with O_EXCL, which NFS knows too.
 constexpr std::string_view kScript = R"sh(#!/bin/sh
-# One task of a submission of petlab (docs/orchestrator.md, "Slurm"): runs the worker of one attempt.
+# One task of a submission of petlab (docs/internals/orchestrator.md): runs the worker of one attempt.
 tasks={tasks}
 index=${{SLURM_ARRAY_TASK_ID:-0}}
 job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$index}}

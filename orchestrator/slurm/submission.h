@@ -14,7 +14,7 @@
 namespace petlab::orchestrator {
 
 // The files by which an orchestrator and its Slurm jobs know of each other
-// (docs/orchestrator.md, "Slurm"). They are on the file system that all hosts share.
+// (docs/internals/orchestrator.md, "Slurm jobs"). They are on the file system that all hosts share.
 
 /// One sbatch: an array of jobs, one attempt each. Its folder is `runs/.slurm/ID`, with `tasks` (a
 /// line an attempt's folder: task 0 is the first), `job.sh`, and what a job prints apart from its

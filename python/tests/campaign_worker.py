@@ -1,4 +1,4 @@
-"""A worker made with petlab.Worker for the kill campaign (docs/orchestrator.md).
+"""A worker made with petlab.Worker for the kill campaign (docs/internals/fault-points.md).
 
 It does what the scripted worker does with the same `user`: its numbers depend on the seed and on
 every step before, so that a wrong resume shows.

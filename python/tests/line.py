@@ -1,4 +1,4 @@
-"""A worker for the tests: fits a line; as docs/worker.md has it, and with `user` misbehaves."""
+"""A worker for the tests: fits a line by docs/reference/worker-protocol.md; `user` can break it."""
 
 from __future__ import annotations
 

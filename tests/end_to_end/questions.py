@@ -88,7 +88,8 @@ grid: {seed: [1, 2, 3]}
         self.assertIn("no trial", self.ask("show", "zzzz", code=2).err)
 
     def test_the_page_names_every_table_and_view_and_no_other(self):
-        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/database.md").read_text()
+        root = pathlib.Path(__file__).resolve().parents[2]
+        page = (root / "docs/reference/database.md").read_text()
         there = {row["name"] for row in self.query(
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")}
         self.assertEqual({name for name in there if f"`{name}`" not in page}, set())

@@ -67,7 +67,7 @@ class Training(TinyWorld):
             for parts in ("bls_parts", "stored_parts"):
                 self.assertEqual(said[parts], {"values": values, "masks": masks})
             self.assertEqual(said["file_bytes"], file.stat().st_size)
-            # The file itself, read here by docs/artifact.md.
+            # The file itself, read here by docs/reference/artifact.md.
             data = file.read_bytes()
             count, header = struct.unpack_from("<IQ", data, 12)
             sections = {}

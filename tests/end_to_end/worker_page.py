@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The workers that docs/worker.md shows, run as they stand there: bare, and with the package petlab.
+"""Runs the workers of docs/guides/another-model.md: with the package petlab, and without it.
 
 usage: worker_page.py FOLDER_OF_PROGRAMS
 """
@@ -11,8 +11,8 @@ import tiny_world
 from scripted_world import METRICS, ScriptedWorld
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/worker.md"
-BARE, WITH_PACKAGE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+PAGE = ROOT / "docs/guides/another-model.md"
+WITH_PACKAGE, BARE = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 
 
 class WorkerPage(ScriptedWorld):

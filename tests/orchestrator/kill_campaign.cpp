@@ -1,4 +1,5 @@
-// Kills petlab at random, again and again, and checks that nothing is lost (docs/orchestrator.md).
+// Kills petlab at random, again and again, and checks that nothing is lost
+// (docs/internals/fault-points.md).
 //
 // A sweep is run once undisturbed. Then it is run while orchestrator, guardians and workers are
 // killed with SIGKILL, alone or together, and started again, until it is complete; and so on with a

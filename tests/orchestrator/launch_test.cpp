@@ -149,14 +149,18 @@ TEST_CASE("A description with a field of another type is refused by its name", "
     const std::size_t at = result.err.find("worker.sh --describe: ");
     return at == std::string::npos ? result.err : result.err.substr(at);
   };
-  CHECK(refused(R"({"numerics": 3})") ==
-        "worker.sh --describe: numerics is 3, must be a text (docs/worker.md)\n");
-  CHECK(refused(R"({"name": ["w"]})") ==
-        "worker.sh --describe: name is a list, must be a text (docs/worker.md)\n");
+  CHECK(
+      refused(R"({"numerics": 3})") ==
+      "worker.sh --describe: numerics is 3, must be a text (docs/reference/worker-protocol.md)\n");
+  CHECK(
+      refused(R"({"name": ["w"]})") ==
+      "worker.sh --describe: name is a list, must be a text (docs/reference/worker-protocol.md)\n");
   CHECK(refused(R"({"protocol": "1"})") ==
-        "worker.sh --describe: protocol is '1', must be a whole number (docs/worker.md)\n");
+        "worker.sh --describe: protocol is '1', must be a whole number "
+        "(docs/reference/worker-protocol.md)\n");
   CHECK(refused(R"({"devices": "cpu"})") ==
-        "worker.sh --describe: devices is 'cpu', must be a list of texts (docs/worker.md)\n");
+        "worker.sh --describe: devices is 'cpu', must be a list of texts "
+        "(docs/reference/worker-protocol.md)\n");
 }
 
 TEST_CASE("Two runs of one slot each train at once where there are two cores", "[orchestrator]") {
@@ -180,10 +184,9 @@ TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchest
   const Scripted sweep("  a: {seed: 1, user: {behaviour: leave, phase: end}}\n");
   const auto result = sweep.run("", "timeout --signal=TERM --preserve-status 40");
   CHECK(result.err.find(": its worker has reported nothing for 3") != std::string::npos);
-  CHECK(
-      result.err.find(" s since its last step; a trial is over when it writes finished or failed "
-                      "(docs/worker.md), and --no-progress-limit ends a worker that is silent\n") !=
-      std::string::npos);
+  CHECK(result.err.find(" s since its last step; a trial is over when it writes finished or failed "
+                        "(docs/reference/worker-protocol.md), and --no-progress-limit ends a "
+                        "worker that is silent\n") != std::string::npos);
 }
 
 TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") {

@@ -9,7 +9,7 @@ using namespace petlab::orchestrator;
 
 TEST_CASE("A finished trial is stale for a worker of another numerics version, and only for it",
           "[orchestrator]") {
-  // As petlab-trainer and docs/worker.md write it.
+  // As petlab-trainer and docs/reference/worker-protocol.md write it.
   const std::string numerics =
       R"({"version":"1","device":"cpu","threads":1,"layout":"packed","gang":1})";
   CHECK(results::numerics_version(numerics) == "1");

@@ -1,5 +1,6 @@
-// A worker without a model, for tests: it follows docs/worker.md and does what `user` of its trial
-// says. Its numbers depend on the seed and on every step before, so that a wrong resume shows.
+// A worker without a model, for tests: it follows docs/reference/worker-protocol.md and does what
+// `user` of its trial says. Its numbers depend on the seed and on every step before, so that a
+// wrong resume shows.
 //
 //   user.steps (4), user.step_ms (0), user.load_ms (0)   how long it takes
 //   user.checkpoint_every (0: never)                     a checkpoint each so many steps

@@ -90,7 +90,7 @@ TEST_CASE("The sweep of both types has each trial in float32 and in bfloat16", "
 
 TEST_CASE("The documentation's example is a sweep", "[sweeps]") {
   const Home home;
-  std::ifstream in(petlab::testing::source_dir() / "docs/sweep-files.md");
+  std::ifstream in(petlab::testing::source_dir() / "docs/reference/sweep-files.md");
   std::stringstream page;
   page << in.rdbuf();
   const std::string text = page.str();

@@ -130,7 +130,7 @@ TEST_CASE("What cannot be together is said, whoever wrote it", "[sweeps]") {
 
 TEST_CASE("The page on sweep files has every field as its row says", "[sweeps]") {
   const std::string page =
-      petlab::testing::read_file(petlab::testing::source_dir() / "docs/sweep-files.md");
+      petlab::testing::read_file(petlab::testing::source_dir() / "docs/reference/fields.md");
   for (const Field& field : fields()) {
     const std::string row = fmt::format("\n| `{}` | {} | {} | {}", field.name, default_text(field),
                                         use_text(field), field.help);

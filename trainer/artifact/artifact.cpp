@@ -250,8 +250,8 @@ Artifact parse(std::string_view bytes, const std::string& name,
   try {
     return read_parts(container, owner);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(
-        fmt::format("{}: its header is not as docs/artifact.md says: {}", name, error.what()));
+    throw Error(fmt::format("{}: its header is not as docs/reference/artifact.md says: {}", name,
+                            error.what()));
   } catch (const std::runtime_error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }

@@ -40,7 +40,7 @@ struct ArtifactSparse {
   bool operator==(const ArtifactSparse&) const = default;
 };
 
-/// A trial's trained module, in memory. docs/artifact.md has the format on disk.
+/// A trial's trained module, in memory. docs/reference/artifact.md has the format on disk.
 struct Artifact {
   std::string trial_id;
   std::string config = "{}";                     // the trial's configuration, JSON as text
@@ -59,8 +59,8 @@ struct Artifact {
 /// metrics::stored_bits(*module).
 std::int64_t stored_bits(const Artifact& artifact);
 
-/// The file's bytes (docs/artifact.md). Throws std::invalid_argument where shapes and sizes
-/// disagree, a name is there twice, or where stored_bits is not the formula's.
+/// The file's bytes (docs/reference/artifact.md). Throws std::invalid_argument where shapes and
+/// sizes disagree, a name is there twice, or where stored_bits is not the formula's.
 std::string artifact_bytes(const Artifact& artifact);
 
 /// Writes them under a temporary name, synced and renamed. Throws as artifact_bytes does, and Error

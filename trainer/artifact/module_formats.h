@@ -33,7 +33,7 @@ struct ModuleFile {
   std::string preferred;             // a file that readers take instead where both are there
 };
 
-/// A row of the table of formats (docs/trainer.md, "Modules of other libraries").
+/// A row of the table of formats (docs/guides/use-a-trained-module.md).
 struct ModuleFormat {
   std::string_view name;
   std::string_view help;

@@ -13,8 +13,8 @@ namespace petlab::trainer {
 using Clock = std::function<double()>;
 Clock system_clock();
 
-/// The worker's end of an attempt's `events.jsonl` (docs/worker.md): numbers, times, appends and,
-/// for checkpoint, finished and failed, syncs.
+/// The worker's end of an attempt's `events.jsonl` (docs/reference/worker-protocol.md): numbers,
+/// times, appends and, for checkpoint, finished and failed, syncs.
 class EventLog {
  public:
   /// Throws Error where the file cannot be made, or holds events already.

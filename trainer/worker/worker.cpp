@@ -293,7 +293,7 @@ class TrialRun {
   std::int64_t loss_steps_ = 0;
 };
 
-// Which build this is, and what it computes on (docs/worker.md).
+// Which build this is, and what it computes on (docs/reference/worker-protocol.md).
 std::string provenance_of(const protocol::TrialFile& trial) {
   const base::BuildInfo& build = base::build_info();
   const base::Machine machine = base::this_machine();

@@ -58,17 +58,18 @@ std::vector<TaskRun> load_tasks(const std::vector<sweeps::TaskDeclaration>& task
                                 const std::vector<std::filesystem::path>& data_folders,
                                 const LoadedBackbone& backbone);
 
-/// Trains the trial in an attempt's directory, as docs/worker.md says: reads trial.json, writes
-/// events, checkpoints and artifact. What goes wrong with the trial is a `failed` event, and so is
-/// a backbone or data whose digest is not the one in trial.json; throws only where events cannot be
-/// written. `on_step` (may be empty) sees every step's loss.
+/// Trains the trial in an attempt's directory, as docs/reference/worker-protocol.md says: reads
+/// trial.json, writes events, checkpoints and artifact. What goes wrong with the trial is a
+/// `failed` event, and so is a backbone or data whose digest is not the one in trial.json; throws
+/// only where events cannot be written. `on_step` (may be empty) sees every step's loss.
 TrialOutcome train_trial(
     const std::filesystem::path& folder, BackboneStore& backbones, const std::atomic<bool>& stop,
     const Clock& clock, std::ostream& log,
     const std::function<void(std::int64_t step, double loss)>& on_step = nullptr,
     const PlacementChoice& placement_of = placement_for);
 
-/// Exit codes of a worker (docs/worker.md); any other than kAllOver and kStopped is a crash.
+/// Exit codes of a worker (docs/reference/worker-protocol.md); any other than kAllOver and kStopped
+/// is a crash.
 inline constexpr int kAllOver = 0;
 inline constexpr int kDeviceFailed = 1;
 inline constexpr int kStopped = 3;

@@ -1,4 +1,4 @@
-"""petlab's results in Python (docs/python.md, docs/database.md)."""
+"""petlab's results in Python (docs/python.md, docs/reference/sql.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AttemptRecord:
 
     number: int
     outcome: str
-    """`open`, `finished`, `failed`, `crashed` … (docs/database.md)."""
+    """`open`, `finished`, `failed`, `crashed` … (docs/reference/running.md)."""
     reason: str | None
     folder: Path | None
     """None where the database remembers no runs folder."""
@@ -366,7 +366,7 @@ class Database:
         return {attempt: json.loads(text) for attempt, text in rows}
 
     def connect(self) -> sqlite3.Connection:
-        """A connection of your own for SQL on the views (docs/database.md); it cannot write.
+        """A connection of your own for SQL on the views (docs/reference/sql.md); it cannot write.
 
         Close it. `pandas.read_sql("SELECT … FROM sweep_results", db.connect())` takes it. In a
         folder that cannot be written, this connection locks nothing and does not notice a writer

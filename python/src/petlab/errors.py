@@ -24,8 +24,8 @@ class WorkerError(Error):
 class TrialFailed(Error):
     """Raised in a training function: the trial is over, without a result.
 
-    `kind` is `error`, `out_of_memory`, `not_finite` or `device` (docs/worker.md); `device` also
-    ends the worker.
+    `kind` is `error`, `out_of_memory`, `not_finite` or `device`
+    (docs/reference/worker-protocol.md); `device` also ends the worker.
     """
 
     def __init__(self, reason: str, kind: str = "error") -> None:

@@ -1,4 +1,4 @@
-"""The worker's end of an attempt's `events.jsonl` (docs/worker.md)."""
+"""The worker's end of an attempt's `events.jsonl` (docs/reference/worker-protocol.md)."""
 
 from __future__ import annotations
 

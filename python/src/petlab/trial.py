@@ -52,7 +52,7 @@ class TaskFiles:
 
 @dataclass(frozen=True)
 class Task:
-    """A task's declaration (docs/sweep-files.md, "A task of your own")."""
+    """A task's declaration (docs/reference/tasks.md)."""
 
     name: str
     raw: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""A training script as a worker of petlab (docs/worker.md, docs/python.md)."""
+"""A training script as a worker of petlab (docs/reference/worker-protocol.md, docs/python.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .events import bounded_reason
 from .trial import Trial, reset_peak_memory
 
 _PROTOCOL = 1
-# As docs/worker.md says; anything else is a crash.
+# As docs/reference/worker-protocol.md says; anything else is a crash.
 _DONE, _CRASHED, _USAGE, _STOPPED = 0, 1, 2, 3
 
 Train: TypeAlias = Callable[[Trial], None]
@@ -223,7 +223,7 @@ def _keep_output() -> None:
 
 
 def _announce(folder: str) -> None:
-    """Divides the output of this attempt from that of the one before (docs/worker.md)."""
+    """Separates the output of two attempts (docs/reference/worker-protocol.md)."""
     for file in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             file.flush()

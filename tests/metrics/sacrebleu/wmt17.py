@@ -4,7 +4,7 @@
 usage: wmt17.py CHECKOUT FOLDER_OF_PROGRAMS   (a checkout of github.com/mjpost/sacrebleu; Python with sacrebleu 2.6.0)
 
 The checkout's test/wmt17_en_de_systems.pkl.bz2 holds 16 systems and a reference, 3,004 lines each. Exit code 1 where a
-byte differs that docs/metrics.md does not name, 77 (skipped) without the file or sacrebleu. sacrebleu takes minutes.
+byte differs that docs/reference/score.md does not name, 77 (skipped) without the file or sacrebleu. sacrebleu takes minutes.
 """
 import bz2
 import importlib.util
@@ -59,7 +59,7 @@ def calls_of(names):
 
 
 def without_explanation(text):
-    """That of a paired test is another on purpose (docs/metrics.md)."""
+    """That of a paired test is another on purpose (docs/reference/score.md)."""
     return re.sub(r" - Each system .*?(?=\n\n-+\nMetric signatures)", "", text, flags=re.DOTALL)
 
 

@@ -264,7 +264,7 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
   CHECK(with_tensors(R"([{"name":"v","section":"x","shape":[1]}])") ==
         "a.petl: tensor v: section 'x' is not known, wanted values, masks or head");
   CHECK(with_tensors(R"([{"name":"v"}])")
-            .starts_with("a.petl: its header is not as docs/artifact.md says: "));
+            .starts_with("a.petl: its header is not as docs/reference/artifact.md says: "));
 }
 
 TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]") {
