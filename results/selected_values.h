@@ -13,9 +13,9 @@
 
 namespace petlab::results::internal {
 
-/// The one definition of which value of a metric counts (docs/database.md), as SQL: triggers keep
-/// the value of each of a trial's metrics in `selected_values` whenever its result changes. The
-/// tables and triggers, where they are missing:
+/// The one definition of which value of a metric counts (docs/reference/sql.md), as SQL: triggers
+/// keep the value of each of a trial's metrics in `selected_values` whenever its result changes.
+/// The tables and triggers, where they are missing:
 extern const char* const kSelectedTables;
 /// The view `counted_values` that the triggers read: every value of the attempts that make a
 /// trial's result.
