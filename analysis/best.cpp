@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "analysis/collected.h"
-#include "analysis/where.h"
 #include "base/nearest_word.h"
 #include "metrics/metric_table.h"
+#include "questions/conditions.h"
 #include "sweeps/catalog.h"
 
 namespace petlab::analysis {
@@ -67,7 +67,7 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
   question.fields = {results::word_named("seed")};
   const Collected collected(reader, question);
   if (collected.scores().empty()) {
-    explain_nothing(reader, request.where);
+    questions::explain_nothing(reader, request.where);
     throw std::invalid_argument(
         collected.rows().empty()
             ? "no trial is selected"

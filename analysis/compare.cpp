@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "analysis/collected.h"
-#include "analysis/where.h"
 #include "metrics/metric_table.h"
+#include "questions/conditions.h"
 
 namespace petlab::analysis {
 namespace {
@@ -34,7 +34,7 @@ class SideScores {
   SideScores(const results::ScoreReader& reader, const CompareRequest& request, const Side& side)
       : side_(side), collected_(reader, question(request, side)) {
     if (collected_.scores().empty()) {
-      explain_nothing(reader, question(request, side).where);
+      questions::explain_nothing(reader, question(request, side).where);
       throw std::invalid_argument(collected_.rows().empty()
                                       ? fmt::format("{}: no trial is selected", side.name)
                                       : fmt::format("{}: of {} trials none has a score of split {}",
@@ -146,7 +146,8 @@ std::string verdict(const Comparison& made, const std::string& baseline, double 
 }  // namespace
 
 Side parse_side(const std::string& text) {
-  if (text.find_first_of("=<>!") != std::string::npos) return {text, parse_where(text, text)};
+  if (text.find_first_of("=<>!") != std::string::npos)
+    return {text, questions::parse_where(text, text)};
   return {text, {{results::word_named("variant"), results::Condition::Op::equal, {text}}}};
 }
 

@@ -9,9 +9,9 @@
 #include <unordered_map>
 
 #include "analysis/collected.h"
-#include "analysis/where.h"
 #include "base/nearest_word.h"
 #include "metrics/seed_statistics.h"
+#include "questions/conditions.h"
 
 namespace petlab::analysis {
 namespace {
@@ -46,7 +46,7 @@ class Summariser {
         mixed_(collected_.fields().size() - first_field_) {}
 
   Summary make(const results::ScoreReader& reader) {
-    if (collected_.scores().empty()) explain_nothing(reader, request_.where);
+    if (collected_.scores().empty()) questions::explain_nothing(reader, request_.where);
     for (const Collected::Score& score : collected_.scores()) {
       tasks_.insert(collected_.series()[score.series].task);
     }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "questions/conditions.h"
 #include "reports/selection.h"
 
 namespace petlab::reports {
@@ -85,7 +86,7 @@ std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, 
 Selection scores_only(const Selection& selection) {
   Selection kept;
   for (const Condition& condition : selection.conditions) {
-    if (is_score_field(condition.field) || condition.field == "task") {
+    if (is_score_field(condition.word.name) || condition.word.name == "task") {
       kept.conditions.push_back(condition);
     }
   }
@@ -102,6 +103,8 @@ Trial named_by(const std::vector<std::string>& each, const Values& values) {
 void expand_each(const Line& line, const Dataset& data, const std::vector<std::size_t>& matching,
                  const std::vector<std::vector<const Score*>>& scores,
                  std::vector<AxisLine>& expanded) {
+  std::vector<results::Word> fields;
+  for (const std::string& field : line.each) fields.push_back(questions::field_named(field));
   std::map<Values, std::size_t> known;
   for (const std::size_t index : matching) {
     const Trial& trial = data.trials[index];
@@ -124,7 +127,8 @@ void expand_each(const Line& line, const Dataset& data, const std::vector<std::s
       made.scores = scores_only(line.where);
       for (std::size_t i = 0; i < line.each.size(); ++i) {
         if (is_score_field(line.each[i]) || line.each[i] == "task") {
-          made.scores.conditions.push_back({line.each[i], {values[i]}, line.line});
+          made.scores.conditions.push_back(
+              {fields[i], Condition::Op::equal, {values[i]}, line.line});
         }
       }
       expanded.push_back(std::move(made));

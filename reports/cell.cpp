@@ -152,7 +152,7 @@ const CellMaker::Common::Parts& CellMaker::parts_of(Common& common,
 // their own, one or two are at a step.
 CellMaker::Trials CellMaker::with_scores(const Trials& trials, const Selections& selections) {
   const Condition* condition = step_condition(selections);
-  if (condition == nullptr) return trials;
+  if (condition == nullptr || condition->op != Condition::Op::equal) return trials;
   if (trials_at_.empty()) {
     for (std::size_t trial = 0; trial < scores_.size(); ++trial) {
       for (const Score* score : scores_[trial]) {
@@ -230,6 +230,10 @@ std::vector<const Score*> CellMaker::scores_of(std::size_t trial,
     return found;
   }
   const std::vector<const Score*>& all = scores_[trial];
+  if (condition->op != Condition::Op::equal) {
+    for (const Score* score : all) add_if_selected(score);
+    return found;
+  }
   const auto earlier = [](const Score* score, std::int64_t step) { return score->step < step; };
   for (const std::int64_t step : steps_of(*condition)) {
     for (auto at = std::lower_bound(all.begin(), all.end(), step, earlier);

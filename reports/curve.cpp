@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "questions/conditions.h"
 #include "reports/selection.h"
 #include "reports/words.h"
 
@@ -48,9 +49,9 @@ class CurveMaker {
     std::set<std::string> tasks;
     const auto metrics = data_.known_words.find("name");
     if (metrics != data_.known_words.end() && metrics->second.contains(request_.y)) {
-      figure.y.where.conditions.push_back({"name", {request_.y}, 1});
+      figure.y.where.conditions.push_back(questions::one_of("name", {request_.y}));
       const std::string split = split_of(x, made.where);
-      figure.y.where.conditions.push_back({"split", {split}, 1});
+      figure.y.where.conditions.push_back(questions::one_of("split", {split}));
       tasks = tasks_with(split, made.where);
       leave_out_tasks_without(tasks, made.where, figure.y.where);
       figure.y.name = fmt::format("{} ({})", request_.y, split);
@@ -132,9 +133,9 @@ class CurveMaker {
       }
     }
     if (without.empty() || without == all) return;
-    Condition with{"task", {}, 1};
+    Condition with = questions::one_of("task", {});
     for (const std::string& task : all) {
-      if (!without.contains(task)) with.any_of.emplace_back(task);
+      if (!without.contains(task)) with.values.emplace_back(task);
     }
     values.conditions.push_back(std::move(with));
   }
@@ -159,7 +160,7 @@ class CurveMaker {
 
 Selection curve_selection(const CurveRequest& request) {
   Selection made = request.where;
-  made.conditions.push_back({"name", {request.y}, 1});
+  made.conditions.push_back(questions::one_of("name", {request.y}));
   return made;
 }
 

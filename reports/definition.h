@@ -8,16 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "results/query.h"
+#include "results/condition.h"
 
 namespace petlab::reports {
 
-/// `field: value` or `field: [value, …]` of a selection.
-struct Condition {
-  std::string field;                   // column of the view `sweep_results`
-  std::vector<results::Value> any_of;  // NULL (YAML ~) selects rows without a value
-  int line = 0;                        // in the definition, for messages
-};
+using results::Condition;
 
 /// Conditions that all hold; empty: everything.
 struct Selection {

@@ -5,22 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 
+#include "questions/conditions.h"
 #include "reports/words.h"
+#include "sweeps/condition_text.h"
 
 namespace petlab::reports {
 namespace {
 
-// YAML's scalars as the database stores them: SQLite has no booleans, the views hold 0 and 1.
-results::Value value_of(const YAML::Node& node) {
-  if (node.IsNull()) return std::monostate();
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!") return text;  // quoted
-  if (text == "true") return std::int64_t{1};
-  if (text == "false") return std::int64_t{0};
-  if (const auto whole = number_from<std::int64_t>(text)) return *whole;
-  if (const auto real = number_from<double>(text); real && std::isfinite(*real)) return *real;
-  return text;
+sweeps::WrittenValue written(const YAML::Node& node) {
+  if (node.IsNull()) return {"null", false};
+  return {node.Scalar(), node.Tag() == "!"};
 }
 
 }  // namespace
@@ -89,28 +85,47 @@ bool DefinitionReader::boolean(const YAML::Node& node, const std::string& what) 
 
 Selection DefinitionReader::selection(const YAML::Node& node, const std::string& what) {
   Selection read;
+  const auto add = [&](const sweeps::WrittenCondition& condition, int line) {
+    try {
+      read.conditions.push_back(
+          questions::typed(condition, questions::field_named(condition.word)));
+      read.conditions.back().line = line;
+    } catch (const std::invalid_argument& error) {
+      problem(line, fmt::format("{}: {}", what, error.what()));
+    }
+  };
+  if (node.IsScalar() && !node.Scalar().empty()) {
+    try {
+      for (const sweeps::WrittenCondition& one : sweeps::parse_conditions(node.Scalar(), what)) {
+        add(one, line_of(node));
+      }
+    } catch (const std::invalid_argument& error) {
+      problem(line_of(node), error.what());
+    }
+    return read;
+  }
   map(node, what, {}, [&](const std::string& field, const YAML::Node& value) {
-    Condition condition{field, {}, line_of(value)};
+    sweeps::WrittenCondition condition{field, sweeps::Comparison::equal, {}};
+    const int line = line_of(value);
     if (value.IsSequence()) {
       for (const YAML::Node& item : value) {
         if (item.IsScalar() || item.IsNull()) {
-          condition.any_of.push_back(value_of(item));
+          condition.values.push_back(written(item));
         } else {
           problem(line_of(item),
                   fmt::format("{}.{} holds {}, must hold values", what, field, kind_of(item)));
         }
       }
       if (value.size() == 0) {
-        problem(line_of(value),
-                fmt::format("{}.{} is an empty list, which selects nothing", what, field));
+        problem(line, fmt::format("{}.{} is an empty list, which selects nothing", what, field));
       }
     } else if (value.IsScalar() || value.IsNull()) {
-      condition.any_of.push_back(value_of(value));
+      condition.values.push_back(written(value));
     } else {
-      problem(line_of(value), fmt::format("{}.{} is {}, must be a value or a list of values", what,
-                                          field, kind_of(value)));
+      problem(line, fmt::format("{}.{} is {}, must be a value or a list of values", what, field,
+                                kind_of(value)));
     }
-    read.conditions.push_back(std::move(condition));
+    if (!condition.values.empty()) add(condition, line);
   });
   return read;
 }

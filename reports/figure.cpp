@@ -8,6 +8,7 @@
 #include <span>
 
 #include "metrics/metric_table.h"
+#include "questions/conditions.h"
 #include "reports/axis.h"
 #include "reports/cell.h"
 #include "reports/derived.h"
@@ -27,8 +28,8 @@ std::string usual_name(const FigureAxis& axis) {
   if (axis.cells.value) return *axis.cells.value == "bls_percent" ? "%BLS" : *axis.cells.value;
   std::string names;
   for (const Condition& condition : axis.where.conditions) {
-    if (condition.field != "name" && condition.field != "task") continue;
-    for (const results::Value& value : condition.any_of) {
+    if (condition.word.name != "name" && condition.word.name != "task") continue;
+    for (const results::Value& value : condition.values) {
       names += (names.empty() ? "" : " ") + to_text(value);
     }
   }
@@ -53,7 +54,7 @@ class FigureMaker {
     }
     y_.trials = std::make_shared<const std::vector<std::size_t>>(std::move(fitting));
     for (const Condition& condition : spec.y.where.conditions) {
-      if (is_score_field(condition.field) || condition.field == "task") {
+      if (is_score_field(condition.word.name) || condition.word.name == "task") {
         y_.scores.conditions.push_back(condition);
       }
     }
@@ -161,9 +162,11 @@ class FigureMaker {
   std::vector<FigurePoint> points_of(const AxisLine& line) {
     std::vector<FigurePoint> points;
     if (field_ == "step") {
+      Condition at_step = questions::one_of("step", {}, spec_.x.line);
       for (const std::int64_t step : steps_of(line)) {
         AxisLine at = line;
-        at.scores.conditions.push_back({"step", {step}, spec_.x.line});
+        at_step.values = {step};
+        at.scores.conditions.push_back(at_step);
         add_point(points, static_cast<double>(step), maker_.cell(at, y_, {}));
       }
       return points;

@@ -117,11 +117,11 @@ class NameCheck {
   void collect_selected() {
     const auto collect = [this](const Selection& selection) {
       for (const Condition& condition : selection.conditions) {
-        for (const results::Value& value : condition.any_of) {
+        for (const results::Value& value : condition.values) {
           const auto* const word = std::get_if<std::string>(&value);
           if (word == nullptr) continue;
-          selected_[condition.field].insert(*word);
-          present_[condition.field];
+          selected_[condition.word.name].insert(*word);
+          present_[condition.word.name];
         }
       }
     };
@@ -144,10 +144,10 @@ class NameCheck {
   }
   void selection(const Selection& selection) {
     for (const Condition& condition : selection.conditions) {
-      field(condition.field, condition.line);
-      for (const results::Value& value : condition.any_of) {
+      field(condition.word.name, condition.line);
+      for (const results::Value& value : condition.values) {
         if (const auto* text = std::get_if<std::string>(&value)) {
-          word(condition.field, *text, condition.line);
+          word(condition.word.name, *text, condition.line);
         }
       }
     }
@@ -258,8 +258,8 @@ bool selects(const Definition& definition, const std::string& field, const std::
   bool found = false;
   const auto look = [&](const Selection& selection) {
     for (const Condition& condition : selection.conditions) {
-      if (condition.field != field) continue;
-      for (const results::Value& value : condition.any_of) {
+      if (condition.word.name != field) continue;
+      for (const results::Value& value : condition.values) {
         const auto* const text = std::get_if<std::string>(&value);
         found = found || (text != nullptr && *text == word);
       }

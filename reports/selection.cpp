@@ -8,11 +8,6 @@
 namespace petlab::reports {
 namespace {
 
-bool any_same(const Condition& condition, const results::Value& value) {
-  return std::any_of(condition.any_of.begin(), condition.any_of.end(),
-                     [&](const results::Value& wanted) { return same_value(wanted, value); });
-}
-
 // One `{…}` of a text, taken apart.
 struct Placeholder {
   std::string field;
@@ -66,16 +61,6 @@ bool is_score_field(const std::string& field) {
   return field == "split" || field == "step" || field == "name";
 }
 
-bool same_value(const results::Value& a, const results::Value& b) {
-  const auto a_number = number_in(a);
-  const auto b_number = number_in(b);
-  if (a_number && b_number) return *a_number == *b_number;
-  if (a_number.has_value() != b_number.has_value() && a.index() != 0 && b.index() != 0) {
-    return to_text(a) == to_text(b);
-  }
-  return a == b;
-}
-
 std::string to_text(const results::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
@@ -103,13 +88,13 @@ const results::Value* find_field(const Trial& trial, const std::string& field) {
 
 bool matches(const Selection& selection, const Trial& trial) {
   for (const Condition& condition : selection.conditions) {
-    if (is_score_field(condition.field)) continue;
-    if (condition.field == "task") {
+    if (is_score_field(condition.word.name)) continue;
+    if (condition.word.name == "task") {
       if (std::none_of(trial.tasks.begin(), trial.tasks.end(),
-                       [&](const std::string& task) { return any_same(condition, task); })) {
+                       [&](const std::string& task) { return results::holds(condition, task); })) {
         return false;
       }
-    } else if (!any_same(condition, field_of(trial, condition.field))) {
+    } else if (!results::holds(condition, field_of(trial, condition.word.name))) {
       return false;
     }
   }
@@ -119,26 +104,26 @@ bool matches(const Selection& selection, const Trial& trial) {
 bool matches(const Selection& selection, const Series& series) {
   return std::all_of(selection.conditions.begin(), selection.conditions.end(),
                      [&](const Condition& condition) {
-                       const std::string* word = condition.field == "split"  ? &series.split
-                                                 : condition.field == "name" ? &series.name
-                                                 : condition.field == "task" ? &series.task
-                                                                             : nullptr;
-                       return word == nullptr || any_same(condition, *word);
+                       const std::string* word = condition.word.name == "split"  ? &series.split
+                                                 : condition.word.name == "name" ? &series.name
+                                                 : condition.word.name == "task" ? &series.task
+                                                                                 : nullptr;
+                       return word == nullptr || results::holds(condition, *word);
                      });
 }
 
 bool selects_task(const Selection& selection, const std::string& task) {
   return std::all_of(selection.conditions.begin(), selection.conditions.end(),
                      [&](const Condition& condition) {
-                       return condition.field != "task" || any_same(condition, task);
+                       return condition.word.name != "task" || results::holds(condition, task);
                      });
 }
 
 bool selects(const Selection& selection, const std::string& task, const std::string& split) {
   return std::all_of(selection.conditions.begin(), selection.conditions.end(),
                      [&](const Condition& condition) {
-                       return (condition.field != "task" || any_same(condition, task)) &&
-                              (condition.field != "split" || any_same(condition, split));
+                       return (condition.word.name != "task" || results::holds(condition, task)) &&
+                              (condition.word.name != "split" || results::holds(condition, split));
                      });
 }
 
@@ -146,14 +131,15 @@ bool matches(const Selection& selection, const Score& score) {
   return matches(selection, *score.series) &&
          std::all_of(selection.conditions.begin(), selection.conditions.end(),
                      [&](const Condition& condition) {
-                       return condition.field != "step" || any_same(condition, score.step);
+                       return condition.word.name != "step" ||
+                              results::holds(condition, score.step);
                      });
 }
 
 const Condition* step_condition(const std::vector<const Selection*>& selections) {
   for (const Selection* selection : selections) {
     for (const Condition& condition : selection->conditions) {
-      if (condition.field == "step") return &condition;
+      if (condition.word.name == "step") return &condition;
     }
   }
   return nullptr;
@@ -161,12 +147,8 @@ const Condition* step_condition(const std::vector<const Selection*>& selections)
 
 std::vector<std::int64_t> steps_of(const Condition& condition) {
   std::vector<std::int64_t> steps;
-  for (const results::Value& value : condition.any_of) {
-    const auto* real = std::get_if<double>(&value);
-    const std::string text = real != nullptr ? fmt::format("{:.0f}", *real) : to_text(value);
-    std::int64_t step = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (error == std::errc() && end == text.data() + text.size()) steps.push_back(step);
+  for (const results::Value& value : condition.values) {
+    if (const auto* step = std::get_if<std::int64_t>(&value)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());

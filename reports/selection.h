@@ -13,10 +13,6 @@ namespace petlab::reports {
 /// belongs to both: a trial has tasks, a value has one of them.
 bool is_score_field(const std::string& field);
 
-/// Whether two values are the same to a selection: numbers by value, a number and a text by the
-/// text's spelling of it.
-bool same_value(const results::Value& a, const results::Value& b);
-
 /// A number's value; nothing where the value is a text or NULL.
 std::optional<double> number_in(const results::Value& value);
 
@@ -47,7 +43,7 @@ bool matches(const Selection& selection, const Score& score);
 /// The condition on the step that comes first; nullptr: there is none.
 const Condition* step_condition(const std::vector<const Selection*>& selections);
 
-/// The steps that a condition may mean, ascending, each once: a fraction only seems to be one.
+/// The steps that such a condition lists, ascending, each once.
 std::vector<std::int64_t> steps_of(const Condition& condition);
 
 /// `{field}` in `text` replaced by the trial's values; `{field*100}` multiplies a number, and

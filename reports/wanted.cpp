@@ -10,7 +10,7 @@ namespace {
 
 bool is_of_steps(const Selection& selection) {
   return std::any_of(selection.conditions.begin(), selection.conditions.end(),
-                     [](const Condition& condition) { return condition.field == "step"; });
+                     [](const Condition& condition) { return condition.word.name == "step"; });
 }
 
 bool is_of_steps(const CellSpec& cells) {
@@ -140,8 +140,8 @@ bool may_show(const Definition& definition, const Series& series) {
 bool may_show(const Selection& where, const Trial& trial) {
   return matches(where, trial) || std::any_of(where.conditions.begin(), where.conditions.end(),
                                               [](const Condition& condition) {
-                                                return condition.field == "bls_bits" ||
-                                                       condition.field == "stored_bits";
+                                                return condition.word.name == "bls_bits" ||
+                                                       condition.word.name == "stored_bits";
                                               });
 }
 

@@ -83,8 +83,13 @@ std::string condition_text(const Condition& condition, Statement& statement) {
   const std::string value = expression(condition.word, statement);
   const bool equal = condition.op == Condition::Op::equal;
   if (!equal && condition.op != Condition::Op::unequal) {
-    return fmt::format("{} {} {}", value, operator_text(condition.op),
-                       statement.bound(condition.values.at(0)));
+    const Value& than = condition.values.at(0);
+    const std::string text =
+        fmt::format("{} {} {}", value, operator_text(condition.op), statement.bound(than));
+    if (condition.word.user_key.empty()) return text;
+    // To SQLite every text is larger than every number.
+    return fmt::format("(typeof({}) {} 'text' AND {})", value,
+                       std::holds_alternative<std::string>(than) ? "=" : "<>", text);
   }
   bool null = false;
   std::vector<std::string> places;

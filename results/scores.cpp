@@ -28,30 +28,6 @@ using internal::Statement;
 using internal::trials_of;
 using internal::WantedSeries;
 
-bool matches(const Condition& condition, const std::string& text) {
-  const auto order = [&](const Value& value) {
-    const auto* other = std::get_if<std::string>(&value);
-    return text.compare(other == nullptr ? std::string() : *other);
-  };
-  const bool found = std::any_of(condition.values.begin(), condition.values.end(),
-                                 [&](const Value& value) { return order(value) == 0; });
-  switch (condition.op) {
-    case Condition::Op::equal:
-      return found;
-    case Condition::Op::unequal:
-      return !found;
-    case Condition::Op::less:
-      return order(condition.values.at(0)) < 0;
-    case Condition::Op::at_most:
-      return order(condition.values.at(0)) <= 0;
-    case Condition::Op::greater:
-      return order(condition.values.at(0)) > 0;
-    case Condition::Op::at_least:
-      break;
-  }
-  return order(condition.values.at(0)) >= 0;
-}
-
 // Whether a series is one that the question asks for, its trial apart.
 bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
   const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
@@ -61,7 +37,7 @@ bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
          (question.metrics.empty() || is_in(question.metrics, series.name)) &&
          std::all_of(question.where.begin(), question.where.end(), [&](const Condition& condition) {
            return condition.word.scope != WordScope::score ||
-                  matches(condition, condition.word.name == "task" ? series.task : series.name);
+                  holds(condition, condition.word.name == "task" ? series.task : series.name);
          });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "results/condition.h"
 #include "results/query.h"
 #include "results/words.h"
 
@@ -17,16 +18,6 @@ namespace petlab::results {
 namespace internal {
 class Connection;
 }
-
-/// `seed=42`, `task=cola,rte`, `training_epochs>=3`: all of a question's must hold.
-struct Condition {
-  enum class Op { equal, unequal, less, at_most, greater, at_least };
-  Word word;
-  Op op = Op::equal;
-  /// equal: one of them; unequal: none of them; else one value. std::monostate is `null`: the field
-  /// means nothing for the trial.
-  std::vector<Value> values;
-};
 
 /// Which values are wanted of which trials.
 struct ScoreQuestion {

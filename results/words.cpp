@@ -39,7 +39,7 @@ std::vector<Word> make_words() {
   for (const internal::FieldColumn& column : internal::field_columns()) {
     for (const sweeps::Field& row : sweeps::fields()) {
       if (row.column != column.column) continue;
-      all.push_back({column.column, row.type, WordScope::trial, std::string(row.help), ""});
+      all.push_back({column.column, row.type, WordScope::trial, row.help, ""});
     }
   }
   return all;

@@ -25,7 +25,7 @@ struct Word {
   std::string name;
   sweeps::FieldType type = sweeps::FieldType::text;
   WordScope scope = WordScope::trial;
-  std::string help;
+  std::string_view help;
   /// The JSON key of `user.KEY`; empty elsewhere.
   std::string user_key;
 };

@@ -8,11 +8,11 @@
 #include <stdexcept>
 
 #include "analysis/best.h"
-#include "analysis/where.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/shell_word.h"
 #include "protocol/trial_directory.h"
+#include "questions/conditions.h"
 #include "results/store.h"
 
 namespace petlab::cli {
@@ -51,7 +51,7 @@ Found artifact_of(const results::ScoreReader& reader, const std::filesystem::pat
 
 int best(const BestArguments& arguments, Streams streams) {
   analysis::BestRequest request;
-  if (!arguments.where.empty()) request.where = analysis::parse_where(arguments.where);
+  if (!arguments.where.empty()) request.where = questions::parse_where(arguments.where);
   request.metric = arguments.metric;
   request.split = arguments.split;
   request.top = arguments.top;

@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "analysis/compare.h"
-#include "analysis/where.h"
 #include "cli/options/database_option.h"
 #include "cli/output/answer_output.h"
+#include "questions/conditions.h"
 
 namespace petlab::cli {
 namespace {
@@ -109,7 +109,7 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
   add_format_option(app, arguments->output);
   return [arguments, streams] {
     analysis::CompareRequest request;
-    if (!arguments->where.empty()) request.where = analysis::parse_where(arguments->where);
+    if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
     request.baseline = analysis::parse_side(arguments->sides.front());
     for (std::size_t i = 1; i < arguments->sides.size(); ++i) {
       request.others.push_back(analysis::parse_side(arguments->sides[i]));

@@ -17,12 +17,12 @@
 #include <utility>
 #include <variant>
 
-#include "analysis/where.h"
 #include "base/end_of_file.h"
 #include "cli/options/trial_arguments.h"
 #include "orchestrator/host/process_identity.h"
 #include "orchestrator/recovery/living_owners.h"
 #include "protocol/trial_directory.h"
+#include "questions/conditions.h"
 #include "reports/builtin.h"
 #include "reports/load.h"
 #include "reports/losses.h"
@@ -115,7 +115,7 @@ std::set<reports::Member> members_where(const std::string& where,
   const results::ScoreReader reader(database);
   results::ScoreQuestion question;
   question.fields = {results::word_named("sweep"), results::word_named("variant")};
-  question.where = analysis::parse_where(where);
+  question.where = questions::parse_where(where);
   std::set<reports::Member> members;
   const auto text = [](const results::Value& value) {
     const auto* found = std::get_if<std::string>(&value);
@@ -133,7 +133,7 @@ std::set<reports::Member> members_where(const std::string& where,
   const std::vector<results::SeriesName> series =
       is_of_scores ? reader.series_for(question) : std::vector<results::SeriesName>();
   if (members.empty() || (is_of_scores && series.empty())) {
-    analysis::explain_nothing(reader, question.where);
+    questions::explain_nothing(reader, question.where);
     throw std::invalid_argument(
         fmt::format("--where '{}' selects no trial of sweep {}", where, fmt::join(sweeps, ", ")));
   }
@@ -144,8 +144,8 @@ std::set<reports::Member> members_where(const std::string& where,
       tasks.emplace(one.task);
       names.emplace(one.name);
     }
-    scores.conditions.push_back({"task", {tasks.begin(), tasks.end()}, 1});
-    scores.conditions.push_back({"name", {names.begin(), names.end()}, 1});
+    scores.conditions.push_back(questions::one_of("task", {tasks.begin(), tasks.end()}));
+    scores.conditions.push_back(questions::one_of("name", {names.begin(), names.end()}));
   }
   return members;
 }

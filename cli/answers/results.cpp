@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "analysis/summary.h"
-#include "analysis/where.h"
 #include "cli/options/database_option.h"
 #include "cli/output/answer_output.h"
+#include "questions/conditions.h"
 
 namespace petlab::cli {
 namespace {
@@ -85,10 +85,10 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
   add_format_option(app, arguments->output);
   return [arguments, streams] {
     analysis::SummaryRequest request;
-    if (!arguments->where.empty()) request.where = analysis::parse_where(arguments->where);
-    if (!arguments->by.empty()) request.by = analysis::parse_words(arguments->by, "--by");
+    if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
+    if (!arguments->by.empty()) request.by = questions::parse_words(arguments->by, "--by");
     if (!arguments->pivot.empty()) {
-      const std::vector<results::Word> words = analysis::parse_words(arguments->pivot, "--pivot");
+      const std::vector<results::Word> words = questions::parse_words(arguments->pivot, "--pivot");
       if (words.size() > 1) {
         throw std::invalid_argument(
             fmt::format("--pivot: found {} fields, wanted one", words.size()));

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "analysis/where.h"
 #include "base/nearest_word.h"
+#include "questions/conditions.h"
 #include "sweeps/fields.h"
 
 namespace petlab::cli {
@@ -164,7 +164,7 @@ std::optional<std::vector<std::size_t>> only_trials(const sweeps::Sweep& sweep,
   std::vector<std::size_t> places(sweep.trials.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   for (const std::string& text : only) {
-    for (const Condition& condition : analysis::parse_where(text, "--only")) {
+    for (const Condition& condition : questions::parse_where(text, "--only")) {
       const KnownWord known(condition.word);
       std::vector<bool> met(sweep.trials.size());
       for (std::size_t at = 0; at < met.size(); ++at) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/where.h"
+#include "questions/conditions.h"
 #include "tests/analysis/helpers.h"
 #include "tests/support/catch.h"
 
@@ -22,8 +22,8 @@ std::string shown_value(const results::Value& value) {
 Lines asked(const SmallDatabase& database, const std::string& where, const std::string& by,
             const std::string& pivot = "", SummaryRequest request = {}) {
   try {
-    if (!where.empty()) request.where = parse_where(where);
-    if (!by.empty()) request.by = parse_words(by, "--by");
+    if (!where.empty()) request.where = questions::parse_where(where);
+    if (!by.empty()) request.by = questions::parse_words(by, "--by");
     if (!pivot.empty()) request.pivot = results::word_named(pivot);
     const Summary summary = summarise(results::ScoreReader(database.file()), request);
     Lines lines = {

@@ -1,5 +1,7 @@
 #include "reports/definition.h"
 
+#include "tests/reports/make_data.h"
+#include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
 
 namespace petlab::reports {
@@ -42,10 +44,10 @@ table:
   CHECK(x.name == "The x");
   CHECK(x.group == "G");
   REQUIRE(x.where.conditions.size() == 3);
-  CHECK(x.where.conditions[0].any_of.at(0) == results::Value(std::int64_t{1}));
-  CHECK(x.where.conditions[1].any_of.at(0) == results::Value("x"));
-  CHECK(x.where.conditions[1].any_of.at(1) == results::Value("1"));
-  CHECK(x.where.conditions[2].any_of.at(0) == results::Value());
+  CHECK(x.where.conditions[0].values.at(0) == results::Value(std::int64_t{1}));
+  CHECK(x.where.conditions[1].values.at(0) == results::Value("x"));
+  CHECK(x.where.conditions[1].values.at(1) == results::Value("1"));
+  CHECK(x.where.conditions[2].values.at(0) == results::Value());
   CHECK(std::get<TableSpec>(read.sections.at(0)).rows.at(1).each ==
         std::vector<std::string>{"variant", "seed"});
   CHECK(std::get<TableSpec>(read.sections.at(0)).rows.at(1).separate);
@@ -55,6 +57,33 @@ table:
   CHECK(bits.cells.better == Better::lower);
   CHECK(bits.published == "bls_percent");
   CHECK(std::get<TableSpec>(read.sections.at(0)).columns.at(1).cells.average_over.size() == 2);
+}
+
+TEST_CASE("A name that looks like a number finds its trial", "[reports]") {
+  testing::DataMaker make;
+  const std::size_t trial = make.trial("007", 1, "x", {{"user_commit", results::Value("0012345")}});
+  make.data.trials[trial].id = "1902488289551e33";
+  make.data.trials[trial].fields["trial_id"] = "1902488289551e33";
+  make.score(trial, "accuracy", 0.5);
+  for (const char* where :
+       {"{variant: 007}", "{trial_id: 1902488289551e33}", "{user_commit: 0012345}",
+        "{user_commit: '0012345'}", "'variant=007 and seed<2'", "{variant: [x, 007], seed: 1}"}) {
+    INFO(where);
+    const testing::MadeTable table =
+        testing::table_of(testing::definition("where: " + std::string(where) +
+                                              "\ntable: {rows: [{key: a}], columns: [{key: b}]}\n"),
+                          make.data, {});
+    CHECK(table.cells[0][0].measured.mean == 50.0);
+  }
+}
+
+TEST_CASE("A value of another type than its field is an error", "[reports]") {
+  CHECK_THROWS_WITH(testing::definition("where: {seed: x}\ntable: {rows: [{key: a}], columns: "
+                                        "[{key: b}]}\n"),
+                    "r.yaml:2: where: seed: found 'x', wanted a whole number, or several as 1..5");
+  CHECK_THROWS_WITH(testing::definition("where: seed=1 or seed=2\ntable: {rows: [{key: a}], "
+                                        "columns: [{key: b}]}\n"),
+                    Catch::Contains("r.yaml:2: where: found or"));
 }
 
 TEST_CASE("All problems of a definition are reported at once with their lines", "[reports]") {

@@ -1,5 +1,6 @@
 #include "reports/load.h"
 
+#include "questions/conditions.h"
 #include "reports/builtin.h"
 #include "reports/error.h"
 #include "reports/render.h"
@@ -148,9 +149,9 @@ TEST_CASE("The report's own selection of metrics is applied by the database", "[
   const TempDir folder;
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .scores = {{"f1", 0.5}, {"mcc", 0.4}}}});
-  const Selection only_f1 = {{{"name", {results::Value("f1")}, 1}}};
+  const Selection only_f1 = {{questions::one_of("name", {results::Value("f1")})}};
   CHECK(loaded(file, {"s"}, only_f1).scores.size() == 1);
-  const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
+  const Selection validation = {{questions::one_of("split", {results::Value("validation")})}};
   CHECK(loaded(file, {"s"}, validation).scores.empty());
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("Words that selections can hold are those of the whole database and it
   const auto file = folder.path() / "p.db";
   make_database(file, "s", {{.id = "t", .task = "mine", .scores = {}}});
   make_database(file, "other", {{.id = "u", .task = "theirs", .scores = {{"own_metric", 0.1}}}});
-  const Selection validation = {{{"split", {results::Value("validation")}, 1}}};
+  const Selection validation = {{questions::one_of("split", {results::Value("validation")})}};
   const Dataset data = loaded(file, {"s"}, validation);
   CHECK(data.known_words.at("task") == std::set<std::string>{"mine", "theirs"});
   CHECK(data.known_words.at("split") ==

@@ -104,7 +104,7 @@ TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
   CHECK(whole.cells[0][0].measured.text.starts_with("t0, t1, t2, "));
 }
 
-TEST_CASE("Steps are selected by whatever stands for their number", "[reports]") {
+TEST_CASE("Steps are selected by their number, or by comparison", "[reports]") {
   DataMaker make;
   const std::size_t trial = make.trial("a", 1, "x");
   for (const std::int64_t step : {10, 20, 30}) {
@@ -113,18 +113,20 @@ TEST_CASE("Steps are selected by whatever stands for their number", "[reports]")
   const auto shown = [&](const std::string& step) {
     const testing::MadeTable table =
         testing::table_of(definition("table:\n  rows: [{key: all}]\n  columns: [{key: l, "
-                                     "scale: 1, where: {name: loss, step: " +
-                                     step + "}}]\n"),
+                                     "scale: 1, where: " +
+                                     step + "}]\n"),
                           make.data, {});
     return table.cells[0][0].measured.mean;
   };
-  CHECK(shown("20") == 20.0);
-  CHECK(shown("20.0") == 20.0);
-  CHECK(shown("'20'") == 20.0);
-  CHECK(shown("[20, 20.0, '20', 25]") == 20.0);
-  CHECK_FALSE(shown("20.25"));
-  CHECK_FALSE(shown("'020'"));
-  CHECK_FALSE(shown("~"));
+  CHECK(shown("{name: loss, step: 20}") == 20.0);
+  CHECK(shown("{name: loss, step: '20'}") == 20.0);
+  CHECK(shown("{name: loss, step: [20, 25]}") == 20.0);
+  CHECK(shown("'name=loss and step=20'") == 20.0);
+  CHECK(shown("'name=loss and step>20'") == 30.0);
+  CHECK(shown("'name=loss and step<=10'") == 10.0);
+  CHECK_FALSE(shown("{name: loss, step: 25}"));
+  CHECK_FALSE(shown("{name: loss, step: ~}"));
+  CHECK_THROWS_AS(shown("{name: loss, step: 20.5}"), DefinitionError);
 }
 
 }  // namespace

@@ -45,7 +45,12 @@ class Condition:
         if self.operator not in ("=", "!="):
             value = self.word.sql(parameters)
             parameters.append(self.values[0])
-            return f"{value} {self.operator} ?"
+            text = f"{value} {self.operator} ?"
+            if not self.word.user_key:
+                return text
+            # To SQLite every text is larger than every number.
+            of_text = "=" if isinstance(self.values[0], str) else "<>"
+            return f"({text} AND typeof({self.word.sql(parameters)}) {of_text} 'text')"
         equal = self.operator == "="
         given = [value for value in self.values if value is not None]
         parts = []
@@ -87,12 +92,12 @@ class Condition:
         return repr(value)
 
 
-def _typed(word: Word, text: str, quoted: bool) -> list[Value]:
+def _typed(word: Word, text: str, quoted: bool, ordered: bool) -> list[Value]:
     """The values that a written one stands for: a range is several."""
     if not quoted and text == "null":
         return [None]
     if word.user_key:
-        return [_free(text, quoted)]
+        return _free(text, quoted)[: 1 if ordered else None]
     if word.kind == "text":
         return [text]
     if word.kind == "boolean":
@@ -115,17 +120,19 @@ def _typed(word: Word, text: str, quoted: bool) -> list[Value]:
     raise QuestionError(f"{word.name}: found {text!r}, wanted a number")
 
 
-def _free(text: str, quoted: bool) -> Value:
-    # Of `user.KEY`, which may be of any type: what an unquoted value looks like.
+def _free(text: str, quoted: bool) -> list[Value]:
+    # Of `user.KEY`, which may be of any type: an unquoted number may also mean the text.
     if quoted:
-        return text
+        return [text]
     try:
         found = json.loads(text)
     except ValueError:
-        return text
-    if isinstance(found, bool):
-        return int(found)
-    return found if isinstance(found, (int, float)) else text
+        return [text]
+    return (
+        [int(found) if isinstance(found, bool) else found, text]
+        if isinstance(found, (int, float))
+        else [text]
+    )
 
 
 class _Reader:
@@ -161,26 +168,27 @@ class _Reader:
             raise QuestionError("where: found split, wanted a field: split= chooses the split")
         word = word_named(match["word"])
         self._at = match.end()
-        values = self._value(word)
+        ordered = operator not in ("=", "!=")
+        values = self._value(word, ordered)
         while self._comma():
-            values += self._value(word)
+            values += self._value(word, ordered)
         return _checked(Condition(word, operator, tuple(values)))
 
-    def _value(self, word: Word) -> list[Value]:
+    def _value(self, word: Word, ordered: bool) -> list[Value]:
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         if match := _QUOTED.match(self._text, self._at):
             self._at = match.end()
             single, double = match.groups()
             text = double.replace('""', '"') if single is None else single.replace("''", "'")
-            return _typed(word, text, True)
+            return _typed(word, text, True, ordered)
         if self._text[self._at : self._at + 1] in ("'", '"'):
             raise QuestionError("where: found a quote that nothing ends, wanted another behind it")
         match = _BARE.match(self._text, self._at)
         if match is None:
             raise QuestionError(f"where: found no value for {word.name}, wanted one")
         self._at = match.end()
-        return _typed(word, match[0], False)
+        return _typed(word, match[0], False, ordered)
 
     def _comma(self) -> bool:
         """Takes the comma where another value follows; one before a condition is left."""

@@ -1,16 +1,16 @@
-#include "analysis/where.h"
+#include "questions/conditions.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/nearest_word.h"
-#include "sweeps/condition_text.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 using results::Condition;
@@ -18,24 +18,6 @@ using results::Value;
 using results::Word;
 
 constexpr int kMostKnownValues = 1000;
-
-Condition::Op op_of(sweeps::Comparison comparison) {
-  switch (comparison) {
-    case sweeps::Comparison::unequal:
-      return Condition::Op::unequal;
-    case sweeps::Comparison::less:
-      return Condition::Op::less;
-    case sweeps::Comparison::at_most:
-      return Condition::Op::at_most;
-    case sweeps::Comparison::greater:
-      return Condition::Op::greater;
-    case sweeps::Comparison::at_least:
-      return Condition::Op::at_least;
-    case sweeps::Comparison::equal:
-      break;
-  }
-  return Condition::Op::equal;
-}
 
 Value value_of(const nlohmann::json& json) {
   if (json.is_null()) return std::monostate();
@@ -48,15 +30,58 @@ Value value_of(const nlohmann::json& json) {
   return json.get<std::string>();
 }
 
-// Of `user.KEY`, which may be of any type: what an unquoted value looks like.
-Value free_value(const sweeps::WrittenValue& written) {
-  if (written.quoted) return written.text;
+// What an unquoted value of a field of unknown type may mean: SQLite and definitions compare each.
+std::vector<Value> free_values(const sweeps::WrittenValue& written) {
+  if (written.quoted) return {written.text};
   const nlohmann::json json = nlohmann::json::parse(written.text, nullptr, false);
-  if (json.is_null() || json.is_boolean() || json.is_number()) return value_of(json);
-  return written.text;
+  if (json.is_null()) return {Value()};
+  if (json.is_boolean() || json.is_number()) return {value_of(json), written.text};
+  return {written.text};
 }
 
 }  // namespace
+
+Word field_named(std::string_view text) {
+  static const std::vector<Word> only_reports = {
+      {"split", sweeps::FieldType::text, results::WordScope::score, "", ""},
+      {"step", sweeps::FieldType::integer, results::WordScope::score, "", ""},
+      {"state", sweeps::FieldType::text, results::WordScope::trial, "", ""},
+      {"bls_percent", sweeps::FieldType::number, results::WordScope::trial, "", ""},
+      {"ft_params_percent", sweeps::FieldType::number, results::WordScope::trial, "", ""},
+      {"bls_formula", sweeps::FieldType::text, results::WordScope::trial, "", ""},
+  };
+  for (const Word& word : only_reports) {
+    if (word.name == text) return word;
+  }
+  if (!text.starts_with("user")) {
+    if (auto known = results::find_word(text)) return *std::move(known);
+  }
+  std::string name(text);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return {name, sweeps::FieldType::text, results::WordScope::trial, "", name};
+}
+
+Condition typed(const sweeps::WrittenCondition& written, Word word) {
+  Condition made{std::move(word), written.comparison, {}};
+  const bool listed = written.comparison == sweeps::Comparison::equal ||
+                      written.comparison == sweeps::Comparison::unequal;
+  if (made.word.user_key.empty()) {
+    for (const nlohmann::json& value : sweeps::typed_values(written, made.word.type)) {
+      made.values.push_back(value_of(value));
+    }
+    return made;
+  }
+  for (const sweeps::WrittenValue& value : written.values) {
+    std::vector<Value> possible = free_values(value);
+    if (!listed) possible.resize(1);
+    made.values.insert(made.values.end(), possible.begin(), possible.end());
+  }
+  return made;
+}
+
+Condition one_of(std::string_view field, std::vector<Value> values, int line) {
+  return {field_named(field), Condition::Op::equal, std::move(values), line};
+}
 
 std::vector<Condition> parse_where(std::string_view text, std::string_view option) {
   std::vector<Condition> all;
@@ -66,17 +91,7 @@ std::vector<Condition> parse_where(std::string_view text, std::string_view optio
           fmt::format("{}: found split, wanted a field{}", option,
                       option == "--where" ? ": the split is chosen with --split" : ""));
     }
-    Condition made{results::word_named(written.word), op_of(written.comparison), {}};
-    if (!made.word.user_key.empty()) {
-      for (const sweeps::WrittenValue& value : written.values) {
-        made.values.push_back(free_value(value));
-      }
-    } else {
-      for (const nlohmann::json& value : sweeps::typed_values(written, made.word.type)) {
-        made.values.push_back(value_of(value));
-      }
-    }
-    all.push_back(std::move(made));
+    all.push_back(typed(written, results::word_named(written.word)));
   }
   return all;
 }
@@ -129,4 +144,4 @@ void explain_nothing(const results::ScoreReader& reader, const std::vector<Condi
   }
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions
