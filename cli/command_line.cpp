@@ -30,16 +30,11 @@
 #include "cli/decisions/note.h"
 #include "cli/decisions/retry.h"
 #include "cli/decisions/tag.h"
-#include "cli/exchange/backup.h"
-#include "cli/exchange/check.h"
-#include "cli/exchange/export.h"
-#include "cli/exchange/gc.h"
-#include "cli/exchange/import.h"
-#include "cli/exchange/ingest.h"
-#include "cli/exchange/merge.h"
+#include "cli/exchange/database_commands.h"
+#include "cli/former_names.h"
 #include "cli/help.h"
+#include "cli/options/help_format.h"
 #include "cli/options/version.h"
-#include "cli/running/explain.h"
 #include "cli/running/logs.h"
 #include "cli/running/plan.h"
 #include "cli/running/run.h"
@@ -54,44 +49,39 @@
 namespace petlab::cli {
 
 std::span<const Subcommand> subcommands() {
-  // In the order of the help. A new subcommand is a file with its `make` function, and a row here.
+  // In the order of the help. A new command is a file with its `make` function, and a row here.
   static const std::vector<Subcommand> table = {
-      {"init", "write a first sweep file for what this machine has", make_init},
-      {"plan", "say how many trials a sweep has, the state of each and why", make_plan},
-      {"run", "train what a sweep has left", make_run},
-      {"status", "say where sweeps are and what runs now", make_status},
-      {"explain", "say why a trial is where it is, with its attempts", make_explain},
-      {"logs", "print what a trial's worker printed", make_logs},
-      {"cancel", "take trials out of their sweeps, also while they run", make_cancel},
-      {"retry", "let trials be tried again that have failed or were cancelled", make_retry},
-      {"discard", "let results count no more; the next run makes them again", make_discard},
-      {"hide", "take trials out of reports and answers, nothing is deleted", make_hide},
-      {"unhide", "let hidden trials be seen again", make_unhide},
-      {"tag", "put tags on trials and sweeps, and take them off", make_tag},
-      {"note", "write a note on a trial or a sweep", make_note},
-      {"stop", "ask the runs that go on to finish", make_stop},
-      {"results", "scores over seeds: mean, deviation, n", make_results},
-      {"best", "the best trials of each task, and their artifacts", make_best},
-      {"compare", "one variant beside others, paired over seeds and tasks", make_compare},
-      {"show", "all that is known of a trial", make_show},
-      {"diff", "in what two trials differ", make_diff},
-      {"history", "a trial's metric, step by step", make_history},
-      {"report", "make a table from the database", make_report},
-      {"serve", "show the reports in a browser, live while sweeps run", make_serve},
-      {"query", "ask the database in SQL, read-only", make_query},
-      {"ingest", "read run directories into the database, or make it anew from them", make_ingest},
-      {"check", "hold the database against runs folder and artifacts", make_check},
-      {"backup", "copy a database that is in use", make_backup},
-      {"gc", "remove checkpoints and artifacts that nobody needs", make_gc},
-      {"export", "write tables, TensorBoard's event files, or one portable archive", make_export},
-      {"merge", "take over what another machine's database has of its own", make_merge},
-      {"import", "take over a runs folder of another machine, or an archive", make_import},
-      {"score", "score predictions against references", make_score},
-      {"storage", "bits that a trained module takes", make_storage},
-      {"fetch", "download backbones and data", make_fetch},
-      {"doctor", "say what this machine has, and what is missing", make_doctor},
-      {"help", "tell of a command, or of the words of questions", make_help, true},
-      {"completion", "a script with which a shell completes petlab's words", make_completion, true},
+      {"init", "Start", "write a starter sweep for this machine", make_init},
+      {"fetch", "Start", "download backbones and data", make_fetch},
+      {"doctor", "Start", "check this machine and report what is missing", make_doctor},
+      {"plan", "Run", "show a sweep's trials, the state of each and why", make_plan},
+      {"run", "Run", "train the trials that a sweep has left", make_run},
+      {"status", "Run", "show the progress of sweeps and of running trials", make_status},
+      {"logs", "Run", "print a trial's log", make_logs},
+      {"stop", "Run", "ask running sweeps to stop", make_stop},
+      {"results", "Look", "show the mean, deviation and number of seeds", make_results},
+      {"best", "Look", "show the best trials of each task and their artifacts", make_best},
+      {"show", "Look", "show everything about one trial: state, attempts, metrics", make_show},
+      {"diff", "Look", "show how two trials differ", make_diff},
+      {"history", "Look", "show a metric step by step", make_history},
+      {"query", "Look", "query the database in SQL, read-only", make_query},
+      {"cancel", "Decide", "cancel trials, including running ones", make_cancel},
+      {"retry", "Decide", "retry trials that failed or were cancelled", make_retry},
+      {"discard", "Decide", "invalidate results; the next run recomputes them", make_discard},
+      {"hide", "Decide", "exclude trials from reports and answers; delete nothing", make_hide},
+      {"tag", "Decide", "add tags to trials and sweeps, or remove them", make_tag},
+      {"note", "Decide", "write a note on a trial or a sweep", make_note},
+      {"compare", "Compare and report", "compare variants with a baseline, paired by seed and task",
+       make_compare},
+      {"report", "Compare and report", "make tables and figures from the database", make_report},
+      {"serve", "Compare and report", "show reports in a browser, live while sweeps run",
+       make_serve},
+      {"db", "Exchange", "check, back up, clean, rebuild, merge, import, export a database",
+       make_db},
+      {"score", "Tools", "score predictions against references", make_score},
+      {"storage", "Tools", "compute how many bits a trained module takes", make_storage},
+      {"completion", "Tools", "print a completion script for your shell", make_completion, true},
+      {"help", "Tools", "show the help of a command, or the words of questions", make_help, true},
   };
   return table;
 }
@@ -105,9 +95,6 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
   if (app.get_subcommands().empty()) {
     std::vector<std::string_view> names;
     for (const Subcommand& row : table) names.push_back(row.name);
-    if (given.empty()) {
-      return fmt::format("found no subcommand, wanted one of {}", fmt::join(names, ", "));
-    }
     const std::string& first = given.front();
     if (!first.starts_with("-")) return base::unknown_word("subcommand", first, names);
     return fmt::format(
@@ -189,14 +176,19 @@ int run(int argc, const char* const* argv, Streams streams) {
 int run(std::span<const Subcommand> table, int argc, const char* const* argv, Streams streams) {
   CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
   app.set_version_flag("--version", std::string("petlab ") + kVersion);
+  app.formatter(help_format());
+  app.set_help_flag("-h,--help", "show this help");
   app.require_subcommand(1);
   std::function<int()> chosen;
-  const std::vector<std::string> given = subcommand_first({argv + std::min(argc, 1), argv + argc});
+  PresentWords present = present_words(subcommand_first({argv + std::min(argc, 1), argv + argc}));
+  if (!present.note.empty()) streams.err << "petlab: " << present.note << "\n";
+  const std::vector<std::string> given = std::move(present.words);
   // Options of commands that nobody asked for take more time than most commands.
   const Subcommand* const named = named_alone(table, given);
   for (const Subcommand& row : named == nullptr ? table : std::span(named, 1)) {
     CLI::App* sub = app.add_subcommand(std::string(row.name), std::string(row.help));
     std::function<int()> body = row.make(*sub, streams);
+    sub->group(std::string(row.group));  // only now, as commands in it would inherit its group
     sub->callback([&chosen, body = std::move(body)] { chosen = body; });
   }
   try {
@@ -204,6 +196,8 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
     std::vector<std::string> words = given;
     if (!words.empty() && words.front() == "score") words = score_words(std::move(words));
     if (!words.empty() && words.front() == "tag") words = tag_words(std::move(words));
+    // `petlab` and `petlab db` print the commands.
+    if (words.empty() || (words.size() == 1 && words.front() == "db")) words.push_back("--help");
     std::reverse(words.begin(), words.end());
     app.parse(std::move(words));
     return chosen();

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "cli/command_line.h"
+#include "cli/former_names.h"
 #include "cli/options/database_option.h"
 #include "reports/builtin.h"
 #include "reports/render.h"
@@ -46,8 +47,8 @@ complete -c petlab -a '(__petlab_words)'
 )sh";
 
 constexpr int kMostTrials = 200;
-constexpr std::array kOfTrials = {"show",  "diff",    "history", "explain", "logs", "cancel",
-                                  "retry", "discard", "hide",    "unhide",  "tag",  "note"};
+constexpr std::array kOfTrials = {"show",  "diff",    "history", "logs", "cancel",
+                                  "retry", "discard", "hide",    "tag",  "note"};
 
 struct CompletionArguments {
   std::string shell;
@@ -98,7 +99,7 @@ std::vector<std::string> values_behind(const std::string& command, const std::st
       for (const reports::Format& format : reports::formats()) names.emplace(format.name);
     } else if (command == "score") {
       names = {"text", "json", "latex"};
-    } else if (command == "export") {
+    } else if (command == "db export") {
       names = {"csv", "json"};
     } else {
       names = {"table", "markdown", "csv", "json", "jsonl"};
@@ -115,20 +116,24 @@ std::vector<std::string> candidates(CLI::App& root, const std::vector<std::strin
     for (const Subcommand& row : subcommands()) all.emplace_back(row.name);
     return all;
   }
-  const std::string& command = typed.front();
+  std::string command = typed.front();
   const auto is_it = [&](const Subcommand& row) { return row.name == command; };
   if (std::none_of(subcommands().begin(), subcommands().end(), is_it)) return all;
   const CLI::App* sub = root.get_subcommand(command);
-  // `petlab export archive`: its own words first, then those of the one that was typed.
-  if (const auto inner = sub->get_subcommands([](const CLI::App*) { return true; });
-      !inner.empty()) {
-    if (typed.size() == 2 && !last.starts_with("-")) {
+  // `petlab db export archive`: a command's own commands first, then the words of the typed one.
+  for (std::size_t depth = 1; depth < typed.size(); ++depth) {
+    const auto inner = sub->get_subcommands([](const CLI::App*) { return true; });
+    if (inner.empty()) break;
+    if (typed.size() == depth + 1 && !last.starts_with("-")) {
       for (const CLI::App* each : inner) all.push_back(each->get_name());
       return all;
     }
-    for (const CLI::App* each : inner) {
-      if (each->get_name() == typed[1]) sub = each;
-    }
+    const auto named = std::find_if(inner.begin(), inner.end(), [&](const CLI::App* each) {
+      return each->get_name() == typed[depth];
+    });
+    if (named == inner.end()) break;
+    sub = *named;
+    command += " " + typed[depth];
   }
   std::filesystem::path database;
   for (std::size_t i = 1; i + 2 < typed.size(); ++i) {
@@ -189,7 +194,7 @@ int complete(const CompletionArguments& arguments, CLI::App& root, std::ostream&
     if (!typed.empty()) {
       std::string last = std::move(typed.back());
       typed.pop_back();
-      typed = subcommand_first(std::move(typed));
+      typed = present_words(subcommand_first(std::move(typed))).words;
       typed.push_back(std::move(last));
     }
     found = candidates(root, typed);

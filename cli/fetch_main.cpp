@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using petlab::cli::Subcommand;
   petlab::base::StandardOutput output;
   const std::array<Subcommand, 1> table = {
-      Subcommand{"fetch", "download backbones and data", petlab::cli::make_downloads}};
+      Subcommand{"fetch", "", "download backbones and data", petlab::cli::make_downloads}};
   return output.end("petlab",
                     petlab::cli::run(table, argc, argv, {std::cin, std::cout, std::cerr}));
 }

@@ -10,6 +10,7 @@
 
 #include "base/nearest_word.h"
 #include "cli/command_line.h"
+#include "cli/former_names.h"
 #include "cli/options/version.h"
 #include "cli/output/answer_output.h"
 #include "results/words.h"
@@ -21,7 +22,7 @@ namespace {
 using results::Value;
 
 struct HelpArguments {
-  std::string topic;
+  std::vector<std::string> topic;  // the words of a command, or `fields`
   bool man = false;
 };
 
@@ -62,7 +63,7 @@ std::string roff(const std::string& text) {
   return made;
 }
 
-// A command, and those that it has itself (`petlab export archive`).
+// A command, and those that it has itself (`petlab db export archive`).
 void print_man_section(CLI::App& command, const std::string& name, const std::string& before,
                        std::ostream& out) {
   out << ".SH PETLAB " << roff(name) << "\n.nf\n" << roff(command.help(before)) << ".fi\n";
@@ -76,16 +77,39 @@ void print_man(CLI::App& root, std::ostream& out) {
   out << fmt::format(".TH PETLAB 1 \"\" \"petlab {}\" \"User Commands\"\n", kVersion)
       << ".SH NAME\npetlab \\- " << roff(root.get_description()) << "\n"
       << ".SH SYNOPSIS\n.B petlab\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH COMMANDS\n";
+  std::string_view group;
   for (const Subcommand& row : subcommands()) {
+    if (row.group != group) out << ".SS " << roff(std::string(row.group)) << "\n";
+    group = row.group;
     out << ".TP\n.B " << roff(std::string(row.name)) << "\n" << roff(std::string(row.help)) << "\n";
   }
   for (const Subcommand& row : subcommands()) {
     const std::string name(row.name);
     print_man_section(*root.get_subcommand(name), name, "petlab", out);
   }
-  out << ".SH EXIT STATUS\n0: all that was asked for is done; 1: some of it failed; 2: a mistake "
-         "in "
-         "the command line or a sweep file; 3: interrupted, and can go on.\n";
+  out << ".SH EXIT STATUS\n0: all requested work is done; 1: some of it failed; 2: the command "
+         "line or a sweep file has a mistake; 3: interrupted, the same command resumes.\n";
+}
+
+// The help of a command that is named by its words: `db check`.
+void print_command_help(const std::vector<std::string>& topic, CLI::App& root, std::ostream& out) {
+  CLI::App* command = &root;
+  std::string before;
+  for (const std::string& word : present_words(topic).words) {
+    if (word.starts_with("-")) continue;  // `hide --undo`, by its former name
+    std::vector<std::string> names;
+    for (CLI::App* inner : command->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(inner->get_name());
+    }
+    if (std::find(names.begin(), names.end(), word) == names.end()) {
+      if (command == &root) names.emplace_back("fields");
+      throw std::invalid_argument(base::unknown_word(
+          "topic", word, std::vector<std::string_view>(names.begin(), names.end())));
+    }
+    before += (before.empty() ? "" : " ") + command->get_name();
+    command = command->get_subcommand(word);
+  }
+  out << command->help(before);
 }
 
 int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
@@ -94,15 +118,10 @@ int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
   } else if (arguments.topic.empty()) {
     // Of the program itself: root.help() would tell of the command that was chosen, this one.
     out << root.get_formatter()->make_help(&root, "petlab", CLI::AppFormatMode::Normal);
-  } else if (arguments.topic == "fields") {
+  } else if (arguments.topic.front() == "fields") {
     print_fields(out);
   } else {
-    std::vector<std::string_view> topics = {"fields"};
-    for (const Subcommand& row : subcommands()) topics.push_back(row.name);
-    if (std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
-      throw std::invalid_argument(base::unknown_word("topic", arguments.topic, topics));
-    }
-    out << root.get_subcommand(arguments.topic)->help("petlab");
+    print_command_help(arguments.topic, root, out);
   }
   return kDone;
 }
@@ -112,8 +131,8 @@ int help(const HelpArguments& arguments, CLI::App& root, std::ostream& out) {
 std::function<int()> make_help(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HelpArguments>();
   auto* const topic = app.add_option("TOPIC", arguments->topic,
-                                     "a command, or `fields`: the words of --where and --by");
-  app.add_flag("--man", arguments->man, "print the manual page: petlab help --man | man -l -")
+                                     "a command, or fields: the words of --where and --by");
+  app.add_flag("--man", arguments->man, "print the manual page (petlab help --man | man -l -)")
       ->excludes(topic);
   return [arguments, streams, &app] { return help(*arguments, *app.get_parent(), streams.out); };
 }

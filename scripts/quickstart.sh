@@ -5,10 +5,12 @@
 
 scripts/setup.sh
 scripts/build.sh release -DPETLAB_TESTS=OFF -DPETLAB_BENCH=OFF
-out=build/quickstart
-mkdir -p "$out"
+sweep=$PWD/sweeps/quickstart.yaml
+petlab=$PWD/build/release/bin/petlab
+mkdir -p build/quickstart
+cd build/quickstart  # where petlab.db and petlab.runs go
 say "Running sweeps/quickstart.yaml (some minutes; Ctrl-C stops it, the same command goes on)"
-build/release/bin/petlab run sweeps/quickstart.yaml --db "$out/petlab.db" --runs "$out/runs"
+"$petlab" run "$sweep"
 say "The table, and the figure's points"
-build/release/bin/petlab report quickstart --db "$out/petlab.db" --out "$out"
-say "The page with both: $PWD/$out/quickstart.html"
+"$petlab" report quickstart --out .
+say "The page with both: $PWD/quickstart.html"

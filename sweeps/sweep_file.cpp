@@ -11,11 +11,26 @@
 
 namespace petlab::sweeps {
 
+namespace {
+
+// Far above the limit of a YAML file, so that the parser reports a file that is too long.
+constexpr std::size_t kMostSweepBytes = 4 * base::kMaxYamlBytes;
+
+}  // namespace
+
+std::string sweep_name(const std::filesystem::path& file) {
+  base::FileProblems problems(file);
+  const base::YamlNode root = base::parse_yaml(base::read_file(file, kMostSweepBytes), problems);
+  problems.throw_if_any();
+  std::string name = read_sweep_name(root, problems);
+  problems.throw_if_any();
+  return name;
+}
+
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
                  std::span<const std::string> overrides) {
-  // Far above the limit of a YAML file, so that it is the parser that reports what is too long.
-  return read_sweep_text(base::read_file(file, 4 * base::kMaxYamlBytes), file, locations,
-                         kMaxTrials, overrides);
+  return read_sweep_text(base::read_file(file, kMostSweepBytes), file, locations, kMaxTrials,
+                         overrides);
 }
 
 Sweep read_sweep_text(std::string_view text, const std::filesystem::path& file,

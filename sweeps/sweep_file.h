@@ -76,4 +76,9 @@ inline constexpr std::int64_t kMaxTrials = 1'000'000;
 Sweep load_sweep(const std::filesystem::path& file, const Locations& locations,
                  std::span<const std::string> overrides = {});
 
+/// The name of the sweep in a file; nothing is expanded or checked beyond it. Throws
+/// base::FileProblemsError if the file is no YAML or has no valid name, sweeps::Error if it cannot
+/// be read.
+std::string sweep_name(const std::filesystem::path& file);
+
 }  // namespace petlab::sweeps

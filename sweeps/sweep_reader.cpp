@@ -101,16 +101,7 @@ class SweepReader {
   }
 
   void read_names(const base::YamlNode& root) {
-    const base::YamlNode* const name = root.find("sweep");
-    if (name == nullptr) {
-      problems_.add(1, "sweep", "nothing", kNameWanted);
-    } else if (name->kind != base::YamlNode::Kind::scalar) {
-      problems_.add(name->line, "sweep", base::shown(*name), kNameWanted);
-    } else if (!is_name(name->text)) {
-      problems_.add(name->line, "sweep", found_name(name->text), kNameWanted);
-    } else {
-      draft_.name = name->text;
-    }
+    draft_.name = read_sweep_name(root, problems_);
     const base::YamlNode* const about = root.find("about");
     if (about == nullptr || about->kind == base::YamlNode::Kind::null) return;
     if (about->kind != base::YamlNode::Kind::scalar) {
@@ -433,6 +424,20 @@ class SweepReader {
 };
 
 }  // namespace
+
+std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& problems) {
+  const base::YamlNode* const name = root.find("sweep");
+  if (name == nullptr) {
+    problems.add(1, "sweep", "nothing", kNameWanted);
+  } else if (name->kind != base::YamlNode::Kind::scalar) {
+    problems.add(name->line, "sweep", base::shown(*name), kNameWanted);
+  } else if (!is_name(name->text)) {
+    problems.add(name->line, "sweep", found_name(name->text), kNameWanted);
+  } else {
+    return name->text;
+  }
+  return {};
+}
 
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,
                       const Locations& locations, base::FileProblems& problems) {

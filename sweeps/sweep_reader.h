@@ -92,6 +92,10 @@ struct SweepDraft {
   std::map<std::string, std::string> backbone_digests;
 };
 
+/// The name that a sweep file gives its sweep. Returns an empty text and adds to `problems` if
+/// there is no valid name.
+std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& problems);
+
 /// Reads the sections of a sweep file, and what they name: backbones (shape and digest) and
 /// declared tasks. Problems are added to `problems`.
 SweepDraft read_sweep(const base::YamlNode& root, const std::filesystem::path& file,

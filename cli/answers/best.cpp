@@ -52,6 +52,7 @@ Found artifact_of(const results::ScoreReader& reader, const std::filesystem::pat
 int best(const BestArguments& arguments, Streams streams) {
   analysis::BestRequest request;
   if (!arguments.where.empty()) request.where = questions::parse_where(arguments.where);
+  add_sweep_condition(arguments.file, request.where);
   request.metric = arguments.metric;
   request.split = arguments.split;
   request.top = arguments.top;
@@ -113,6 +114,7 @@ std::function<int()> make_best(CLI::App& app, Streams streams) {
   app.add_option("--top", arguments->top, "so many trials of each task")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  add_file_argument(app, *arguments, streams);
   add_stored_arguments(app, *arguments);
   add_format_option(app, arguments->output);
   return [arguments, streams] { return best(*arguments, streams); };

@@ -105,7 +105,7 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
          "of the interval; what is left of 1 is the probability to call chance a difference")
       ->check(CLI::Range(0.5, 0.999999))
       ->capture_default_str();
-  app.add_option("--db", arguments->database, "the database (default: petlab.db in this folder)");
+  add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
     analysis::CompareRequest request;

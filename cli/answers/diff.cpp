@@ -119,7 +119,7 @@ std::function<int()> make_diff(CLI::App& app, Streams streams) {
   app.add_option("A", arguments->trials[0], "id of a trial, or its beginning")->required();
   app.add_option("B", arguments->trials[1], "another")->required();
   app.add_flag("--all", arguments->all, "also what is equal");
-  app.add_option("--db", arguments->database, "the database (default: petlab.db in this folder)");
+  add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
   return [arguments, streams] { return diff(*arguments, streams); };
 }

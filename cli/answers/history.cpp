@@ -131,7 +131,7 @@ std::function<int()> make_history(CLI::App& app, Streams streams) {
                  "train, validation, test, or progress: the training loss as it was told while "
                  "it trained (default: all metrics; progress for a loss that is no metric)");
   app.add_option("--task", arguments->task, "of a trial with several (default: all)");
-  app.add_option("--db", arguments->database, "the database (default: petlab.db in this folder)");
+  add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
   return [arguments, streams] { return history(*arguments, streams); };
 }

@@ -93,7 +93,7 @@ std::function<int()> make_query(CLI::App& app, Streams streams) {
                  "one SELECT; the views results and sweep_results have a row per trial, metric, "
                  "step and split (docs/reference/sql.md). - reads it from standard input")
       ->required();
-  app.add_option("--db", options->database, "the database (default: petlab.db in this folder)");
+  add_database_option(app, options->database);
   std::vector<std::string> names;
   for (const Format& format : kFormats) names.push_back(format.name);
   app.add_option("--format", options->format, "how to print the rows")

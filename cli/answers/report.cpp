@@ -16,6 +16,7 @@
 #include "base/shown.h"
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
+#include "cli/options/trial_arguments.h"
 #include "reports/builtin.h"
 #include "reports/curve.h"
 #include "reports/error.h"
@@ -218,9 +219,12 @@ std::function<int()> make_report(CLI::App& app, Streams streams) {
       "report", options->report,
       "a shipped report (--list), the file of a definition (.yaml), all: every report on "
       "one page, or curve: a figure of any sweep (--x, --y)");
-  app.add_option("--db", options->database, "the database; default: petlab.db in this folder");
+  add_database_option(app, options->database);
   app.add_option("--sweep", options->sweeps, "what to report on, in place of the report's own")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->transform(sweep_or_file([options, streams](const std::string& file) {
+        use_database_of(file, options->database, streams);
+      }));
   app.add_option(
          "--format", options->formats,
          "terminal (default), markdown, csv, csv-long, html, json, latex, and of figures vega, "

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "analysis/summary.h"
-#include "cli/options/database_option.h"
+#include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "questions/conditions.h"
 
@@ -17,8 +17,7 @@ namespace {
 
 using results::Value;
 
-struct ResultsArguments {
-  std::filesystem::path database;
+struct ResultsArguments : StoredArguments {
   std::string where;
   std::string by;
   std::string pivot;
@@ -81,11 +80,13 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
                  "metrics, divided by commas (default: all of the split)")
       ->delimiter(',');
   app.add_option("--split", arguments->split, "train, validation or test")->capture_default_str();
-  app.add_option("--db", arguments->database, "the database (default: petlab.db in this folder)");
+  add_file_argument(app, *arguments, streams);
+  add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
     analysis::SummaryRequest request;
     if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
+    add_sweep_condition(arguments->file, request.where);
     if (!arguments->by.empty()) request.by = questions::parse_words(arguments->by, "--by");
     if (!arguments->pivot.empty()) {
       const std::vector<results::Word> words = questions::parse_words(arguments->pivot, "--pivot");
@@ -97,7 +98,7 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
     }
     request.metrics = arguments->metrics;
     request.split = arguments->split;
-    const results::ScoreReader reader(database_to_read(arguments->database));
+    const results::ScoreReader reader(arguments->database_path());
     const analysis::Summary summary = analysis::summarise(reader, request);
     print_summary(*arguments, summary, streams.out);
     print_notes(streams.err, summary.notes);

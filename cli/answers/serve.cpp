@@ -279,7 +279,7 @@ std::function<int()> make_serve(CLI::App& app, Streams streams) {
   app.add_option("reports", options->reports,
                  "shipped reports (petlab report --list) or files of definitions; default: all "
                  "that the database's sweeps have something of");
-  app.add_option("--db", options->database, "the database; default: petlab.db in this folder");
+  add_database_option(app, options->database);
   app.add_option("--port", options->port,
                  fmt::format("where to listen, 0: any that is free; default: {}, or any where that "
                              "is taken",

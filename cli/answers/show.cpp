@@ -11,7 +11,9 @@
 
 #include "analysis/sparkline.h"
 #include "base/shallow_json.h"
+#include "cli/answers/attempt_details.h"
 #include "cli/options/stored_plan.h"
+#include "cli/options/sweep_arguments.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/flat_configuration.h"
@@ -34,6 +36,7 @@ using nlohmann::ordered_json;
 
 struct ShowArguments : StoredArguments {
   std::string trial;
+  std::optional<std::int64_t> retries;
   bool json = false;
 };
 
@@ -92,7 +95,7 @@ Shown read_trial(const ShowArguments& arguments) {
     if (variants.empty()) shown.members.push_back(sweep);
     for (const std::string& variant : variants) shown.members.push_back(sweep + " as " + variant);
   }
-  shown.plan = stored_plan(shown.facts, own_sweep, arguments);
+  shown.plan = stored_plan(shown.facts, own_sweep, arguments, arguments.retries);
   const results::ScoreReader scores(database);
   for (const results::SeriesName& one : scores.series_of(shown.id)) {
     shown.curves.push_back({one, scores.history(shown.id, one)});
@@ -296,6 +299,7 @@ void print_shown(const Shown& shown, std::ostream& out) {
     pairs.emplace_back(std::to_string(attempt.attempt.number), text);
   }
   print_pairs(out, "attempts", pairs);
+  print_attempt_details(out, shown.facts);
 
   pairs.clear();
   for (const Curve& curve : shown.curves) {
@@ -355,6 +359,7 @@ std::function<int()> make_show(CLI::App& app, Streams streams) {
   app.add_flag("--json", arguments->json, "print one JSON object, every value of every metric");
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
+  add_retries_option(app, arguments->retries, "as for petlab run");
   return [arguments, streams] {
     const Shown shown = read_trial(*arguments);
     if (arguments->json) {

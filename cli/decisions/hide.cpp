@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <stdexcept>
 
 #include "cli/decisions/decree.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 struct HideArguments : DecreeArguments {
   std::string why;
+  bool undo = false;
 };
 
 }  // namespace
@@ -17,22 +19,19 @@ struct HideArguments : DecreeArguments {
 std::function<int()> make_hide(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HideArguments>();
   add_decree_arguments(app, *arguments);
-  app.add_option("--why", arguments->why, "why it is not to be seen; kept with the decision")
-      ->required();
+  CLI::Option* const why =
+      app.add_option("--why", arguments->why, "the reason, which is kept with the decision");
+  app.add_flag("--undo", arguments->undo, "include hidden trials again")->excludes(why);
   return [arguments, streams] {
+    if (arguments->undo == !arguments->why.empty()) {
+      throw std::invalid_argument(
+          "hide: --why is required, or --undo to include hidden trials again");
+    }
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
-      return orchestrator::hide_trial(place.to, place.runs, place.trial_id, arguments->why,
-                                      place.time);
-    });
-  };
-}
-
-std::function<int()> make_unhide(CLI::App& app, Streams streams) {
-  const auto arguments = std::make_shared<DecreeArguments>();
-  add_decree_arguments(app, *arguments);
-  return [arguments, streams] {
-    return decree_each(*arguments, streams, [](const DecreePlace& place) {
-      return orchestrator::unhide_trial(place.to, place.runs, place.trial_id, place.time);
+      return arguments->undo
+                 ? orchestrator::unhide_trial(place.to, place.runs, place.trial_id, place.time)
+                 : orchestrator::hide_trial(place.to, place.runs, place.trial_id, arguments->why,
+                                            place.time);
     });
   };
 }

@@ -6,9 +6,7 @@
 
 namespace petlab::cli {
 
-/// Row of the table of subcommands: `petlab hide`.
+/// `petlab hide`, and with --undo its opposite.
 std::function<int()> make_hide(CLI::App& app, Streams streams);
-/// Row of the table of subcommands: `petlab unhide`.
-std::function<int()> make_unhide(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

@@ -78,11 +78,10 @@ int note(const NoteArguments& arguments, Streams streams) {
 
 std::function<int()> make_note(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<NoteArguments>();
-  app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning; not with --sweep");
+  app.add_option("TRIAL", arguments->trial, "a trial id, or its beginning; not with --sweep");
   app.add_option("TEXT", arguments->text,
-                 "the note, in quotes; - reads it from standard input. Those before it stay; "
-                 "without one they are printed");
-  add_remark_arguments(app, *arguments);
+                 "the note, - for standard input; without it the notes are printed");
+  add_remark_arguments(app, *arguments, streams);
   app.add_flag("--json", arguments->json, "print JSON");
   return [arguments, streams] { return note(*arguments, streams); };
 }

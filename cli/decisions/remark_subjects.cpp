@@ -12,10 +12,9 @@
 
 namespace petlab::cli {
 
-void add_remark_arguments(CLI::App& app, RemarkArguments& arguments) {
-  app.add_option("--sweep", arguments.sweeps, "a sweep by its name; may be repeated")
-      ->type_size(1)
-      ->allow_extra_args(false);
+void add_remark_arguments(CLI::App& app, RemarkArguments& arguments, Streams streams) {
+  add_sweep_option(app, arguments.sweeps, arguments, streams,
+                   "a sweep, by its name or file (repeatable)");
   add_stored_arguments(app, arguments);
 }
 

@@ -12,7 +12,7 @@ namespace petlab::cli {
 struct RemarkArguments : StoredArguments {
   std::vector<std::string> sweeps;
 };
-void add_remark_arguments(CLI::App& app, RemarkArguments& arguments);
+void add_remark_arguments(CLI::App& app, RemarkArguments& arguments, Streams streams);
 
 /// The trials that the user named by the beginning of their ids, and the sweeps of --sweep. Throws
 /// std::invalid_argument where one of them is not there, before anything is written.

@@ -171,11 +171,11 @@ std::vector<std::string> tag_words(std::vector<std::string> words) {
 std::function<int()> make_tag(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<TagArguments>();
   app.add_option("TRIAL", arguments->words,
-                 "ids of trials, or their beginnings, then +TAG to put a tag on them, -TAG to take "
-                 "one off; without a tag those that they have, without a trial all that there are");
+                 "trial ids, then +TAG to add a tag, -TAG to remove one; without tags the trials' "
+                 "tags are printed, without trials all tags");
   app.add_option("--add", arguments->add, "as +TAG")->type_size(1)->allow_extra_args(false);
   app.add_option("--remove", arguments->remove, "as -TAG")->type_size(1)->allow_extra_args(false);
-  add_remark_arguments(app, *arguments);
+  add_remark_arguments(app, *arguments, streams);
   app.add_flag("--json", arguments->json, "print JSON");
   return [arguments, streams] { return tag(*arguments, streams); };
 }

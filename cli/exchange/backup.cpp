@@ -41,10 +41,8 @@ int back_up(const BackupArguments& arguments, Streams streams) {
 
 std::function<int()> make_backup(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<BackupArguments>();
-  app.add_option("COPY", arguments->copy, "the file to be made, or a folder to make it in")
-      ->required();
-  app.add_option("--db", arguments->database,
-                 "the database; others may use it meanwhile (default: petlab.db in this folder)");
+  app.add_option("COPY", arguments->copy, "the new file, or the folder for it")->required();
+  add_database_option(app, arguments->database);
   return [arguments, streams] { return back_up(*arguments, streams); };
 }
 

@@ -6,7 +6,7 @@
 
 namespace petlab::cli {
 
-/// `petlab backup`: a copy of a database that is in use.
+/// `petlab db backup`: a copy of a database that is in use.
 std::function<int()> make_backup(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

@@ -28,7 +28,7 @@ namespace petlab::cli {
 namespace {
 
 struct ArchiveArguments : StoredArguments {
-  std::string file;
+  std::string archive;
   std::string artifacts = "result";
   orchestrator::ArchiveOptions options;
   bool json = false;
@@ -45,7 +45,7 @@ const std::map<std::string, orchestrator::ArchivedArtifacts>& artifact_words() {
 void print_archived(const orchestrator::Archived& done, const ArchiveArguments& arguments,
                     Streams streams) {
   if (arguments.json) {
-    nlohmann::ordered_json document = {{"file", arguments.file},
+    nlohmann::ordered_json document = {{"file", arguments.archive},
                                        {"sweeps", done.sweeps},
                                        {"trials", done.trials},
                                        {"attempts", done.attempts},
@@ -63,7 +63,7 @@ void print_archived(const orchestrator::Archived& done, const ArchiveArguments& 
   for (const orchestrator::NotTaken& one : done.left) {
     streams.err << "petlab: left: " << one.trial << " " << reports::printable(one.text) << "\n";
   }
-  streams.out << fmt::format("{}: {}, {} ({}), {} of {} in {}\n{}\n", arguments.file,
+  streams.out << fmt::format("{}: {}, {} ({}), {} of {} in {}\n{}\n", arguments.archive,
                              counted(done.sweeps, "sweep"), counted(done.trials, "trial"),
                              counted(done.attempts, "attempt"), counted(done.files, "file"),
                              bytes_text(done.bytes), bytes_text(done.archive_bytes), done.digest);
@@ -75,7 +75,7 @@ int export_archive(ArchiveArguments arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const results::Reader reader(database);
   const orchestrator::Archived done = orchestrator::write_archive(
-      reader, database, arguments.existing_runs_path(), arguments.file, arguments.options);
+      reader, database, arguments.existing_runs_path(), arguments.archive, arguments.options);
   print_archived(done, arguments, streams);
   return done.left.empty() ? kDone : kSomeFailed;
 }
@@ -152,7 +152,8 @@ void print_exported(const ExportArguments& arguments, const std::vector<Exported
 int export_folders(const ExportArguments& arguments, Streams streams) {
   if (arguments.folder.empty() && arguments.tensorboard.empty()) {
     throw std::invalid_argument(
-        "found neither a folder, --tensorboard nor archive FILE, wanted one: petlab export FOLDER "
+        "found neither a folder, --tensorboard nor archive FILE, wanted one: petlab db export "
+        "FOLDER "
         "writes tables");
   }
   const results::OneState state(arguments.database_path());
@@ -188,34 +189,28 @@ int export_folders(const ExportArguments& arguments, Streams streams) {
 
 std::function<int()> make_export(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<ArchiveArguments>();
-  CLI::App* const archive = app.add_subcommand(
-      "archive",
-      "one file that petlab import reads on any machine: results, configuration, "
-      "artifacts, digests");
-  archive->add_option("FILE", arguments->file, "the new file, for example ablation.petlab.tar.gz")
+  CLI::App* const archive =
+      app.add_subcommand("archive", "write one file that petlab db import reads on any machine");
+  archive->add_option("FILE", arguments->archive, "the new file: ablation.petlab.tar.gz")
       ->required();
-  archive->add_option("--sweep", arguments->options.sweeps,
-                      "sweeps to put in, with all their trials (default: all of the database)");
+  add_sweep_option(*archive, arguments->options.sweeps, *arguments, streams,
+                   "only this sweep, by its name or file (repeatable)");
   archive
       ->add_option("--artifacts", arguments->artifacts,
-                   "which artifacts: of the results, all, or none (default: result)")
+                   "artifacts to include: of results, all or none (default: result)")
       ->check(CLI::IsMember({"result", "all", "none"}));
   archive->add_flag("--checkpoints", arguments->options.checkpoints,
-                    "also what unfinished trials can be gone on from");
+                    "include checkpoints of unfinished trials");
   archive->add_flag("--json", arguments->json, "print one JSON object");
   add_stored_arguments(*archive, *arguments);
   const auto folders = std::make_shared<ExportArguments>();
-  app.add_option("FOLDER", folders->folder,
-                 "a new folder: results, history, configuration, attempts, sweeps and remarks, a "
-                 "file each");
-  app.add_option("--format", folders->format, "of those files: csv or json (default: csv)")
+  app.add_option("FOLDER", folders->folder, "a new folder for six tables, a file each");
+  app.add_option("--format", folders->format, "the format of tables (default: csv)")
       ->check(CLI::IsMember({"csv", "json"}));
   app.add_option("--tensorboard", folders->tensorboard,
-                 "a new folder of event files for tensorboard --logdir, with hyperparameters");
-  app.add_option("--sweep", folders->sweeps,
-                 "only what these sweeps have (default: all of the database); may be repeated")
-      ->type_size(1)
-      ->allow_extra_args(false);
+                 "a new folder for event files: tensorboard --logdir FOLDER");
+  add_sweep_option(app, folders->sweeps, *folders, streams,
+                   "only this sweep, by its name or file (repeatable)");
   app.add_flag("--json", folders->json, "print one JSON object");
   add_stored_arguments(app, *folders);
   return [archive, arguments, folders, streams] {

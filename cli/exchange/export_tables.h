@@ -8,7 +8,7 @@
 
 namespace petlab::cli {
 
-/// A file of `petlab export FOLDER`.
+/// A file of `petlab db export FOLDER`.
 struct ExportedTable {
   std::string name;  ///< of the file
   std::int64_t rows = 0;

@@ -115,9 +115,8 @@ int collect(const GcArguments& arguments, Streams streams) {
 
 std::function<int()> make_gc(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<GcArguments>();
-  app.add_flag("--dry-run", arguments->dry_run, "only say what would be removed, and how much");
-  app.add_option("--what", arguments->kinds,
-                 "checkpoints, artifacts or leftovers, divided by commas (default: all)")
+  app.add_flag("--dry-run", arguments->dry_run, "show what would be deleted, and its size");
+  app.add_option("--what", arguments->kinds, "what to delete, separated by commas (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember({"checkpoints", "artifacts", "leftovers"}));
   app.add_flag("--json", arguments->json, "print one JSON object");

@@ -6,7 +6,7 @@
 
 namespace petlab::cli {
 
-/// `petlab gc`.
+/// `petlab db gc`.
 std::function<int()> make_gc(CLI::App& app, Streams streams);
 
 }  // namespace petlab::cli

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cli/exchange/rebuild.h"
 #include "cli/exchange/take_over_output.h"
 #include "cli/options/open_to_write.h"
 #include "orchestrator/exchange/archive.h"
@@ -20,12 +21,14 @@ struct ImportArguments : StoredArguments {
 };
 
 int import_from(const ImportArguments& arguments, Streams streams) {
+  if (arguments.from.empty()) return import_own_runs(arguments, streams);
   std::error_code error;
   const bool folder = std::filesystem::is_directory(arguments.from, error);
   if (!folder && !std::filesystem::is_regular_file(arguments.from, error)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: is neither a folder nor a file, wanted a runs folder or an archive of petlab export",
-        arguments.from));
+    throw std::invalid_argument(
+        fmt::format("{}: is neither a folder nor a file, wanted a runs folder or an archive of "
+                    "petlab db export",
+                    arguments.from));
   }
   const std::filesystem::path database = arguments.database_path();
   const orchestrator::Incoming incoming(runs_to_fill(arguments));
@@ -44,11 +47,15 @@ int import_from(const ImportArguments& arguments, Streams streams) {
 std::function<int()> make_import(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<ImportArguments>();
   app.add_option("FROM", arguments->from,
-                 "a runs folder of another machine, or an archive (petlab export archive)")
-      ->required();
+                 "a runs folder, or an archive from petlab db export archive (default: the "
+                 "database's own runs folder)");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
-  return [arguments, streams] { return import_from(*arguments, streams); };
+  return [arguments, streams] {
+    // Another machine's runs can begin a database; a database's own runs folder belongs to one.
+    if (!arguments->from.empty()) arguments->use = DatabaseUse::may_create;
+    return import_from(*arguments, streams);
+  };
 }
 
 }  // namespace petlab::cli

@@ -25,9 +25,7 @@ std::filesystem::path runs_of_the_other(const MergeArguments& arguments) {
   if (!std::filesystem::exists(arguments.other, error)) {
     throw std::invalid_argument(fmt::format("{}: there is no such database", arguments.other));
   }
-  const std::filesystem::path runs =
-      runs_folder_of(arguments.other, arguments.other_runs,
-                     std::filesystem::path(arguments.other).replace_extension(".runs"));
+  const std::filesystem::path runs = runs_folder_of(arguments.other, arguments.other_runs);
   if (std::filesystem::is_directory(runs, error)) return runs;
   throw std::invalid_argument(
       fmt::format("{}: the runs folder of {} is not there, and the attempts' files are what is "
@@ -56,12 +54,9 @@ int merge(const MergeArguments& arguments, Streams streams) {
 
 std::function<int()> make_merge(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<MergeArguments>();
-  app.add_option("OTHER", arguments->other,
-                 "a database of another machine; what it has of its own comes into this one, the "
-                 "other is only read")
-      ->required();
-  app.add_option("--other-runs", arguments->other_runs,
-                 "its runs folder (default: the one that it remembers, else beside it, .runs)");
+  arguments->use = DatabaseUse::may_create;
+  app.add_option("OTHER", arguments->other, "the other database, which is only read")->required();
+  app.add_option("--other-runs", arguments->other_runs, "its runs folder (default: next to it)");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return merge(*arguments, streams); };

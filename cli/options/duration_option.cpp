@@ -36,13 +36,14 @@ CLI::Validator number_first(const std::string& wanted) {
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
                           const std::string& help) {
-  return app.add_option(name, seconds, help + " (90, 90s, 30m, 2h, 1d)")
+  return app.add_option(name, seconds, help)
       ->transform(CLI::AsNumberWithUnit(
           std::map<std::string, double>{
               {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
           CLI::AsNumberWithUnit::CASE_SENSITIVE, "DURATION"))
       ->transform(number_first("a time such as 90s"))  // comes before the other
-      ->check(within_a_century());
+      ->check(within_a_century())
+      ->type_name("TIME");
 }
 
 }  // namespace petlab::cli

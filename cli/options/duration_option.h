@@ -10,8 +10,7 @@ class Validator;
 
 namespace petlab::cli {
 
-/// An option whose value is a time, 0 to a century: `90`, `90s`, `30m`, `2h`, `1d`, `10ms`. The
-/// help says so.
+/// An option whose value is a time, 0 to a century: `90`, `90s`, `30m`, `2h`, `1d`, `10ms`.
 CLI::Option* add_duration(CLI::App& app, const std::string& name, double& seconds,
                           const std::string& help);
 

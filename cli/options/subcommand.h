@@ -23,6 +23,7 @@ enum ExitCode { kDone = 0, kSomeFailed = 1, kUsage = 2, kInterrupted = 3 };
 /// A row of the table of subcommands (cli/command_line.h); one file a subcommand.
 struct Subcommand {
   std::string_view name;
+  std::string_view group;  // under which the program's help lists it; rows of a group are together
   std::string_view help;
   /// Adds the options to `app` and returns what runs after the command line was parsed; that
   /// function's result is the exit code. It throws std::invalid_argument for what the user wrote

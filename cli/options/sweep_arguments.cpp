@@ -3,9 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 
-#include "cli/options/database_option.h"
 #include "cli/options/program_places.h"
-#include "orchestrator/planning/plan.h"
 
 namespace petlab::cli {
 
@@ -13,34 +11,21 @@ sweeps::Sweep SweepArguments::load(const sweeps::Locations& locations) const {
   return sweeps::load_sweep(file, locations, set);
 }
 
-std::filesystem::path SweepArguments::database_path() const {
-  return database.empty() ? orchestrator::default_database(file) : std::filesystem::path(database);
-}
-
-std::filesystem::path SweepArguments::runs_path() const {
-  return runs_folder_of(database_path(), runs, orchestrator::default_runs(file));
-}
-
-void add_sweep_arguments(CLI::App& app, SweepArguments& arguments) {
+void add_sweep_arguments(CLI::App& app, SweepArguments& arguments, Streams streams) {
+  arguments.err = &streams.err;
   app.add_option("FILE", arguments.file, "the sweep file")->required();
-  app.add_option("--db", arguments.database, "the database (default: beside FILE, .db)");
-  app.add_option("--runs", arguments.runs,
-                 "the folder of the trials' directories (default: the one that the database "
-                 "remembers, else beside FILE, .runs)");
-  app.add_option("--worker", arguments.worker,
-                 "the program that trains, with its arguments: \"python3 worker.py\" (default: "
-                 "petlab-trainer beside this program)");
-  app.add_option(
-         "--set", arguments.set,
-         "sets a field for every trial, whatever FILE says of it: training.epochs=1; may be "
-         "repeated. These are other trials than without")
+  add_stored_arguments(app, arguments);
+  app.add_option("--worker", arguments.worker, "the training command (default: petlab-trainer)")
+      ->type_name("COMMAND");
+  app.add_option("--set", arguments.set, "set a field of all trials; this changes their ids")
+      ->type_name("FIELD=VALUE")
       ->type_size(1)
       ->allow_extra_args(false);
 }
 
-void add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
-                        const std::string& help) {
-  app.add_option("--retries", retries, help)->check(CLI::Range(0, 1'000'000));
+CLI::Option* add_retries_option(CLI::App& app, std::optional<std::int64_t>& retries,
+                                const std::string& help) {
+  return app.add_option("--retries", retries, help)->check(CLI::Range(0, 1'000'000));
 }
 
 orchestrator::WorkerCommand worker_program(const std::string& named,

@@ -110,11 +110,11 @@ int logs(const LogsArguments& arguments, Streams streams) {
 
 std::function<int()> make_logs(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<LogsArguments>();
-  app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
-  app.add_flag("-f,--follow", arguments->follow, "go on until the attempt is over");
-  app.add_option("--tail", arguments->tail, "begin with the last so many lines")
+  app.add_option("TRIAL", arguments->trial, "a trial id, or its beginning")->required();
+  app.add_flag("-f,--follow", arguments->follow, "continue until the attempt ends");
+  app.add_option("--tail", arguments->tail, "begin with the last N lines")
       ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("--attempt", arguments->attempt, "number of the attempt (default: the last)")
+  app.add_option("--attempt", arguments->attempt, "the number of the attempt (default: the last)")
       ->check(CLI::Range(1, 1'000'000'000));
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return logs(*arguments, streams); };

@@ -150,10 +150,8 @@ void check_met(const sweeps::Sweep& sweep, const Condition& condition, const Kno
 }  // namespace
 
 void add_only_option(CLI::App& app, std::vector<std::string>& only) {
-  app.add_option("--only", only,
-                 "only the trials that these conditions hold for: variant=propetl,seed=42..44; may "
-                 "be repeated. They are the same trials, the rest of the sweep waits; petlab help "
-                 "fields lists the words")
+  app.add_option("--only", only, "only matching trials: variant=propetl,seed=42..44")
+      ->type_name("CONDITIONS")
       ->type_size(1)
       ->allow_extra_args(false);
 }

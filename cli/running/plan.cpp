@@ -231,18 +231,13 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
 
 std::function<int()> make_plan(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<PlanArguments>();
-  add_sweep_arguments(app, *arguments);
-  app.add_option("MORE", arguments->more,
-                 "further sweep files: how many trials each asks for, and all together, equal ones "
-                 "once");
+  add_sweep_arguments(app, *arguments, streams);
+  app.add_option("MORE", arguments->more, "more sweep files: count trials per file and in all");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
   add_only_option(app, arguments->only);
-  app.add_flag("--memory", arguments->memory,
-               "what petlab-trainer needs for each trial at its peak, by formula: weights, "
-               "optimizer, activations, workspace");
-  app.add_option("--device", arguments->device,
-                 "with --memory: the memory of a worker on the cpu (default), or on a gpu")
+  app.add_flag("--memory", arguments->memory, "estimate the peak memory of each trial");
+  app.add_option("--device", arguments->device, "with --memory: the worker's device (default: cpu)")
       ->check(CLI::IsMember({"cpu", "gpu"}));
   return [arguments, streams] {
     check_combination(*arguments);

@@ -16,6 +16,7 @@
 #include "cli/live/live_run.h"
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
+#include "cli/options/help_format.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/options/version.h"
 #include "cli/output/patient_output.h"
@@ -62,6 +63,15 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
                                     const sweeps::Environment& environment) {
   orchestrator::RunRequest request;
   request.database = arguments.database_path();
+  // A mistyped folder is not created along with the runs folder.
+  const std::filesystem::path folder = request.database.parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    throw results::Error(
+        fmt::format("{}: the folder of the database does not exist; create it, or "
+                    "name another with --db",
+                    request.database.string()));
+  }
   request.runs = arguments.runs_path();
   // One that is gone is not made anew without a word: checkpoints and logs were in it.
   if (arguments.runs.empty() && remembers_runs(request.database)) {
@@ -172,7 +182,14 @@ std::string report_command(const std::string& sweep, const std::filesystem::path
     const std::vector<std::string> of = reports::builtin_report(name).sweeps;
     if (of.size() == 1 && of.front() == sweep) words = name;
   }
-  return fmt::format("petlab report {} --db {}", words, shell_word(database.string()));
+  // Without --db where the report finds the same database from here.
+  std::error_code error;
+  std::string option = " --db " + shell_word(database.string());
+  try {
+    if (std::filesystem::equivalent(database_to_read(""), database, error)) option.clear();
+  } catch (const std::invalid_argument&) {
+  }
+  return fmt::format("petlab report {}{}", words, option);
 }
 
 int run(const RunArguments& arguments, Streams streams) {
@@ -218,78 +235,69 @@ int run(const RunArguments& arguments, Streams streams) {
   return code;
 }
 
-void add_slurm_options(CLI::App& app, RunArguments& arguments) {
-  app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition");
-  app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account");
-  app.add_option("--slurm-gpus", arguments.slurm.gpus,
-                 "GPUs of each trial, N or TYPE:N (default: none)");
-  app.add_option("--slurm-time", arguments.slurm.time,
-                 "time limit of each job, as sbatch --time; one that reached it goes on from its "
-                 "checkpoint, in another job");
-  app.add_option("--slurm-arg", arguments.slurm.arguments,
-                 "one more word for sbatch, such as --slurm-arg=--mem=8G; may be repeated")
+// What most runs do not need.
+void add_advanced_options(CLI::App& app, RunArguments& arguments) {
+  advanced(app.add_option("--pack", arguments.pack, "workers per GPU if its memory suffices"))
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  advanced(app.add_option("--trial-memory", arguments.trial_memory,
+                          "GPU memory per trial for --pack, as 6GiB (default: all)"))
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(number_first("a size such as 6GiB"));  // comes before the other
+  advanced(app.add_option("--threads", arguments.threads, "threads per worker"))
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  advanced(add_retries_option(app, arguments.retries,
+                              "retries of a crashed or stalled trial (default: 2)"));
+  advanced(add_duration(app, "--retry-delay", arguments.retry_delay,
+                        "wait before a retry, doubling each time (default: 1s)"));
+  advanced(add_duration(app, "--time-limit", arguments.time_limit,
+                        "fail an attempt after this long (default: none)"));
+  advanced(add_duration(app, "--no-progress-limit", arguments.no_progress_limit,
+                        "kill and retry an attempt silent for this long"));
+  advanced(add_duration(app, "--grace", arguments.grace,
+                        "time to end before a worker is killed (default: 10s)"));
+  advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
+                        "start a new worker process for each trial"));
+  advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));
+  advanced(app.add_option("--slurm-account", arguments.slurm.account, "as sbatch --account"));
+  advanced(app.add_option("--slurm-gpus", arguments.slurm.gpus,
+                          "GPUs per trial, N or TYPE:N (default: none)"));
+  advanced(app.add_option("--slurm-time", arguments.slurm.time,
+                          "as sbatch --time; the next job resumes"));
+  advanced(app.add_option("--slurm-arg", arguments.slurm.arguments,
+                          "more for sbatch, as --slurm-arg=--mem=8G"))
       ->type_size(1)
       ->allow_extra_args(false);
-  add_duration(app, "--slurm-poll", arguments.slurm_poll,
-               "between two looks at all jobs (one squeue); default 5s");
+  advanced(add_duration(app, "--slurm-poll", arguments.slurm_poll,
+                        "interval between calls of squeue (default: 5s)"));
 }
 
 }  // namespace
 
 std::function<int()> make_run(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<RunArguments>();
-  add_sweep_arguments(app, *arguments);
+  add_sweep_arguments(app, *arguments, streams);
   add_only_option(app, arguments->only);
-  app.add_option("--slots", arguments->slots,
-                 "workers at once, at most (default: one a GPU, or one a usable CPU core); with "
-                 "--launcher slurm jobs in Slurm at once (default: 1000)")
+  app.add_option("--slots", arguments->slots, "maximum parallel workers (default: GPUs or cores)")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--device", arguments->device,
-                 "what workers compute on: auto (GPUs where nvidia-smi lists some and the worker "
-                 "can use them, else CPU cores), gpu or cpu; default auto")
-      ->check(CLI::IsMember({"auto", "gpu", "cpu"}));
-  app.add_option("--pack", arguments->pack,
-                 "workers at once on a GPU, at most, as far as its memory reaches; default 1")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--trial-memory", arguments->trial_memory,
-                 "with --pack: what a trial is expected to need of a GPU's memory while nothing "
-                 "like it was measured (6GiB, 800MiB); default: all of it")
-      ->transform(CLI::AsSizeValue(false))
-      ->transform(number_first("a size such as 6GiB"));  // comes before the other
-  app.add_option("--threads", arguments->threads, "threads of each worker (default: 1)")
-      ->check(CLI::Range(1, 1024));
-  add_retries_option(
-      app, arguments->retries,
-      "attempts of a trial that may crash or stall beyond the first (default: as its last "
-      "attempt was allowed, else 2)");
-  add_duration(app, "--retry-delay", arguments->retry_delay,
-               "wait before the first retry, doubled with each further one; default 1s");
-  add_duration(app, "--time-limit", arguments->time_limit,
-               "an attempt that runs longer has failed; default: no limit");
-  add_duration(
-      app, "--no-progress-limit", arguments->no_progress_limit,
-      "an attempt that reports nothing for so long is killed and retried; default: no limit");
-  add_duration(app, "--grace", arguments->grace,
-               "a worker that was asked to end is killed after this; default 10s");
-  app.add_option("--rerun", arguments->rerun,
-                 "make again what is stale, what has failed, all that has a result or failed, or "
-                 "trials by their ids: stale, failed, all, TRIAL,…; may be repeated. Old results "
-                 "count until the new ones are there")
+  app.add_option("--device", arguments->device, "auto uses GPUs if possible")
+      ->check(CLI::IsMember({"auto", "gpu", "cpu"}))
+      ->capture_default_str();
+  app.add_option("--rerun", arguments->rerun, "rerun stale, failed, all, or the given trial ids")
+      ->type_name("WHICH")
       ->delimiter(',')
       ->type_size(1)
       ->allow_extra_args(false);
   app.add_flag("--keep-going", arguments->keep_going,
-               "train what can be trained where weights or data cannot be read; the trials that "
-               "need them fail");
-  app.add_flag("--fresh-workers", arguments->fresh_workers,
-               "a new worker process for each trial, instead of one that keeps its backbone");
-  app.add_option("--launcher", arguments->launcher,
-                 "local: on this machine; slurm: a job of Slurm for each trial (default: local)")
-      ->check(CLI::IsMember({"local", "slurm"}));
-  add_slurm_options(app, *arguments);
-  app.add_flag("--quiet", arguments->quiet, "print failures and notes only; not with --json");
-  app.add_flag("--json", arguments->json,
-               "print a JSON object a line: status, trial_over, note, end");
+               "run what can run if some inputs are unreadable");
+  app.add_option("--launcher", arguments->launcher, "start workers here or as Slurm jobs")
+      ->check(CLI::IsMember({"local", "slurm"}))
+      ->capture_default_str();
+  app.add_flag("--quiet", arguments->quiet, "print only failures and notes");
+  app.add_flag("--json", arguments->json, "print JSON lines: status, trial_over, note, end");
+  add_advanced_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {
       throw std::invalid_argument("--quiet and --json are given, want one of them");

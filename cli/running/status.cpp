@@ -36,6 +36,7 @@
 #include "reports/text.h"
 #include "results/attempt_events.h"
 #include "sweeps/error.h"
+#include "sweeps/sweep_file.h"
 
 namespace petlab::cli {
 namespace {
@@ -74,6 +75,7 @@ class Observer {
   explicit Observer(const StatusArguments& arguments)
       : database_(arguments.database_path()),
         runs_(arguments.runs_path()),
+        only_(arguments.file.empty() ? "" : sweeps::sweep_name(arguments.file)),
         reader_(database_),
         here_(orchestrator::this_host()),
         living_owners_(runs_, here_),
@@ -97,6 +99,7 @@ class Observer {
   const Snapshot& look(bool at_once) {
     living_owners_ = {runs_, here_};
     snapshot_.orchestrators = orchestrator::running_orchestrators(runs_, here_);
+    std::erase_if(snapshot_.orchestrators, [&](const auto& one) { return !is_wanted(one.sweep); });
     const std::int64_t version = reader_.data_version();
     if (version != version_) {
       open_ = reader_.open_attempts();
@@ -137,11 +140,14 @@ class Observer {
     std::int64_t next_seq = 0;
   };
 
+  bool is_wanted(const std::string& sweep) const { return only_.empty() || sweep == only_; }
+
   void look_at_sweeps() {
     snapshot_.sweeps.clear();
     snapshot_.failures.clear();
     std::map<std::string, std::pair<double, LiveFailure>> failures;
     for (const std::string& name : reader_.sweep_names()) {
+      if (!is_wanted(name)) continue;
       const results::SweepOutline outline = reader_.outline(name);
       context_.sweep = name;
       SweepStates& states =
@@ -180,8 +186,8 @@ class Observer {
     snapshot_.running.clear();
     std::map<std::int64_t, Followed> followed;
     for (std::size_t at = 0; at < open_.size(); ++at) {
-      if (living_[at] == orchestrator::Liveness::dead) continue;
       const results::AttemptFacts& attempt = open_[at];
+      if (living_[at] == orchestrator::Liveness::dead || !is_wanted(attempt.begun.sweep)) continue;
       const auto known = followed_.find(attempt.attempt.key);
       Followed its = known == followed_.end() ? follow(attempt) : std::move(known->second);
       const auto progress = progress_.find(attempt.attempt.key);
@@ -250,6 +256,7 @@ class Observer {
 
   std::filesystem::path database_;
   std::filesystem::path runs_;
+  std::string only_;  // the sweep of the sweep file; empty: all
   results::Reader reader_;
   orchestrator::HostIdentity here_;
   orchestrator::LivingOwners living_owners_;  // of this look
@@ -424,13 +431,13 @@ int status(const StatusArguments& arguments, Streams streams) {
 
 std::function<int()> make_status(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<StatusArguments>();
-  add_file_argument(app, *arguments);
+  add_file_argument(app, *arguments, streams);
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
   add_retries_option(app, arguments->retries, "as for petlab run");
   app.add_flag("--json", arguments->json, "print one JSON object");
   app.add_flag("--watch", arguments->watch,
-               "on a terminal: go on, until the runs that go on are over, or Ctrl-C");
+               "keep the display up to date until all runs end (on a terminal)");
   return [arguments, streams] { return status(*arguments, streams); };
 }
 

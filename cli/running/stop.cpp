@@ -9,6 +9,7 @@
 #include "base/shown.h"
 #include "cli/options/trial_arguments.h"
 #include "orchestrator/recovery/control.h"
+#include "sweeps/sweep_file.h"
 
 namespace petlab::cli {
 namespace {
@@ -19,7 +20,11 @@ struct StopArguments : StoredArguments {
 
 int stop(const StopArguments& arguments, Streams streams) {
   const std::filesystem::path runs = arguments.runs_path();
-  const auto running = orchestrator::running_orchestrators(runs, orchestrator::this_host());
+  auto running = orchestrator::running_orchestrators(runs, orchestrator::this_host());
+  if (!arguments.file.empty()) {
+    const std::string name = sweeps::sweep_name(arguments.file);
+    std::erase_if(running, [&](const auto& one) { return one.sweep != name; });
+  }
   if (running.empty()) streams.out << "no petlab run goes on in " << runs.string() << "\n";
   int code = kDone;
   for (const auto& one : running) {
@@ -42,9 +47,9 @@ int stop(const StopArguments& arguments, Streams streams) {
 
 std::function<int()> make_stop(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<StopArguments>();
-  add_file_argument(app, *arguments);
+  add_file_argument(app, *arguments, streams);
   app.add_flag("--now", arguments->now,
-               "write checkpoints and stop, instead of finishing the trials that run");
+               "write checkpoints and stop, instead of finishing running trials");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return stop(*arguments, streams); };
 }

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "cli/options/help_format.h"
 #include "cli/scoring/score_files.h"
 #include "metrics/bleu.h"
 #include "metrics/text_tokenizers.h"
@@ -304,57 +305,63 @@ int run_score(const CLI::App& app, ScoreCommand& command, Streams streams) {
 }
 
 void add_text_options(CLI::App& app, ScoreOptions& options) {
-  app.add_flag("--sentence-level", options.sentence_level, "a score for each line");
-  app.add_flag("--empty-is-missing", options.empty_is_missing,
-               "an empty line of references is a missing reference, not an empty one");
-  app.add_flag("--short", options.short_signature, "print the short signature");
-  app.add_flag("--confidence", options.resampling.confidence,
-               "95 % interval by bootstrap resampling");
-  app.add_option("--confidence-n", options.resampling.confidence_n, "resamples (default 1000)");
-  app.add_option("--baseline", options.resampling.baseline,
-                 "hypotheses of the system to compare with");
-  app.add_flag("--paired-bs", options.resampling.paired_bootstrap, "paired bootstrap test");
-  app.add_option("--paired-bs-n", options.resampling.paired_bootstrap_n,
-                 "resamples (default 1000)");
-  app.add_flag("--paired-ar", options.resampling.paired_randomisation,
-               "approximate randomisation test");
-  app.add_option("--paired-ar-n", options.resampling.paired_randomisation_n,
-                 "trials (default 10000)");
-  app.add_option("--seed", options.resampling.seed, "of resampling (default 12345)");
+  advanced(app.add_flag("--sentence-level", options.sentence_level, "a score for each line"));
+  advanced(app.add_flag("--empty-is-missing", options.empty_is_missing,
+                        "an empty line is a missing reference"));
+  advanced(app.add_flag("--short", options.short_signature, "print the short signature"));
+  advanced(app.add_flag("--confidence", options.resampling.confidence,
+                        "95 % interval by bootstrap resampling"));
+  advanced(app.add_option("--confidence-n", options.resampling.confidence_n,
+                          "resamples (default 1000)"));
+  advanced(app.add_option("--baseline", options.resampling.baseline,
+                          "hypotheses of the system to compare with"));
+  advanced(
+      app.add_flag("--paired-bs", options.resampling.paired_bootstrap, "paired bootstrap test"));
+  advanced(app.add_option("--paired-bs-n", options.resampling.paired_bootstrap_n,
+                          "resamples (default 1000)"));
+  advanced(app.add_flag("--paired-ar", options.resampling.paired_randomisation,
+                        "approximate randomisation test"));
+  advanced(app.add_option("--paired-ar-n", options.resampling.paired_randomisation_n,
+                          "trials (default 10000)"));
+  advanced(app.add_option("--seed", options.resampling.seed, "of resampling (default 12345)"));
 }
 
 void add_metric_options(CLI::App& app, ScoreOptions& options) {
-  app.add_option("--tokenize", options.tokenize, "bleu: tokenizer (default 13a)");
-  app.add_option("--spm-model", options.bleu.spm_model,
-                 "bleu: SentencePiece model; tokenizes with it");
-  app.add_flag("--lowercase", options.bleu.lowercase,
-               "bleu, chrf: ignore case (in sacrebleu's form bleu alone)");
-  app.add_flag("--chrf-lowercase", options.chrf.lowercase, "chrf: ignore case");
-  app.add_option("-s,--smooth-method", options.bleu.smooth_method,
-                 "bleu: exp, floor, add-k or none");
-  app.add_option("--smooth-value", options.bleu.smooth_value, "bleu: of floor (0.1) and add-k (1)");
-  app.add_option("--max-ngram-order", options.bleu.max_ngram_order, "bleu: longest n-grams (4)");
-  app.add_flag("--effective-order", options.bleu.effective_order,
-               "bleu: leave out orders without n-grams; always so with --sentence-level");
-  app.add_option("--char-order,--chrf-char-order", options.chrf.char_order, "chrf (6)");
-  app.add_option("--word-order,--chrf-word-order", options.chrf.word_order,
-                 "chrf (0); 2 is chrF++");
-  app.add_option("--beta,--chrf-beta", options.chrf.beta, "chrf: weight of recall (2)");
-  app.add_flag("--whitespace,--chrf-whitespace", options.chrf.whitespace,
-               "chrf: count white space");
-  app.add_flag("--eps-smoothing,--chrf-eps-smoothing", options.chrf.eps_smoothing,
-               "chrf: average over all orders");
-  app.add_flag("--normalized,--ter-normalized", options.ter.normalized, "ter: split punctuation");
-  app.add_flag("--no-punct,--ter-no-punct", options.ter.no_punct, "ter: drop punctuation");
-  app.add_flag("--asian-support,--ter-asian-support", options.ter.asian_support,
-               "ter: treat CJK characters one by one");
-  app.add_flag("--case-sensitive,--ter-case-sensitive", options.ter.case_sensitive,
-               "ter: do not ignore case");
-  app.add_flag("--stem", options.stem, "rouge: Porter's stemmer");
-  app.add_flag("--json-lines", options.json_lines,
-               "texts: every line of the files is a JSON string, which can hold line breaks");
-  app.add_option("--num-labels", options.num_labels,
-                 "number of classes (default: as many as the files need, at least 2)");
+  advanced(app.add_option("--tokenize", options.tokenize, "bleu: tokenizer (default 13a)"));
+  advanced(app.add_option("--spm-model", options.bleu.spm_model,
+                          "bleu: SentencePiece model; tokenizes with it"));
+  advanced(app.add_flag("--lowercase", options.bleu.lowercase,
+                        "bleu, chrf: ignore case (sacrebleu's form: bleu)"));
+  advanced(app.add_flag("--chrf-lowercase", options.chrf.lowercase, "chrf: ignore case"));
+  advanced(app.add_option("-s,--smooth-method", options.bleu.smooth_method,
+                          "bleu: exp, floor, add-k or none"));
+  advanced(app.add_option("--smooth-value", options.bleu.smooth_value,
+                          "bleu: of floor (0.1) and add-k (1)"));
+  advanced(app.add_option("--max-ngram-order", options.bleu.max_ngram_order,
+                          "bleu: longest n-grams (4)"));
+  advanced(app.add_flag("--effective-order", options.bleu.effective_order,
+                        "bleu: leave out orders without n-grams"));
+  advanced(app.add_option("--char-order,--chrf-char-order", options.chrf.char_order, "chrf (6)"));
+  advanced(app.add_option("--word-order,--chrf-word-order", options.chrf.word_order,
+                          "chrf (0); 2 is chrF++"));
+  advanced(app.add_option("--beta,--chrf-beta", options.chrf.beta, "chrf: weight of recall (2)"));
+  advanced(app.add_flag("--whitespace,--chrf-whitespace", options.chrf.whitespace,
+                        "chrf: count white space"));
+  advanced(app.add_flag("--eps-smoothing,--chrf-eps-smoothing", options.chrf.eps_smoothing,
+                        "chrf: average over all orders"));
+  advanced(app.add_flag("--normalized,--ter-normalized", options.ter.normalized,
+                        "ter: split punctuation"));
+  advanced(
+      app.add_flag("--no-punct,--ter-no-punct", options.ter.no_punct, "ter: drop punctuation"));
+  advanced(app.add_flag("--asian-support,--ter-asian-support", options.ter.asian_support,
+                        "ter: treat CJK characters one by one"));
+  advanced(app.add_flag("--case-sensitive,--ter-case-sensitive", options.ter.case_sensitive,
+                        "ter: do not ignore case"));
+  advanced(app.add_flag("--stem", options.stem, "rouge: Porter's stemmer"));
+  advanced(app.add_flag("--json-lines", options.json_lines,
+                        "texts: each line of the files is a JSON string"));
+  advanced(app.add_option("--num-labels", options.num_labels,
+                          "number of classes (default: from the files)"));
 }
 
 }  // namespace
@@ -362,22 +369,21 @@ void add_metric_options(CLI::App& app, ScoreOptions& options) {
 std::function<int()> make_score(CLI::App& app, Streams streams) {
   const auto command = std::make_shared<ScoreCommand>();
   ScoreOptions& options = command->options;
-  app.add_option("words", command->words,
-                 "a metric (bleu, rouge2, matthews, …: see --list), or, as sacrebleu has it, files "
-                 "of references");
+  app.add_option("words", command->words, "a metric (see --list), or sacrebleu's reference files");
   app.add_option("--hyp", options.hypotheses, "file of hypotheses or predictions, - for stdin");
-  app.add_option("--ref", options.references, "file of references or gold labels; may be repeated")
+  app.add_option("--ref", options.references, "file of references or gold labels (repeatable)")
       ->allow_extra_args(false);
   app.add_option("-i,--input", command->form.systems,
-                 "as sacrebleu has it: files of hypotheses, a system each (default: stdin)");
-  app.add_option("-m,--metrics", command->form.metrics, "likewise: metrics of texts (bleu)");
-  app.add_option("-f,--format", command->form.format, "likewise: text, json (default) or latex");
-  app.add_flag("-b,--score-only", command->form.score_only, "likewise: print the score alone");
-  app.add_option("--num-refs", options.tabs, "a line of references has so many, parted by tabs");
-  app.add_flag("--json", options.json, "print JSON, scores with all their digits");
-  app.add_option("--threads", options.threads, "compute with at most this many threads (1)");
-  app.add_option("-w,--width", command->width,
-                 "decimals of printed scores (4; in sacrebleu's form 1)");
+                 "as in sacrebleu: hypotheses, one file per system");
+  app.add_option("-m,--metrics", command->form.metrics, "as in sacrebleu: metrics of texts (bleu)");
+  app.add_option("-f,--format", command->form.format,
+                 "as in sacrebleu: text, json (default) or latex");
+  app.add_flag("-b,--score-only", command->form.score_only,
+               "as in sacrebleu: print only the score");
+  app.add_option("--num-refs", options.tabs, "references per line, separated by tabs");
+  app.add_flag("--json", options.json, "print JSON with all digits");
+  app.add_option("--threads", options.threads, "maximum number of threads (1)");
+  app.add_option("-w,--width", command->width, "decimals of scores (4; in sacrebleu's form 1)");
   app.add_flag("--list", command->only_list, "show all metrics");
   add_text_options(app, options);
   add_metric_options(app, options);

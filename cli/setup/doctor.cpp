@@ -29,15 +29,14 @@ DoctorRequest doctor_request(const DoctorArguments& arguments) {
     throw std::invalid_argument("DATABASE and --db are given, want one of them");
   }
   DoctorRequest request;
-  request.database = !arguments.named.empty()      ? arguments.named
-                     : !arguments.database.empty() ? arguments.database
-                                                   : "petlab.db";
-  const std::filesystem::path beside =
-      std::filesystem::path(request.database).replace_extension(".runs");
+  request.database = find_database(arguments.named.empty() ? arguments.database : arguments.named,
+                                   DatabaseUse::may_create)
+                         .file;
   try {
-    request.runs = runs_folder_of(request.database, arguments.runs, beside);
+    request.runs = runs_folder_of(request.database, arguments.runs);
   } catch (const results::Error&) {
-    request.runs = beside;  // what is wrong with the database is told as such
+    // diagnose() reports what is wrong with the database.
+    request.runs = std::filesystem::path(request.database).replace_extension(".runs");
   }
   request.worker = arguments.worker;
   return request;
@@ -96,16 +95,13 @@ int doctor(const DoctorArguments& arguments, Streams streams) {
 std::function<int()> make_doctor(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<DoctorArguments>();
   app.add_option("DATABASE", arguments->database,
-                 "the database whose place is looked at (default: petlab.db in this folder); it "
-                 "need not be there");
+                 "the database whose folder is checked; it need not exist");
   app.add_option("--db", arguments->named, "the same");
   app.add_option("--runs", arguments->runs,
-                 "the folder of the trials' directories (default: the one that the database "
-                 "remembers, else beside it, .runs)");
-  app.add_option("--worker", arguments->worker,
-                 "the program that trains (default: petlab-trainer beside this program)");
+                 "the runs folder (default: the one in the database, else next to it)");
+  app.add_option("--worker", arguments->worker, "the training program (default: petlab-trainer)");
   app.add_flag("--json", arguments->json, "print one JSON object");
-  app.footer("Exit code 0: petlab run can work here; 1: a problem is listed, with what mends it.");
+  app.footer("Exit code 0: petlab run works here; 1: the list names a problem and its fix.");
   return [arguments, streams] { return doctor(*arguments, streams); };
 }
 

@@ -18,11 +18,10 @@ namespace {
 
 void add_retries(CLI::App& app, FetchArguments& arguments) {
   app.add_option("--retries", arguments.retries,
-                 "failures in a row, without a byte between them, before it is given up "
-                 "(default: 5)")
+                 "failures in a row without a byte before giving up (default: 5)")
       ->check(CLI::Range(0, 1000));
   add_duration(app, "--retry-delay", arguments.retry_delay,
-               "wait before the first retry, doubled with each further one; default 1s");
+               "wait before the first retry, then twice as long (default: 1s)");
 }
 
 // Goes on as the program of that name beside this one, with the same words.
@@ -44,36 +43,32 @@ void add_retries(CLI::App& app, FetchArguments& arguments) {
 
 void add_fetch_options(CLI::App& app, FetchArguments& arguments) {
   app.require_subcommand(1);
-  app.footer(
-      "What was downloaded half is gone on with by the same command, and nothing is downloaded "
-      "twice.");
-  CLI::App* const backbone = app.add_subcommand(
-      "backbone", "download a model from the Hugging Face hub, as far as petlab reads it");
+  app.footer("The same command resumes a download. Nothing is downloaded twice.");
+  CLI::App* const backbone =
+      app.add_subcommand("backbone", "download the files of a model that petlab reads");
   backbone
       ->add_option("NAME", arguments.backbone,
-                   "its name there: FacebookAI/roberta-base, or with a revision: NAME@REVISION")
+                   "its name on the Hugging Face hub: FacebookAI/roberta-base")
       ->required();
   backbone->add_option("--revision", arguments.revision,
-                       "a branch, a tag or a commit (default: main), as behind @");
+                       "a branch, tag or commit, also as NAME@REVISION (default: main)");
   backbone->add_option(
       "--into", arguments.into,
-      "plain files in this folder (default: Hugging Face's cache, where `backbone: "
-      "NAME` in a sweep finds it, and Python too)");
+      "write plain files to this folder (default: Hugging Face's cache, where sweeps find them)");
   add_retries(*backbone, arguments);
   backbone->footer(
       "Environment: HF_HUB_CACHE, HF_HOME (the cache), HF_ENDPOINT (a mirror), HF_TOKEN (for "
-      "models "
-      "that are not open), HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds without a byte, 30), "
+      "gated models), HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds without a byte, 30), "
       "https_proxy, SSL_CERT_FILE.");
   CLI::App* const data = app.add_subcommand("data", "download the data of built-in tasks");
   data->add_option("TASK", arguments.tasks, "glue (all eight), or some: cola, rte, …")->required();
   data->add_option("--into", arguments.into,
-                   "a data folder; the files come to glue/ in it (default: PETLAB_HOME/data)");
+                   "the data folder; files go to glue/ in it (default: PETLAB_HOME/data)");
   data->add_option("--from", arguments.server,
-                   "another server with the same files (default: https://dl.fbaipublicfiles.com)");
+                   "another server (default: https://dl.fbaipublicfiles.com)");
   add_retries(*data, arguments);
   data->footer(
-      "Files that are there already are left alone. Environment: HF_HUB_DOWNLOAD_TIMEOUT (seconds "
+      "Existing files are left alone. Environment: HF_HUB_DOWNLOAD_TIMEOUT (seconds "
       "without a byte, 30), https_proxy, SSL_CERT_FILE.");
   backbone->callback([&arguments] { arguments.of_backbone = true; });
 }

@@ -160,8 +160,10 @@ int init(const InitArguments& arguments, std::ostream& out) {
 std::function<int()> make_init(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<InitArguments>();
   app.add_option("FILE", arguments->file, "the sweep file to write")->capture_default_str();
-  app.add_option("--backbone", arguments->backbone, "default: the first that this machine has");
-  app.add_option("--task", arguments->task, "default: the first whose data this machine has");
+  app.add_option("--backbone", arguments->backbone,
+                 "the backbone (default: the first on this machine)");
+  app.add_option("--task", arguments->task,
+                 "the task (default: the first with data on this machine)");
   return [arguments, streams] { return init(*arguments, streams.out); };
 }
 

@@ -19,11 +19,11 @@ if [ ! -e own ]; then
   petlab-trainer init --config config.json --texts texts.txt --vocabulary 4000 --out own
 fi
 petlab run first.yaml
-petlab results --db first.db
+petlab results first.yaml
 if [ ! -e taught ]; then
-  artifact=$(petlab query "SELECT artifact FROM results LIMIT 1" --db first.db --format jsonl |
+  artifact=$(petlab query "SELECT artifact FROM sweep_results WHERE sweep = 'first' LIMIT 1" --format jsonl |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["artifact"])')
   petlab-trainer export --artifact "$artifact" --format huggingface --out taught
 fi
 petlab run combine.yaml
-petlab report combine-table.yaml --db combine.db
+petlab report combine-table.yaml

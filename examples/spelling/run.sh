@@ -20,11 +20,11 @@ if [ ! -e own ]; then
   petlab-trainer init --config config.json --texts texts.txt --vocabulary 110 --out own
 fi
 petlab run from-nothing.yaml --slots 1 --threads "$(nproc)"
-petlab results --db from-nothing.db
+petlab results from-nothing.yaml
 if [ ! -e spoken ]; then
-  artifact=$(petlab query "SELECT artifact FROM results LIMIT 1" --db from-nothing.db --format jsonl |
+  artifact=$(petlab query "SELECT artifact FROM sweep_results WHERE sweep = 'from-nothing' LIMIT 1" --format jsonl |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["artifact"])')
   petlab-trainer export --artifact "$artifact" --format huggingface --out spoken
 fi
 petlab run sound-to-spelling.yaml
-petlab results --db sound-to-spelling.db --by variant,bls_bits
+petlab results sound-to-spelling.yaml --by variant,bls_bits

@@ -20,9 +20,9 @@ if [ ! -e own ]; then
   petlab-trainer init --config config.json --texts texts.txt --vocabulary 4000 --out own
 fi
 petlab run ro-en.yaml --slots 1 --threads "$(nproc)"
-petlab results --db ro-en.db
+petlab results
 echo "The Romanian sentences as they are:"
 petlab score bleu --hyp "$PETLAB_DATA/ro-sts/RO-STS.test.ro" --ref "$PETLAB_DATA/ro-sts/RO-STS.test.en"
 echo "What the model made of them, from the predictions:"
-predictions=$(dirname "$(find ro-en.runs -name ro-sts.predicted.jsonl | head -1)")
+predictions=$(dirname "$(find petlab.runs -name ro-sts.predicted.jsonl | head -1)")
 petlab score bleu --json-lines --hyp "$predictions/ro-sts.predicted.jsonl" --ref "$predictions/ro-sts.gold.jsonl"

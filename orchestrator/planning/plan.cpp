@@ -231,12 +231,4 @@ std::string former_members_text(std::int64_t finished, const std::string& sweep)
       finished == 1 ? "it" : "they");
 }
 
-std::filesystem::path default_database(const std::filesystem::path& sweep_file) {
-  return std::filesystem::path(sweep_file).replace_extension(".db");
-}
-
-std::filesystem::path default_runs(const std::filesystem::path& sweep_file) {
-  return std::filesystem::path(sweep_file).replace_extension(".runs");
-}
-
 }  // namespace petlab::orchestrator

@@ -69,8 +69,4 @@ std::int64_t finished_former_members(const results::Reader& reader, const sweeps
 /// What `petlab plan` and `petlab run` say of them; empty where there are none.
 std::string former_members_text(std::int64_t finished, const std::string& sweep);
 
-/// `--db` and `--runs` where the user named none: beside the sweep file, with its name.
-std::filesystem::path default_database(const std::filesystem::path& sweep_file);
-std::filesystem::path default_runs(const std::filesystem::path& sweep_file);
-
 }  // namespace petlab::orchestrator

@@ -88,6 +88,7 @@ def _world(root: Path, programs: Path) -> World:
     world.environment = {
         "PETLAB_HOME": str(root / "home"),
         "PETLAB_SLOTS": str(root / "slots"),
+        "PETLAB_DB": "sweep.db",
         "PYTHONPATH": str(PACKAGE),
         "LC_ALL": "C.UTF-8",
         # The interpreter of the tests, also where petlab starts python3.

@@ -1,8 +1,11 @@
 #include "cli/command_line.h"
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
+#include <utility>
 
+#include "cli/former_names.h"
 #include "tests/support/catch.h"
 
 namespace petlab::cli {
@@ -34,13 +37,12 @@ std::string printed(const std::vector<std::string>& words) {
 TEST_CASE("A word that means nothing is named with the nearest that does", "[cli]") {
   CHECK(refused({"repotr"}) ==
         "petlab: unknown subcommand \"repotr\"; did you mean \"report\"? (--help tells more)\n");
-  CHECK(refused({}).starts_with("petlab: found no subcommand, wanted one of init, plan, run, "));
   CHECK(refused({"run", "--slot", "3", "sweep.yaml"}) ==
         "petlab: run has no option --slot; did you mean --slots? (--help tells more)\n");
   CHECK(refused({"run", "--qq", "sweep.yaml"}) ==
         "petlab: run has no option --qq (--help tells more)\n");
   CHECK(refused({"zzzz"}).starts_with(
-      "petlab: unknown subcommand \"zzzz\"; known are init, plan, run"));
+      "petlab: unknown subcommand \"zzzz\"; known are init, fetch, doctor, plan, run"));
   CHECK(refused({"retry", "--declare-daed=1"}) ==
         "petlab: retry has no option --declare-daed; did you mean --declare-dead? (--help "
         "tells more)\n");
@@ -97,7 +99,7 @@ TEST_CASE("The options --db and --runs may stand before the subcommand", "[cli]"
         "petlab: results has no option --jsn (--help tells more)\n");
   CHECK(refused({"--jsn"}).starts_with(
       "petlab: --jsn stands before the subcommand, where only --db, --runs, "
-      "--help and --version may stand; wanted one of init, plan, "));
+      "--help and --version may stand; wanted one of init, fetch, doctor, plan, "));
 }
 
 TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {
@@ -114,16 +116,104 @@ TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {
   }
 }
 
-TEST_CASE("Help goes to standard output, and is no mistake", "[cli]") {
-  for (const char* word : {"--help", "--version"}) {
-    const char* const words[] = {"petlab", word};
-    std::istringstream in;
-    std::ostringstream out;
-    std::ostringstream err;
-    CHECK(run(2, words, {in, out, err}) == kDone);
-    CHECK(out.str().find("petlab") != std::string::npos);
-    CHECK(err.str().empty());
+// What a command line that is right prints; standard error stays empty.
+std::string helped(std::vector<std::string> words) {
+  std::vector<const char*> all = {"petlab"};
+  for (const std::string& word : words) all.push_back(word.c_str());
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  CHECK(run(static_cast<int>(all.size()), all.data(), {in, out, err}) == kDone);
+  CHECK(err.str().empty());
+  return out.str();
+}
+
+// Lines, and columns of the widest.
+std::pair<int, std::size_t> extent(const std::string& text) {
+  std::istringstream in(text);
+  std::pair<int, std::size_t> found;
+  for (std::string line; std::getline(in, line); ++found.first) {
+    found.second = std::max(found.second, line.size());
   }
+  return found;
+}
+
+TEST_CASE("Help goes to standard output and succeeds", "[cli]") {
+  CHECK(helped({"--version"}).starts_with("petlab "));
+  CHECK(helped({"--help"}) == helped({}));
+  CHECK(helped({"help"}) == helped({}));
+  CHECK(helped({"db"}) == helped({"db", "--help"}));
+  CHECK(helped({"help", "db", "export", "archive"}) == helped({"db", "export", "archive", "-h"}));
+}
+
+TEST_CASE("The program's help lists every command under its group on one screen", "[cli]") {
+  const std::string help = helped({});
+  const auto [lines, columns] = extent(help);
+  CHECK(lines <= 40);
+  CHECK(columns <= 80);
+  std::string group;
+  for (const Subcommand& row : subcommands()) {
+    INFO(row.name);
+    CHECK(row.help.size() <= 64);
+    const std::size_t heading = help.find("\n" + std::string(row.group) + "\n");
+    REQUIRE(heading != std::string::npos);
+    const std::size_t line = help.find("\n  " + std::string(row.name) + " ");
+    REQUIRE(line != std::string::npos);
+    CHECK(heading < line);
+    if (row.group == group) continue;
+    CHECK(help.find("\n" + std::string(row.group) + "\n", heading + 1) == std::string::npos);
+    group = row.group;
+  }
+  CHECK(help.find("unhide") == std::string::npos);
+}
+
+TEST_CASE("The help of each command fits a screen", "[cli]") {
+  std::vector<std::vector<std::string>> commands = {
+      {"db", "check"},   {"db", "backup"},     {"db", "gc"},     {"db", "rebuild"},
+      {"db", "merge"},   {"db", "import"},     {"db", "export"}, {"db", "export", "archive"},
+      {"fetch", "data"}, {"fetch", "backbone"}};
+  for (const Subcommand& row : subcommands()) commands.push_back({std::string(row.name)});
+  for (std::vector<std::string>& words : commands) {
+    INFO(words.front());
+    const bool is_score = words.front() == "score";
+    words.emplace_back("--help");
+    const std::string help = helped(words);
+    const auto [lines, columns] = extent(help);
+    // score has the options of sacrebleu, all of them.
+    CHECK(lines <= (is_score ? 56 : 40));
+    CHECK(columns <= 80);
+    const bool grouped = help.find("\nAdvanced options:\n") != std::string::npos;
+    CHECK(grouped == (is_score || words.front() == "run"));
+  }
+}
+
+TEST_CASE("A former name runs the command and names its present form", "[cli]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> former = {
+      {{"explain", "x"}, "petlab explain is now petlab show"},
+      {{"unhide", "x"}, "petlab unhide is now petlab hide --undo"},
+      {{"ingest"}, "petlab ingest is now petlab db import"},
+      {{"ingest", "--rebuild"}, "petlab ingest --rebuild is now petlab db rebuild"},
+      {{"check"}, "petlab check is now petlab db check"},
+      {{"backup", "copy.db"}, "petlab backup is now petlab db backup"},
+      {{"gc"}, "petlab gc is now petlab db gc"},
+      {{"merge", "x.db"}, "petlab merge is now petlab db merge"},
+      {{"import", "x"}, "petlab import is now petlab db import"},
+      {{"export", "x"}, "petlab export is now petlab db export"},
+      {{"export", "archive", "x"}, "petlab export is now petlab db export"}};
+  for (const auto& [words, note] : former) {
+    INFO(note);
+    std::vector<std::string> typed = {"--db", "/nowhere/s.db", "--runs", "/nowhere/r"};
+    typed.insert(typed.end(), words.begin(), words.end());
+    const std::string text = printed(typed);
+    CHECK(text.starts_with("petlab: " + note + "\npetlab: "));
+    // What follows is the present command's message about the database or folder.
+    const PresentWords present = present_words(words);
+    typed.resize(4);
+    typed.insert(typed.end(), present.words.begin(), present.words.end());
+    CHECK(text == "petlab: " + note + "\n" + printed(typed));
+  }
+  CHECK(present_words({"run", "check"}).note.empty());
+  CHECK(present_words({}).words.empty());
 }
 
 }  // namespace

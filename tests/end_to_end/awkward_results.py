@@ -108,9 +108,9 @@ class AwkwardDatabase(AwkwardWorld):
         return {row["variant"]: row for row in self.answer(*words, db=db)}
 
     def exported(self, name, *words, db="sweep.db"):
-        """A table of `petlab export`, as CSV has it."""
+        """A table of `petlab db export`, as CSV has it."""
         folder = f"exported-{len(list(self.root.glob('exported-*')))}"
-        self.ask("export", folder, *words, db=db)
+        self.ask("db", "export", folder, *words, db=db)
         with open(self.root / folder / f"{name}.csv", newline="") as file:
             return list(csv.DictReader(file))
 
@@ -162,16 +162,16 @@ class AwkwardDatabase(AwkwardWorld):
         losses = [(1, step, 2 / step) for step in range(1, CHECKPOINT + 1)] + [(2, CHECKPOINT + 10, 0.25)]
         self.check_resumed("sweep.db", value, validation, losses)
         # A database that is rebuilt from the runs folder, one that imports an archive, and one that merges.
-        self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+        self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_resumed("rebuilt.db", value, validation, losses)
-        self.ask("export", "archive", "sweep.petlab", "--runs", "sweep.runs")
-        done = self.petlab("import", "sweep.petlab", "--db", "imported.db", "--runs", "imported.runs")
+        self.ask("db", "export", "archive", "sweep.petlab", "--runs", "sweep.runs")
+        done = self.petlab("db", "import", "sweep.petlab", "--db", "imported.db", "--runs", "imported.runs")
         self.assertEqual(done.code, 0, done)
         self.check_resumed("imported.db", value, validation, losses)
         self.write("third.yaml", SWEEP.replace("sweep: one", "sweep: third").replace("[1, 2, 3, 4]", "[3]"))
         done = self.petlab("run", "third.yaml", "--worker", "./awkward.py", "--db", "merged.db", "--runs", "merged.runs")
         self.assertEqual(done.code, 0, done)
-        done = self.petlab("merge", "sweep.db", "--db", "merged.db", "--runs", "merged.runs")
+        done = self.petlab("db", "merge", "sweep.db", "--db", "merged.db", "--runs", "merged.runs")
         self.assertEqual(done.code, 0, done)
         self.check_resumed("merged.db", value, validation, losses)
 
@@ -211,10 +211,10 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual([one["outcome"] for one in shown["attempts"]], ["crashed", "finished"])
         self.assertEqual((shown["selected_step"], shown["train_seconds"], shown["artifact"]["attempt"]),
                          (CHECKPOINT + 10, 12.5, 2))
-        explained = self.ask("explain", trial, db=db).out
-        self.assertIn("finished in attempt 2", explained)
-        self.assertEqual(re.findall(r"attempt (\d+): \w+ after \d+ s( \(the result\))?", explained),
-                         [("1", ""), ("2", " (the result)")])
+        told = self.ask("show", trial, db=db).out
+        self.assertIn("finished in attempt 2", told)
+        self.assertEqual(re.findall(r"^  (\d+)  (\w+), begun .*, took \d+ s", told, re.M),
+                         [("1", "crashed"), ("2", "finished")])
 
         rows = self.answer("history", trial, "--metric", "accuracy", "--split", "validation", db=db)
         self.assertEqual(points(rows), validation)
@@ -250,7 +250,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual(points(rows, split="validation"), validation)
         self.assertEqual(points(rows, split="train", metric="loss"), losses)
         folder = f"tensorboard-{db}"
-        self.ask("export", "--tensorboard", folder, db=db)
+        self.ask("db", "export", "--tensorboard", folder, db=db)
         scalars = self.scalars(self.root / folder / "one" / "twin" / trial)
         self.assertEqual([one[1:] for one in scalars if one[0] == "validation/films/accuracy"],
                          [one[1:] for one in validation])
@@ -271,14 +271,14 @@ class AwkwardDatabase(AwkwardWorld):
 
     def test_a_trial_of_two_variants_and_two_sweeps_counts_once_in_each(self):
         self.check_members("sweep.db")
-        self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+        self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.check_members("rebuilt.db")
 
     def test_what_was_reported_past_the_checkpoint_is_in_no_answer(self):
         trial = self.resumed
-        self.ask("export", "tables")
+        self.ask("db", "export", "tables")
         texts = {file.name: file.read_text() for file in (self.root / "tables").iterdir()}
-        for words in (["show", trial], ["show", trial, "--json"], ["explain", trial], ["best", "--metric", "accuracy"],
+        for words in (["show", trial], ["show", trial, "--json"], ["best", "--metric", "accuracy"],
                       *(["history", trial, "--metric", "accuracy", "--split", split] for split in ("validation", "test")),
                       ["history", trial, "--split", "progress"], ["results"], ["results", "--split", "validation"],
                       ["report", "sweep", "--sweep", "one", "--format", "html"],
@@ -339,7 +339,7 @@ class AwkwardDatabase(AwkwardWorld):
 
         shown = json.loads(self.ask("show", narrow[1], "--json", db=db).out)
         self.assertEqual(shown["sweeps"], ["one as same", "one as twin", "two as other"])
-        self.assertIn("sweep: one as same, one as twin, two as other\n", self.ask("explain", narrow[1], db=db).out)
+        self.assertEqual(self.sweeps_of(narrow[1], db), ["one as same", "one as twin", "two as other"])
         self.assertEqual(self.python(db).trial(narrow[1]).sweeps, (("one", "same"), ("one", "twin"), ("two", "other")))
         rows = self.python(db).rows(metric="accuracy", by="variant,seed")
         self.assertEqual(sorted((row["trial_id"], row["variant"]) for row in rows),
@@ -366,7 +366,7 @@ class AwkwardDatabase(AwkwardWorld):
                          if row.get("metric", "accuracy") == "accuracy" and row.get("split", "test") == "test"]
                 self.assertEqual(sorted(found), names, table)
         folder = f"runs-{db}"
-        self.ask("export", "--tensorboard", folder, db=db)
+        self.ask("db", "export", "--tensorboard", folder, db=db)
         found = sorted(str(path.parent.parent.relative_to(self.root / folder))
                        for path in self.root.glob(f"{folder}/**/{narrow[0]}/*tfevents*"))
         self.assertEqual(found, ["one/same", "one/twin", "two/other"])
@@ -383,7 +383,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual(self.query(former),
                          [{"sweep": "one", "variant": "twin", "seed": seed} for seed in (1, 2, 3)])
         self.assertEqual(list(self.rows_of("results", "--metric", "accuracy", "--where", "sweep=one")), ["same", "wide"])
-        self.assertIn("sweep: one as same, two as other\n", self.ask("explain", self.resumed).out)
+        self.assertEqual(self.sweeps_of(self.resumed), ["one as same", "two as other"])
         # A trial that loses its last variant, too.
         self.write("sweep.yaml", SWEEP.replace("  wide: {module.bottleneck: 16}\n", ""))
         self.run_told("--only", "seed=1..3")
@@ -407,7 +407,7 @@ class WithoutVariants(AwkwardWorld):
     def test_a_sweep_without_variants_is_named_by_every_interface(self):
         for db in ("sweep.db", "rebuilt.db"):
             if db == "rebuilt.db":
-                self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db=db)
+                self.ask("db", "rebuild", "--runs", "sweep.runs", db=db)
             trial = self.query("SELECT trial_id FROM trials WHERE seed = 1", db)[0]["trial_id"]
             self.assertEqual(self.query(f"SELECT sweep, variant FROM sweep_results WHERE trial_id = '{trial}' AND split = "
                                         "'test' ORDER BY sweep", db),
@@ -415,7 +415,7 @@ class WithoutVariants(AwkwardWorld):
             self.assertEqual(sorted(json.loads(self.ask("show", trial, "--json", db=db).out)["sweeps"]),
                              ["named as a", "plain"])
             self.assertRegex(self.ask("show", trial, db=db).out, r"sweep +plain\n")
-            self.assertRegex(self.ask("explain", trial, db=db).out, "sweep: (plain, named as a|named as a, plain)\n")
+            self.assertEqual(sorted(self.sweeps_of(trial, db)), ["named as a", "plain"])
             record = petlab.open(self.root / db).trial(trial)
             self.assertEqual(record.sweeps, (("named", "a"), ("plain", None)))
             rows = self.answer("results", "--by", "sweep,variant", db=db)
@@ -425,12 +425,12 @@ class WithoutVariants(AwkwardWorld):
             self.assertEqual([(row["variant"], row["accuracy_n"]) for row in rows], [("a", 1)])
             for form, missing in (("csv", ""), ("json", None)):
                 folder = f"{form}-{db}"
-                self.ask("export", folder, "--format", form, db=db)
+                self.ask("db", "export", folder, "--format", form, db=db)
                 text = (self.root / folder / f"sweeps.{form}").read_text()
                 rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
                 self.assertEqual(sorted((row["sweep"], row["variant"] or "", row["variant"] == missing) for row in rows
                                         if row["trial_id"] == trial), [("named", "a", False), ("plain", "", True)])
-            self.ask("export", "--tensorboard", f"runs-{db}", db=db)
+            self.ask("db", "export", "--tensorboard", f"runs-{db}", db=db)
             self.assertEqual(sorted(str(path.parent.relative_to(self.root / f"runs-{db}"))
                                     for path in self.root.glob(f"runs-{db}/**/{trial}/*tfevents*")),
                              [f"named/a/{trial}", f"plain/{trial}"])
@@ -465,8 +465,9 @@ class RunningTrial(AwkwardWorld):
         # Ten steps since the checkpoint took 100,000 s, and ten are left.
         self.assertGreater(running["seconds_left"], 90_000)
         self.assertLessEqual(running["seconds_left"], 100_000)
-        self.assertIn("state: running", self.ask("explain", trial).out)
-        self.assertIn(f"went on from step {CHECKPOINT} of attempt 1", self.ask("explain", trial).out)
+        told = self.ask("show", trial).out
+        self.assertRegex(told, "state +running: ")
+        self.assertIn(f"resumed from step {CHECKPOINT} of attempt 1", told)
         shown = json.loads(self.ask("show", trial, "--json").out)
         self.assertEqual((shown["state"], shown["artifact"], shown["selected_step"]), ("running", None, None))
 
@@ -486,7 +487,7 @@ class RunningTrial(AwkwardWorld):
         self.assertIn("1 of 1 trials have no result yet", self.ask("results").err)
         report = json.loads(self.ask("report", "sweep", "--format", "json").out)
         self.assertEqual(report["sweeps"][0]["states"], {"running": 1})
-        self.ask("export", "tables")
+        self.ask("db", "export", "tables")
         with open(self.root / "tables" / "attempts.csv", newline="") as file:
             attempts = [(row["attempt"], row["outcome"], row["is_result"]) for row in csv.DictReader(file)]
         self.assertEqual(attempts, [("1", "crashed", "0"), ("2", "open", "0")])
@@ -534,7 +535,7 @@ class DisagreeingSources(AwkwardWorld):
             status = json.loads(self.ask("status", "--json", db=db).out)
             self.assertEqual(status["sweeps"][0]["states"], {"stale": 1})
             if db == "sweep.db":
-                self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+                self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
 
     def test_the_first_of_two_ends_in_an_attempt_log_counts(self):
         self.run_told()
@@ -547,10 +548,10 @@ class DisagreeingSources(AwkwardWorld):
             for outcome in ("stalled", "timed_out"):
                 file.write(json.dumps(ended | {"outcome": outcome, "reason": "another saw it end", "exit_code": 9,
                                                "time": ended["time"] + 9}) + "\n")
-        self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+        self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         rows = "SELECT outcome, reason, exit_code, ended_at FROM attempts ORDER BY number"
         self.assertEqual(self.query(rows, "rebuilt.db"), self.query(rows))
-        self.ask("check", "--runs", "sweep.runs")
+        self.ask("db", "check", "--runs", "sweep.runs")
 
 
 if __name__ == "__main__":

@@ -113,12 +113,16 @@ class AwkwardWorld(ScriptedWorld):
         return done
 
     def ask(self, *words, code=0, db="sweep.db"):
-        if words[0] in ("status", "explain") and "--worker" not in words:
+        if words[0] in ("status", "show") and "--worker" not in words:
             # Else the results were stale next to a petlab-trainer of another numerics version.
             words = (*words, "--worker", "./awkward.py")
         done = self.petlab(*words, "--db", db)
         self.assertEqual(done.code, code, done)
         return done
+
+    def sweeps_of(self, trial, db="sweep.db"):
+        """The sweeps of a trial, with its variants, as `petlab show` lists them."""
+        return json.loads(self.ask("show", trial, "--json", db=db).out)["sweeps"]
 
     def answer(self, *words, db="sweep.db"):
         """The rows of a question, as JSON has them."""

@@ -56,7 +56,7 @@ class BadPlaces(TinyWorld):
         self.assertEqual((done.code, done.err),
                          (1, "petlab: disk/sweep.db: cannot open it: the file or its folder is "
                              "read-only; make both writable or name another database with --db\n"))
-        done = self.scripted("--db", "disk/new.db")
+        done = self.scripted("--db", "disk/new.db", "--runs", "sweep.runs")
         self.assertEqual((done.code, done.err),
                          (1, "petlab: disk/new.db: cannot make it: folder disk cannot be written "
                              "(Read-only file system); make it writable or name another database "
@@ -87,7 +87,7 @@ class BadPlaces(TinyWorld):
 
     def test_a_disk_that_is_full_from_the_start_has_no_database(self):
         disk = self.small_disk("64k")
-        done = self.scripted("--db", "disk/new.db")
+        done = self.scripted("--db", "disk/new.db", "--runs", "sweep.runs")
         self.assertEqual((done.code, done.err),
                          (1, "petlab: disk/new.db: cannot make it: the disk is full or cannot be "
                              "written; free some space and run the same command again\n"))

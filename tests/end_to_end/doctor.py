@@ -18,6 +18,8 @@ WORKER = PROGRAMS / "scripted-worker"
 
 
 class Doctor(TinyWorld):
+    database = ""  # the usual one
+
     def setUp(self):
         super().setUp()
         self.more = {}

@@ -44,7 +44,7 @@ ELSEWHERE = {
              "--runs": "orchestrator/control_test.cpp"},
     "serve": {"--db": "end_to_end/serving.py", "--port": "end_to_end/serving.py", "--host": "end_to_end/serving.py",
               "--token": "end_to_end/serving.py"},
-    "merge": {"--other-runs": "end_to_end/exchange.py"},
+    "db merge": {"--other-runs": "end_to_end/exchange.py"},
     "fetch backbone": {option: "end_to_end/fetching.py"
                        for option in ("--revision", "--into", "--retries", "--retry-delay")},
     "fetch data": {option: "end_to_end/fetching.py" for option in ("--from", "--into", "--retries", "--retry-delay")},
@@ -103,7 +103,7 @@ class EveryOption(AwkwardWorld):
 
     def formats(self, command):
         """Those that the program's help lists."""
-        listed = re.search(r"--format [A-Z]+:\{([\w,]+)\}", self.petlab("help", command).out)
+        listed = re.search(r"--format \{([\w,]+)\}", self.petlab("help", *command.split()).out)
         self.assertTrue(listed, command)
         return listed[1].split(",")
 
@@ -112,7 +112,7 @@ class EveryOption(AwkwardWorld):
         return name
 
     def copy_database(self, name):
-        self.ask("backup", name)
+        self.ask("db", "backup", name)
         return name
 
     def test_each_command_option_and_format_has_a_case(self):
@@ -120,8 +120,11 @@ class EveryOption(AwkwardWorld):
             return self.petlab("completion", "--words", "--", *words).out.split()
 
         commands = [[command] for command in completed("")]
-        self.assertGreater(len(commands), 30)
-        commands += [["export", "archive"], ["fetch", "backbone"], ["fetch", "data"]]
+        self.assertGreater(len(commands), 25)
+        for words in commands:  # a command's own commands, and theirs
+            commands += [[*words, inner] for inner in completed(*words, "") if inner in
+                         re.findall(r"^  (\w+) ", self.petlab("help", *words).out.partition("Subcommands:")[2], re.M)]
+        self.assertIn(["db", "export", "archive"], commands)
         missing = []
         for words in commands:
             command = " ".join(words)
@@ -403,9 +406,8 @@ class EveryOption(AwkwardWorld):
             self.assertIn(word, told)
 
     @covers("status", "--db", "--runs", "--worker", "--retries", "--json")
-    @covers("explain", "--db", "--runs", "--worker", "--retries")
-    @covers("show", "--worker")
-    def test_status_and_explain(self):
+    @covers("show", "--worker", "--retries")
+    def test_status_and_states(self):
         self.write("newer.py", (self.root / "awkward.py").read_text().replace('"numerics": "1"', '"numerics": "2"')).chmod(0o755)
 
         def status(*words):
@@ -417,12 +419,11 @@ class EveryOption(AwkwardWorld):
         self.assertEqual(status("--worker", "./newer.py")[0]["first"], {"stale": 6})
         self.assertEqual(status("--runs", self.copy_runs())[1]["runs"], "ROOT/other.runs")
         self.assertIn("failed", self.ask("status").out)
-        self.assertIn("state: failed", self.ask("explain", self.bad).out)
-        self.assertIn("state: interrupted", self.ask("explain", self.bad, "--retries", 4).out)
-        self.assertIn("state: stale", self.ask("explain", self.first, "--worker", "./newer.py").out)
+        self.assertRegex(self.ask("show", self.bad).out, "state +failed: ")
+        self.assertRegex(self.ask("show", self.bad, "--retries", 4).out, "state +interrupted: ")
         shown = json.loads(self.ask("show", self.first, "--json", "--worker", "./newer.py").out)
         self.assertEqual(shown["state"], "stale")
-        self.assertIn("folder: ROOT/other.runs/", self.ask("explain", self.first, "--runs", "other.runs").out)
+        self.assertIn("  ROOT/other.runs/", self.ask("show", self.first, "--runs", "other.runs").out)
 
     @covers("logs", "--follow", "--tail", "--attempt", "--db", "--runs")
     def test_logs(self):
@@ -459,15 +460,15 @@ class EveryOption(AwkwardWorld):
     @covers("cancel", "--db", "--runs")
     @covers("retry", "--db", "--runs")
     @covers("discard", "--db", "--runs", "--why")
-    @covers("hide", "--db", "--runs", "--why")
-    @covers("unhide", "--db", "--runs")
+    @covers("hide", "--db", "--runs", "--why", "--undo")
     def test_decisions(self):
         self.copy_runs()
         self.copy_database("other.db")
         words = {"cancel": self.bad, "retry": self.bad, "discard": self.first, "hide": self.first, "unhide": self.first}
         for command, trial in words.items():
             why = ["--why", f"{command} it"] if command in ("discard", "hide") else []
-            done = self.petlab(command, trial, *why, "--db", "other.db", "--runs", "other.runs")
+            typed = ["hide", "--undo"] if command == "unhide" else [command]
+            done = self.petlab(*typed, trial, *why, "--db", "other.db", "--runs", "other.runs")
             self.assertEqual(done.code, 0, done)
             record = (self.root / "other.runs" / trial / "decisions.jsonl").read_text().splitlines()[-1]
             self.assertIn(command, record)
@@ -506,12 +507,12 @@ class EveryOption(AwkwardWorld):
 
     # Exchange.
 
-    @covers("ingest", "--db", "--runs", "--rebuild")
-    @covers("backup", "--db")
-    @covers("check", "--json", "--db", "--runs")
+    @covers("db rebuild", "--db", "--runs")
+    @covers("db backup", "--db")
+    @covers("db check", "--json", "--db", "--runs")
     def test_rebuild_backup_and_check(self):
         values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
-        self.ask("ingest", "--rebuild", "--runs", "sweep.runs", db="rebuilt.db")
+        self.ask("db", "rebuild", "--runs", "sweep.runs", db="rebuilt.db")
         self.assertEqual(self.query(values, "rebuilt.db"), self.query(values))
         self.copy_database("copy.db")
         self.assertEqual(self.query(values, "copy.db"), self.query(values))
@@ -519,58 +520,58 @@ class EveryOption(AwkwardWorld):
         self.copy_runs()
         self.run_told("--rerun", "all")
         (self.root / "late.runs").mkdir()
-        self.ask("ingest", "--runs", "sweep.runs", db="copy.db")
+        self.ask("db", "import", "--runs", "sweep.runs", db="copy.db")
         counted = "SELECT count(*) AS n FROM attempts"
         self.assertEqual(self.query(counted, "copy.db"), self.query(counted))
 
-        plain, done = self.differs(["check", "--runs", "sweep.runs"], "--json")
+        plain, done = self.differs(["db", "check", "--runs", "sweep.runs"], "--json")
         self.assertEqual(plain.code, 0, plain)
         json.loads(done.out)
         (self.root / "other.runs" / self.first / "2" / "events.jsonl").unlink()
-        done = self.petlab("check", "--db", "sweep.db", "--runs", "other.runs", "--json")
+        done = self.petlab("db", "check", "--db", "sweep.db", "--runs", "other.runs", "--json")
         self.assertEqual(done.code, 1, done)
         self.assertIn(self.first, done.out)
 
-    @covers("gc", "--dry-run", "--what", "--json", "--db", "--runs")
+    @covers("db gc", "--dry-run", "--what", "--json", "--db", "--runs")
     def test_gc(self):
         self.copy_runs()
         self.copy_database("other.db")
         other = ["--db", "other.db", "--runs", "other.runs"]
-        found = self.petlab("gc", "--dry-run", *other)
+        found = self.petlab("db", "gc", "--dry-run", *other)
         self.assertEqual(found.code, 0, found)
-        with_json = json.loads(self.petlab("gc", "--dry-run", "--json", *other).out)
+        with_json = json.loads(self.petlab("db", "gc", "--dry-run", "--json", *other).out)
         self.assertEqual((with_json["dry_run"], {row["kind"] for row in with_json["garbage"]}), (True, {"checkpoint"}))
-        self.assertEqual(json.loads(self.petlab("gc", "--json", "--what", "leftovers", *other).out)["garbage"], [])
+        self.assertEqual(json.loads(self.petlab("db", "gc", "--json", "--what", "leftovers", *other).out)["garbage"], [])
         kept = len(list(self.root.glob("other.runs/*/*/checkpoint/*")))
-        done = json.loads(self.petlab("gc", "--json", "--what", "checkpoints", *other).out)
+        done = json.loads(self.petlab("db", "gc", "--json", "--what", "checkpoints", *other).out)
         self.assertEqual(len(done["garbage"]), len(with_json["garbage"]))
         self.assertLess(len(list(self.root.glob("other.runs/*/*/checkpoint/*"))), kept)
         self.assertEqual(len(list(self.root.glob("sweep.runs/*/*/checkpoint/*"))), kept)
 
-    @covers("export", "--format", "--tensorboard", "--sweep", "--json", "--db", "--runs")
-    @covers("export archive", "--sweep", "--artifacts", "--checkpoints", "--json", "--db", "--runs")
-    @covers("import", "--json", "--db", "--runs")
-    @covers("merge", "--json", "--db", "--runs")
+    @covers("db export", "--format", "--tensorboard", "--sweep", "--json", "--db", "--runs")
+    @covers("db export archive", "--sweep", "--artifacts", "--checkpoints", "--json", "--db", "--runs")
+    @covers("db import", "--json", "--db", "--runs")
+    @covers("db merge", "--json", "--db", "--runs")
     def test_export_import_and_merge(self):
-        for form in self.formats("export"):
-            self.ask("export", f"out-{form}", "--format", form)
+        for form in self.formats("db export"):
+            self.ask("db", "export", f"out-{form}", "--format", form)
             names = {path.suffix for path in (self.root / f"out-{form}").iterdir()}
             self.assertEqual(names, {"." + form})
         rows = json.loads((self.root / "out-json/results.json").read_text())
-        self.ask("export", "second", "--sweep", "second", "--format", "json")
+        self.ask("db", "export", "second", "--sweep", "second", "--format", "json")
         self.assertEqual(json.loads((self.root / "second/results.json").read_text()), [])
         self.assertEqual({row["sweep"] for row in rows}, {"first"})
-        told = json.loads(self.ask("export", "as-json", "--json").out)
+        told = json.loads(self.ask("db", "export", "as-json", "--json").out)
         self.assertEqual({one["rows"] for one in told["tables"][:1]}, {len(rows)})
-        self.ask("export", "--tensorboard", "tb", "--sweep", "first")
+        self.ask("db", "export", "--tensorboard", "tb", "--sweep", "first")
         self.assertEqual([path.name for path in (self.root / "tb").iterdir()], ["first"])
         self.copy_runs()
         shutil.rmtree(self.root / "other.runs" / self.first)
-        done = self.ask("export", "--tensorboard", "tb2", "--runs", "other.runs")
+        done = self.ask("db", "export", "--tensorboard", "tb2", "--runs", "other.runs")
         self.assertRegex(done.err, r"\b1 run\b.*events\.jsonl")
 
         def archive(name, *words):
-            done = self.ask("export", "archive", name, *words)
+            done = self.ask("db", "export", "archive", name, *words)
             listed = subprocess.run(["tar", "tf", self.root / name], capture_output=True, text=True, check=True)
             return done, listed.stdout.split()
 
@@ -583,14 +584,14 @@ class EveryOption(AwkwardWorld):
         done, files = archive("e.tar.gz", "--json", "--runs", "sweep.runs")
         self.assertTrue(json.loads(done.out))
         self.assertNotEqual(done.out, plain.out)
-        done = self.petlab("import", "a.tar.gz", "--json", "--db", "new.db", "--runs", "new.runs")
+        done = self.petlab("db", "import", "a.tar.gz", "--json", "--db", "new.db", "--runs", "new.runs")
         self.assertEqual(done.code, 0, done)
         json.loads(done.out)
         self.assertTrue((self.root / "new.runs" / self.first / "2" / "artifact.petl").exists())
         values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
         self.assertEqual(self.query(values, "new.db"), self.query(values))
         self.tell_apart()
-        done = self.petlab("merge", "new.db", "--json", "--db", "apart.db", "--runs", "apart.runs")
+        done = self.petlab("db", "merge", "new.db", "--json", "--db", "apart.db", "--runs", "apart.runs")
         json.loads(done.out)
         self.assertTrue((self.root / "apart.runs" / self.bad).exists())
 

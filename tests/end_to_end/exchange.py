@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What was run on several machines comes together: `petlab merge`, `import`, `export archive`, `check`.
+"""What was run on several machines comes together: `petlab db merge`, `import`, `export archive`, `check`.
 
 usage: exchange.py FOLDER_OF_PROGRAMS
 """
@@ -24,16 +24,16 @@ class Merge(ExchangeWorld):
         self.machine("a", "--only", "seed=1..3")
         self.machine("b", "--only", "seed=3..4")
         before = self.files("b")
-        merged = self.as_json("a", "merge", "b.db")
+        merged = self.as_json("a", "db", "merge", "b.db")
         self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "left")},
                          {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "left": []})
         self.assertEqual(self.files("b"), before)
         self.assertEqual(self.tables("a"), self.tables("one"))
         self.assertEqual(self.artifacts("a"), self.artifacts("one"))
-        self.on("a", "check")
+        self.on("a", "db", "check")
         # Nothing is left to do, by the one name and by the other.
         state = self.files("a")
-        for words in (["merge", "b.db"], ["import", "b.runs"]):
+        for words in (["db", "merge", "b.db"], ["db", "import", "b.runs"]):
             again = self.as_json("a", *words)
             self.assertEqual((again["trials"], again["files"], again["same"]), (0, 0, 4), again)
             self.assertEqual(self.files("a"), state)
@@ -41,18 +41,18 @@ class Merge(ExchangeWorld):
                                       "--json").out)
         self.assertEqual({trial["state"] for trial in plan["trials"]}, {"done"})
         # The runs folder holds all of it.
-        self.assertEqual(self.petlab("ingest", "--rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
+        self.assertEqual(self.petlab("db", "rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
         self.assertEqual(self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "r.db"),
                          self.query("SELECT trial_id, attempt, value FROM results ORDER BY 1, 2, seq", "a.db"))
         # And back: both are the same then.
-        self.on("b", "merge", "a.db")
+        self.on("b", "db", "merge", "a.db")
         self.assertEqual(self.tables("b"), self.tables("one"))
 
     def test_a_new_database_gets_all_of_it(self):
         self.machine("a")
-        self.on("new", "import", "a.runs")
+        self.on("new", "db", "import", "a.runs")
         self.assertEqual(self.tables("new"), self.tables("a"))
-        self.on("new", "check")
+        self.on("new", "db", "check")
 
     def test_other_numbers_digests_and_builds_are_conflicts_and_what_is_here_stays(self):
         self.machine("a", "--only", "seed=1")
@@ -65,7 +65,7 @@ class Merge(ExchangeWorld):
                 self.machine("b", "--only", "seed=1..2", **extra)
                 self.copy_machine("a", "c")
                 tables = self.tables("c")[0]
-                merged = self.as_json("c", "merge", "b.db", code=1)
+                merged = self.as_json("c", "db", "merge", "b.db", code=1)
                 self.assertEqual((merged["trials"], merged["same"], len(merged["conflicts"])), (2, 0, 2))
                 for conflict in merged["conflicts"]:
                     self.assertRegex(conflict["text"], text)
@@ -76,32 +76,32 @@ class Merge(ExchangeWorld):
                 # Who wants the other says that this one counts no more.
                 trial = merged["conflicts"][0]["trial"]
                 self.on("c", "discard", trial, "--why", "the other is right")
-                merged = self.as_json("c", "merge", "b.db", code=1)
+                merged = self.as_json("c", "db", "merge", "b.db", code=1)
                 self.assertEqual((merged["attempts"], len(merged["conflicts"])), (1, 1))
                 theirs = f"SELECT seq, value FROM results WHERE trial_id = '{trial}' ORDER BY 1"
                 self.assertEqual(self.query(theirs, "c.db"), self.query(theirs, "b.db"))
                 attempt = json.loads((self.root / f"c.runs/{trial}/2/trial.json").read_text())["attempt"]
                 self.assertEqual(attempt, 2)
-                self.on("c", "check")
-                self.assertEqual(self.as_json("c", "merge", "b.db", code=1)["attempts"], 0)
+                self.on("c", "db", "check")
+                self.assertEqual(self.as_json("c", "db", "merge", "b.db", code=1)["attempts"], 0)
 
     def test_what_failed_here_is_finished_there(self):
         self.machine("a", "--only", "seed=1", fail=1, code=1)
         self.machine("b", "--only", "seed=1")
-        merged = self.as_json("a", "merge", "b.db")
+        merged = self.as_json("a", "db", "merge", "b.db")
         self.assertEqual((merged["trials"], merged["attempts"]), (2, 2))
         self.assertEqual(self.query("SELECT number, outcome, count(*) AS n FROM attempts GROUP BY 1, 2", "a.db"),
                          [{"number": 1, "outcome": "failed", "n": 2}, {"number": 2, "outcome": "finished", "n": 2}])
-        self.on("a", "check")
+        self.on("a", "db", "check")
         # The other way round nothing is wanted.
-        self.assertEqual(self.as_json("b", "merge", "a.db")["attempts"], 0)
+        self.assertEqual(self.as_json("b", "db", "merge", "a.db")["attempts"], 0)
 
     def test_an_artifact_that_is_another_there_is_named_with_both_digests(self):
         self.write_exchange_sweep(1)
         self.machine("a")
         self.copy_machine("a", "b")
         trial = self.trials("a")[0]
-        merge = ["merge", "b.db", "--other-runs", "b.runs"]
+        merge = ["db", "merge", "b.db", "--other-runs", "b.runs"]
         self.assertEqual(self.as_json("a", *merge)["conflicts"], [])
         there = self.root / f"b.runs/{trial}/1/artifact.petl"
         data = there.read_bytes()
@@ -110,7 +110,7 @@ class Merge(ExchangeWorld):
         merged = self.as_json("a", *merge, code=1)
         self.assertEqual([(one["trial"], one["text"]) for one in merged["conflicts"]], [
             (trial, f"artifact.petl of attempt 1 is sha256:{before[trial]} here, "
-                    f"sha256:{self.artifacts('b')[trial]} there (attempt 1): what is here stays; petlab check "
+                    f"sha256:{self.artifacts('b')[trial]} there (attempt 1): what is here stays; petlab db check "
                     "says which is damaged")])
         self.assertEqual(self.artifacts("a"), before)
 
@@ -122,16 +122,16 @@ class Merge(ExchangeWorld):
         self.extra = {}
         self.until(lambda: (self.root / "b.db").exists() and len(self.query(
             "SELECT 1 FROM progress WHERE step = 3", "b.db")) == 2)
-        for words in (["merge", "b.db"], ["import", "b.runs"]):
+        for words in (["db", "merge", "b.db"], ["db", "import", "b.runs"]):
             merged = self.as_json("a", *words, code=1)
             self.assertEqual((merged["trials"], len(merged["left"])), (0, 2))
             self.assertIn("attempt 1 runs there", merged["left"][0]["text"])
         # Here, too.
-        merged = self.as_json("b", "merge", "a.db")
+        merged = self.as_json("b", "db", "merge", "a.db")
         self.assertEqual((merged["trials"], merged["left"]), (2, []))
         self.write("gate", "")
         self.assertEqual(self.end(process).code, 0)
-        self.assertEqual(self.as_json("a", "merge", "b.db")["trials"], 2)
+        self.assertEqual(self.as_json("a", "db", "merge", "b.db")["trials"], 2)
 
     def test_decisions_come_with_what_they_speak_of(self):
         self.machine("b", "--only", "seed=1")
@@ -140,36 +140,36 @@ class Merge(ExchangeWorld):
         self.on("b", "discard", second, "--why", "wrong data")
         self.machine("b", "--only", "seed=1")
         self.machine("a", "--only", "seed=2")
-        merged = self.as_json("a", "merge", "b.db")
+        merged = self.as_json("a", "db", "merge", "b.db")
         self.assertEqual((merged["attempts"], merged["decisions"]), (3, 2))
         self.assertEqual(self.query("SELECT DISTINCT trial_id, attempt FROM results WHERE seed = 1", "a.db"),
                          [{"trial_id": second, "attempt": 2}])
         self.assertIn("an outlier", self.on("a", "show", first).out)
-        self.on("a", "check")
-        self.assertEqual(self.as_json("a", "merge", "b.db")["decisions"], 0)
+        self.on("a", "db", "check")
+        self.assertEqual(self.as_json("a", "db", "merge", "b.db")["decisions"], 0)
         # Seen again here: the other side's word does not come a second time.
-        self.on("a", "unhide", first)
-        self.assertEqual(self.as_json("a", "merge", "b.db")["decisions"], 0)
+        self.on("a", "hide", "--undo", first)
+        self.assertEqual(self.as_json("a", "db", "merge", "b.db")["decisions"], 0)
 
     def test_what_cannot_be_merged_is_said(self):
         self.machine("a", "--only", "seed=1")
         self.machine("b", "--only", "seed=2")
         (self.root / "b.runs").rename(self.root / "away")
-        done = self.on("a", "merge", "b.db", code=2)
+        done = self.on("a", "db", "merge", "b.db", code=2)
         self.assertIn("the runs folder of b.db is not there", done.err)
-        self.assertEqual(self.petlab("merge", "b.db", "--other-runs", "away", "--db", "a.db").code, 0)
-        self.assertIn("it is the same database", self.on("a", "merge", "a.db", code=2).err)
-        self.assertIn("itself", self.on("a", "import", "a.runs", code=1).err)
-        self.assertIn("there is no such database", self.on("a", "merge", "none.db", code=2).err)
+        self.assertEqual(self.petlab("db", "merge", "b.db", "--other-runs", "away", "--db", "a.db").code, 0)
+        self.assertIn("it is the same database", self.on("a", "db", "merge", "a.db", code=2).err)
+        self.assertIn("itself", self.on("a", "db", "import", "a.runs", code=1).err)
+        self.assertIn("there is no such database", self.on("a", "db", "merge", "none.db", code=2).err)
         (self.root / "empty").mkdir()
-        self.assertIn("holds no sweep and no attempt", self.on("a", "import", "empty", code=1).err)
+        self.assertIn("holds no sweep and no attempt", self.on("a", "db", "import", "empty", code=1).err)
         # An attempt whose folder is gone is named; one that holds a link is left.
         trial = self.trials("b", "seed = 2")[0]
         self.machine("c", "--only", "seed=3")
         one, two = self.trials("c", "seed = 3")
         shutil.rmtree(self.root / f"c.runs/{one}")
         os.symlink("/etc/passwd", self.root / f"c.runs/{two}/1/secret")
-        merged = self.as_json("a", "merge", "c.db", code=1)
+        merged = self.as_json("a", "db", "merge", "c.db", code=1)
         texts = {left["trial"]: left["text"] for left in merged["left"]}
         self.assertIn("not in the runs folder", texts[one])
         self.assertIn("found a link, wanted a regular file", texts[two])
@@ -179,13 +179,13 @@ class Merge(ExchangeWorld):
         self.machine("a", "--only", "seed=1")
         self.write_exchange_sweep(6)
         self.machine("b", "--only", "seed=6")
-        merged = self.as_json("a", "merge", "b.db", code=1)
+        merged = self.as_json("a", "db", "merge", "b.db", code=1)
         self.assertEqual(merged["trials"], 2)
         self.assertIn("sweep shared: 4 of its trials there are not in it here", merged["conflicts"][0]["text"])
         self.assertEqual(self.petlab("run", "sweep.yaml", "--only", "seed=6", "--db", "a.db", "--worker",
                                      "./worker.py").code, 0)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts", "a.db"), [{"n": 4}])
-        self.assertEqual(self.as_json("a", "merge", "b.db")["conflicts"], [])
+        self.assertEqual(self.as_json("a", "db", "merge", "b.db")["conflicts"], [])
 
 
 class Killed(ExchangeWorld):
@@ -200,24 +200,24 @@ class Killed(ExchangeWorld):
         self.machine("a", "--only", "seed=1,variant=small")
         self.machine("b", "--only", "seed=2,variant=small")
         self.on("b", "hide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0], "--why", "x")
-        self.on("b", "unhide", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0])
-        self.comes_together("merge", "b.db")
+        self.on("b", "hide", "--undo", self.trials("b", "seed = 2 AND module_bottleneck = 4")[0])
+        self.comes_together("db", "merge", "b.db")
 
     def test_import_of_an_archive(self):
         self.write_exchange_sweep(2)
         self.machine("a", "--only", "seed=1,variant=small")
         self.machine("b", "--only", "seed=2,variant=small")
-        self.on("b", "export", "archive", "b.tar.gz")
-        self.comes_together("import", "b.tar.gz")
+        self.on("b", "db", "export", "archive", "b.tar.gz")
+        self.comes_together("db", "import", "b.tar.gz")
 
     def test_export(self):
         self.write_exchange_sweep(1)
         self.machine("a")
-        self.on("a", "export", "archive", "wanted.tar.gz")
+        self.on("a", "db", "export", "archive", "wanted.tar.gz")
         wanted = (self.root / "wanted.tar.gz").read_bytes()
         for at in range(1, 200):
             self.faults = f"kill program=petlab calls={CHANGING} path=*k.tar.gz* at={at} torn"
-            done = self.petlab("export", "archive", "k.tar.gz", "--db", "a.db")
+            done = self.petlab("db", "export", "archive", "k.tar.gz", "--db", "a.db")
             self.faults = ""
             if done.code == 0:
                 break
@@ -236,18 +236,18 @@ class Archive(ExchangeWorld):
         self.on("a", "discard", trial, "--why", "again")
         self.machine("a")
         self.on("a", "hide", self.trials("a")[1], "--why", "an outlier")
-        done = self.as_json("a", "export", "archive", "a.tar.gz")
+        done = self.as_json("a", "db", "export", "archive", "a.tar.gz")
         archive = (self.root / "a.tar.gz").read_bytes()
         self.assertEqual((done["trials"], done["attempts"], done["digest"]),
                          (8, 9, "sha256:" + hashlib.sha256(archive).hexdigest()))
-        self.on("clean", "import", "a.tar.gz")
+        self.on("clean", "db", "import", "a.tar.gz")
         self.assertEqual(self.tables("clean"), self.tables("a"))
-        self.on("clean", "check")
-        self.assertEqual(self.as_json("clean", "import", "a.tar.gz")["trials"], 0)
+        self.on("clean", "db", "check")
+        self.assertEqual(self.as_json("clean", "db", "import", "a.tar.gz")["trials"], 0)
         # The same contents are the same bytes, also from there.
-        self.on("clean", "export", "archive", "b.tar.gz")
+        self.on("clean", "db", "export", "archive", "b.tar.gz")
         self.assertEqual((self.root / "b.tar.gz").read_bytes(), archive)
-        done = self.on("a", "export", "archive", "a.tar.gz", code=2)
+        done = self.on("a", "db", "export", "archive", "a.tar.gz", code=2)
         self.assertEqual(done.err, "petlab: a.tar.gz: it exists; move it away, or name another file\n")
 
     def test_artifacts_by_choice(self):
@@ -257,28 +257,28 @@ class Archive(ExchangeWorld):
         self.machine("a", "--only", "seed=1")
         count = {}
         for choice in ("none", "result", "all"):
-            self.on("a", "export", "archive", f"{choice}.tar.gz", "--artifacts", choice)
+            self.on("a", "db", "export", "archive", f"{choice}.tar.gz", "--artifacts", choice)
             with tarfile.open(self.root / f"{choice}.tar.gz") as archive:
                 count[choice] = sum(name.endswith("artifact.petl") for name in archive.getnames())
         self.assertEqual(count, {"none": 0, "result": 2, "all": 3})
-        self.on("c", "import", "none.tar.gz")
+        self.on("c", "db", "import", "none.tar.gz")
         self.assertEqual(self.tables("c"), self.tables("a"))
-        checked = self.as_json("c", "check")
+        checked = self.as_json("c", "db", "check")
         self.assertEqual((checked["artifacts"], len(checked["notes"])), (0, 2))
         # What has them brings them.
-        self.assertEqual(self.as_json("c", "import", "all.tar.gz")["files"], 3)
-        self.assertEqual(self.as_json("c", "check")["artifacts"], 3)
+        self.assertEqual(self.as_json("c", "db", "import", "all.tar.gz")["files"], 3)
+        self.assertEqual(self.as_json("c", "db", "check")["artifacts"], 3)
 
     def test_only_some_sweeps(self):
         self.machine("a", "--only", "seed=1")
         text = (self.root / "sweep.yaml").read_text()
         self.write("other.yaml", text.replace("sweep: shared", "sweep: other").replace("[1, 2, 3, 4]", "[9]"))
         self.assertEqual(self.petlab("run", "other.yaml", "--db", "a.db", "--worker", "./worker.py").code, 0)
-        done = self.as_json("a", "export", "archive", "a.tar.gz", "--sweep", "other")
+        done = self.as_json("a", "db", "export", "archive", "a.tar.gz", "--sweep", "other")
         self.assertEqual((done["sweeps"], done["trials"]), (1, 2))
-        self.on("c", "import", "a.tar.gz")
+        self.on("c", "db", "import", "a.tar.gz")
         self.assertEqual(self.query("SELECT name FROM sweeps", "c.db"), [{"name": "other"}])
-        done = self.on("a", "export", "archive", "b.tar.gz", "--sweep", "othr", code=2)
+        done = self.on("a", "db", "export", "archive", "b.tar.gz", "--sweep", "othr", code=2)
         self.assertIn("there is no sweep othr", done.err)
 
     def entries(self):
@@ -304,7 +304,7 @@ class Archive(ExchangeWorld):
         self.write("bad.tar.gz", out.getvalue())
 
     def refused(self, text):
-        done = self.on("bad", "import", "bad.tar.gz", code=1)
+        done = self.on("bad", "db", "import", "bad.tar.gz", code=1)
         self.assertIn(text, done.err)
         self.assertTrue(done.err.startswith("petlab: bad.tar.gz: "), done.err)
         self.assertEqual(done.err.count("\n"), 1)
@@ -314,7 +314,7 @@ class Archive(ExchangeWorld):
 
     def test_archives_that_lie_are_refused_by_the_entry(self):
         self.machine("a", "--only", "seed=1,variant=small")
-        self.on("a", "export", "archive", "a.tar.gz")
+        self.on("a", "db", "export", "archive", "a.tar.gz")
         events = next(member.name for member, _ in self.entries() if member.name.endswith("events.jsonl"))
 
         def added(name, **fields):
@@ -368,13 +368,13 @@ class Archive(ExchangeWorld):
         self.refused("")
         # As it was.
         self.rewritten(lambda all: None)
-        self.on("bad", "import", "bad.tar.gz")
+        self.on("bad", "db", "import", "bad.tar.gz")
         self.assertEqual(self.tables("bad"), self.tables("a"))
 
 
 class Check(ExchangeWorld):
     def found(self, name="c", code=1):
-        return {(one["kind"], one.get("trial")) for one in self.as_json(name, "check", code=code)["findings"]}
+        return {(one["kind"], one.get("trial")) for one in self.as_json(name, "db", "check", code=code)["findings"]}
 
     def changed(self, sql):
         with sqlite3.connect(self.root / "c.db") as database:
@@ -386,15 +386,15 @@ class Check(ExchangeWorld):
         first = self.trials("a", "seed = 1")[0]
         attempt = pathlib.Path(f"c.runs/{first}/1")
         self.assertEqual(self.found("a", code=0), set())
-        mend_by_ingest = lambda: self.on("c", "ingest")
+        mend_by_ingest = lambda: self.on("c", "db", "import")
 
         def anew():
             for file in self.root.glob("c.db*"):
                 file.unlink()
-            self.on("c", "ingest", "--rebuild")
+            self.on("c", "db", "rebuild")
 
         def from_a_copy():
-            self.on("c", "import", "a.runs")
+            self.on("c", "db", "import", "a.runs")
 
         def put(name):
             return lambda: shutil.copy(self.root / f"a.runs/{first}/1/{name}", self.root / attempt / name)
@@ -437,11 +437,11 @@ class Check(ExchangeWorld):
         # An earlier petlab read the events without them, and no result depends on it: no finding.
         self.copy_machine("a", "c")
         self.changed("DELETE FROM examples")
-        checked = self.as_json("c", "check")
+        checked = self.as_json("c", "db", "check")
         self.assertEqual(len(checked["notes"]), 1)
         self.assertRegex(checked["notes"][0], "^attempts without numbers of examples .*: 4; .* --rebuild ")
         anew()
-        self.assertEqual(self.as_json("c", "check")["notes"], [])
+        self.assertEqual(self.as_json("c", "db", "check")["notes"], [])
         # What the database has not read yet.
         self.copy_machine("a", "c")
         shutil.copytree(self.root / f"a.runs/{first}/1", self.root / f"c.runs/{first}/2")
@@ -449,25 +449,25 @@ class Check(ExchangeWorld):
         mend_by_ingest()
         self.assertEqual(self.found(code=0), set())
         shutil.rmtree(self.root / "c.runs")
-        done = self.on("c", "check", code=1)
+        done = self.on("c", "db", "check", code=1)
         self.assertIn("no_runs_folder: the runs folder is not there", done.out)
         self.assertIn("mend: put it back", done.out)
 
     def test_files_that_came_from_elsewhere_are_held_against_their_digests(self):
         self.machine("a", "--only", "seed=1,variant=small")
-        self.on("c", "import", "a.runs")
+        self.on("c", "db", "import", "a.runs")
         trial = self.trials("c", "seed = 1 AND module_bottleneck = 4")[0]
         file = self.root / f"c.runs/{trial}/1/predictions/films.predicted.txt"
         file.write_text("other\n")
         self.assertEqual(self.found(), {("other_file", trial)})
-        done = self.on("c", "check", code=1)
+        done = self.on("c", "db", "check", code=1)
         self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, it came with ")
         self.assertTrue(re.search(r"^  mend: put it back from where it came \(a\.runs\)", done.out, re.M), done.out)
 
     def test_a_database_that_is_none(self):
-        self.assertIn("there is no such database", self.on("none", "check", code=2).err)
+        self.assertIn("there is no such database", self.on("none", "db", "check", code=2).err)
         self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
-        done = self.petlab("check", "--db", "text.db", "--runs", "x")
+        done = self.petlab("db", "check", "--db", "text.db", "--runs", "x")
         self.assertEqual((done.code, done.err.count("\n")), (1, 1))
 
 

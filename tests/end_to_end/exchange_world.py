@@ -164,6 +164,6 @@ class ExchangeWorld(ScriptedWorld):
                 when_killed(wanted)
                 self.on("k", *words)
                 self.assertEqual(look(), wanted)
-                self.on("k", "check")
+                self.on("k", "db", "check")
                 when_repeated()
         self.assertGreater(killed, len(calls_to_kill) * killed_share)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab gc`: what nobody needs goes, what anybody needs stays, at any moment.
+"""`petlab db gc`: what nobody needs goes, what anybody needs stays, at any moment.
 
 usage: garbage.py FOLDER_OF_PROGRAMS
 """
@@ -17,7 +17,7 @@ from scripted_world import METRICS
 
 class Garbage(ExchangeWorld):
     def gc(self, *words, name="sweep", code=0):
-        return json.loads(self.on(name, "gc", "--json", *words, code=code).out)
+        return json.loads(self.on(name, "db", "gc", "--json", *words, code=code).out)
 
     def kept(self, name="sweep"):
         """Names of the files of attempts, but what every attempt has."""
@@ -64,9 +64,9 @@ class WhatGoes(Garbage):
         self.assertFalse(list(self.root.glob("sweep.runs/*/*/checkpoint")))
         self.assertFalse((self.root / "sweep.runs/.garbage").exists())
         self.assertEqual(self.query(METRICS), values)
-        self.on("sweep", "check")
+        self.on("sweep", "db", "check")
         self.assertEqual(self.gc()["garbage"], [])
-        done = self.on("sweep", "gc")
+        done = self.on("sweep", "db", "gc")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
     def test_artifacts_of_results_that_count_no_more(self):
@@ -80,12 +80,12 @@ class WhatGoes(Garbage):
                                  (second, 1, "attempt 2 has the result")]))
         self.assertEqual([path for path in self.kept() if path.endswith(".petl")],
                          [f"{second}/2/artifact.petl"])
-        self.on("sweep", "check")
+        self.on("sweep", "db", "check")
         # Neither comes back by what another machine has of them.
         self.machine("sweep", "--only", "seed=1")
         self.assertEqual(self.gc()["garbage"], [])
-        self.assertEqual(self.on("sweep", "check").code, 0)
-        done = self.on("sweep", "gc", "--dry-run")
+        self.assertEqual(self.on("sweep", "db", "check").code, 0)
+        done = self.on("sweep", "db", "gc", "--dry-run")
         self.assertEqual(done.out, "sweep.db: nothing to remove\n")
 
     def test_only_what_was_asked_for(self):
@@ -93,10 +93,10 @@ class WhatGoes(Garbage):
         first = self.trials("sweep", "seed = 1")[0]
         self.on("sweep", "discard", first, "--why", "wrong data")
         self.assertEqual(self.gc("--what", "checkpoints,leftovers")["garbage"], [])
-        text = self.on("sweep", "gc", "--dry-run", "--what", "artifacts").out
+        text = self.on("sweep", "db", "gc", "--dry-run", "--what", "artifacts").out
         self.assertRegex(text, rf"artifact +[\d.]+ KiB +{first}/1/artifact.petl +its result was discarded")
         self.assertRegex(text, r"sweep.db: 1 entry, [\d.]+ KiB of the disk, could be removed\n$")
-        self.assertIn("wanted", self.on("sweep", "gc", "--what", "everything", code=2).err
+        self.assertIn("wanted", self.on("sweep", "db", "gc", "--what", "everything", code=2).err
                       .replace("not in", "wanted"))
 
     def test_half_made_folders_and_what_is_not_understood(self):
@@ -113,7 +113,7 @@ class WhatGoes(Garbage):
         self.assertEqual(sorted(pathlib.Path(row["file"]).name for row in found["garbage"]),
                          [".2.new-4711", ".incoming"])
         self.assertEqual(found["left"], [{"trial": second, "text": "attempt 2 is in the runs folder and not in "
-                                                                  "the database: petlab ingest"}])
+                                                                  "the database: petlab db import"}])
         self.assertFalse(half.exists())
         self.assertTrue((self.root / f"sweep.runs/{first}/.mine").exists())
 
@@ -152,7 +152,7 @@ class WhatStays(Garbage):
         self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
         with events.open("a") as out:
             out.write(told[-1:] + "\n")
-        self.left_alone("attempt 1 has events that the database has not read: petlab ingest")
+        self.left_alone("attempt 1 has events that the database has not read: petlab db import")
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.gc("--dry-run")["left"], [])
 
@@ -165,7 +165,7 @@ class WhatStays(Garbage):
         first, *rest = log.read_text().splitlines(keepends=True)
         begun = json.loads(first)
         log.write_text(json.dumps(dict(begun, time=begun["time"] - 3600)) + "\n" + "".join(rest))
-        self.left_alone("attempt 1 in the runs folder is not the database's: petlab check")
+        self.left_alone("attempt 1 in the runs folder is not the database's: petlab db check")
 
     def test_checkpoints_in_another_place(self):
         self.stopped()
@@ -212,7 +212,7 @@ class WhatStays(Garbage):
         self.stopped()
         run = self.start_scripted("--db", "other.db", "--runs", "sweep.runs")
         self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
-        done = self.on("sweep", "gc", code=1)
+        done = self.on("sweep", "db", "gc", code=1)
         self.assertIn("a run of another database goes on in it", done.err)
         self.interrupt(run, 2)
         self.end(run)
@@ -221,11 +221,11 @@ class WhatStays(Garbage):
         self.machine("sweep", "--only", "seed=1")
         self.on("sweep", "discard", self.trials("sweep", "seed = 1")[0], "--why", "x")
         self.faults = "stop program=petlab calls=rename path=*artifact.petl at=1"
-        stopped = self.start("gc", "--db", "sweep.db", stderr=subprocess.PIPE)
+        stopped = self.start("db", "gc", "--db", "sweep.db", stderr=subprocess.PIPE)
         self.faults = ""
         self.until(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().split()[2] == "T")
-        self.assertIn("another petlab merge, import or gc goes on there", self.on("sweep", "gc", code=1).err)
-        self.on("sweep", "gc", "--dry-run")
+        self.assertIn("another petlab db merge, import or gc goes on there", self.on("sweep", "db", "gc", code=1).err)
+        self.on("sweep", "db", "gc", "--dry-run")
         stopped.send_signal(signal.SIGCONT)
         stopped.communicate()
         self.assertEqual(stopped.returncode, 0)
@@ -236,7 +236,7 @@ class WhatStays(Garbage):
         first = next(self.root.glob("sweep.runs/*/1/checkpoint"))
         (first / "step-0.txt").write_text("old")
         self.faults = f"stop program=petlab calls={call} path={path} at=1"
-        stopped = self.start("gc", "--db", "sweep.db", stderr=subprocess.PIPE)
+        stopped = self.start("db", "gc", "--db", "sweep.db", stderr=subprocess.PIPE)
         self.faults = ""
         self.until(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().split()[2] == "T")
         run = self.start_scripted()
@@ -275,10 +275,10 @@ class Killed(Garbage):
         # Whatever it came to, the results and the artifacts that count are whole.
         def when_killed(wanted):
             self.assertEqual(self.query(VALUES, "k.db"), wanted[0])
-            checked = self.petlab("check", "--db", "k.db", "--runs", "k.runs", "--json")
+            checked = self.petlab("db", "check", "--db", "k.db", "--runs", "k.runs", "--json")
             self.assertLessEqual({one["kind"] for one in json.loads(checked.out)["findings"]},
                                  {"left_behind"})
-        self.survives("gc", look=lambda: (self.query(VALUES, "k.db"), self.files("k")), fewest=20,
+        self.survives("db", "gc", look=lambda: (self.query(VALUES, "k.db"), self.files("k")), fewest=20,
                       killed_share=0.8, when_killed=when_killed)
 
 

@@ -19,7 +19,7 @@ FULL_DATABASE = ("the disk is full; free some space and run the same command aga
                  "workers reported is in the runs folder)")
 BROKEN_DATABASE = "look at the disk, then run the same command again"
 GONE = ("the file was deleted or replaced while it was open; run the same command again, or, to have "
-        "everything back, make it anew from the run directories: petlab ingest --rebuild")
+        "everything back, make it anew from the run directories: petlab db rebuild")
 TRIAL = "[0-9a-f]{16}"
 OWNER = "[0-9]+-[0-9]+-[0-9a-f]{8}"
 # Long enough that its steps are not all committed at once.
@@ -385,14 +385,14 @@ class InjectedFaults(ScriptedWorld):
                     "SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'")[0]["n"] == 1)
                 (self.root / "sweep.db").unlink()
                 if how == "replaced":
-                    self.petlab("ingest", "--rebuild", "--db", "other.db", "--runs", "undisturbed")
+                    self.petlab("db", "rebuild", "--db", "other.db", "--runs", "undisturbed")
                     os.rename(self.root / "other.db", self.root / "sweep.db")
                 done = self.end(process)
                 self.assertEqual(done.code, 1, done)
                 self.assertEqual(self.last_line(done), f"petlab: sweep.db: {GONE}")
                 # All back from the runs folder, then on from the checkpoints.
                 subprocess.run("rm -f sweep.db*", shell=True, cwd=self.root, check=True)
-                done = self.petlab("ingest", "--rebuild", "--db", "sweep.db", "--runs", "sweep.runs")
+                done = self.petlab("db", "rebuild", "--db", "sweep.db", "--runs", "sweep.runs")
                 self.assertEqual(done.code, 0, done)
                 done = self.run_scripted("--json")
                 self.assertEqual(done.code, 0, done)
@@ -403,12 +403,12 @@ class InjectedFaults(ScriptedWorld):
         self.write_sweep({}, {})
         self.assertEqual(self.run_scripted().code, 0)
         note = ("new.db is new, but ROOT/sweep.runs holds attempts at 2 of 2 trials: these are trained "
-                "again; to have their results instead: petlab ingest --db new.db --runs ROOT/sweep.runs")
+                "again; to have their results instead: petlab db import --db new.db --runs ROOT/sweep.runs")
         for how in ("again", "ingested"):
             with self.subTest(how):
                 subprocess.run("rm -f new.db*", shell=True, cwd=self.root, check=True)
                 if how == "ingested":
-                    done = self.petlab("ingest", "--db", "new.db", "--runs", "sweep.runs")
+                    done = self.petlab("db", "import", "--db", "new.db", "--runs", "sweep.runs")
                     self.assertEqual(done.code, 0, done)
                 done = self.run_scripted("--db", "new.db", "--runs", "sweep.runs")
                 self.assertEqual(done.code, 0, done)

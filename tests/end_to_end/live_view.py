@@ -112,7 +112,7 @@ class LiveView(ScriptedWorld):
         end = run.screen.shown()
         self.assertEqual(sorted(done.match(line)[1] for line in end if done.match(line)),
                          ["first", "second"])
-        self.assertEqual(end[-2:], ["its report: petlab report sweep --sweep live --db sweep.db", ""])
+        self.assertEqual(end[-2:], ["its report: petlab report sweep --sweep live", ""])
         self.assertRegex(end[-4], "^live █{40} 100 %$")
         self.assertIn(32, run.screen.colours)
         report = self.petlab(*end[-2].removeprefix("its report: petlab ").split())
@@ -223,8 +223,8 @@ class LiveView(ScriptedWorld):
         self.assertEqual(run.wait(), 1)
         self.assertIn("    red \ufffd[31m text", run.screen.shown())
         trial, = self.query("SELECT trial_id FROM trials")
-        told = self.petlab("explain", trial["trial_id"], "--db", "sweep.db")
-        self.assertIn("\n      red \ufffd[31m text\n", told.out)
+        told = self.petlab("show", trial["trial_id"])
+        self.assertIn("\n    red \ufffd[31m text\n", told.out)
 
     def test_plain_lines_where_there_is_no_terminal(self):
         self.write_sweep(["only: {seed: 1, user.steps: 2}"])

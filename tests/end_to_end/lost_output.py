@@ -30,13 +30,13 @@ class LostOutput(TinyWorld):
             ["plan", "sweep.yaml", "--json"],
             ["run", "sweep.yaml", "--json", *self.worker],
             ["status", "sweep.yaml"], ["status", "--db", "sweep.db", "--json"],
-            ["explain", self.trial, "--db", "sweep.db", "--runs", "sweep.runs"],
+            ["show", self.trial, "--db", "sweep.db", "--runs", "sweep.runs"],
             ["logs", self.trial, "--db", "sweep.db", "--runs", "sweep.runs"],
             ["report", "sweep", "--sweep", "tiny", "--db", "sweep.db"],
             ["query", "SELECT * FROM results", "--db", "sweep.db"],
             ["query", "SELECT * FROM results", "--db", "sweep.db", "--format", "csv"],
             ["query", "SELECT * FROM results", "--db", "sweep.db", "--format", "json"],
-            ["ingest", "--db", "sweep.db", "--runs", "sweep.runs"],
+            ["db", "import", "--db", "sweep.db", "--runs", "sweep.runs"],
             ["score", "--list"], ["score", "bleu", "--hyp", "hyp.txt", "--ref", "hyp.txt"],
             ["storage", "--kind", "adapter", "--backbone", "roberta-base"]]
 

@@ -61,7 +61,7 @@ class ManyAtOnce(ScriptedWorld):
             most = max(most, running)
         self.assertEqual(running, 0)
         self.assertLessEqual(most, SLOTS)
-        self.petlab("ingest", "--rebuild", "--db", "anew.db", "--runs", "sweep.runs")
+        self.petlab("db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs")
         for sql in (METRICS,
                     "SELECT t.trial_id, number, sweep, owner, host, device, pid, begun_at, started_at, "
                     "ended_at, outcome, checkpoint_step, events_offset, events_next_seq FROM attempts a "

@@ -74,7 +74,7 @@ class Migration(ScriptedWorld):
 
     def migrate(self, faults=""):
         self.faults = faults
-        done = self.petlab("ingest", "--db", "k.db", "--runs", "k.runs")
+        done = self.petlab("db", "import", "--db", "k.db", "--runs", "k.runs")
         self.faults = ""
         return done
 

@@ -34,7 +34,7 @@ class DecisionsDuringARun(ScriptedWorld):
         done = self.end(self.run)
         self.assertEqual(done.code, code, done)
         self.assertEqual(list((self.root / "sweep.runs").glob(".inbox/*")), [])
-        checked = self.petlab("check", "--db", "sweep.db")
+        checked = self.petlab("db", "check", "--db", "sweep.db")
         self.assertEqual(checked.code, 0, checked)
 
     def test_a_cancelled_trial_stops_while_the_run_holds_the_database(self):
@@ -80,7 +80,7 @@ class WithoutLocks(ScriptedWorld):
     def test_an_archive_is_written(self):
         self.assertEqual(self.run_scripted().code, 0)
         self.faults = "fail program=petlab calls=flock path=*/out.petlab.tar.gz.* error=ENOLCK"
-        done = self.petlab("export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+        done = self.petlab("db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
         self.assertEqual(done.code, 0, done)
 
     def test_a_runs_folder_without_locks_is_refused(self):
@@ -101,7 +101,7 @@ class UnreadableFiles(ScriptedWorld):
             with self.subTest(error):
                 self.faults = (f"fail program=petlab calls=open path=*/decisions.jsonl error={error};"
                                f"fail program=petlab calls=open path=*/remarks.jsonl error={error}")
-                done = self.petlab("ingest", "--rebuild", "--db", f"{error}.db", "--runs", "sweep.runs")
+                done = self.petlab("db", "rebuild", "--db", f"{error}.db", "--runs", "sweep.runs")
                 self.faults = ""
                 self.assertEqual(done.code, 1, done)
                 self.assertEqual(done.err, "".join(

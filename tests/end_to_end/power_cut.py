@@ -149,7 +149,7 @@ class PowerCut(ScriptedWorld):
             self.assertEqual(others, [])
             self.resumed += self.query("SELECT count(*) AS n FROM attempts WHERE parent IS NOT NULL",
                                        "cut.db")[0]["n"]
-            checked = self.petlab("check", "--db", "cut.db", "--runs", "cut.runs")
+            checked = self.petlab("db", "check", "--db", "cut.db", "--runs", "cut.runs")
             self.assertEqual(checked.code, 0, checked)
             self.compare_with_a_rebuild()
             for name in ("cut.runs", "cut.db", "cut.db-wal", "cut.db-shm", "anew.db"):
@@ -183,7 +183,7 @@ class PowerCut(ScriptedWorld):
                 cuts += 1
 
     def compare_with_a_rebuild(self):
-        done = self.petlab("ingest", "--rebuild", "--db", "anew.db", "--runs", "cut.runs")
+        done = self.petlab("db", "rebuild", "--db", "anew.db", "--runs", "cut.runs")
         self.assertEqual((done.code, done.err), (0, ""), done)
         for sql in ("SELECT trial_id, attempt, seq, step, split, task, name, value FROM metrics ORDER BY 1, 2, 3",
                     "SELECT t.trial_id, a.number, a.outcome, a.reason, a.sweep, a.owner, a.host, a.boot_id, "

@@ -101,9 +101,9 @@ grid: {seed: [1, 2, 3]}
 
     def test_an_empty_database_a_file_that_is_none_and_a_closed_pipe(self):
         self.write("nothing.yaml", "sweep: none\nbase: {backbone: ./tiny, task: films.yaml}\n")
-        self.petlab("ingest", "--db", "empty.db", "--runs", "none.runs")
+        self.petlab("db", "import", "--db", "empty.db", "--runs", "none.runs")
         (self.root / "none.runs").mkdir(exist_ok=True)
-        self.petlab("ingest", "--db", "empty.db", "--runs", "none.runs")
+        self.petlab("db", "import", "--db", "empty.db", "--runs", "none.runs")
         done = self.petlab("results", "--db", "empty.db")
         self.assertEqual((done.code, done.err), (0, ""), done)
         self.assertEqual(self.petlab("best", "--db", "empty.db").code, 2)

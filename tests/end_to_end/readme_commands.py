@@ -18,21 +18,25 @@ if not made.exists():
     sys.exit(77)
 
 text = (source / "README.md").read_text()
-commands = []
+commands = []  # each with its folder
+folder = source
 for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
     for line in block.replace("\\\n", " ").splitlines():
         line = line.removeprefix("$ ").split("   #")[0].strip()
         if line.startswith("petlab"):
-            commands.append(line)
+            commands.append((line, folder))
+        elif line.startswith("cd "):
+            folder = source / line.removeprefix("cd ")
         elif line and not line.startswith(("scripts/", "export ", "#")):
-            sys.exit(f"README.md: '{line}' is neither a script, an export nor a petlab command")
+            sys.exit(f"README.md: '{line}' is neither a script, an export, a cd nor a petlab command")
 if not commands:
     sys.exit("README.md: no petlab command in a ```sh block")
 
-environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}")
+environment = {name: value for name, value in os.environ.items() if name != "PETLAB_DB"}
+environment["PATH"] = f"{programs.resolve()}:{os.environ['PATH']}"
 failures = 0
-for command in commands:
-    done = subprocess.run(command, shell=True, cwd=source, env=environment, stdin=subprocess.DEVNULL,
+for command, folder in commands:
+    done = subprocess.run(command, shell=True, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
     print(f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     printed = (done.stdout + done.stderr).strip()

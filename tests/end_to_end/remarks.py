@@ -130,33 +130,33 @@ class Remarks(ExchangeWorld):
         self.on("a", "note", first, "kept")
         self.tags("--sweep", "shared", "+paper")
         wanted = self.remarks("a")
-        self.on("a", "export", "archive", "a.tar.gz")
+        self.on("a", "db", "export", "archive", "a.tar.gz")
         with tarfile.open(self.root / "a.tar.gz") as archive:
             self.assertIn(f"runs/{first}/remarks.jsonl", archive.getnames())
             self.assertIn("runs/sweeps/shared.remarks", archive.getnames())
-        done = self.as_json("b", "import", "a.tar.gz")
+        done = self.as_json("b", "db", "import", "a.tar.gz")
         self.assertEqual(done["remarks"], 5)
         self.assertEqual(self.remarks("b"), wanted)
-        self.on("b", "check")
-        self.assertEqual(self.as_json("b", "import", "a.tar.gz")["remarks"], 0)
+        self.on("b", "db", "check")
+        self.assertEqual(self.as_json("b", "db", "import", "a.tar.gz")["remarks"], 0)
         # Both say something: all of it is there on both sides then, the latest of a tag decides.
         self.tags(first, "-good", name="b")
         self.tags(second, "+b", name="b")
         self.tags(second, "+a")
         for one, other in (("a", "b"), ("b", "a"), ("a", "b")):
-            self.on(one, "merge", f"{other}.db")
+            self.on(one, "db", "merge", f"{other}.db")
         self.assertEqual(self.remarks("a"), self.remarks("b"))
         self.assertEqual(self.tags(first, second), f"{first}  no tags\n{second}  a, b\n")
-        self.on("a", "check")
+        self.on("a", "db", "check")
         # The runs folder holds all of it.
-        self.assertEqual(self.petlab("ingest", "--rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
+        self.assertEqual(self.petlab("db", "rebuild", "--db", "r.db", "--runs", "a.runs").code, 0)
         self.assertEqual(self.remarks("r"), self.remarks("a"))
         # What the database has not, check tells and ingest brings.
         with open(self.root / f"a.runs/{first}/remarks.jsonl", "a") as file:
             file.write('{"v":1,"time":9,"tag":"late"}\n{"v":1,"time":10,"tag":"a b"}\n{"v":1,"tim')
-        found = json.loads(self.on("a", "check", "--json", code=1).out)["findings"]
+        found = json.loads(self.on("a", "db", "check", "--json", code=1).out)["findings"]
         self.assertEqual(sorted(one["kind"] for one in found), ["decisions", "unreadable_file"])
-        self.on("a", "ingest", code=1)
+        self.on("a", "db", "import", code=1)
         self.assertEqual(self.tags(first), f"{first}  late\n")
 
     def remarks(self, name):
@@ -172,10 +172,10 @@ class Remarks(ExchangeWorld):
             self.faults = f"kill program=petlab calls={calls} path=* at={at} torn"
             done = self.petlab("tag", first, "+good", "--db", "k.db", "--runs", "k.runs")
             self.faults = ""
-            self.assertIn(self.petlab("ingest", "--db", "k.db", "--runs", "k.runs").code, (0, 1))
+            self.assertIn(self.petlab("db", "import", "--db", "k.db", "--runs", "k.runs").code, (0, 1))
             self.assertEqual(self.tags(first, "+good", name="k"), f"{first}  good\n")
             # Half a line of the killed one is named, and nothing else.
-            found = self.petlab("check", "--json", "--db", "k.db", "--runs", "k.runs").out
+            found = self.petlab("db", "check", "--json", "--db", "k.db", "--runs", "k.runs").out
             self.assertLessEqual({one["kind"] for one in json.loads(found)["findings"]}, {"unreadable_file"})
             if done.code == 0:
                 break

@@ -16,6 +16,8 @@ from tiny_world import PROGRAMS
 
 
 class RunsFolders(ScriptedWorld):
+    database = "sweeps/sweep.db"
+
     def setUp(self):
         super().setUp()
         self.write_sweep({}, {}, name="sweeps/sweep.yaml")
@@ -31,25 +33,28 @@ class RunsFolders(ScriptedWorld):
 
     def test_every_command_uses_the_runs_folder_that_a_run_used(self):
         done = self.run_it("--db", "other/all.db")
-        self.assertEqual(done.code, 1)  # there is no such folder
+        self.assertEqual((done.code, done.err),
+                         (1, "petlab: other/all.db: the folder of the database does not exist; "
+                             "create it, or name another with --db\n"))
+        self.assertFalse((self.root / "other").exists())
         (self.root / "other").mkdir()
-        done = self.run_it("--db", "other/all.db")
+        done = self.run_it("--db", "other/all.db", "--runs", "other/deep/runs")
         self.assertEqual(done.code, 0, done)
         trial = self.trial("other/all.db")
-        for words in (["logs", trial], ["cancel", trial], ["retry", trial], ["ingest"],
-                      ["explain", trial], ["status"], ["stop"]):
+        for words in (["logs", trial], ["cancel", trial], ["retry", trial], ["db", "import"],
+                      ["show", trial], ["status"], ["stop"]):
             with self.subTest(words):
                 done = self.petlab(*words, "--db", "other/all.db")
-                if words[0] in ("status", "stop", "ingest"):
-                    self.assertIn("sweeps/sweep.runs", done.out)
-                if words[0] == "explain":
-                    self.assertIn(f"folder: ROOT/sweeps/sweep.runs/{trial}\n", done.out)
+                if words[0] in ("status", "stop", "db"):
+                    self.assertIn("other/deep/runs", done.out)
+                if words[0] == "show":
+                    self.assertIn(f"  ROOT/other/deep/runs/{trial}\n", done.out)
                 if words[0] == "logs":
                     self.assertEqual(done.code, 0, done)
         for words in (["plan", "sweeps/sweep.yaml"], ["status", "sweeps/sweep.yaml"]):
             done = self.petlab(*words, "--db", "other/all.db")
-            self.assertIn("runs: ROOT/sweeps/sweep.runs\n", done.out)
-        self.assertEqual([path for path in (self.root / "other").iterdir() if path.is_dir()], [])
+            self.assertIn("runs: ROOT/other/deep/runs\n", done.out)
+        self.assertEqual([path.name for path in (self.root / "other").iterdir() if path.is_dir()], ["deep"])
         # Another sweep of the same database has no folder of its own.
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/second.yaml", text.replace("sweep: scripted", "sweep: second").replace(
@@ -96,7 +101,7 @@ class RunsFolders(ScriptedWorld):
                       done.err)
         self.assertFalse((self.root / "sweeps/sweep.runs").exists())
         # Named once, it is known.
-        done = self.petlab("ingest", "--db", "sweeps/sweep.db", "--runs", "elsewhere")
+        done = self.petlab("db", "import", "--db", "sweeps/sweep.db", "--runs", "elsewhere")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.petlab("logs", trial, "--db", "sweeps/sweep.db").code, 0)
         self.assertEqual(self.run_it().code, 0)
@@ -117,7 +122,7 @@ class RunsFolders(ScriptedWorld):
         plan = json.loads(self.petlab("plan", "sweeps/sweep.yaml", "--json").out)
         self.assertIn(told[:-1], plan["notes"])
         # A database made anew has them too, without the variant.
-        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs")
+        done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query(former, "new.db"), [{"variant": None, "seed": 2}])
         # What comes back is a member.
@@ -184,7 +189,7 @@ class RunsFolders(ScriptedWorld):
 
     def test_an_empty_runs_folder_makes_no_database(self):
         (self.root / "none").mkdir()
-        done = self.petlab("ingest", "--rebuild", "--db", "new.db", "--runs", "none")
+        done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "none")
         self.assertEqual((done.code, done.err), (
             1, "petlab: none: holds no sweep and no attempt, there is nothing to make new.db of\n"))
         self.assertFalse((self.root / "new.db").exists())
@@ -192,9 +197,9 @@ class RunsFolders(ScriptedWorld):
     def test_what_an_ingest_leaves_out_is_in_its_exit_code(self):
         self.assertEqual(self.run_it().code, 0)
         self.write("sweeps/sweep.runs/0123456789abcdef/1/trial.json", "{")
-        for words in (["--db", "sweeps/sweep.db"],
-                      ["--rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs"]):
-            done = self.petlab("ingest", *words)
+        for words in (["import", "--db", "sweeps/sweep.db"],
+                      ["rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs"]):
+            done = self.petlab("db", *words)
             self.assertEqual(done.code, 1, done)
             self.assertRegex(done.err, "^petlab: left out: .*0123456789abcdef/1/trial.json")
             self.assertIn("2 attempts", done.out)

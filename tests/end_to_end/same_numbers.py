@@ -91,8 +91,6 @@ class SameNumbers(ScriptedWorld):
             shown = json.loads(self.ask("show", trial, "--json"))
             self.assertEqual(self.ask("show", trial).splitlines()[1].split(),
                              ["state", *f"{shown['state']}: {shown['why']}".split()])
-            explained = self.ask("explain", trial)
-            self.assertIn(f"\nstate: {shown['state']}\nwhy: {shown['why']}\n", explained)
             counts = {state: n for state, n in sweep["states"].items() if n}
             self.assertEqual(report["sweeps"][0]["states"], counts)
             self.assertEqual({row["name"] for row in report["rows"]}, set(counts))

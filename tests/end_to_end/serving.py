@@ -198,7 +198,7 @@ class Serving(ScriptedWorld):
         self.assertEqual(len(losses("--split", "progress")), 9)
         # The same from the runs folder.
         points = self.query("SELECT place, step, steps, reports, loss FROM loss_points")
-        done = self.petlab("ingest", "--rebuild", "--db", "anew.db", "--runs", "sweep.runs")
+        done = self.petlab("db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT place, step, steps, reports, loss FROM loss_points",
                                     "anew.db"), points)
@@ -403,7 +403,7 @@ class Serving(ScriptedWorld):
     def test_what_is_wrong_is_said_in_one_line(self):
         none = self.petlab("serve")
         self.assertEqual((none.code, none.out), (2, ""))
-        self.assertIn("there is no petlab.db here", none.err)
+        self.assertIn("PETLAB_DB is sweep.db, which does not exist", none.err)
         self.finished_sweep()
         server = self.serve()
         taken = self.petlab("serve", "--db", "sweep.db", "--port", server.port)

@@ -148,7 +148,7 @@ class WholeSweep(SlurmCase):
         # The files say the same as the database.
         results = self.query(RESULTS)
         (self.root / "sweep.db").rename(self.root / "first.db")
-        rebuilt = self.petlab("ingest", "--rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
+        rebuilt = self.petlab("db", "rebuild", "--runs", "sweep.runs", "--db", "sweep.db")
         self.assertEqual(rebuilt.code, 0, rebuilt)
         self.assertEqual(self.query(RESULTS), results)
         self.assertEqual(self.query(ATTEMPTS), attempts)

@@ -106,7 +106,7 @@ class StrangeValues(ScriptedWorld):
             if name and "\0" not in name:
                 row, = self.results("--metric", name)
                 self.assertEqual(repr(row[f"{name}_mean"]), value, name)
-        self.assertEqual(self.petlab("check", "--db", "sweep.db").code, 0)
+        self.assertEqual(self.petlab("db", "check", "--db", "sweep.db").code, 0)
 
     def test_values_that_no_double_holds_fail_their_trial_and_all_others_are_exact(self):
         kept = {"-0.5": -0.5, "5e-324": 5e-324, "1.7976931348623157e308": 1.7976931348623157e308,

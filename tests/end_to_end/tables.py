@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab export` to tables and to TensorBoard, read back.
+"""`petlab db export` to tables and to TensorBoard, read back.
 
 usage: tables.py FOLDER_OF_PROGRAMS; TensorBoard's own reader reads the event files in tensorboard.py.
 """
@@ -34,10 +34,10 @@ class Tables(ExchangeWorld):
         first = self.ids[0]
         self.on("a", "tag", first, "+good")
         self.on("a", "note", first, "=1+1, or \"so\"\nsays he")
-        done = self.on("a", "export", "csv")
+        done = self.on("a", "db", "export", "csv")
         self.assertEqual(done.out, "csv: results.csv (8 rows), history.csv (16 rows), configuration.csv (8 rows), "
                                    "attempts.csv (4 rows), sweeps.csv (8 rows), remarks.csv (2 rows)\n")
-        done = json.loads(self.on("a", "export", "json", "--format", "json", "--json").out)
+        done = json.loads(self.on("a", "db", "export", "json", "--format", "json", "--json").out)
         self.assertEqual([one["rows"] for one in done["tables"]], [8, 16, 8, 4, 8, 2])
         tables = {format: self.read(format, format) for format in ("csv", "json")}
         wanted = self.query("SELECT trial_id, attempt, seq, step, split, task, name, value FROM results ORDER BY 1, 2, 3",
@@ -67,31 +67,31 @@ class Tables(ExchangeWorld):
         self.assertEqual(note, ["=1+1, or \"so\"\nsays he"])
         # NULL and empty are told apart, and the same contents are the same bytes.
         self.assertIsNone(tables["json"]["attempts"][0]["resumed_from"])
-        self.on("a", "export", "again")
+        self.on("a", "db", "export", "again")
         self.assertEqual([(self.root / "again" / f"{name}.csv").read_bytes() for name in NAMES],
                          [(self.root / "csv" / f"{name}.csv").read_bytes() for name in NAMES])
 
     def test_some_sweeps_and_hidden_trials(self):
         first = self.ids[0]
         self.on("a", "hide", first, "--why", "an outlier")
-        self.on("a", "export", "out", "--sweep", "shared")
+        self.on("a", "db", "export", "out", "--sweep", "shared")
         found = self.read("out", "csv")
         self.assertNotIn(first, {row["trial_id"] for row in found["results"] + found["history"]})
         row = next(row for row in found["configuration"] if row["trial_id"] == first)
         self.assertEqual((row["hidden"], row["hidden_why"]), ("1", "an outlier"))
-        done = self.on("a", "export", "other", "--sweep", "shard", code=2)
+        done = self.on("a", "db", "export", "other", "--sweep", "shard", code=2)
         self.assertIn("shared", done.err)
         self.assertFalse((self.root / "other").exists())
 
     def test_what_is_there_stays_and_what_fails_leaves_nothing(self):
         (self.root / "there").mkdir()
-        done = self.on("a", "export", "there", code=2)
+        done = self.on("a", "db", "export", "there", code=2)
         self.assertEqual(done.err, "petlab: there: it exists; move it away, or name another folder\n")
-        done = self.on("a", "export", code=2)
+        done = self.on("a", "db", "export", code=2)
         self.assertIn("found neither a folder, --tensorboard nor archive FILE", done.err)
-        self.assertIn("not in", self.on("a", "export", "x", "--format", "xml", code=2).err)
+        self.assertIn("not in", self.on("a", "db", "export", "x", "--format", "xml", code=2).err)
         self.faults = "fail program=petlab calls=write,writev path=*history.csv error=ENOSPC"
-        done = self.petlab("export", "full", "--db", "a.db")
+        done = self.petlab("db", "export", "full", "--db", "a.db")
         self.faults = ""
         self.assertEqual(done.code, 1, done)
         self.assertIn("history.csv: cannot be written", done.err)
@@ -103,14 +103,14 @@ class Tables(ExchangeWorld):
                              "--runs", "a.runs", "--only", "seed=3")
         self.extra = {}
         self.until(lambda: len(self.query("SELECT 1 FROM progress WHERE step = 3", "a.db")) == 6)
-        self.on("a", "export", "out")
+        self.on("a", "db", "export", "out")
         self.assertEqual(sorted(row["outcome"] for row in self.read("out", "csv")["attempts"]),
                          ["finished"] * 4 + ["open"] * 2)
         self.write("gate", "")
         self.assertEqual(self.end(process).code, 0)
 
     def test_event_files_by_sweep_variant_and_trial(self):
-        done = self.on("a", "export", "--tensorboard", "tb")
+        done = self.on("a", "db", "export", "--tensorboard", "tb")
         # Four trials, each with three values on validation, one on test, three losses.
         self.assertEqual(done.out, "tb: 4 runs, 28 values; tensorboard --logdir tb\n")
         folders = sorted(str(path.parent.relative_to(self.root / "tb")) for path in self.root.glob("tb/**/*tfevents*"))
@@ -119,7 +119,7 @@ class Tables(ExchangeWorld):
         self.assertEqual(folders, sorted(f"shared/{variants[trial]}/{trial}" for trial in self.ids))
         # Without the runs folder the values are there all the same.
         (self.root / "a.runs").rename(self.root / "away")
-        done = self.petlab("export", "--tensorboard", "tb2", "--db", "a.db")
+        done = self.petlab("db", "export", "--tensorboard", "tb2", "--db", "a.db")
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
         self.assertIn("of 4 runs no events.jsonl is there", done.err)
 
@@ -128,7 +128,7 @@ class Tables(ExchangeWorld):
         text = (self.root / "sweep.yaml").read_text()
         self.write("sweep.yaml", text.replace("small:", f"{long}a:").replace("large:", f"{long}b:"))
         self.machine("b", "--only", "seed=1")
-        done = self.on("b", "export", "--tensorboard", "tb")
+        done = self.on("b", "db", "export", "--tensorboard", "tb")
         self.assertEqual(done.out, "tb: 2 runs, 14 values; tensorboard --logdir tb\n")
         folders = sorted(path.parent.parent.name for path in self.root.glob("tb/**/*tfevents*"))
         for folder in folders:

@@ -64,7 +64,8 @@ def main():
     if not (folder / "petlab.db").exists():
         print(f"skipped: {folder} has no petlab.db (scripts/quickstart.sh makes it)")
         sys.exit(77)
-    environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+    inherited = {name: value for name, value in os.environ.items() if name != "PETLAB_DB"}
+    environment = inherited | {"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     page = source / "docs/questions.md"
     text = page.read_text()
     failures = 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `petlab export --tensorboard` writes, read by TensorBoard itself.
+"""What `petlab db export --tensorboard` writes, read by TensorBoard itself.
 
 usage: tensorboard.py FOLDER_OF_PROGRAMS
 
@@ -36,7 +36,7 @@ class Tensorboard(ExchangeWorld):
     def setUp(self):
         super().setUp()
         self.machine("a", "--only", "seed=1..2")
-        self.on("a", "export", "--tensorboard", "tb")
+        self.on("a", "db", "export", "--tensorboard", "tb")
 
     def test_its_reader_finds_every_value_hyperparameter_and_end(self):
         folders = sorted(path.parent for path in self.root.glob("tb/**/*tfevents*"))

@@ -141,7 +141,9 @@ class TinyWorld(unittest.TestCase):
                 text += f"{good / 4}\tthe film is {' '.join(words)}\n"
             self.write(f"grades-{part}.tsv", text)
 
-    variables: dict[str, str] = {}  # what a case adds to the environment
+    # What a case has in its environment. Its database is named, so that no petlab.db above counts.
+    variables: dict[str, str] = {}
+    database = "sweep.db"
 
     def environment(self):
         # Neither another petlab's places nor whichever terminal the tests were begun from.
@@ -149,7 +151,8 @@ class TinyWorld(unittest.TestCase):
                      if not name.startswith("PETLAB_") and name != "TERM"}
         return inherited | {"PETLAB_HOME": str(self.root / "home"),
                             "PETLAB_DATA": str(self.root / "data"),
-                            "PETLAB_SLOTS": str(self.root / "slots"), "LC_ALL": "C.UTF-8"} | self.variables
+                            "PETLAB_SLOTS": str(self.root / "slots"), "PETLAB_DB": self.database,
+                            "LC_ALL": "C.UTF-8"} | self.variables
 
     def start(self, *words, program=PETLAB, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,

@@ -48,7 +48,7 @@ TEST_CASE("A trial that was allowed no retry has failed for whoever asks", "[orc
 
   // The runs folder remembers it too.
   std::filesystem::remove(sweep.database());
-  CHECK(sweep.petlab("ingest --rebuild --db sweep.db --runs sweep.runs").exit_code == 0);
+  CHECK(sweep.petlab("db rebuild --db sweep.db --runs sweep.runs").exit_code == 0);
   CHECK(called(sweep) == "failed failed failed");
   CHECK(sweep.run("--retries 2").exit_code == 0);
   CHECK(attempts() == 3);

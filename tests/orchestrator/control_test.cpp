@@ -41,10 +41,9 @@ TEST_CASE("A trial that runs is cancelled within two seconds, and retried later"
   CHECK(sweep.text("SELECT outcome FROM attempts a JOIN trials t ON t.key = a.trial WHERE t.seed "
                    "= 1") == "cancelled");
 
-  const auto explained = sweep.petlab(fmt::format("explain {} {}", id, kDb));
-  CHECK(explained.out.find("state: cancelled\nwhy: cancelled after attempt 1\n") !=
-        std::string::npos);
-  CHECK(explained.out.find("attempt 1: cancelled after") != std::string::npos);
+  const auto shown = sweep.petlab(fmt::format("show {} {}", id, kDb));
+  CHECK(shown.out.find("  state   cancelled: cancelled after attempt 1\n") != std::string::npos);
+  CHECK(shown.out.find("attempts\n  1  cancelled, begun ") != std::string::npos);
   const auto done = sweep.petlab(fmt::format("cancel {} {}", id_of(sweep, 2), kDb));
   CHECK(done.exit_code == 1);
   CHECK(done.err.find("finished in attempt 1: its result stays") != std::string::npos);
@@ -99,7 +98,7 @@ TEST_CASE("An attempt of another host is retried only when it is declared dead",
                                          "{0}/sweep.runs/{1}/1/attempt.jsonl",
                                          sweep.folder.path().string(), id))
             .exit_code == 0);
-  CHECK(sweep.petlab("ingest --rebuild --db sweep.db").exit_code == 0);
+  CHECK(sweep.petlab("db rebuild --db sweep.db").exit_code == 0);
   const auto refused = sweep.petlab(fmt::format("retry {} {}", id, kDb));
   CHECK(refused.exit_code == 1);
   CHECK(refused.err == id + " attempt 1 runs on far, as far as is known from here; where that is "
@@ -135,7 +134,7 @@ TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'stopped'") == 1);
 }
 
-TEST_CASE("status, explain and logs tell of a sweep while it runs", "[orchestrator]") {
+TEST_CASE("status, show and logs follow a sweep while it runs", "[orchestrator]") {
   const ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 100, step_ms: 20}}\n"
       "  b: {seed: 2, user: {behaviour: crash, attempts: 99}}\n");
@@ -153,7 +152,7 @@ TEST_CASE("status, explain and logs tell of a sweep while it runs", "[orchestrat
   const auto text = sweep.petlab("status sweep.yaml --retries 0");
   CHECK(text.out.find("sweep scripted: 2 trials: 1 running, 1 failed\n") != std::string::npos);
   CHECK(
-      sweep.petlab(fmt::format("explain {} {}", id_of(sweep, 1), kDb)).out.find("state: running") !=
+      sweep.petlab(fmt::format("show {} {}", id_of(sweep, 1), kDb)).out.find("state   running: ") !=
       std::string::npos);
   const auto logs = sweep.petlab(fmt::format("logs {} {}", id_of(sweep, 2), kDb));
   CHECK(logs.out == "about to crash in training\n");
@@ -163,14 +162,12 @@ TEST_CASE("status, explain and logs tell of a sweep while it runs", "[orchestrat
   CHECK(followed.err.find("the worker has printed nothing") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
   CHECK(run.wait().exit_code == 1);
-  const auto explained =
-      sweep.petlab(fmt::format("explain --retries 0 {} {}", id_of(sweep, 2), kDb));
-  CHECK(
-      explained.out.find("state: failed\nwhy: attempt 1 crashed: the worker ended with signal 6") !=
-      std::string::npos);
-  CHECK(explained.out.find("last lines of its log:\n      about to crash in training\n") !=
+  const auto shown = sweep.petlab(fmt::format("show --retries 0 {} {}", id_of(sweep, 2), kDb));
+  CHECK(shown.out.find("state   failed: attempt 1 crashed: the worker ended with signal 6") !=
         std::string::npos);
-  const auto nobody = sweep.petlab(fmt::format("explain xyz {}", kDb));
+  CHECK(shown.out.find("last lines of its log:\n    about to crash in training\n") !=
+        std::string::npos);
+  const auto nobody = sweep.petlab(fmt::format("show xyz {}", kDb));
   CHECK(nobody.exit_code == 2);
   CHECK(nobody.err.find("there is no trial xyz in sweep.db") != std::string::npos);
 }
@@ -189,10 +186,9 @@ TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt data
   CHECK(sweep.petlab("status sweep.yaml " + worker, newer)
             .out.find("sweep scripted: 2 trials: 2 stale\n  2 stale: " + why + "\n") !=
         std::string::npos);
-  const std::string explain = fmt::format("explain {} {} {}", id_of(sweep, 1), kDb, worker);
-  CHECK(sweep.petlab(explain, newer).out.find("state: stale\nwhy: " + why + "\n") !=
-        std::string::npos);
-  CHECK(sweep.petlab(explain).out.find("state: done\n") != std::string::npos);
+  const std::string show = fmt::format("show {} {} {}", id_of(sweep, 1), kDb, worker);
+  CHECK(sweep.petlab(show, newer).out.find("state   stale: " + why + "\n") != std::string::npos);
+  CHECK(sweep.petlab(show).out.find("state   done: ") != std::string::npos);
   const auto again = sweep.run("--rerun stale --json", newer);
   CHECK(again.exit_code == 0);
   CHECK(again.out.find("\"stale\":0,\"failed\":0,\"cancelled\":0,\"trained\":2") !=
@@ -201,7 +197,7 @@ TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt data
   const std::int64_t rows = sweep.number("SELECT count(*) FROM results");
   CHECK(sweep.number(sql) == rows);
   CHECK(sweep.run("--rerun stale --json", newer).out.find("\"trained\":0") != std::string::npos);
-  CHECK(sweep.petlab("ingest --rebuild --db rebuilt.db --runs sweep.runs").exit_code == 0);
+  CHECK(sweep.petlab("db rebuild --db rebuilt.db --runs sweep.runs").exit_code == 0);
   const std::string all = "SELECT trial_id, attempt, seq, value FROM results ORDER BY 1, 2, 3";
   CHECK(results::query(sweep.folder.path() / "rebuilt.db", all).rows ==
         results::query(sweep.database(), all).rows);

@@ -36,9 +36,9 @@ struct ScriptedSweep {
 
   /// `prefix` stands before the program: variables, `timeout …`.
   CommandResult petlab(const std::string& words, const std::string& prefix = "") const {
-    return run_command(fmt::format("cd {0} && export PETLAB_SLOTS={0}/slots; {1} {2} {3}",
-                                   folder.path().string(), prefix, program("petlab").string(),
-                                   words));
+    return run_command(
+        fmt::format("cd {0} && export PETLAB_SLOTS={0}/slots PETLAB_DB=sweep.db; {1} {2} {3}",
+                    folder.path().string(), prefix, program("petlab").string(), words));
   }
   CommandResult run(const std::string& words = "", const std::string& prefix = "") const {
     return petlab(run_words(words), prefix);

@@ -57,7 +57,7 @@ TEST_CASE("ingest touches no file of the runs folder while others wait for the d
   std::filesystem::remove(sweep.database());
   // Into a database that others may use already, then once more with nothing new.
   for (int time = 0; time < 2; ++time) {
-    CHECK(sweep.petlab("ingest --db sweep.db --runs sweep.runs", shim).exit_code == 0);
+    CHECK(sweep.petlab("db import --db sweep.db --runs sweep.runs", shim).exit_code == 0);
     CHECK(rows() == known);
   }
   CHECK(sweep.number("SELECT count(*) FROM trials WHERE cancelled") == 1);

@@ -1,0 +1,61 @@
+#include "cli/exchange/rebuild.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+
+#include "base/shown.h"
+#include "cli/options/open_to_write.h"
+#include "cli/output/counted.h"
+#include "orchestrator/records/rebuild.h"
+#include "results/store.h"
+
+namespace petlab::cli {
+namespace {
+
+std::filesystem::path runs_to_read(const StoredArguments& arguments) {
+  const std::filesystem::path runs = runs_folder_of(arguments.database_path(), arguments.runs);
+  if (std::filesystem::is_directory(runs)) return runs;
+  throw std::invalid_argument(
+      fmt::format("{}: there is no such folder; name the runs folder with --runs", runs.string()));
+}
+
+int print_summary_of_runs(const orchestrator::RunsSummary& summary,
+                          const std::filesystem::path& database, const std::filesystem::path& runs,
+                          Streams streams) {
+  for (const std::string& problem : summary.left_out) {
+    streams.err << "petlab: left out: " << base::printable_message(problem) << '\n';
+  }
+  streams.out << fmt::format("{}: {}, {}, {}, {} from {}\n", database.string(),
+                             counted(summary.sweeps, "sweep"), counted(summary.trials, "trial"),
+                             counted(summary.attempts, "attempt"),
+                             counted(summary.events, "new event"), runs.string());
+  return summary.left_out.empty() ? kDone : kSomeFailed;
+}
+
+}  // namespace
+
+int import_own_runs(const StoredArguments& arguments, Streams streams) {
+  const std::filesystem::path database = arguments.database_path();
+  const std::filesystem::path runs = runs_to_read(arguments);
+  results::Store store = open_to_write(database, streams);
+  return print_summary_of_runs(orchestrator::ingest_runs(store, runs), database, runs, streams);
+}
+
+std::function<int()> make_rebuild(CLI::App& app, Streams streams) {
+  const auto arguments = std::make_shared<StoredArguments>();
+  arguments->use = DatabaseUse::always_new;
+  add_stored_arguments(app, *arguments);
+  app.footer("The database must not exist: move a damaged one away first.");
+  return [arguments, streams] {
+    const std::filesystem::path database = arguments->database_path();
+    const std::filesystem::path runs = runs_to_read(*arguments);
+    return print_summary_of_runs(orchestrator::rebuild(runs, database), database, runs, streams);
+  };
+}
+
+}  // namespace petlab::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "cli/options/trial_arguments.h"
+
+namespace petlab::cli {
+
+/// `petlab db rebuild`: creates the database from the runs folder.
+std::function<int()> make_rebuild(CLI::App& app, Streams streams);
+
+/// `petlab db import` without a source: adds to the database what its own runs folder has.
+int import_own_runs(const StoredArguments& arguments, Streams streams);
+
+}  // namespace petlab::cli

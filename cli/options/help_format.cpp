@@ -1,0 +1,125 @@
+#include "cli/options/help_format.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+
+namespace petlab::cli {
+namespace {
+
+constexpr std::size_t kHelpWidth = 80;
+constexpr std::size_t kNameWidth = 28;  // of the column with names of options
+constexpr std::size_t kCommandWidth = 14;
+
+// `left`, then `text` in a column of its own, broken between words.
+std::string two_columns(std::string left, std::string_view text, std::size_t column) {
+  if (left.size() + 1 > column) left += "\n";
+  std::size_t used = left.ends_with("\n") ? 0 : left.size();
+  std::string made = std::move(left);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (used > column && used + 1 + word.size() > kHelpWidth) {
+      made += "\n";
+      used = 0;
+    }
+    if (used <= column) {
+      made.append(column - used, ' ');
+      used = column;
+    } else {
+      made += ' ';
+      ++used;
+    }
+    made += word;
+    used += word.size();
+  }
+  return made + "\n";
+}
+
+// What stands for an option's value: the choices if there are some, else its kind.
+std::string value_text(const CLI::Option& option) {
+  const std::string type = option.get_type_name();  // "TEXT:{auto,gpu,cpu}", "INT:INT in [1 - 4]"
+  const std::size_t colon = type.find(':');
+  if (colon != std::string::npos && type.find('{', colon) == colon + 1) {
+    return type.substr(colon + 1);
+  }
+  const std::string kind = type.substr(0, colon);
+  return kind == "INT" || kind == "UINT" ? "N" : kind == "FLOAT" ? "NUMBER" : kind;
+}
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { label("Positionals", "Arguments"); }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    if (app->get_parent() == nullptr) {
+      return "Usage: petlab [--db DATABASE] COMMAND [OPTIONS]\n\n" + make_subcommands(app, mode) +
+             "\npetlab help COMMAND shows a command's options; petlab --version the version.\n";
+    }
+    const std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    std::string made;
+    for (const char c : text) {  // one empty line at most
+      if (c != '\n' || !made.ends_with("\n\n")) made += c;
+    }
+    while (made.ends_with("\n\n")) made.pop_back();
+    return made;
+  }
+
+  // Without "Exactly 1 of the following options is required", which the usage says.
+  std::string make_description(const CLI::App* app) const override {
+    return app->get_description().empty() ? std::string() : app->get_description() + "\n";
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    return app->get_footer().empty() ? std::string() : two_columns("", app->get_footer(), 0);
+  }
+
+  std::string make_subcommand(const CLI::App* sub) const override {
+    return two_columns("  " + sub->get_name(), sub->get_description(), kCommandWidth);
+  }
+
+  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    if (app->get_parent() != nullptr) return CLI::Formatter::make_subcommands(app, mode);
+    std::string made;
+    std::string group;
+    for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+      if (sub->get_group() != group) made += sub->get_group() + "\n";
+      group = sub->get_group();
+      made += make_subcommand(sub);
+    }
+    return made;
+  }
+
+  // Without further spellings, which only match those of other programs.
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    if (is_positional || !option->get_fnames().empty() || option->get_lnames().size() < 2) {
+      return CLI::Formatter::make_option_name(option, is_positional);
+    }
+    std::string made;
+    for (const std::string& name : option->get_snames()) made += "-" + name + ",";
+    return made + "--" + option->get_lnames().front();
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string left = "  " + make_option_name(option, is_positional);
+    if (!is_positional && option->get_expected_max() > 0) {
+      if (const std::string value = value_text(*option); !value.empty()) left += " " + value;
+    }
+    std::string text = option->get_description();
+    if (!is_positional && option->get_required()) text += " (required)";
+    if (!option->get_default_str().empty()) {
+      text += " (default: " + option->get_default_str() + ")";
+    }
+    return two_columns(std::move(left), text, kNameWidth);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_format() { return std::make_shared<HelpFormat>(); }
+
+CLI::Option* advanced(CLI::Option* option) { return option->group("Advanced options"); }
+
+}  // namespace petlab::cli
