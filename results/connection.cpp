@@ -20,7 +20,7 @@ namespace petlab::results::internal {
 namespace {
 
 constexpr const char* kRebuild =
-    "move it away and make it anew from the run directories: petlab ingest --rebuild";
+    "move it away and make it anew from the run directories: petlab db rebuild";
 
 /// The files that a connection has open. They are read through it: to open and close a file of the
 /// database a second time would end all locks that this process has on it.
@@ -267,7 +267,7 @@ void Connection::check_not_moved() const {
   if (moved == 0) return;
   throw Error(fmt::format(
       "{}: the file was deleted or replaced while it was open; run the same command again, or, to "
-      "have everything back, make it anew from the run directories: petlab ingest --rebuild",
+      "have everything back, make it anew from the run directories: petlab db rebuild",
       file_.string()));
 }
 

@@ -21,7 +21,7 @@ OneState::OneState(std::shared_ptr<Connection> connection)
   internal::check_columns(*connection_);
   if (!internal::knows_remarks(*connection_) || !internal::has_table(*connection_, "examples")) {
     throw Error(fmt::format(
-        "{0}: an earlier petlab made the database; petlab ingest --db {0}, or petlab run of its "
+        "{0}: an earlier petlab made the database; petlab db import --db {0}, or petlab run of its "
         "sweep, makes it fit this one",
         connection_->file().string()));
   }

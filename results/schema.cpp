@@ -320,7 +320,7 @@ void check_version(Connection& connection) {
   if (version < kSchemaVersion) {
     throw Error(
         fmt::format("{}: the database has version {}, this petlab needs {}; move it away and "
-                    "make it anew from the run directories: petlab ingest --rebuild",
+                    "make it anew from the run directories: petlab db rebuild",
                     file, version, kSchemaVersion));
   }
 }
@@ -375,7 +375,7 @@ void check_columns(Connection& connection) {
                        [&] { return has_column_of_attempts(connection, "device_memory_mib"); }))
     return;
   throw Error(fmt::format(
-      "{}: an earlier petlab made the database; petlab ingest --db {} --runs FOLDER, or "
+      "{}: an earlier petlab made the database; petlab db import --db {} --runs FOLDER, or "
       "petlab run of its sweep, makes it fit this one",
       connection.file().string(), connection.file().string()));
 }

@@ -53,7 +53,7 @@ class Check {
     if (!fs::is_directory(places_.runs, error)) {
       find({"no_runs_folder", "", 0, places_.runs,
             "the runs folder is not there: artifacts, logs and checkpoints were in it",
-            fmt::format("put it back, or name where it is: petlab ingest {} --runs FOLDER",
+            fmt::format("put it back, or name where it is: petlab db import {} --runs FOLDER",
                         places_.database_word)});
       return std::move(report_);
     }
@@ -64,7 +64,7 @@ class Check {
             0,
             {},
             text,
-            "put the file back from a copy of the runs folder (petlab import takes what another "
+            "put the file back from a copy of the runs folder (petlab db import takes what another "
             "machine has)"});
     }
     check_sweeps();
@@ -85,11 +85,11 @@ class Check {
  private:
   void find(Finding finding) { report_.findings.push_back(std::move(finding)); }
   std::string ingest() const {
-    return fmt::format("petlab ingest {} {}", places_.database_word, places_.runs_word);
+    return fmt::format("petlab db import {} {}", places_.database_word, places_.runs_word);
   }
   std::string anew() const {
-    return fmt::format("move {} away, then petlab ingest --rebuild {} {}",
-                       places_.database.string(), places_.database_word, places_.runs_word);
+    return fmt::format("move {} away, then petlab db rebuild {} {}", places_.database.string(),
+                       places_.database_word, places_.runs_word);
   }
 
   void check_sweeps() {
@@ -199,7 +199,7 @@ class Check {
       find({"no_folder", id, number, folder,
             fmt::format("it is {} in the database, and its folder is not there",
                         to_string(said->outcome)),
-            fmt::format("put it back, or take it over from a copy: petlab import COPY {}",
+            fmt::format("put it back, or take it over from a copy: petlab db import COPY {}",
                         places_.database_word)});
     } else {
       check_closed(id, *said, *there, folder);

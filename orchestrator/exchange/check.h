@@ -7,7 +7,7 @@
 
 namespace petlab::orchestrator {
 
-/// What `petlab check` looks at.
+/// What `petlab db check` looks at.
 struct CheckedPlaces {
   std::filesystem::path database;
   std::filesystem::path runs;
@@ -36,7 +36,7 @@ struct CheckReport {
   std::vector<std::string> notes;
 };
 
-/// Holds a database against its runs folder: reads all of the folder as `petlab ingest --rebuild`
+/// Holds a database against its runs folder: reads all of the folder as `petlab db rebuild`
 /// would, and compares every sweep, attempt, value and decision; holds artifacts, and the files of
 /// attempts that were taken over from elsewhere, against their digests. Changes nothing; what it
 /// needs beside goes to the folder for temporary files. Throws results::Error where the database

@@ -51,14 +51,15 @@ void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
     }
     if (note && std::find(note->left_out.begin(), note->left_out.end(), artifact.path) !=
                     note->left_out.end()) {
-      report_.notes.push_back(fmt::format(
-          "{}: left out of what it was taken over from, {}; petlab import of what has it brings it",
-          file.string(), note->from));
+      report_.notes.push_back(
+          fmt::format("{}: left out of what it was taken over from, {}; petlab db import of what "
+                      "has it brings it",
+                      file.string(), note->from));
       continue;
     }
     report_.findings.push_back(
         {"no_artifact", artifact.trial_id, artifact.attempt, file, "the artifact is not there",
-         fmt::format("put it back, take it over from a copy (petlab import COPY {}), or make it "
+         fmt::format("put it back, take it over from a copy (petlab db import COPY {}), or make it "
                      "again: petlab run SWEEP --rerun {}",
                      places_.database_word, artifact.trial_id)});
   }
@@ -72,7 +73,7 @@ void FileCheck::check_artifact(const Artifact& artifact, const fs::path& file) {
     report_.findings.push_back(
         {"damaged_artifact", artifact.trial_id, artifact.attempt, file, text,
          fmt::format(
-             "move it away and take it over from a copy (petlab import COPY {}), or make it "
+             "move it away and take it over from a copy (petlab db import COPY {}), or make it "
              "again: petlab run SWEEP --rerun {}",
              places_.database_word, artifact.trial_id)});
   };
@@ -146,9 +147,9 @@ void FileCheck::look_for_leftovers() {
     report_.findings.push_back({"left_behind", "", 0, folder, text, mend});
   };
   look(incoming_folder(places_.runs), "a merge or an import ended before its end",
-       "repeat the petlab merge or petlab import: it takes over the rest and clears up");
-  look(garbage_folder(places_.runs), "a petlab gc ended before its end",
-       "petlab gc " + places_.database_word + " removes it");
+       "repeat the petlab db merge or petlab db import: it takes over the rest and clears up");
+  look(garbage_folder(places_.runs), "a petlab db gc ended before its end",
+       "petlab db gc " + places_.database_word + " removes it");
 }
 
 }  // namespace petlab::orchestrator

@@ -64,7 +64,7 @@ class TrialGarbage {
       const auto number = protocol::attempt_number(name);
       if (number && !known.contains(*number)) {
         return fmt::format(
-            "attempt {} is in the runs folder and not in the database: petlab ingest", *number);
+            "attempt {} is in the runs folder and not in the database: petlab db import", *number);
       }
       if (is_unfinished_directory(name)) half_made.push_back(entry);
     }
@@ -95,7 +95,7 @@ class TrialGarbage {
     if (!fs::exists(directory.folder(), error)) return std::nullopt;
     const std::string said = attempt_identity(attempt.begun);
     if (!said.empty() && attempt_identity(directory) != said) {
-      return fmt::format("attempt {} in the runs folder is not the database's: petlab check",
+      return fmt::format("attempt {} in the runs folder is not the database's: petlab db check",
                          number);
     }
     const results::Cursor& read = trial.read_to.at(number);
@@ -103,7 +103,7 @@ class TrialGarbage {
     const std::string events = base::read_file_if_any(directory.events(), kMostEvents).value_or("");
     // A line counts once it has its newline.
     if (events.find('\n', static_cast<std::size_t>(read.offset)) != std::string::npos) {
-      return fmt::format("attempt {} has events that the database has not read: petlab ingest",
+      return fmt::format("attempt {} has events that the database has not read: petlab db import",
                          number);
     }
     return std::nullopt;
@@ -238,7 +238,7 @@ std::vector<Garbage> left_folders(const fs::path& runs) {
   }
   const fs::path garbage = garbage_folder(runs);
   if (fs::exists(garbage, error)) {
-    found.push_back({"leftover", "", 0, garbage, bytes_of(garbage), "a petlab gc was killed"});
+    found.push_back({"leftover", "", 0, garbage, bytes_of(garbage), "a petlab db gc was killed"});
   }
   return found;
 }

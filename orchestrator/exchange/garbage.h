@@ -9,7 +9,7 @@
 
 namespace petlab::orchestrator {
 
-/// What of a runs folder `petlab gc` takes away.
+/// What of a runs folder `petlab db gc` takes away.
 struct GarbageOptions {
   /// Checkpoints that no attempt will go on from: of trials with a result that stands, of attempts
   /// before one that finished, and those beside an attempt's last one.

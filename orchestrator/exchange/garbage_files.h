@@ -11,7 +11,8 @@
 
 namespace petlab::orchestrator {
 
-// What petlab gc asks of a file system. Links are looked at, not followed, but where that is said.
+// What petlab db gc asks of a file system. Links are looked at, not followed, but where that is
+// said.
 
 /// Everything below a folder but folders, sorted; the folder itself where it is a link; nothing
 /// where it is no folder. Throws Error where it cannot be read to its end.

@@ -16,8 +16,9 @@ LockFile lock_incoming(const std::filesystem::path& runs) {
   if (error) throw Error(fmt::format("{}: cannot be made: {}", locks.string(), error.message()));
   auto lock = LockFile::try_lock(incoming_lock(runs));
   if (!lock) {
-    throw Error(fmt::format(
-        "{}: another petlab merge, import or gc goes on there; wait for its end", runs.string()));
+    throw Error(
+        fmt::format("{}: another petlab db merge, import or gc goes on there; wait for its end",
+                    runs.string()));
   }
   return std::move(*lock);
 }

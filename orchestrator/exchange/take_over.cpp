@@ -285,7 +285,7 @@ class TakeOver {
             id,
             fmt::format("attempt {} there is attempt {} here, {} and with other values than "
                         "there ({}): what is here stays; one of both runs folders was "
-                        "changed (petlab check)",
+                        "changed (petlab db check)",
                         number, number_here, to_string(ours->outcome), to_string(attempt.outcome)));
         return false;
       }
@@ -309,7 +309,7 @@ class TakeOver {
           fs::is_regular_file(target.folder() / copy.artifact, error) &&
           !have_same_bytes(target.folder() / copy.artifact, from)) {
         conflict(id, fmt::format("{} of attempt {} is {} here, {} there (attempt {}): what is here "
-                                 "stays; petlab check says which is damaged",
+                                 "stays; petlab db check says which is damaged",
                                  copy.artifact, copy.number,
                                  digest_of_file(target.folder() / copy.artifact).digest,
                                  digest_of_file(from).digest, there.attempt.number));
@@ -481,7 +481,7 @@ TakenOver take_over(results::Store& store, const Incoming& incoming, const fs::p
                     const TakeOverOptions& options) {
   std::error_code error;
   if (fs::equivalent(incoming.runs(), other_runs, error)) {
-    throw Error(fmt::format("{}: it is the runs folder of {} itself; petlab ingest reads it",
+    throw Error(fmt::format("{}: it is the runs folder of {} itself; petlab db import reads it",
                             other_runs.string(), store.file().string()));
   }
   return TakeOver(store, incoming, other_runs, options).run();

@@ -204,7 +204,7 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
   if (unknown == 0) return;
   observer.note(fmt::format(
       "{} is new, but {} holds attempts at {} of {} trials: these are trained again; to have their "
-      "results instead: petlab ingest --db {} --runs {}",
+      "results instead: petlab db import --db {} --runs {}",
       request.database.string(), request.runs.string(), unknown, sweep.trials.size(),
       request.database.string(), request.runs.string()));
 }

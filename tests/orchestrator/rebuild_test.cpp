@@ -294,7 +294,7 @@ TEST_CASE("an attempt counts whose configuration is damaged where a sweep tells 
   const auto again = f.folder.path() / "again.db";
   CHECK(rebuild(f.runs, again).left_out.empty());
   CHECK(difference(content(again), content(f.file)) == "");
-  // `petlab check` asks for each all the same.
+  // `petlab db check` asks for each all the same.
   results::Store other(f.folder.path() / "other.db");
   const RunsSummary all = ingest_runs(other, f.runs, {}, Configurations::all);
   REQUIRE(all.left_out.size() == 1);

@@ -87,7 +87,7 @@ TEST_CASE("a database of a newer, older or no version is refused", "[results]") 
     wanted =
         name +
         ": the database has version 0, this petlab needs 1; move it away and make it anew from "
-        "the run directories: petlab ingest --rebuild";
+        "the run directories: petlab db rebuild";
   }
   SECTION("of another program") {
     put_number(file, 68, 7);
@@ -133,7 +133,7 @@ TEST_CASE("a damaged database says how to make it anew", "[results]") {
   const std::string message =
       failure([&] { query(file, "SELECT count(*), sum(value) FROM results"); });
   CHECK(message.find(file.string() + ": cannot query it: the database is damaged (") == 0);
-  CHECK(message.find("petlab ingest --rebuild") != std::string::npos);
+  CHECK(message.find("petlab db rebuild") != std::string::npos);
 }
 
 TEST_CASE("a database that is deleted or replaced while it is open is noticed", "[results]") {
@@ -144,7 +144,7 @@ TEST_CASE("a database that is deleted or replaced while it is open is noticed", 
       file.string() +
       ": the file was deleted or replaced while it was open; run the same command again, or, to "
       "have "
-      "everything back, make it anew from the run directories: petlab ingest --rebuild";
+      "everything back, make it anew from the run directories: petlab db rebuild";
   SECTION("before a transaction") {
     std::filesystem::remove(file);
     CHECK(failure([&] { store.begin(); }) == wanted);

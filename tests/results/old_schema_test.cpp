@@ -276,7 +276,7 @@ TEST_CASE("a reader names what makes an earlier database fit, and changes nothin
     message = error.what();
   }
   CHECK(message.find(file.string() +
-                     ": an earlier petlab made the database; petlab ingest --db ") == 0);
+                     ": an earlier petlab made the database; petlab db import --db ") == 0);
   CHECK(names(file) == before);
   { const Store store(file); }
   CHECK(Reader(file).sweep("old")->members.size() == 3);

@@ -74,7 +74,7 @@ def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
             raise DatabaseError(f"{file}: it is a database of another program, not of petlab")
         if version != _VERSION:
             newer = "use a newer version of this package"
-            older = "make it anew: petlab ingest --rebuild"
+            older = "make it anew: petlab db rebuild"
             raise DatabaseError(
                 f"{file}: the database has version {version}, this package reads {_VERSION}; "
                 f"{newer if version > _VERSION else older}"
@@ -84,7 +84,7 @@ def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
         ).fetchone()
         if there is None:
             raise DatabaseError(
-                f"{file}: an earlier petlab made the database; `petlab ingest --db {file} "
+                f"{file}: an earlier petlab made the database; `petlab db import --db {file} "
                 "--runs FOLDER`, or `petlab run` of its sweep, makes it fit this package"
             )
     except sqlite3.Error as error:

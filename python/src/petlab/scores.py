@@ -183,7 +183,7 @@ class Scores:
         if lacking or (word.scope == "tag" and not self._has_tags):
             raise QuestionError(
                 f"{word.name}: the database was made by an earlier petlab and lacks it; "
-                "petlab run, or petlab ingest, adds it"
+                "petlab run, or petlab db import, adds it"
             )
 
     def _fields(
