@@ -69,7 +69,7 @@ def one_round(build, name, number, work, options):
     jobs = {
         f"{options.trials} short trials": [petlab, "run", "trials.yaml", "--quiet", "--slots", "2", "--worker",
                                            build / "bench-worker", "--runs", runs, "--db", database],
-        f"ingest of {options.trials} trials": [petlab, "ingest", "--rebuild", "--runs", runs, "--db",
+        f"ingest of {options.trials} trials": [petlab, "db", "rebuild", "--runs", runs, "--db",
                                                database.with_suffix(".again.db")]}
     if options.checkpoint:
         jobs["ready for the first step"] = [build / "trainer_bench", "ready", options.checkpoint]

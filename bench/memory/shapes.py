@@ -207,7 +207,7 @@ def answer(words, work):
 
 def peak_of(work, trial):
     """What the trainer's last event says of the first attempt, in MiB."""
-    events = work / "sweep.runs" / trial / "1/events.jsonl"
+    events = work / "petlab.runs" / trial / "1/events.jsonl"
     return math.ceil(json.loads(events.read_text().splitlines()[-1])["peak_memory_mib"])
 
 

@@ -90,7 +90,8 @@ def main():
         for name, folder in programs.items():
             here = make_world(work / f"{name}-{trials}", trials)
             petlab = str(folder / "petlab")
-            worker = ["--worker", str(folder / "bench-worker")]
+            # Named, as earlier builds have other usual places and names of commands.
+            worker = ["--worker", str(folder / "bench-worker"), "--db", "sweep.db", "--runs", "sweep.runs"]
             (here / "trials.yaml").write_text(TRIALS)
             steps = {
                 "plan, nothing done": ["plan", "sweep.yaml", *worker],
@@ -115,8 +116,8 @@ def main():
         for name, folder in programs.items():
             here = make_world(work / f"{name}-steps-{trials}", 20)
             petlab = str(folder / "petlab")
-            write_steps(here, [petlab, "run", "sweep.yaml", "--quiet", "--worker",
-                               str(folder / "bench-worker")], trials)
+            write_steps(here, [petlab, "run", "sweep.yaml", "--quiet", "--worker", str(folder / "bench-worker"),
+                               "--db", "sweep.db", "--runs", "sweep.runs"], trials)
             (here / "steps.yaml").write_text(STEPS)
             steps = {
                 "ingest --rebuild of one trial's steps": ["ingest", "--rebuild", "--db", "again.db",
