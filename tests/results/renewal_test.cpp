@@ -106,6 +106,12 @@ TEST_CASE("a result that is discarded counts no more, and nothing takes its plac
   CHECK(f.counted() == Lines{"3|301.0"});
   CHECK(f.state() == TrialState::done);
   CHECK(rows(f.file, "SELECT count(DISTINCT attempt) FROM metrics") == Lines{"3"});
+  // Of two discards the later one decides.
+  f.write([](Batch& b) { renew(b, "t1", {3, true, "wrong data again", 11}); });
+  CHECK(f.counted().empty());
+  CHECK(f.state() == TrialState::interrupted);
+  f.finish(f.claim());
+  CHECK(f.counted() == Lines{"4|401.0"});
 }
 
 TEST_CASE("a decision to make a result again bumps the count that claims are planned from",

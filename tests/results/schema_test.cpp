@@ -131,14 +131,17 @@ TEST_CASE("the views lead from a score to its artifact", "[results]") {
   finished.step = 20;
   finished.artifact = "artifact.petl";
   finished.train_seconds = 1.5;
+  // The sizes that the worker reports, not those computed from the configuration.
+  finished.bls_bits = 990;
+  finished.stored_bits = 1016;
   record_finished(batch, attempt, finished, 2);
   batch.commit();
-  CHECK(
-      rows(file,
-           "SELECT split, folder, artifact, selected_step, train_seconds FROM results WHERE name = "
-           "'f1' ORDER BY seq") ==
-      std::vector<std::string>{"validation|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5",
-                               "test|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5"});
+  CHECK(rows(file,
+             "SELECT split, folder, artifact, selected_step, train_seconds, bls_bits, stored_bits "
+             "FROM results WHERE name = 'f1' ORDER BY seq") ==
+        std::vector<std::string>{
+            "validation|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5|990.0|1016",
+            "test|some.runs/t1/2|some.runs/t1/2/artifact.petl|10|1.5|990.0|1016"});
 }
 
 TEST_CASE("A seed from 2^63 of an earlier petlab is read, and shows minus 2^64", "[results]") {

@@ -224,14 +224,16 @@ TEST_CASE("Scores for a task that is another trial's are left out, those of nobo
           "[results]") {
   ScoredSweep f;
   f.trial("t", {{{"test", "cola", "f1", 1, 0.1}, {"test", "glue", "mean", 1, 0.2}}});
-  {
+  for (const std::string task : {"mrpc", "co"}) {
     Batch batch = f.store.begin();
-    TrialRow other = trial_row("other");
-    other.config.replace(other.config.find("cola"), 4, "mrpc");
+    TrialRow other = trial_row("other-" + task);
+    other.config.replace(other.config.find("cola"), 4, task);
     batch.record_trial(other);
     batch.commit();
   }
-  f.trial("u", {{{"test", "cola", "f1", 1, 0.3}, {"test", "mrpc", "f1", 1, 0.4}}});
+  f.trial("u", {{{"test", "cola", "f1", 1, 0.3},
+                 {"test", "mrpc", "f1", 1, 0.4},
+                 {"test", "co", "f1", 1, 0.5}}});
   for (const auto steps : {kSelected, kEvery}) {
     CHECK(f.ask(steps) == Lines{"t 77", "test cola f1 1 0.1", "test glue mean 1 0.2", "u 77",
                                 "test cola f1 1 0.3"});

@@ -44,6 +44,14 @@ TEST_CASE("A trial's state follows from its attempts, the user and what changed 
   CHECK(state(open, false) == "interrupted");
   CHECK(state(trial({attempt(1, Outcome::finished)})) == "done");
   CHECK(state(trial({attempt(1, Outcome::finished, "other")})) == "cached");
+  // The sweep of the attempt with the result decides, whichever sweep made the last attempt.
+  CHECK(state(trial({attempt(1, Outcome::finished), attempt(2, Outcome::cancelled, "other")})) ==
+        "done");
+  CHECK(state(trial({attempt(1, Outcome::finished, "other"), attempt(2, Outcome::cancelled)})) ==
+        "cached");
+  // The first attempt was given up, and its worker finished it after all.
+  CHECK(state(trial({attempt(1, Outcome::finished), attempt(2, Outcome::open)})) == "running");
+  CHECK(state(trial({attempt(1, Outcome::finished), attempt(2, Outcome::open)}), false) == "done");
   CHECK(state(trial({attempt(1, Outcome::finished)}), true, true) == "stale");
   CHECK(state(trial({attempt(1, Outcome::failed)})) == "failed");
   CHECK(state(trial({attempt(1, Outcome::crashed)})) == "interrupted");
