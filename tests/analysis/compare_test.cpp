@@ -193,6 +193,39 @@ TEST_CASE("the best is chosen on validation, and told with its test score", "[an
                     "unknown metric \"mathews\"; did you mean \"matthews\"?");
 }
 
+TEST_CASE("The best trials are counted for each task", "[analysis]") {
+  SmallDatabase database;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    database.scored("a", SmallDatabase::config("cola", seed), 0.1 * static_cast<double>(seed));
+  }
+  database.scored("a", SmallDatabase::config("rte", 4), 0.5);
+  BestRequest request;
+  request.split = "test";
+  request.top = 2;
+  std::vector<std::string> found;
+  for (const BestTrial& one : best(results::ScoreReader(database.file()), request).trials) {
+    found.push_back(one.task + " " + one.trial_id);
+  }
+  CHECK(found == std::vector<std::string>{"cola t3", "cola t2", "rte t4"});
+}
+
+TEST_CASE("The verdict on a loss favours the lower one", "[analysis]") {
+  SmallDatabase database;
+  const double effects[] = {0.10, 0.12, 0.11};
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    database.scored("low", SmallDatabase::config("cola", seed, 8), 0.5, "loss");
+    database.scored("high", SmallDatabase::config("cola", seed, 16), 0.5 + effects[seed], "loss");
+    database.scored("odd", SmallDatabase::config("rte", seed, 8), 0.5, "oddness");
+    database.scored("odder", SmallDatabase::config("rte", seed, 16), 0.5 + effects[seed],
+                    "oddness");
+  }
+  CHECK(compared(database, "low", "high").comparisons.at(0).verdict == "low is better");
+  CHECK(compared(database, "high", "low").comparisons.at(0).verdict == "low is better");
+  // Nobody knows which direction of this metric is better.
+  CHECK(compared(database, "odd", "odder").comparisons.at(0).verdict == "odder is higher");
+  CHECK(compared(database, "odder", "odd").comparisons.at(0).verdict == "odd is lower");
+}
+
 TEST_CASE("a sparkline shows the shape of any numbers", "[analysis]") {
   using Values = std::vector<std::optional<double>>;
   CHECK(sparkline(Values{}).empty());

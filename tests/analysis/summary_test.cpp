@@ -109,6 +109,19 @@ TEST_CASE("what is missing or undefined is told", "[analysis]") {
               "1 values are undefined; a mean with one of them is undefined too"});
 }
 
+TEST_CASE("Pending trials are counted for the selected tasks alone", "[analysis]") {
+  SmallDatabase database;
+  database.scored("a", SmallDatabase::config("rte", 1), 0.5);
+  sweeps::TrialConfig both = SmallDatabase::config("cola", 2);
+  both.tasks = {"cola", "rte"};
+  database.add("a", both);
+  for (const char* where : {"task!=cola", "task=rte"}) {
+    INFO(where);
+    CHECK(asked(database, where, "task") ==
+          Lines{"task: accuracy", "rte: 0.5±?(1) pending 1", "1 of 2 trials have no result yet"});
+  }
+}
+
 TEST_CASE("unknown words are named with the nearest", "[analysis]") {
   SmallDatabase database;
   CHECK(asked(database, "", "") == Lines{": "});
