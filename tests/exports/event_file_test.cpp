@@ -64,6 +64,21 @@ TEST_CASE("a scalar has all the bits of its number", "[exports]") {
   CHECK(found[2].find(std::string("\x00\x00\x00\x00\x00\x00\xf8\x7f", 8)) != std::string::npos);
 }
 
+TEST_CASE("A hyperparameter keeps its type and its value, a switch that is off too", "[exports]") {
+  const testing::TempDir folder;
+  const auto file = folder.path() / "events";
+  EventFile events(file, 0);
+  events.begin_run({{"off", false}, {"on", true}, {"rate", 0.5}, {"kind", std::string("lora")}}, 1);
+  events.close();
+  const std::string run = records(testing::read_file(file)).at(1);
+  // Each is a map entry: its key is field 1, its google.protobuf.Value field 2.
+  const auto has = [&](const std::string& entry) { return run.find(entry) != std::string::npos; };
+  CHECK(has(std::string("\x0a\x03off\x12\x02\x20\x00", 9)));
+  CHECK(has(std::string("\x0a\x02on\x12\x02\x20\x01", 8)));
+  CHECK(has(std::string("\x0a\x04rate\x12\x09\x11\x00\x00\x00\x00\x00\x00\xe0\x3f", 17)));
+  CHECK(has("\x0a\x04kind\x12\x06\x1a\x04lora"));
+}
+
 TEST_CASE("a file that cannot be written is named", "[exports]") {
   const testing::TempDir folder;
   EventFile events(folder.path() / "nothing" / "events", 0);

@@ -107,6 +107,11 @@ TEST_CASE("Keys may come in any order, with spaces, unknown ones are ignored", "
   CHECK(event == Event{8, 12, Progress{3, 9, -0.15}});
 }
 
+TEST_CASE("A failure without a kind is an error", "[sweeps]") {
+  CHECK(parse_event(R"({"v":1,"seq":8,"time":12,"type":"failed","reason":"no data"})") ==
+        Event{8, 12, Failed{"no data", "error"}});
+}
+
 TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
   const std::string start = R"({"v":1,"seq":1,"time":1,"type":)";
   const std::vector<std::pair<std::string, std::string>> cases = {
