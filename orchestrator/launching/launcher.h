@@ -39,9 +39,8 @@ struct WorkerEnd {
   std::variant<Exited, Killed, TakenAway, OutOfTime, Refused> how;
   /// The last lines of its output, valid UTF-8; empty where it said nothing.
   std::string last_lines;
-  /// Of the attempts that it was at before and whose ends were not seen yet, by their log.txt; only
-  /// those that it announced.
-  std::map<std::filesystem::path, std::string> lines_before = {};
+  /// The last lines of each attempt whose output is known, by its log.txt.
+  std::map<std::filesystem::path, std::string> lines_by_log = {};
 };
 /// "exit code 3", "signal 9 (Killed)", or why.
 std::string to_string(const WorkerEnd& end);

@@ -128,10 +128,10 @@ std::string WorkerLog::last_lines(const std::filesystem::path& log) const {
   return part == parts_.end() ? std::string() : last_lines_of(part->tail);
 }
 
-std::map<std::filesystem::path, std::string> WorkerLog::lines_before() const {
+std::map<std::filesystem::path, std::string> WorkerLog::lines_by_log() const {
   std::map<std::filesystem::path, std::string> lines;
-  for (std::size_t at = 0; at + 1 < parts_.size(); ++at) {
-    lines[parts_[at].log] = last_lines_of(parts_[at].tail);
+  for (const Part& part : parts_) {
+    if (!part.log.empty()) lines[part.log] = last_lines_of(part.tail);
   }
   return lines;
 }

@@ -36,8 +36,8 @@ class WorkerLog {
   /// Of what was printed while the worker was at the attempt of this log.txt; empty where that is
   /// not known.
   std::string last_lines(const std::filesystem::path& log) const;
-  /// Of the attempts before the one that the worker is at, by their log.txt.
-  std::map<std::filesystem::path, std::string> lines_before() const;
+  /// The last lines of each attempt that log_to() has not passed yet, by its log.txt.
+  std::map<std::filesystem::path, std::string> lines_by_log() const;
 
  private:
   struct Part {

@@ -270,7 +270,7 @@ class LocalWorker final : public Worker {
     }
     log_.end();
     end.last_lines = log_.last_lines();
-    end.lines_before = log_.lines_before();
+    end.lines_by_log = log_.lines_by_log();
     std::exchange(on_end_, nullptr)(std::move(end));
   }
 

@@ -120,10 +120,9 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
 // What the worker printed while it was at this trial, where that is known.
 std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const {
   if (live.worker_ended) {
-    const EndedWorker& ended = slot.ended_with(live);
-    const auto before = ended.end.lines_before.find(live.directory.log());
-    if (before != ended.end.lines_before.end()) return before->second;
-    return ended.given.front() == &live ? ended.end.last_lines : std::string();
+    const auto& lines = slot.ended_with(live).end.lines_by_log;
+    const auto found = lines.find(live.directory.log());
+    return found != lines.end() ? found->second : std::string();
   }
   return slot.has_worker() ? slot.worker().last_lines(live.directory.log()) : std::string();
 }

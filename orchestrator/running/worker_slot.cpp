@@ -110,6 +110,9 @@ void WorkerSlot::set_end_aside(bool retire) {
   if (state_ != SlotState::ended) return;
   for (LiveAttempt* live : given) live->worker_ended = true;
   if (!given.empty()) {
+    // The worker was last seen at this attempt. What the later ones wrote may be read before its
+    // events, so this is decided here and not then.
+    end_.lines_by_log.try_emplace(given.front()->directory.log(), end_.last_lines);
     ended.push_back({std::exchange(given, {}), std::move(end_), any_begun, was_stopped_});
   }
   worker_.reset();

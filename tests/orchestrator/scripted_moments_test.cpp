@@ -222,3 +222,52 @@ TEST_CASE("Cancelling a rerun keeps the earlier result", "[orchestrator]") {
   INFO(sweep.launches(1).back());
   CHECK(sweep.launches(1).back() < 100);
 }
+
+TEST_CASE("A trial cancelled after its claim and before its start ends as cancelled",
+          "[orchestrator]") {
+  // The first trials are short, so the run claims the next ones ahead of their worker.
+  ScriptedRun sweep(40, 1, false);
+  for (std::size_t trial = 0; trial < 40; ++trial) {
+    sweep.script(trial, {{Does::finish, trial == 4 ? 100s : 0s}});
+  }
+  constexpr std::size_t kCancelled = 6;
+  sweep.loop.in(5s, [&] {
+    REQUIRE(ends_of(sweep.facts(kCancelled)) == Ends{results::Outcome::open});
+    results::Store other(sweep.files.database());
+    orchestrator::decide(other, sweep.options.runs, sweep.facts(kCancelled).trial_id,
+                         {protocol::Decision::What::cancel, 0, sweep.loop.wall_seconds()});
+  });
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(result.status.cancelled == 1);
+  CHECK(result.status.done == 39);
+  const results::TrialFacts facts = sweep.facts(kCancelled);
+  CHECK(ends_of(facts) == Ends{cancelled});
+  CHECK(facts.attempts.front().reason == "petlab cancel");
+  CHECK_FALSE(facts.attempts.front().launch);
+}
+
+TEST_CASE("Failed launches do not add up if trials start between them", "[orchestrator]") {
+  ScriptedRun sweep(12, 1, false);
+  for (std::size_t trial = 0; trial < 12; trial += 2) sweep.script(trial, {{Does::die}, {}});
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(result.problem.empty());
+  CHECK(orchestrator::exit_code(result) == 0);
+  CHECK(result.status.done == 12);
+}
+
+TEST_CASE("Output that may be of either of two trials is recorded for neither", "[orchestrator]") {
+  // The worker finishes one trial, fails the next one and dies before the run has read any of it.
+  ScriptedRun sweep(40, 1);
+  sweep.options.retries = 0;
+  for (std::size_t trial = 0; trial < 4; ++trial) sweep.script(trial, {{Does::finish, 0s}});
+  sweep.script(4, {{Does::finish, 100s}});
+  ScriptedAttempt fails{Does::fail_device};
+  fails.right_away = true;
+  sweep.script(5, {fails});
+  sweep.execute();
+  CHECK(ends_of(sweep.facts(4)) == Ends{finished});
+  const results::TrialFacts facts = sweep.facts(5);
+  REQUIRE(ends_of(facts) == Ends{failed});
+  CHECK(facts.attempts.front().reason == "the GPU is lost");
+  CHECK(facts.attempts.front().log_tail.empty());
+}

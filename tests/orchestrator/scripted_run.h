@@ -90,6 +90,9 @@ struct ScriptedAttempt {
   /// The worker is suspended between these times after the start.
   std::pair<milliseconds, milliseconds> suspended = {};
   bool dies = true;  // of a kill
+  /// Starts and ends in one moment, after its worker's previous trial: the run reads nothing
+  /// between.
+  bool right_away = false;
 };
 
 /// Workers as a script says, by a clock that ticks by hand: no process is started.
@@ -224,6 +227,7 @@ class ScriptedLauncher : public orchestrator::Launcher {
         write(protocol::Progress{1, 4, 0.5});
         write(protocol::Checkpoint{1, "checkpoint/step-1.txt"});
       }
+      if (script_.right_away) return over();
       if (script_.does != ScriptedAttempt::Does::hang) {
         later(script_.lasts, [this] { over(); });
       }

@@ -67,8 +67,9 @@ TEST_CASE("Output is divided where the worker announces an attempt, however late
     CHECK(log.last_lines(f.given[0].log()).empty());
     CHECK(log.last_lines(f.given[1].log()) == "Traceback\n  two");
     CHECK(log.last_lines() == "three");
-    CHECK(log.lines_before() ==
-          std::map<std::filesystem::path, std::string>{{f.given[1].log(), "Traceback\n  two"}});
+    CHECK(log.lines_by_log() ==
+          std::map<std::filesystem::path, std::string>{{f.given[1].log(), "Traceback\n  two"},
+                                                       {f.given[2].log(), "three"}});
   }
 }
 
@@ -98,7 +99,8 @@ TEST_CASE("Without announcements output is divided when petlab says so", "[orche
   CHECK(f.logged(0) == "one\n");
   CHECK(f.logged(1) == "two\n");
   CHECK(log.last_lines(f.given[0].log()).empty());
-  CHECK(log.lines_before().empty());
+  CHECK(log.lines_by_log() ==
+        std::map<std::filesystem::path, std::string>{{f.given[1].log(), "two"}});
 }
 
 TEST_CASE("Only the attempt that comes next can be announced; all else is output",
