@@ -153,6 +153,19 @@ TEST_CASE("a resumed attempt's curve goes on from what it resumed from", "[resul
   CHECK(LossReader(f.file).of_trial("t", 2).empty());
 }
 
+TEST_CASE("An attempt before the result has its own curve", "[results]") {
+  CurveFixture f;
+  f.tell(f.attempt("t", 1), reports(4), 4);
+  const AttemptRef second = f.attempt("t", 2);
+  f.tell(second, reports(2), 2);
+  Batch batch = f.store.begin();
+  record_finished(batch, second, {}, 9);
+  batch.commit();
+  const LossReader reader(f.file);
+  CHECK(reader.of_trial("t").size() == 2);
+  CHECK(reader.of_trial("t", 1).size() == 4);
+}
+
 TEST_CASE("a sweep's curves come in its order, each trial once, without hidden ones", "[results]") {
   CurveFixture f;
   for (const std::string id : {"a", "b", "c", "d"}) {

@@ -220,6 +220,18 @@ TEST_CASE("Values come from the later attempt even if the earlier one has higher
                                              "validation cola f1 90 0.7"});
 }
 
+TEST_CASE("Without test scores the last value of the later attempt counts", "[results]") {
+  // The first attempt has higher seqs, and only it has a value of mcc.
+  auto first = losses(80);
+  first.push_back({"validation", "cola", "f1", 80, 0.1});
+  first.push_back({"validation", "cola", "mcc", 80, 0.2});
+  const auto counted = static_cast<std::int64_t>(first.size());
+  ScoredSweep f;
+  f.trial("t", {first, {{"validation", "cola", "f1", 90, 0.7}}}, counted);
+  CHECK(f.ask(kSelected, "validation") ==
+        Lines{"t 77", "validation cola f1 90 0.7", "validation cola mcc 80 0.2"});
+}
+
 TEST_CASE("Scores for a task that is another trial's are left out, those of nobody's are not",
           "[results]") {
   ScoredSweep f;
