@@ -83,6 +83,43 @@ CRASHES = ([progress(step, OF, 2 / step, device_memory_mib=900) for step in rang
             metric("test", "accuracy", CHECKPOINT + 15, LOST_SCORE), {"exit": 1}])
 
 
+def scalars_in(file):
+    """Tag, step and value of each scalar in one of TensorBoard's event files, in order."""
+    def fields(data):
+        at = 0
+        while at < len(data):
+            key, at = varint(data, at)
+            if key & 7 == 1:
+                value, at = data[at:at + 8], at + 8
+            elif key & 7 == 5:
+                value, at = data[at:at + 4], at + 4
+            elif key & 7 == 2:
+                size, at = varint(data, at)
+                value, at = data[at:at + size], at + size
+            else:
+                value, at = varint(data, at)
+            yield key >> 3, value
+
+    def varint(data, at):
+        value, shift = 0, 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if data[at - 1] < 128:
+                return value, at
+
+    data, at, found = file.read_bytes(), 0, []
+    while at < len(data):
+        size = struct.unpack_from("<Q", data, at)[0]
+        event = dict(fields(data[at + 12:at + 12 + size]))
+        at += 16 + size
+        for value in [value for number, value in fields(event.get(5, b"")) if number == 1]:
+            parts = dict(fields(value))
+            numbers = [struct.unpack("<d", double)[0] for number, double in fields(parts.get(8, b"")) if number == 6]
+            found += [(parts[1].decode(), event.get(2, 0), number) for number in numbers]
+    return found
+
+
 class AwkwardDatabase(AwkwardWorld):
     def make_world(self):
         self.write("sweep.yaml", SWEEP)
@@ -113,42 +150,6 @@ class AwkwardDatabase(AwkwardWorld):
         self.ask("db", "export", folder, *words, db=db)
         with open(self.root / folder / f"{name}.csv", newline="") as file:
             return list(csv.DictReader(file))
-
-    def scalars(self, folder):
-        """Tag, step and value of each scalar in TensorBoard's event file in a folder, in order."""
-        def fields(data):
-            at = 0
-            while at < len(data):
-                key, at = varint(data, at)
-                if key & 7 == 1:
-                    value, at = data[at:at + 8], at + 8
-                elif key & 7 == 5:
-                    value, at = data[at:at + 4], at + 4
-                elif key & 7 == 2:
-                    size, at = varint(data, at)
-                    value, at = data[at:at + size], at + size
-                else:
-                    value, at = varint(data, at)
-                yield key >> 3, value
-
-        def varint(data, at):
-            value, shift = 0, 0
-            while True:
-                value |= (data[at] & 127) << shift
-                shift, at = shift + 7, at + 1
-                if data[at - 1] < 128:
-                    return value, at
-
-        data, at, found = next(folder.glob("*tfevents*")).read_bytes(), 0, []
-        while at < len(data):
-            size = struct.unpack_from("<Q", data, at)[0]
-            event = dict(fields(data[at + 12:at + 12 + size]))
-            at += 16 + size
-            for value in [value for number, value in fields(event.get(5, b"")) if number == 1]:
-                parts = dict(fields(value))
-                numbers = [struct.unpack("<d", double)[0] for number, double in fields(parts.get(8, b"")) if number == 6]
-                found += [(parts[1].decode(), event.get(2, 0), number) for number in numbers]
-        return found
 
     def report(self, *words, db="sweep.db"):
         """The cells of a report by row and column, its means and their n."""
@@ -251,7 +252,7 @@ class AwkwardDatabase(AwkwardWorld):
         self.assertEqual(points(rows, split="train", metric="loss"), losses)
         folder = f"tensorboard-{db}"
         self.ask("db", "export", "--tensorboard", folder, db=db)
-        scalars = self.scalars(self.root / folder / "one" / "twin" / trial)
+        scalars = scalars_in(next((self.root / folder / "one" / "twin" / trial).glob("*tfevents*")))
         self.assertEqual([one[1:] for one in scalars if one[0] == "validation/films/accuracy"],
                          [one[1:] for one in validation])
         self.assertEqual([one[1:] for one in scalars if one[0] == "train/films/loss"], [one[1:] for one in losses])
@@ -391,6 +392,40 @@ class AwkwardDatabase(AwkwardWorld):
         self.write("sweep.yaml", SWEEP)
         self.run_told("--only", "seed=1..3")
         self.assertEqual(self.query(former), [])
+
+
+class FailedRerun(AwkwardWorld):
+    """A trial whose result is not of its last attempt."""
+
+    def make_world(self):
+        self.write("sweep.yaml", "sweep: one\nbase: {backbone: ./tiny, task: films.yaml, module.kind: adapter}\n")
+        self.tell([{}, [after_checkpoint(0.75),
+                        [progress(1, OF, LOST_LOSS), metric("validation", "accuracy", 1, LOST_SCORE),
+                         metric("test", "accuracy", 1, LOST_SCORE), {"type": "failed", "reason": "told to"}]]])
+        self.run_told()
+        self.run_told("--rerun", "all", "--retries", "0", code=1)
+
+    def test_every_interface_keeps_the_earlier_result(self):
+        trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
+        self.assertEqual([(row["number"], row["outcome"]) for row in
+                          self.query("SELECT number, outcome FROM attempts ORDER BY number")],
+                         [(1, "finished"), (2, "failed")])
+        self.ask("db", "export", "tables")
+        self.ask("db", "export", "--tensorboard", "runs")
+        texts = {" ".join(words): self.ask(*words).out for words in (
+            ["results"], ["results", "--split", "validation"], ["best", "--metric", "accuracy"], ["show", trial, "--json"],
+            ["history", trial, "--metric", "accuracy", "--split", "validation"], ["history", trial, "--split", "progress"],
+            ["report", "sweep", "--sweep", "one", "--format", "html"],
+            ["report", "curve", "--x", "step", "--y", "accuracy", "--sweep", "one", "--format", "html"])}
+        texts |= {name: (self.root / "tables" / f"{name}.csv").read_text() for name in ("results", "history")}
+        for name, text in texts.items():
+            self.assertRegex(text, r"0\.75|0\.50*\b|\b(75|50)\b", name)
+            self.assertNotRegex(text, LOST, name)
+        scalars = scalars_in(next((self.root / "runs").glob("**/*tfevents*")))
+        self.assertEqual([one[1:] for one in scalars if one[0] == "validation/films/accuracy"],
+                         [(CHECKPOINT + 10, 0.5)])
+        self.assertEqual([one[1:] for one in scalars if one[0] == "train/loss"],
+                         [(CHECKPOINT + 5, 0.5), (CHECKPOINT + 10, 0.25)])
 
 
 class WithoutVariants(AwkwardWorld):
