@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Plants small faults (mutants) in the sources and reports those that no test notices.
 
-    scripts/mutate.py [--only WORD]... [--list] [--jobs N] [PATCH|FOLDER...]   (default: tests/mutants)
+    scripts/mutate.py [--only WORD]... [--list] [--jobs N] [--cmake=-DNAME=VALUE]... [PATCH|FOLDER...]
+                                                                              (default: tests/mutants)
 
 A patch starts with a header:
 
@@ -15,7 +16,7 @@ may be repeated. {bin} is the folder of the built programs, {tree} the root of t
 
 Work happens on a copy of HEAD in build/mutants; the working tree must have no changes. A mutant that
 changes only the bodies of functions is compiled next to the original body and selected at run time by
-the variable PETLAB_MUTANT, which each program reads once, so that one build serves all of these. Other
+the variable MUTANT, which each program reads once, so that one build serves all of these. Other
 mutants (a table, a type, a script) are built one at a time. First, every command must pass without a
 mutant; otherwise its failure would prove nothing.
 
@@ -39,14 +40,19 @@ LOGS = ROOT / "build/mutant-logs"
 RUN_SECONDS = 600
 NOTICED, UNNOTICED = "noticed", "UNNOTICED"
 KEYS = ("Breaks", "Preset", "Build", "Run")
-# Starts each source that holds a mutant.
-SELECTOR = """\
+CMAKE_OPTIONS = []  # further ones, of --cmake
+# Starts each source that holds a mutant. A mutant may leave a variable unused.
+LENIENT = """\
+#pragma GCC diagnostic warning "-Wunused"
+#pragma GCC diagnostic warning "-Wextra"
+"""
+SELECTOR = LENIENT + """\
 #ifndef PETLAB_MUTANT_SELECTOR
 #define PETLAB_MUTANT_SELECTOR
 #include <cstdlib>
 #include <string_view>
 inline bool petlab_mutant(std::string_view name) {
-  static const char* const selected = std::getenv("PETLAB_MUTANT");
+  static const char* const selected = std::getenv("MUTANT");
   return selected != nullptr && name == selected;
 }
 #endif
@@ -102,7 +108,7 @@ def environment(mutant=None):
         if name not in env and (ROOT.parent / "shared" / folder).exists():
             env[name] = str(ROOT.parent / "shared" / folder)
     if mutant is not None:
-        env["PETLAB_MUTANT"] = mutant.name
+        env["MUTANT"] = mutant.name
     return env
 
 
@@ -153,9 +159,10 @@ def prepare():
 
 def build(preset, targets, log):
     folder = TREE / "build" / preset
-    # Mutants may leave a variable unused; and a changed source is compiled alone.
+    # A changed source is compiled alone. Warnings are errors, as in the checks, so that most objects
+    # are in the compiler cache.
     if run(["cmake", "--preset", preset, "-DPETLAB_TESTS=ON", "-DPETLAB_BENCH=OFF",
-            "-DPETLAB_WERROR=OFF", "-DCMAKE_UNITY_BUILD=OFF"], log) != 0:
+            "-DPETLAB_WERROR=ON", "-DCMAKE_UNITY_BUILD=OFF", *CMAKE_OPTIONS], log) != 0:
         return False
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "2")
     return run(["cmake", "--build", folder, "-j", jobs, "--target", *sorted(targets)], log) == 0
@@ -317,6 +324,8 @@ def judge_alone(mutant):
     try:
         if why:
             return "does not apply", why
+        for name in git("diff", "--name-only", "--", "*.cpp", "*.h").stdout.split():
+            (TREE / name).write_text(LENIENT + (TREE / name).read_text())
         log = LOGS / f"build-{mutant.name}.log"
         if not build(mutant.preset, mutant.targets, log):
             return "does not build", str(log)
@@ -335,7 +344,10 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N",
                         help="mutants judged at the same time (default: the number of cores)")
+    parser.add_argument("--cmake", action="append", default=[], metavar="OPTION",
+                        help="further option of cmake, e.g. --cmake=-DCMAKE_BUILD_TYPE=Debug")
     options = parser.parse_args()
+    CMAKE_OPTIONS.extend(options.cmake)
     files = []
     for path in options.patches:
         if not path.exists():
