@@ -318,8 +318,9 @@ TEST_CASE("petlab-trainer describes itself, trains what standard input names and
   trial.config.training.epochs = 1;
   const auto one = world.attempt("one", trial);
   const auto two = world.attempt("two", trial);
-  const auto trained = testing::run_command("printf '%s\\n' " + one.string() + " " + two.string() +
-                                            " | " + program + " -");
+  // The last line has no line break.
+  const auto trained = testing::run_command("printf '%s\\n%s' " + one.string() + " " +
+                                            two.string() + " | " + program + " -");
   INFO(trained.err);
   CHECK(trained.exit_code == 0);
   CHECK(testing::read_file(one / "artifact.petl") == testing::read_file(two / "artifact.petl"));
