@@ -97,7 +97,7 @@ class Doctor(TinyWorld):
 
     def test_what_is_there_already_is_looked_at_and_not_touched(self):
         self.write("sweep.yaml", tiny_world.SWEEP)
-        self.assertEqual(self.run_sweep("--worker", WORKER).code, 0)
+        self.assertEqual(self.run_sweep("--worker", WORKER, "--db", "sweep.db").code, 0)
         before = (self.root / "sweep.db").read_bytes()
         checks = self.checks("sweep.db")
         self.assertRegex(checks["database"]["found"], r"^sweep\.db on \w+, 1 sweep: SQLite writes")
