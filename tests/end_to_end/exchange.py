@@ -439,7 +439,7 @@ class Check(ExchangeWorld):
         self.changed("DELETE FROM examples")
         checked = self.as_json("c", "db", "check")
         self.assertEqual(len(checked["notes"]), 1)
-        self.assertRegex(checked["notes"][0], "^attempts without numbers of examples .*: 4; .* --rebuild ")
+        self.assertRegex(checked["notes"][0], "^attempts without numbers of examples .*: 4; .* petlab db rebuild ")
         anew()
         self.assertEqual(self.as_json("c", "db", "check")["notes"], [])
         # What the database has not read yet.

@@ -80,7 +80,7 @@ class WithoutLocks(ScriptedWorld):
     def test_an_archive_is_written(self):
         self.assertEqual(self.run_scripted().code, 0)
         self.faults = "fail program=petlab calls=flock path=*/out.petlab.tar.gz.* error=ENOLCK"
-        done = self.petlab("db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+        done = self.petlab("db", "db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
         self.assertEqual(done.code, 0, done)
 
     def test_a_runs_folder_without_locks_is_refused(self):
@@ -121,10 +121,10 @@ class UnreadableFiles(ScriptedWorld):
         (attempt / "artifact.petl").write_text("half")
         where = f"ROOT/sweep.runs/{attempt.parent.name}/1/events.jsonl"
         for call, error, text in (("open", "EACCES", "Permission denied"), ("read", "EIO", "Input/output error")):
-            self.fails(f"{where}: cannot be read: {text}", "gc", "--db", "sweep.db",
+            self.fails(f"{where}: cannot be read: {text}", "db", "gc", "--db", "sweep.db",
                        faults=f"fail program=petlab calls={call} path=*/events.jsonl error={error}")
             self.assertTrue((attempt / "artifact.petl").exists())
-        self.assertEqual(self.petlab("gc", "--db", "sweep.db").code, 0)
+        self.assertEqual(self.petlab("db", "gc", "--db", "sweep.db").code, 0)
         self.assertFalse((attempt / "artifact.petl").exists())
 
     def test_a_merge_and_an_archive_name_remarks_and_notes_that_they_cannot_read(self):
@@ -137,17 +137,17 @@ class UnreadableFiles(ScriptedWorld):
                 file = trial / name
                 file.symlink_to(file)  # a link to itself, since root may read every file
                 self.fails(f"{left}sweep.runs/{trial.name}/{name}: {why}",
-                           "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
+                           "db", "merge", "sweep.db", "--db", f"{file.stem}.db", "--runs", f"{file.stem}.runs")
                 if name == "remarks.jsonl":
                     self.fails(f"ROOT/sweep.runs/{trial.name}/{name}: {why}",
-                               "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+                               "db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
                 file.unlink()
 
     def test_a_rebuild_names_a_sweep_that_it_cannot_read_to_its_end(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
         self.fails("left out: sweep.runs/sweeps/scripted.jsonl: cannot be read to its end: Input/output error",
-                   "ingest", "--rebuild", "--db", "anew.db", "--runs", "sweep.runs",
+                   "db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs",
                    faults="fail program=petlab calls=read path=*/sweeps/scripted.jsonl error=EIO after=1")
 
     def test_an_export_names_events_that_it_cannot_read(self):
@@ -155,7 +155,7 @@ class UnreadableFiles(ScriptedWorld):
         self.assertEqual(self.run_scripted().code, 0)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
         self.fails(f"ROOT/sweep.runs/{trial}/1/events.jsonl: cannot be read: Input/output error",
-                   "export", "--tensorboard", "board", "--db", "sweep.db",
+                   "db", "export", "--tensorboard", "board", "--db", "sweep.db",
                    faults="fail program=petlab calls=read path=*/events.jsonl error=EIO")
 
 
