@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/nearest_word.h"
@@ -19,17 +18,6 @@ using results::Word;
 
 constexpr int kMostKnownValues = 1000;
 
-Value value_of(const nlohmann::json& json) {
-  if (json.is_null()) return std::monostate();
-  if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
-  // What SQLite reads in the JSON of an earlier petlab's `user`.
-  constexpr auto kLargest = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-  if (json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest) return json.get<double>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number()) return json.get<double>();
-  return json.get<std::string>();
-}
-
 // What an unquoted value of a field of unknown type may mean: SQLite and definitions compare each.
 std::vector<Value> free_values(const sweeps::WrittenValue& written) {
   if (written.quoted) return {written.text};
@@ -40,6 +28,17 @@ std::vector<Value> free_values(const sweeps::WrittenValue& written) {
 }
 
 }  // namespace
+
+Value value_of(const nlohmann::json& json) {
+  if (json.is_null()) return std::monostate();
+  if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
+  // What SQLite reads in the JSON of an earlier petlab's `user`.
+  constexpr auto kLargest = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest) return json.get<double>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
 
 Word field_named(std::string_view text) {
   static const std::vector<Word> only_reports = {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,9 @@ results::Word field_named(std::string_view text);
 /// text "007". A field of the free group compares with the number and with the text that an
 /// unquoted value may mean. Throws std::invalid_argument for a value of another type.
 Condition typed(const sweeps::WrittenCondition& written, results::Word word);
+
+/// What the database keeps of a field's JSON: switches as 0 and 1, lists and objects as text.
+results::Value value_of(const nlohmann::json& json);
 
 /// That the field is one of the values, which have its type.
 Condition one_of(std::string_view field, std::vector<results::Value> values, int line = 0);

@@ -39,14 +39,18 @@ class KnownWord {
     }
   }
 
-  /// All values that the trial has of it; a null where it has none.
-  std::vector<json> values(const sweeps::Sweep& sweep, const sweeps::SweepTrial& trial) const {
-    std::vector<json> all;
+  /// All values that the trial has of it; a NULL where it has none.
+  std::vector<Value> values(const sweeps::Sweep& sweep, const sweeps::SweepTrial& trial) const {
+    std::vector<Value> all;
     if (field_ != nullptr) {
-      if (sweeps::is_active(*field_, trial.config)) all.push_back(field_->get(trial.config));
+      if (sweeps::is_active(*field_, trial.config)) {
+        all.push_back(questions::value_of(field_->get(trial.config)));
+      }
     } else if (!word_.user_key.empty()) {
       const json user = json::parse(trial.config.user);
-      if (const auto found = user.find(word_.user_key); found != user.end()) all.push_back(*found);
+      if (const auto found = user.find(word_.user_key); found != user.end()) {
+        all.push_back(questions::value_of(*found));
+      }
     } else if (is("task")) {
       all.assign(trial.config.tasks.begin(), trial.config.tasks.end());
     } else if (is("tasks")) {
@@ -64,7 +68,7 @@ class KnownWord {
     } else if (is("stored_bits") && trial.storage) {
       all.emplace_back(metrics::stored_bits(*trial.storage));
     }
-    if (all.empty()) all.emplace_back(nullptr);
+    if (all.empty()) all.emplace_back();
     return all;
   }
 
@@ -75,55 +79,16 @@ class KnownWord {
   const sweeps::Field* field_ = nullptr;
 };
 
-// As SQLite compares: numbers by size, switches as 0 and 1; a text never equals a number. Absent
-// where there is no order.
-std::optional<int> order_of(const json& have, const Value& want) {
-  const auto sign = [](auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; };
-  const auto* text = std::get_if<std::string>(&want);
-  if (have.is_string() || text != nullptr) {
-    if (!have.is_string() || text == nullptr) return std::nullopt;
-    return sign(have.get_ref<const std::string&>().compare(*text), 0);
-  }
-  if (have.is_null() || std::holds_alternative<std::monostate>(want)) return std::nullopt;
-  const json number = have.is_boolean() ? json(have.get<bool>() ? 1 : 0) : have;
-  if (const auto* integer = std::get_if<std::int64_t>(&want)) {
-    if (number.is_number_integer()) return sign(number.get<std::int64_t>(), *integer);
-    return sign(number.get<double>(), static_cast<double>(*integer));
-  }
-  return sign(number.get<double>(), std::get<double>(want));
-}
-
-bool holds(const Condition& condition, const json& have) {
-  const auto equals = [&](const Value& want) {
-    if (std::holds_alternative<std::monostate>(want)) return have.is_null();
-    return order_of(have, want) == 0;
-  };
-  const auto order = [&] { return order_of(have, condition.values.at(0)); };
-  switch (condition.op) {
-    case Condition::Op::equal:
-      return std::any_of(condition.values.begin(), condition.values.end(), equals);
-    case Condition::Op::unequal:
-      return std::none_of(condition.values.begin(), condition.values.end(), equals);
-    case Condition::Op::less:
-      return order() == -1;
-    case Condition::Op::at_most:
-      return order() == -1 || order() == 0;
-    case Condition::Op::greater:
-      return order() == 1;
-    case Condition::Op::at_least:
-      break;
-  }
-  return order() == 1 || order() == 0;
-}
-
 /// Throws where a text that a condition asks for is none that a trial has, or none meets it.
 void check_met(const sweeps::Sweep& sweep, const Condition& condition, const KnownWord& known,
                bool any) {
+  // An unquoted number of the free group means the number or its text: one of them is enough.
+  if (any && !condition.word.user_key.empty()) return;
   std::set<std::string> texts;
   const bool wanted = condition.op == Condition::Op::equal;
   for (const sweeps::SweepTrial& trial : sweep.trials) {
-    for (const json& value : known.values(sweep, trial)) {
-      if (value.is_string()) texts.insert(value.get<std::string>());
+    for (const Value& value : known.values(sweep, trial)) {
+      if (const auto* text = std::get_if<std::string>(&value)) texts.insert(*text);
     }
   }
   for (const Value& value : condition.values) {
@@ -166,9 +131,9 @@ std::optional<std::vector<std::size_t>> only_trials(const sweeps::Sweep& sweep,
       const KnownWord known(condition.word);
       std::vector<bool> met(sweep.trials.size());
       for (std::size_t at = 0; at < met.size(); ++at) {
-        const std::vector<json> values = known.values(sweep, sweep.trials[at]);
+        const std::vector<Value> values = known.values(sweep, sweep.trials[at]);
         met[at] = std::any_of(values.begin(), values.end(),
-                              [&](const json& value) { return holds(condition, value); });
+                              [&](const Value& value) { return results::holds(condition, value); });
       }
       const bool any = std::find(met.begin(), met.end(), true) != met.end();
       check_met(sweep, condition, known, any);
