@@ -376,7 +376,7 @@ class Training(TinyWorld):
 
         self.write("long.yaml", SWEEP.replace("epochs: 3", "epochs: 100000")
                    .replace("mask_learning_rate: 5e-2", "checkpoint_every: 5"))
-        process = self.start("run", "long.yaml", "--slots", "1")
+        process = self.start("run", "long.yaml", "--slots", "1", "--db", "long.db")
         self.assertIsNotNone(self.await_steps(process, runs="long.runs"))
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -389,7 +389,7 @@ class Training(TinyWorld):
         last, = self.query("SELECT outcome, checkpoint_step FROM attempts", "long.db")
         self.assertEqual(last["outcome"], "stopped")
         self.assertGreater(last["checkpoint_step"], 0)
-        plan = self.petlab("plan", "long.yaml")
+        plan = self.petlab("plan", "long.yaml", "--db", "long.db")
         self.assertIn(f"goes on from step {last['checkpoint_step']} of attempt 1", plan.out)
 
 
