@@ -117,7 +117,7 @@ TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a
   const ScriptedSweep sweep(
       "  a: {seed: 1, user: {steps: 60, step_ms: 20, checkpoint_every: 5}}\n"
       "  b: {seed: 2, user: {steps: 600, step_ms: 20, checkpoint_every: 5}}\n");
-  CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run goes on in") == 0);
+  CHECK(sweep.petlab("stop sweep.yaml").exit_code == 2);  // nothing has run here yet
   Background first([&] { return sweep.run("--slots 1"); });
   REQUIRE(sweep.until("SELECT count(*) FROM progress"));
   const auto stop = sweep.petlab("stop sweep.yaml");
@@ -125,6 +125,7 @@ TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a
   CHECK(sweep.petlab("stop sweep.yaml").exit_code == 0);  // again: nothing harder
   CHECK(first.wait().exit_code == 3);
   CHECK(sweep.text("SELECT outcome FROM attempts") == "finished");
+  CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run goes on in") == 0);
   Background second([&] { return sweep.run("--slots 1"); });
   REQUIRE(
       sweep.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0 AND number = 1 AND "
