@@ -8,7 +8,7 @@ scripts/build.sh release -DPETLAB_TESTS=OFF -DPETLAB_BENCH=OFF
 sweep=$PWD/sweeps/quickstart.yaml
 petlab=$PWD/build/release/bin/petlab
 mkdir -p build/quickstart
-cd build/quickstart  # where petlab.db and petlab.runs go
+cd build/quickstart || exit  # where petlab.db and petlab.runs go
 say "Running sweeps/quickstart.yaml (some minutes; Ctrl-C stops it, the same command goes on)"
 "$petlab" run "$sweep"
 say "The table, and the figure's points"
