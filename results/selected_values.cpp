@@ -9,15 +9,15 @@
 namespace petlab::results::internal {
 namespace {
 
-// The selection of all trials, or of the one that `AND` and `WHERE` choose. The selected step is
-// that of the test score reported last, of the trial's own tasks if it has any. Of a metric, the
-// last value at that step counts, or else the last value; of a test metric always the last value.
-// A row of max() has the other columns of the row where it was found.
-#define PETLAB_SELECTION(AND, WHERE)                                                           \
-  "SELECT trial, series, attempt, seq, step, value FROM (SELECT c.*, max(((NOT c.is_test AND " \
-  "c.step IS d.step) << 62) + c.place) FROM counted_values c LEFT JOIN (SELECT trial, step, "  \
-  "max((is_own << 62) + place) FROM counted_values WHERE is_test" AND                          \
-  " GROUP BY trial) d ON d.trial = c.trial" WHERE " GROUP BY c.trial, c.series)"
+// The selection of one trial. The selected step is that of the test score reported last, of the
+// trial's own tasks if it has any. Of a metric, the last value at that step counts, or else the
+// last value; of a test metric always the last value. A row of max() has the other columns of the
+// row where it was found.
+#define PETLAB_SELECT_VALUES(TRIAL)                                                              \
+  "INSERT INTO selected_values SELECT trial, series, attempt, seq, step, value FROM (SELECT *, " \
+  "max(((NOT is_test AND step IS (SELECT step FROM counted_values WHERE trial = " TRIAL          \
+  " AND is_test ORDER BY is_own DESC, place DESC LIMIT 1)) << 62) + place) FROM counted_values " \
+  "WHERE trial = " TRIAL " GROUP BY series)"
 
 // A name's quotes and backslashes stay escaped while its commas become those of a JSON array. What
 // is there is left out here, as an upsert of the statement that fires a trigger rules out OR IGNORE
@@ -48,8 +48,8 @@ const char* const kSelectedTables =
     "OLD.counts_to IS NOT NULL AND NEW.counts_to IS NULL BEGIN DELETE FROM selected_values WHERE "
     "trial = NEW.trial; END;"
     "CREATE TRIGGER IF NOT EXISTS result_counted AFTER UPDATE OF counts_to ON attempts WHEN "
-    "NEW.counts_to IS NOT NULL BEGIN DELETE FROM selected_values WHERE trial = NEW.trial; INSERT "
-    "INTO selected_values " PETLAB_SELECTION(" AND trial = NEW.trial", " WHERE c.trial = NEW.trial") "; END;"
+    "NEW.counts_to IS NOT NULL BEGIN DELETE FROM selected_values WHERE trial = NEW.trial; "
+    PETLAB_SELECT_VALUES("NEW.trial") "; END;"
     "CREATE TRIGGER IF NOT EXISTS trial_inserted AFTER INSERT ON trials BEGIN INSERT "
     "INTO task_names " PETLAB_NEW_TASKS("NEW.tasks") "; END;"
     "CREATE TRIGGER IF NOT EXISTS trial_tasks_changed AFTER UPDATE OF tasks ON trials BEGIN INSERT "
@@ -85,7 +85,13 @@ bool has_selected_values(Connection& connection) {
 
 void fill_selected_values(Connection& connection) {
   connection.exec("DELETE FROM selected_values; DELETE FROM task_names");
-  connection.exec("INSERT INTO selected_values " PETLAB_SELECTION("", ""));
+  // Trial by trial: sorting the values of all would take memory for all.
+  Query trials(connection, "SELECT key FROM trials WHERE result_attempt IS NOT NULL");
+  Query select(connection, PETLAB_SELECT_VALUES("?1"));
+  while (trials.step()) {
+    select.with(trials.integer(0)).run();
+    select.again();
+  }
   connection.exec(
       "INSERT OR IGNORE INTO task_names SELECT j.value FROM trials t CROSS JOIN "
       "json_each('[' || replace(json_quote(t.tasks), ',', '\",\"') || ']') j WHERE "
@@ -94,11 +100,14 @@ void fill_selected_values(Connection& connection) {
 
 void provide_selected_values(Connection& connection) {
   if (has_selected_values(connection)) return;
+  {
+    Query there(connection, "SELECT 1 FROM sqlite_temp_master WHERE name = 'selected_values'");
+    if (there.step()) return;
+  }
   connection.exec(
-      "CREATE TEMP TABLE IF NOT EXISTS selected_values (trial, series, attempt, seq, "
+      "CREATE TEMP TABLE selected_values (trial, series, attempt, seq, "
       "step, value, PRIMARY KEY (trial, series)) WITHOUT ROWID");
-  connection.exec("CREATE TEMP TABLE IF NOT EXISTS task_names (task PRIMARY KEY)");
-  connection.exec("DROP VIEW IF EXISTS temp.counted_values");
+  connection.exec("CREATE TEMP TABLE task_names (task PRIMARY KEY)");
   std::string view = kCountedView;
   connection.exec(view.replace(0, std::string_view("CREATE").size(), "CREATE TEMP").c_str());
   fill_selected_values(connection);
