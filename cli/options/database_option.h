@@ -29,11 +29,11 @@ struct FoundDatabase {
   std::string note;  // for the user, if the place is not the usual one; else empty
 };
 
-/// The one rule for all commands (docs/database.md): --db; PETLAB_DB; a database next to the sweep
-/// file with the file's name, with a note; the nearest petlab.db in the folder or above it; for
-/// commands that create a database, petlab.db in the folder. Folders above to which every user may
-/// write are skipped: the database in them may be anybody's. Throws std::invalid_argument if there
-/// is none, naming the databases in the folder.
+/// The one rule for all commands (docs/guides/run-a-sweep.md): --db; PETLAB_DB; a database next to
+/// the sweep file with the file's name, with a note; the nearest petlab.db in the folder or above
+/// it; for commands that create a database, petlab.db in the folder. Folders above to which every
+/// user may write are skipped: the database in them may be anybody's. Throws std::invalid_argument
+/// if there is none, naming the databases in the folder.
 FoundDatabase find_database(const DatabaseSearch& search, DatabaseUse use);
 
 /// The same for this process: its environment and current folder.
