@@ -229,6 +229,12 @@ std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
       }
       rows.again();
     }
+    const auto earlier = [](const HistoryPoint& a, const HistoryPoint& b) { return a.seq < b.seq; };
+    const auto counts = [](const HistoryPoint& point) { return point.counts; };
+    // Without a result the points are of one attempt.
+    if (!points.empty() && std::none_of(points.begin(), points.end(), counts)) {
+      std::max_element(points.begin(), points.end(), earlier)->counts = true;
+    }
     std::sort(points.begin(), points.end(), [](const HistoryPoint& a, const HistoryPoint& b) {
       return std::tie(a.step, a.attempt, a.seq) < std::tie(b.step, b.attempt, b.seq);
     });

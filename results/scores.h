@@ -69,7 +69,7 @@ struct HistoryPoint {
   std::int64_t seq = 0;
   std::int64_t step = 0;
   std::optional<double> value;
-  bool counts = false;  ///< as Score::counts; without a result none does
+  bool counts = false;  ///< as Score::counts; without a result, of the value reported last
 };
 
 /// What a result leads to.

@@ -80,7 +80,7 @@ class WithoutLocks(ScriptedWorld):
     def test_an_archive_is_written(self):
         self.assertEqual(self.run_scripted().code, 0)
         self.faults = "fail program=petlab calls=flock path=*/out.petlab.tar.gz.* error=ENOLCK"
-        done = self.petlab("db", "db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
+        done = self.petlab("db", "export", "archive", "out.petlab.tar.gz", "--db", "sweep.db")
         self.assertEqual(done.code, 0, done)
 
     def test_a_runs_folder_without_locks_is_refused(self):

@@ -267,6 +267,25 @@ TEST_CASE("Trials that are hidden or have no result have no scores", "[results]"
   CHECK(f.ask(kEvery) == f.ask(kSelected));
 }
 
+TEST_CASE("In the history of a trial without a result the last report counts", "[results]") {
+  ScoredSweep f;
+  {
+    Batch batch = f.store.begin();
+    batch.record_trial(trial_row("t"));
+    const AttemptRef attempt = batch.record_attempt(request("t"), 1);
+    const Series series = series_in(batch, "validation", "cola", "f1");
+    const MetricReport reports[] = {{1, 20, series, 0.5}, {2, 10, series, 0.25}};
+    append_metrics(batch, attempt, reports);
+    batch.commit();
+  }
+  const ScoreReader scores(f.file);
+  std::vector<std::pair<std::int64_t, bool>> counts;
+  for (const HistoryPoint& point : scores.history("t", scores.series_of("t").at(0))) {
+    counts.emplace_back(point.step, point.counts);
+  }
+  CHECK(counts == std::vector<std::pair<std::int64_t, bool>>{{10, true}, {20, false}});
+}
+
 TEST_CASE("The view scores has the values that every reader shows", "[results]") {
   ScoredSweep f;
   f.trial("mrpc", {{{"test", "mrpc", "f1", 1, 0.5}}});
