@@ -107,6 +107,7 @@ class MachineLimits(ScriptedWorld):
         killed = self.start(*words, **old)
         sql = "SELECT pid FROM attempts WHERE checkpoint_step > 0 AND outcome = 'open'"
         worker, = self.until(lambda: (self.root / "old.db").exists() and self.query(sql, "old.db"))
+        self.until(lambda: self.query("SELECT 1 FROM attempts WHERE outcome = 'crashed'", "old.db"))
         # Its guardian ends the worker, and the next run clears up.
         killed.kill()
         self.until(lambda: not pathlib.Path(f"/proc/{worker['pid']}").exists())
