@@ -271,3 +271,31 @@ TEST_CASE("Output that may be of either of two trials is recorded for neither", 
   CHECK(facts.attempts.front().reason == "the GPU is lost");
   CHECK(facts.attempts.front().log_tail.empty());
 }
+
+TEST_CASE("Two suspects of one crash are each tried alone", "[orchestrator]") {
+  // The trials are short, so the worker is usually given many.
+  ScriptedRun sweep(40, 1);
+  sweep.options.retry_delay = 0s;
+  sweep.options.retries = 0;
+  for (std::size_t trial = 0; trial < 40; ++trial) sweep.script(trial, {{Does::finish, 0s}});
+  sweep.script(5, {{Does::leave}, {Does::finish, 100s}});
+  sweep.script(6, {{Does::crash, 0s}, {Does::finish, 100s}});
+  std::vector<std::vector<std::size_t>> open;
+  bool others_wait = false;
+  for (const auto time : {50s, 150s}) {
+    sweep.loop.in(time, [&] {
+      std::vector<std::size_t>& now = open.emplace_back();
+      for (std::size_t trial = 0; trial < 40; ++trial) {
+        const Ends ends = ends_of(sweep.facts(trial));
+        if (!ends.empty() && ends.back() == results::Outcome::open) now.push_back(trial);
+        others_wait = others_wait || ends.empty();
+      }
+    });
+  }
+  const orchestrator::RunResult result = sweep.execute();
+  CHECK(result.status.done == 40);
+  CHECK(open == std::vector<std::vector<std::size_t>>{{5}, {6}});
+  CHECK(others_wait);
+  CHECK(
+      sweep.facts(6).attempts.front().reason.ends_with("with 2 trials begun: each is tried alone"));
+}

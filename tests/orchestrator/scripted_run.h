@@ -79,6 +79,7 @@ struct ScriptedAttempt {
     die,          ///< exits with code 1 before it has begun
     hang,         ///< begins and says nothing more
     fail,         ///< reports an error after `lasts`
+    leave,        ///< begins, says nothing more and goes on to its next trial
     fail_device,  ///< reports after `lasts` that its device failed, and dies
   };
   Does does = Does::finish;
@@ -228,6 +229,10 @@ class ScriptedLauncher : public orchestrator::Launcher {
         write(protocol::Checkpoint{1, "checkpoint/step-1.txt"});
       }
       if (script_.right_away) return over();
+      if (script_.does == ScriptedAttempt::Does::leave) {
+        busy_ = false;
+        return next();
+      }
       if (script_.does != ScriptedAttempt::Does::hang) {
         later(script_.lasts, [this] { over(); });
       }
