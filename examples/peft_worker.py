@@ -25,7 +25,7 @@ import transformers
 
 import petlab
 
-# Of every permutation of a task's rows, whatever the trial's seed (docs/reference/tasks.md).
+# Seeds each permutation of a task's rows, the same for every trial (docs/reference/tasks.md).
 SPLIT_SEED = 42
 HELD_OUT = 1000
 

@@ -241,12 +241,13 @@ const std::array kFields = {
                                        "longer targets of training are cut; the end token counts")),
     PETLAB_INTEGER("data.max_train_examples", "data_max_train_examples", 17, always,
                    data.max_train_examples, 0, kMaxCount, kCountOrNone, true,
-                   "the first so many training examples after the split's permutation; 0 is all"),
+                   "use the first N training examples of the split's permutation; 0: all"),
     PETLAB_INTEGER("data.max_validation_examples", "data_max_validation_examples", 18, always,
                    data.max_validation_examples, 0, kMaxCount, kCountOrNone, true,
-                   "likewise, of validation"),
+                   "use the first N validation examples; 0: all"),
     PETLAB_INTEGER("data.max_test_examples", "data_max_test_examples", 19, always,
-                   data.max_test_examples, 0, kMaxCount, kCountOrNone, true, "likewise, of test"),
+                   data.max_test_examples, 0, kMaxCount, kCountOrNone, true,
+                   "use the first N test examples; 0: all"),
     left_out_at_default(PETLAB_INTEGER(
         "decoding.beams", "decoding_beams", 33, t5, decoding.beams, 1, kMaxBeams,
         "a whole number from 1 to 1024", true,
@@ -255,25 +256,25 @@ const std::array kFields = {
         PETLAB_NUMBER("decoding.length_penalty", "decoding_length_penalty", 34, beams,
                       decoding.length_penalty, std::isfinite(x), "a number",
                       "a text's score is its log probability / its length to the power of this")),
-    left_out_at_default(PETLAB_BOOLEAN(
-        "decoding.early_stopping", "decoding_early_stopping", 35, beams, decoding.early_stopping,
-        true, "an input is done with as many ended texts as beams, whatever could still come")),
+    left_out_at_default(PETLAB_BOOLEAN("decoding.early_stopping", "decoding_early_stopping", 35,
+                                       beams, decoding.early_stopping, true,
+                                       "stop an input when as many texts as beams have ended")),
     left_out_at_default(PETLAB_INTEGER("decoding.min_tokens", "decoding_min_tokens", 36, t5,
                                        decoding.min_tokens, 0, kMaxSize, kSizeOrNone, true,
-                                       "no text ends before it has so many")),
-    left_out_at_default(PETLAB_INTEGER(
-        "decoding.max_tokens", "decoding_max_tokens", 37, t5, decoding.max_tokens, 0, kMaxSize,
-        kSizeOrNone, true,
-        "a text ends after so many, its end token included; 0: 128, and for classes and scores as "
-        "many as their targets need")),
+                                       "minimum length of a text; 0: none")),
+    left_out_at_default(PETLAB_INTEGER("decoding.max_tokens", "decoding_max_tokens", 37, t5,
+                                       decoding.max_tokens, 0, kMaxSize, kSizeOrNone, true,
+                                       "maximum length of a text with its end token; 0: 128, or "
+                                       "for classes and scores the longest "
+                                       "target")),
     left_out_at_default(PETLAB_INTEGER("decoding.no_repeat_ngrams", "decoding_no_repeat_ngrams", 38,
                                        t5, decoding.no_repeat_ngrams, 0, kMaxSize, kSizeOrNone,
-                                       true, "no so many tokens in a row twice in a text; 0: any")),
+                                       true, "never repeat an n-gram of this length; 0: off")),
     left_out_at_default(PETLAB_BOOLEAN(
         "evaluation.keep_predictions",
         "evaluation_keep_predictions",
         39, always, evaluation.keep_predictions, false,
-        "the test data's predictions are kept beside the artifact; not part of the id")),
+        "write predictions for the test data next to the artifact; not part of the id")),
 };
 
 #undef PETLAB_INTEGER

@@ -36,7 +36,7 @@ struct CheckReport {
   std::vector<std::string> notes;
 };
 
-/// Holds a database against its runs folder: reads all of the folder as `petlab db rebuild`
+/// Compares a database with its runs folder: reads all of the folder as `petlab db rebuild`
 /// would, and compares every sweep, attempt, value and decision; holds artifacts, and the files of
 /// attempts that were taken over from elsewhere, against their digests. Changes nothing; what it
 /// needs beside goes to the folder for temporary files. Throws results::Error where the database

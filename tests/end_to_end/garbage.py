@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`petlab db gc`: what nobody needs goes, what anybody needs stays, at any moment.
+"""`petlab db gc` removes files that no trial needs any longer and keeps all others, at any moment.
 
 usage: garbage.py FOLDER_OF_PROGRAMS
 """

@@ -1,3 +1,5 @@
+// One world of a scripted run: launcher, workers and store refer to each other, so they stand in
+// one file of more than 300 lines.
 #pragma once
 
 #include <fmt/format.h>
