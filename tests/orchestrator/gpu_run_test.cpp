@@ -44,7 +44,7 @@ class FakeGpus {
                                     folder_.path() / "bin/nvidia-smi");
   }
   void others(const std::string& lines) const { folder_.write("others", lines); }
-  void bad(const std::string& lines) const { folder_.write("bad", lines); }
+  void bad(const std::string& line) const { folder_.write("bad", line); }
   void broken(const std::string& output) const { folder_.write("broken", output); }
   std::string variables() const {
     return fmt::format("FAKE_GPUS={0} PATH={0}/bin:$PATH PETLAB_SLOTS={0}/slots",

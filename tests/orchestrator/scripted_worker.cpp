@@ -18,8 +18,8 @@
 //                                                        step
 //
 // Its GPUs are those of the fake nvidia-smi (tests/orchestrator/fake_nvidia_smi.py), in the folder
-// FAKE_GPUS. A file `bad` there has lines UUID HOW: every trial on that GPU fails right after it
-// began, by crash, exit, error or device.
+// FAKE_GPUS. A file `bad` there says UUID HOW: every trial on that GPU fails right after it began,
+// by crash, exit, error or device. After ten trials the other GPUs wait until three failed there.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -75,8 +75,16 @@ class FakeGpu {
   // How every trial fails there; empty: the GPU works.
   std::string badness() const {
     std::ifstream bad(folder_ / "bad");
-    for (std::string uuid, how; bad >> uuid >> how;) {
-      if (uuid == uuid_) return how;
+    std::string uuid, how;
+    if (!(bad >> uuid >> how)) return {};
+    const bool fails = uuid == uuid_;
+    // A letter each.
+    const fs::path failures = folder_ / "failures", others = folder_ / "others_begun";
+    std::ofstream(fails ? failures : others, std::ios::app) << "T" << std::flush;
+    if (fails) return how;
+    while (stop_asked == 0 && fs::file_size(others) > 10 &&
+           (!fs::exists(failures) || fs::file_size(failures) < 3)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return {};
   }
