@@ -84,32 +84,6 @@ TEST_CASE("Exit code 3 is a stop where there is a checkpoint, and else a crash",
                      "0") == 1);
 }
 
-TEST_CASE("The suspects of a crash that they share are tried alone", "[orchestrator]") {
-  // Quick trials, so that the worker has several; one begins and is left, the next one crashes.
-  std::string variants;
-  const auto add = [&](int seed, const char* user) {
-    variants += fmt::format("  v{0}: {{seed: {0}, user: {{steps: 1{1}}}}}\n", seed, user);
-  };
-  int seed = 0;
-  while (seed < 40) add(++seed, "");
-  add(++seed, ", behaviour: leave, phase: loading");
-  add(++seed, ", behaviour: crash, phase: loading");
-  while (seed < 80) add(++seed, "");
-  const Scripted sweep(variants);
-  const auto result = sweep.run("--slots 1 --retries 0", "timeout 60");
-  INFO(result.err);
-  CHECK(result.exit_code == 0);
-  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'stopped' AND reason LIKE "
-                     "'%with 2 trials begun: each is tried alone'") == 2);
-  // Nothing else was given to their worker until each was over.
-  CHECK(sweep.number("SELECT count(*) FROM attempts WHERE number = 2 AND outcome = 'finished' AND "
-                     "started_at > 0") >= 2);
-  CHECK(sweep.number(
-            "SELECT count(*) FROM attempts s JOIN attempts o ON o.key != s.key AND o.launched_at "
-            "BETWEEN s.launched_at AND s.ended_at WHERE s.trial IN (SELECT trial FROM attempts "
-            "WHERE outcome = 'stopped') AND s.outcome = 'finished'") == 0);
-}
-
 TEST_CASE("A worker that breaks the protocol is killed and its trial has failed",
           "[orchestrator]") {
   const Scripted sweep(
