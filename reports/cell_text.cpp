@@ -29,6 +29,26 @@ std::string mixed_fields_of(const Table& table) {
   return fmt::format("{}", fmt::join(fields, ", "));
 }
 
+std::string spread_text(const Cell& cell) {
+  const Measured& measured = cell.measured;
+  const auto half = [&](const std::optional<double>& width) {
+    return width ? " ± " + number_text(*width, cell.digits) : std::string();
+  };
+  switch (cell.errors) {
+    case Spread::deviation:
+      return half(measured.deviation);
+    case Spread::standard_error:
+      return half(measured.standard_error);
+    case Spread::interval:
+      if (!measured.ci_low || !measured.ci_high) return {};
+      return fmt::format(" [{}, {}]", number_text(*measured.ci_low, cell.digits),
+                         number_text(*measured.ci_high, cell.digits));
+    case Spread::none:
+      break;
+  }
+  return {};
+}
+
 // How the test behind `*` was made, and on how many seeds.
 std::string comparison_text(const Table& table) {
   std::set<std::int64_t> counts;
@@ -100,7 +120,7 @@ CellText cell_text(const Cell& cell) {
       text.value = cell.sign_shown ? difference_text(*measured.mean, cell.digits)
                                    : number_text(*measured.mean, cell.digits);
       if (!measured.spread) break;
-      if (measured.deviation) text.rest = " ± " + number_text(*measured.deviation, cell.digits);
+      text.rest = spread_text(cell);
       text.rest += measured.partial() ? fmt::format(" ({}/{})", measured.n(), measured.planned)
                                       : fmt::format(" ({})", measured.n());
       break;
@@ -191,7 +211,10 @@ std::vector<std::string> legend(const Table& table) {
   if (any_cell(table, [](const Cell& cell) {
         return cell.measured.is_number() && cell.measured.spread;
       })) {
-    lines.emplace_back("mean ± sample deviation (n seeds)");
+    static constexpr const char* kShown[] = {
+        "mean ± sample deviation (n seeds)", "mean ± standard error (n seeds)",
+        "mean [95 % interval, Student's t] (n seeds)", "mean (n seeds)"};
+    lines.emplace_back(kShown[static_cast<int>(table.errors)]);
   }
   if (any_cell(table, [](const Cell& cell) {
         return cell.measured.is_number() && cell.measured.spread && cell.measured.partial();

@@ -17,7 +17,8 @@ struct CellText {
   std::string whole() const { return value + rest + marks; }
 };
 
-/// `75.31 ± 0.42 (2)`; `(1/2)` where seeds are missing; a bare value where nothing varies; then
+/// `75.31 ± 0.42 (2)`, or `75.31 [71.5, 79.1] (2)` as TableSpec::errors has it; `(1/2)` where seeds
+/// are missing; a bare value where nothing varies; then
 /// the marks † stale, ‡ mixed numerics, § mixed configurations.
 CellText cell_text(const Cell& cell);
 

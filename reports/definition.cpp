@@ -39,6 +39,12 @@ std::string file_name(DefinitionReader& reader, const YAML::Node& node, const st
   return name;
 }
 
+Spread read_spread(DefinitionReader& reader, const YAML::Node& node, const std::string& what) {
+  constexpr Spread kSpreads[] = {Spread::deviation, Spread::standard_error, Spread::interval,
+                                 Spread::none};
+  return kSpreads[reader.one_of(node, what, {"deviation", "standard_error", "interval", "none"})];
+}
+
 void read_cells(DefinitionReader& reader, const YAML::Node& node, CellSpec& cells) {
   cells.line = DefinitionReader::line_of(node);
   reader.map(node, "table.cells", DefinitionReader::cell_keys(),
@@ -98,7 +104,8 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
   bool has_rows = false;
   bool has_columns = false;
   reader.map(node, "table",
-             {"rows", "columns", "cells", "best", "published", "key", "title", "against", "first"},
+             {"rows", "columns", "cells", "best", "published", "key", "title", "against", "first",
+              "errors"},
              [&](const std::string& key, const YAML::Node& value) {
                if (key == "rows") {
                  has_rows = true;
@@ -113,6 +120,8 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
                  read.published_line = DefinitionReader::line_of(value);
                } else if (key == "first") {
                  read.column_first = reader.one_of(value, "table.first", {"row", "column"}) == 1;
+               } else if (key == "errors") {
+                 read.errors = read_spread(reader, value, "table.errors");
                } else if (key == "against") {
                  read.against = reader.text(value, "table.against");
                  read.against_line = DefinitionReader::line_of(value);
@@ -239,10 +248,7 @@ FigureSpec read_figure(DefinitionReader& reader, const YAML::Node& node) {
                } else if (key == "horizontal") {
                  read.horizontal = read_series(reader, value, "horizontal");
                } else if (key == "errors") {
-                 constexpr Spread kSpreads[] = {Spread::deviation, Spread::standard_error,
-                                                Spread::interval, Spread::none};
-                 read.errors = kSpreads[reader.one_of(
-                     value, "figure.errors", {"deviation", "standard_error", "interval", "none"})];
+                 read.errors = read_spread(reader, value, "figure.errors");
                } else if (key == "key") {
                  read.key = file_name(reader, value, "figure.key");
                } else {

@@ -22,6 +22,9 @@ struct Selection {
 /// Which direction is better, for marking the best value of a column.
 enum class Better { none, higher, lower };
 
+/// What a cell or an error bar shows of the spread over seeds; the interval is Student's t, 95 %.
+enum class Spread { deviation, standard_error, interval, none };
+
 /// How the value of a cell is made and shown. What is not set is taken from the other axis, then
 /// from the table's `cells`, then from the defaults of docs/reports.md.
 struct CellSpec {
@@ -59,7 +62,8 @@ struct TableSpec {
   std::vector<Line> rows;
   std::vector<Line> columns;
   CellSpec cells;
-  bool best_of_row = false;   // the best value of a row is marked, not that of a column
+  bool best_of_row = false;  // the best value of a row is marked, not that of a column
+  Spread errors = Spread::deviation;
   bool column_first = false;  // where row and column both say what a cell shows, the column does
   /// Key of the row (with best_of_row: column) that others are tested against; empty: none.
   std::string against;
@@ -95,9 +99,6 @@ struct FigureAxis {
   Selection where;  // y: of the metric
   int line = 0;
 };
-
-/// What an error bar shows.
-enum class Spread { deviation, standard_error, interval, none };
 
 /// A figure of a report: points at the different x of each series, over seeds.
 struct FigureSpec {

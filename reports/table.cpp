@@ -162,6 +162,7 @@ Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& make
     std::vector<Cell>& cells = table.cells.emplace_back();
     for (const AxisLine& column : columns) {
       Cell& cell = cells.emplace_back(maker.cell(row, column, spec.cells, spec.column_first));
+      cell.errors = spec.errors;
       const PublishedValue* value =
           from.published.find(spec.published, row.published, column.published);
       if (value != nullptr) cell.published = in_paper(*value);
@@ -171,6 +172,7 @@ Table make_table(const TableSpec& spec, const Ingredients& from, CellMaker& make
     const std::string& to = columns[column].line->relative_to;
     if (!to.empty()) make_relative(table, column, to);
   }
+  table.errors = spec.errors;
   table.best_of_row = spec.best_of_row;
   mark_best(table);
   if (!spec.against.empty()) compare_all(table, spec.against);

@@ -89,6 +89,7 @@ struct Cell {
   Better better = Better::none;
   std::optional<int> digits;  // decimals shown; absent: as many as it has, at most 6
   bool sign_shown = false;    // the number is a difference
+  Spread errors = Spread::deviation;
 
   /// Mean minus published number, where there are both.
   std::optional<double> difference() const;
@@ -109,6 +110,7 @@ struct Table {
   std::vector<Head> columns;
   std::vector<std::vector<Cell>> cells;  // (rows, columns)
   double confidence = 0.95;
+  Spread errors = Spread::deviation;
   std::string published_title;  // where the published numbers are from; empty: none
   bool best_of_row = false;     // TableSpec::best_of_row
   std::string against;          // name of the row or column that cells are compared with

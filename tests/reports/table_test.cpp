@@ -2,6 +2,7 @@
 #include <ctime>
 
 #include "reports/axis.h"
+#include "reports/cell_text.h"
 #include "reports/names.h"
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
@@ -47,6 +48,25 @@ TEST_CASE("A cell has mean, sample deviation, n and a t interval over its seeds"
   CHECK_FALSE(b.measured.deviation);
   CHECK_FALSE(b.measured.ci_low);
   CHECK_FALSE(b.standing.best);
+}
+
+TEST_CASE("A table shows deviations, standard errors, intervals or means alone", "[reports]") {
+  DataMaker make;
+  for (const std::int64_t seed : {1, 2, 3}) {
+    make.score(make.trial("a", seed, "x"), "accuracy", 0.7 + 0.01 * static_cast<double>(seed));
+  }
+  const auto shown = [&](const std::string& errors) {
+    const testing::MadeTable table = testing::table_of(
+        definition("table:\n  errors: " + errors +
+                   "\n  rows: [{key: a}]\n  columns: [{key: c, where: {name: accuracy}}]\n"),
+        make.data, {});
+    return cell_text(table.cells[0][0]).whole() + " | " + legend(table).at(0);
+  };
+  CHECK(shown("deviation") == "72.00 ± 1.00 (3) | mean ± sample deviation (n seeds)");
+  CHECK(shown("standard_error") == "72.00 ± 0.58 (3) | mean ± standard error (n seeds)");
+  CHECK(shown("interval") ==
+        "72.00 [69.52, 74.48] (3) | mean [95 % interval, Student's t] (n seeds)");
+  CHECK(shown("none") == "72.00 (3) | mean (n seeds)");
 }
 
 TEST_CASE("Only the last report and the selected split of a metric count", "[reports]") {
