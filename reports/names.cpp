@@ -37,6 +37,23 @@ void each_part(const SectionSpec& section, OfSelection selection, OfCells cells,
   for (const SeriesSpec& series : figure.horizontal) line(series.line);
 }
 
+// Calls `take` with each condition of the definition.
+template <typename Take>
+void each_condition(const Definition& definition, Take take) {
+  const auto of_selection = [&](const Selection& selection) {
+    std::for_each(selection.conditions.begin(), selection.conditions.end(), take);
+  };
+  of_selection(definition.where);
+  for (const SectionSpec& section : definition.sections) {
+    each_part(
+        section, of_selection,
+        [&](const CellSpec& cells) {
+          std::for_each(cells.average_over.begin(), cells.average_over.end(), of_selection);
+        },
+        [](const Line&) {});
+  }
+}
+
 void add_names(const std::shared_ptr<const Fields>& fields, std::set<std::string>& names) {
   if (fields == nullptr) return;
   for (const auto& [name, value] : *fields) names.insert(name);
@@ -115,23 +132,14 @@ class NameCheck {
  private:
   // The words that the definition selects by, and room for those that there are of each field.
   void collect_selected() {
-    const auto collect = [this](const Selection& selection) {
-      for (const Condition& condition : selection.conditions) {
-        for (const results::Value& value : condition.values) {
-          const auto* const word = std::get_if<std::string>(&value);
-          if (word == nullptr) continue;
-          selected_[condition.word.name].insert(*word);
-          present_[condition.word.name];
-        }
+    each_condition(definition_, [this](const Condition& condition) {
+      for (const results::Value& value : condition.values) {
+        const auto* const word = std::get_if<std::string>(&value);
+        if (word == nullptr) continue;
+        selected_[condition.word.name].insert(*word);
+        present_[condition.word.name];
       }
-    };
-    const auto collect_parts = [&](const CellSpec& cells) {
-      for (const Selection& part : cells.average_over) collect(part);
-    };
-    collect(definition_.where);
-    for (const SectionSpec& section : definition_.sections) {
-      each_part(section, collect, collect_parts, [](const Line&) {});
-    }
+    });
   }
   void problem(int line, const std::string& what) {
     problems_.push_back(fmt::format("{}:{}: {}", definition_.file, line, what));
@@ -254,26 +262,28 @@ class NameCheck {
 
 }  // namespace
 
-bool selects(const Definition& definition, const std::string& field, const std::string& word) {
+bool mentions(const Definition& definition, const std::string& field) {
   bool found = false;
-  const auto look = [&](const Selection& selection) {
-    for (const Condition& condition : selection.conditions) {
-      if (condition.word.name != field) continue;
-      for (const results::Value& value : condition.values) {
-        const auto* const text = std::get_if<std::string>(&value);
-        found = found || (text != nullptr && *text == word);
-      }
-    }
-  };
-  look(definition.where);
+  each_condition(definition, [&](const Condition& condition) {
+    found = found || condition.word.name == field;
+  });
   for (const SectionSpec& section : definition.sections) {
     each_part(
-        section, look,
-        [&](const CellSpec& cells) {
-          for (const Selection& part : cells.average_over) look(part);
-        },
-        [](const Line&) {});
+        section, [](const Selection&) {},
+        [&](const CellSpec& cells) { found = found || cells.value == field; },
+        [&](const Line& line) {
+          found = found || std::find(line.each.begin(), line.each.end(), field) != line.each.end();
+        });
   }
+  return found;
+}
+
+bool selects(const Definition& definition, const std::string& field, const std::string& word) {
+  bool found = false;
+  each_condition(definition, [&](const Condition& condition) {
+    found = found || (condition.word.name == field && results::holds(condition, word) &&
+                      condition.op == Condition::Op::equal);
+  });
   return found;
 }
 

@@ -22,6 +22,9 @@ struct CheckedNames {
   std::vector<std::string> notes;
 };
 
+/// Whether a condition, a line or a cell of the definition uses the field.
+bool mentions(const Definition& definition, const std::string& field);
+
 /// Whether a selection of the definition names that word of a field.
 bool selects(const Definition& definition, const std::string& field, const std::string& word);
 

@@ -19,7 +19,7 @@ using Member = std::tuple<std::string, std::string, std::string>;
 struct Wanted {
   /// The trials that the report is about; absent: all of its sweeps.
   std::optional<std::set<Member>> members = std::nullopt;
-  /// Whether a value of that metric may be shown, or makes a row or column.
+  /// Whether the reports' own selections have that metric.
   std::function<bool(const Series&)> series;
   /// Whether the trial's metrics may be shown.
   std::function<bool(const Trial&)> trial;
