@@ -32,8 +32,9 @@ class TrialDirectory {
   /// The checkpoint that the attempt goes on from, as petlab keeps it for the attempt.
   std::filesystem::path resume() const { return folder_ / "resume"; }
   std::filesystem::path artifact() const { return folder_ / "artifact.petl"; }
-  /// Where a trial keeps its test predictions (evaluation.keep_predictions): of each task two files
-  /// that `petlab score` compares. In a task's name is written as %XX what sweep_file writes so.
+  /// The folder of a trial's test predictions: classes and scores, and with
+  /// evaluation.keep_predictions texts. Each task has two files, which `petlab score` compares. A
+  /// task's name is escaped as in sweep_file().
   std::filesystem::path predictions() const { return folder_ / "predictions"; }
   std::filesystem::path gold_file(const std::string& task, bool texts) const;
   std::filesystem::path predicted_file(const std::string& task, bool texts) const;

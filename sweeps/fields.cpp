@@ -274,7 +274,7 @@ const std::array kFields = {
         "evaluation.keep_predictions",
         "evaluation_keep_predictions",
         39, always, evaluation.keep_predictions, false,
-        "write predictions for the test data next to the artifact; not part of the id")),
+        "also keep predicted test texts; classes and scores are always kept; not part of the id")),
 };
 
 #undef PETLAB_INTEGER

@@ -157,12 +157,11 @@ class TrialRun {
       events_.write(metric);
     };
     observer.on_checkpoint = [&] { checkpoint(); };
-    if (trial_.config.evaluation.keep_predictions) {
-      observer.on_predictions = [&](const std::string& task, const ScoredLines& lines) {
-        keep(directory_.gold_file(task, lines.texts), lines.gold);
-        keep(directory_.predicted_file(task, lines.texts), lines.predicted);
-      };
-    }
+    observer.on_predictions = [&](const std::string& task, const ScoredLines& lines) {
+      if (lines.texts && !trial_.config.evaluation.keep_predictions) return;
+      keep(directory_.gold_file(task, lines.texts), lines.gold);
+      keep(directory_.predicted_file(task, lines.texts), lines.predicted);
+    };
     DataStore& data = backbones.data();
     TrainingLoop loop(
         trial_.config,
