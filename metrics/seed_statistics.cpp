@@ -60,15 +60,13 @@ bool constant(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
 }
 
-// Whether the differences of a and b are the same, but for what their subtraction rounds away.
-bool equal_differences(std::span<const double> differences, std::span<const double> a,
-                       std::span<const double> b) {
+// Differences of a and b that are this close are equal, but for what their subtraction rounds away.
+double equal_spread(std::span<const double> a, std::span<const double> b) {
   double largest = 0;
   for (const auto& values : {a, b}) {
     for (const double value : values) largest = std::max(largest, std::fabs(value));
   }
-  const auto [low, high] = std::minmax_element(differences.begin(), differences.end());
-  return *high - *low <= kEqualSpread * largest;
+  return kEqualSpread * largest;
 }
 
 std::vector<double> differences(std::span<const double> a, std::span<const double> b) {
@@ -236,7 +234,9 @@ std::optional<TTest> paired_t_test(std::span<const double> a, std::span<const do
   require_finite(b);
   require_equal_lengths(a, b);
   const std::vector<double> d = differences(a, b);
-  if (d.size() < 2 || equal_differences(d, a, b)) return std::nullopt;
+  if (d.size() < 2) return std::nullopt;
+  const auto [low, high] = std::minmax_element(d.begin(), d.end());
+  if (*high - *low <= equal_spread(a, b)) return std::nullopt;
   const auto n = static_cast<long double>(d.size());
   TTest test;
   test.t = static_cast<double>(exact_mean(d) / std::sqrt(variance(d) / n));
@@ -281,6 +281,19 @@ std::vector<double> holm_adjusted(std::span<const double> p_values) {
   return adjusted;
 }
 
+std::vector<double> with_exact_ties(std::vector<double> values, double slack) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> tied = values;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const bool near = values[order[i]] - values[order[i - 1]] <= slack;
+    if (near) tied[order[i]] = tied[order[i - 1]];
+  }
+  return tied;
+}
+
 std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
                                                  std::span<const double> b) {
   require_finite(a);
@@ -290,12 +303,13 @@ std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
     throw std::invalid_argument(fmt::format("{} pairs: the exact signed-rank test takes at most {}",
                                             a.size(), kMaxWilcoxonPairs));
   }
+  const double equal = equal_spread(a, b);
   std::vector<double> d = differences(a, b);
-  std::erase(d, 0.0);
+  std::erase_if(d, [equal](double v) { return std::fabs(v) <= equal; });
   if (d.empty()) return std::nullopt;
   std::vector<double> sizes(d.size());
   std::transform(d.begin(), d.end(), sizes.begin(), [](double v) { return std::fabs(v); });
-  const std::vector<double> ranks = average_ranks(sizes);
+  const std::vector<double> ranks = average_ranks(with_exact_ties(std::move(sizes), equal));
 
   WilcoxonTest test;
   test.nonzero = static_cast<std::int64_t>(d.size());

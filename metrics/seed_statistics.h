@@ -67,7 +67,12 @@ std::optional<TTest> welch_t_test(std::span<const double> a, std::span<const dou
 /// Throws std::invalid_argument for a value outside [0, 1].
 std::vector<double> holm_adjusted(std::span<const double> p_values);
 
-/// Wilcoxon's signed-rank test.
+/// The values with near ties made exact, each in its place: of the sorted values, neighbours at
+/// most `slack` apart get the value of the lowest of their run. Ranks need this, as differences of
+/// equal decimals differ in their last bits (0.3 - 0.2 and 0.2 - 0.1).
+std::vector<double> with_exact_ties(std::vector<double> values, double slack);
+
+/// Wilcoxon's signed-rank test (Wilcoxon 1945).
 struct WilcoxonTest {
   std::int64_t nonzero = 0;  // pairs that differ; the others are dropped
   double w_plus = 0;         // sum of the ranks of positive differences a - b, ties average
@@ -75,8 +80,9 @@ struct WilcoxonTest {
   double p = 1;  // two-sided and exact: from all 2^nonzero signs
 };
 
-/// Undefined where no pair differs. Throws std::invalid_argument where the lengths differ, and for
-/// more than kMaxWilcoxonPairs pairs.
+/// Differences within kEqualSpread of the largest value are equal, as in paired_t_test. Undefined
+/// where no pair differs. Throws std::invalid_argument where the lengths differ, and for more than
+/// kMaxWilcoxonPairs pairs.
 std::optional<WilcoxonTest> wilcoxon_signed_rank(std::span<const double> a,
                                                  std::span<const double> b);
 

@@ -182,6 +182,32 @@ TEST_CASE("paired tests agree with scipy, and their family with statsmodels",
   petlab::testing::golden_ran("statistics/paired_t", ran);
 }
 
+TEST_CASE("the signed-rank test agrees with exact counting on decimals", "[metrics][golden]") {
+  const auto folder = petlab::testing::golden("statistics");
+  if (!folder) return;
+  int ran = 0;
+  const auto file = read_json(*folder / "wilcoxon.json");
+  for (const auto& row : file.at("wilcoxon")) {
+    INFO(row.at("name").get<std::string>());
+    const Numbers d = numbers(row.at("d"));
+    // An offset leaves differences that are equal as decimals only.
+    for (const double offset : {0.0, 71.3}) {
+      Numbers a;
+      for (const double value : d) a.push_back(offset + value);
+      const auto test = wilcoxon_signed_rank(a, Numbers(d.size(), offset));
+      const auto& expected = row.at("exact");
+      REQUIRE(test.has_value() == (expected != "undefined"));
+      if (!test) continue;
+      CHECK(test->nonzero == expected.at("n_used").get<std::int64_t>());
+      CHECK(test->w_plus == number(expected.at("w_plus")));
+      CHECK(test->w_minus == number(expected.at("w_minus")));
+      CHECK(test->p == near(expected.at("p"), 1e-9));
+    }
+    ran++;
+  }
+  petlab::testing::golden_ran("statistics/wilcoxon", ran);
+}
+
 TEST_CASE("Student's t agrees with scipy far into its tails", "[metrics][golden][wide]") {
   const auto folder = petlab::testing::golden("metrics");
   if (!folder) return;
