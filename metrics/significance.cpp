@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <stdexcept>
-#include <thread>
 
 #include "metrics/error.h"
 #include "metrics/exact_sum.h"
 #include "metrics/numpy_random.h"
+#include "metrics/resampling.h"
 
 namespace petlab::metrics {
 namespace {
@@ -87,28 +86,6 @@ double total_score(const TextMetric& metric, const SystemStatistics& system) {
     sums.add(system.values.data() + i);
   }
   return metric.score(sums.sums());
-}
-
-// Draws `samples` rows of random numbers one after the other, as one generator does, and has
-// `use(sample, row)` called for each, several at a time. Every row's work is its own, so results do
-// not depend on threads.
-template <class Row, class Draw, class Use>
-void for_each_sample(std::int64_t samples, int threads, Draw&& draw, Use&& use) {
-  const auto at_once = static_cast<std::int64_t>(threads) * 4;
-  std::vector<Row> rows(static_cast<std::size_t>(std::min(samples, at_once)));
-  for (std::int64_t first = 0; first < samples; first += at_once) {
-    const std::int64_t count = std::min(at_once, samples - first);
-    for (std::int64_t i = 0; i < count; ++i) draw(rows[static_cast<std::size_t>(i)]);
-    std::atomic<std::int64_t> next{0};
-    const auto work = [&] {
-      for (std::int64_t i = next++; i < count; i = next++) {
-        use(first + i, rows[static_cast<std::size_t>(i)]);
-      }
-    };
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads && t < count; ++t) helpers.emplace_back(work);
-    work();
-  }
 }
 
 std::vector<std::vector<double>> bootstrap_scores(const TextMetric& metric,
