@@ -27,58 +27,45 @@ constexpr MetricRow scores(std::string_view name, std::string_view help,
   return {.name = name, .help = help, .input = MetricInput::scores, .of_scores = function};
 }
 
-using Texts = std::span<const std::string>;
-
-std::optional<double> corpus_score(const TextMetric& metric, Texts references, Texts generated) {
-  if (references.size() != generated.size()) {
-    throw std::invalid_argument(fmt::format("{} references and {} texts: as many are wanted",
-                                            references.size(), generated.size()));
-  }
-  if (references.empty()) return std::nullopt;
-  MemoryCorpus corpus({generated.begin(), generated.end()},
-                      {MemoryCorpus::Stream(references.begin(), references.end())});
-  return metric.score(evaluate(corpus, metric).sums);
-}
-
 template <class Metric>
-std::optional<double> of_metric(Texts references, Texts generated) {
-  return corpus_score(Metric(), references, generated);
+std::unique_ptr<TextMetric> with_defaults() {
+  return std::make_unique<Metric>();
 }
 
 template <RougeType type>
-std::optional<double> of_rouge(Texts references, Texts generated) {
-  return corpus_score(Rouge({.type = type, .stem = true}), references, generated);
+std::unique_ptr<TextMetric> stemmed_rouge() {
+  return std::make_unique<Rouge>(RougeOptions{.type = type, .stem = true});
 }
 
 constexpr MetricRow text(std::string_view name, std::string_view help, double printed_scale,
-                         std::optional<double> (*function)(Texts, Texts),
+                         std::unique_ptr<TextMetric> (*text_metric)(),
                          bool higher_is_better = true) {
   return {.name = name,
           .help = help,
           .input = MetricInput::text,
           .higher_is_better = higher_is_better,
           .printed_scale = printed_scale,
-          .of_texts = function};
+          .text_metric = text_metric};
 }
 
 constexpr std::array kMetrics = {
-    text("bleu", "BLEU as sacrebleu computes it, 0 to 100", 1, of_metric<Bleu>),
+    text("bleu", "BLEU as sacrebleu computes it, 0 to 100", 1, with_defaults<Bleu>),
     text("chrf", "chrF, and with --word-order 2 chrF++, as sacrebleu computes it, 0 to 100", 1,
-         of_metric<Chrf>),
+         with_defaults<Chrf>),
     text("ter", "translation edit rate as sacrebleu computes it, in percent; lower is better", 1,
-         of_metric<Ter>, false),
+         with_defaults<Ter>, false),
     text("rouge1", "ROUGE-1 F of single words as rouge-score computes it, 0 to 1", 100,
-         of_rouge<RougeType::rouge1>),
+         stemmed_rouge<RougeType::rouge1>),
     text("rouge2", "ROUGE-2 F of pairs of words as rouge-score computes it, 0 to 1", 100,
-         of_rouge<RougeType::rouge2>),
+         stemmed_rouge<RougeType::rouge2>),
     text("rougeL", "ROUGE-L F of the longest common subsequence of the whole text, 0 to 1", 100,
-         of_rouge<RougeType::rougeL>),
+         stemmed_rouge<RougeType::rougeL>),
     text("rougeLsum", "ROUGE-L F over sentences on lines of their own, 0 to 1", 100,
-         of_rouge<RougeType::rougeLsum>),
+         stemmed_rouge<RougeType::rougeLsum>),
     text("exact-match", "fraction of texts with the tokens of their reference", 100,
-         of_metric<ExactMatch>),
+         with_defaults<ExactMatch>),
     text("token-error-rate", "edits of tokens by tokens of the references; lower is better", 100,
-         of_metric<TokenErrorRate>, false),
+         with_defaults<TokenErrorRate>, false),
     labels("accuracy", "fraction of labels that are right", accuracy),
     labels("f1", "F1 of class 1 against class 0", f1),
     labels("f1-macro", "mean of the F1 of each class that occurs", f1_macro),
@@ -88,6 +75,19 @@ constexpr std::array kMetrics = {
 };
 
 }  // namespace
+
+std::optional<double> MetricRow::of_texts(std::span<const std::string> references,
+                                          std::span<const std::string> generated) const {
+  if (references.size() != generated.size()) {
+    throw std::invalid_argument(fmt::format("{} references and {} texts: as many are wanted",
+                                            references.size(), generated.size()));
+  }
+  if (references.empty()) return std::nullopt;
+  MemoryCorpus corpus({generated.begin(), generated.end()},
+                      {MemoryCorpus::Stream(references.begin(), references.end())});
+  const std::unique_ptr<TextMetric> metric = text_metric();
+  return metric->score(evaluate(corpus, *metric).sums);
+}
 
 std::span<const MetricRow> metric_table() { return kMetrics; }
 

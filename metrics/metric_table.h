@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "metrics/classification.h"
+#include "metrics/text_metric.h"
 
 namespace petlab::metrics {
 
@@ -31,12 +33,15 @@ struct MetricRow {
   /// Set where input is scores; gold, then predicted. Undefined is std::nullopt.
   std::optional<double> (*of_scores)(std::span<const double> gold,
                                      std::span<const double> predicted) = nullptr;
-  /// Set where input is text; the references, one a text, then the texts. The score over all of
-  /// them, as the options of training have it: sacrebleu's defaults, ROUGE with stemming
-  /// (reference/method.md, "T5-base"). Undefined is std::nullopt: without any text. Throws
-  /// std::invalid_argument where they are not as many, InputError for what is not UTF-8.
-  std::optional<double> (*of_texts)(std::span<const std::string> references,
-                                    std::span<const std::string> generated) = nullptr;
+  /// Set where input is text: the metric with the options of training, which are sacrebleu's
+  /// defaults, and stemming for ROUGE (reference/method.md, "T5-base").
+  std::unique_ptr<TextMetric> (*text_metric)() = nullptr;
+
+  /// Where input is text: the score over all texts, each with one reference. Undefined
+  /// (std::nullopt) without any text. Throws std::invalid_argument where they are not as many,
+  /// InputError for what is not UTF-8.
+  std::optional<double> of_texts(std::span<const std::string> references,
+                                 std::span<const std::string> generated) const;
 };
 
 /// Every metric, in the order in which `petlab score --list` shows them.

@@ -28,8 +28,8 @@ TEST_CASE("Every metric has the one function of what it compares", "[metrics]") 
     INFO(row.name);
     CHECK((row.of_labels != nullptr) == (row.input == MetricInput::labels));
     CHECK((row.of_scores != nullptr) == (row.input == MetricInput::scores));
-    CHECK((row.of_texts != nullptr) == (row.input == MetricInput::text));
-    if (row.of_texts == nullptr) continue;
+    CHECK((row.text_metric != nullptr) == (row.input == MetricInput::text));
+    if (row.text_metric == nullptr) continue;
     CHECK_FALSE(row.of_texts({}, {}));
     CHECK_THROWS_WITH(row.of_texts(Texts{"a"}, {}), "1 references and 0 texts: as many are wanted");
     CHECK_THROWS_AS(row.of_texts(Texts{"a"}, Texts{"\xff"}), InputError);

@@ -162,7 +162,7 @@ Scores TextObjective::score(const TokenisedSplit& split, const Predictions& pred
       value = metric.of_labels(*confusion);
     } else if (metric.of_scores != nullptr && task_.kind == sweeps::TaskKind::regression) {
       value = metric.of_scores(targets, answers);
-    } else if (metric.of_texts != nullptr && task_.kind == sweeps::TaskKind::text) {
+    } else if (metric.text_metric != nullptr && task_.kind == sweeps::TaskKind::text) {
       value = metric.of_texts(split.references, predictions.texts);
     } else {
       throw std::invalid_argument("task " + task_.name + ": metric " + name +
