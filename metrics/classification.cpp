@@ -81,12 +81,12 @@ void Confusion::add(std::int64_t gold, std::int64_t predicted, std::int64_t time
   total_ += times;
 }
 
-void Confusion::add_invalid(std::int64_t gold) {
+void Confusion::add_invalid(std::int64_t gold, std::int64_t times) {
   require_label(gold, num_labels_, "gold", total_);
   const std::int64_t column = num_labels_ == 2 ? 1 - gold : num_labels_;
-  counts_[static_cast<std::size_t>(gold * (num_labels_ + 1) + column)]++;
-  total_++;
-  invalid_++;
+  counts_[static_cast<std::size_t>(gold * (num_labels_ + 1) + column)] += times;
+  total_ += times;
+  invalid_ += times;
 }
 
 void Confusion::merge(const Confusion& other) {

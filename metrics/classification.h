@@ -28,9 +28,10 @@ class Confusion {
   /// outside the classes.
   void add(std::int64_t gold, std::int64_t predicted, std::int64_t times = 1);
 
-  /// Counts an example whose prediction is no label (reference/method.md, "T5-base"): wrong for
-  /// accuracy; with two classes it counts as the opposite class, with more as no class at all.
-  void add_invalid(std::int64_t gold);
+  /// Counts an example, or `times` of them, whose prediction is no label (reference/method.md,
+  /// "T5-base"): wrong for accuracy; with two classes it counts as the opposite class, with more as
+  /// no class at all.
+  void add_invalid(std::int64_t gold, std::int64_t times = 1);
 
   /// Adds the counts of `other`, which must have as many labels.
   void merge(const Confusion& other);
