@@ -12,7 +12,7 @@ import socket
 TASKS = ("films", "grades", "007")
 METRICS = ("accuracy", "f1", "1e3")
 SPLITS = ("validation", "test", "train")
-VARIANTS = ("vanilla", "007", "7", "1e5", "null", "true", "a, b", "it's", "")
+VARIANTS = ("vanilla", "007", "7", "1e5", "null", "true", "a, b", "it's")
 SWEEPS = ("one", "02", "1e2")
 TAGS = ("good", "007", "true", "paper")
 IDS = ("0766141335751065", "1902488289551e33", "1234567890123456", "00000000000000e1", "0000000000000010")
@@ -72,7 +72,8 @@ class RandomRuns:
         tasks = draw.sample([("films",), ("grades",), ("films", "grades"), ("007",)], draw.randint(1, 3))
         seeds = draw.sample([1, 2, 3, 4, 42, -7], draw.randint(1, 5))
         members, own, former = [], {}, set()
-        for variant in draw.sample(VARIANTS, draw.randint(1, 4)):
+        # A sweep without variants has one without a name.
+        for variant in draw.sample(VARIANTS, draw.randint(1, 4)) if self.chance(0.9) else [""]:
             # Of few values, so that sweeps and variants share trials.
             module = draw.choice([("adapter", False, 8), ("adapter", True, 8), ("adapter", False, 16), ("lora", False, 8)])
             user, rates = draw.choice(USERS), draw.choice([[1e-3], [1e-3], [1e-3, 1e-4]])
@@ -174,7 +175,7 @@ class RandomRuns:
                             continue
                         value = None if self.chance(0.06) else draw.randint(0, 64) / 64
                         if value and self.chance(0.2):
-                            value = draw.choice([draw.random(), -draw.random(), 1e-300, 123456789.123456789, 1e22,
+                            value = draw.choice([draw.random(), -draw.random(), 1e-300, 123456789.123456789,
                                                  draw.randint(1, 9) / 204])
                         events.append({"type": "metric", "step": step, "split": split, "task": task, "name": metric,
                                        "value": value})
