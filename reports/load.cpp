@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "metrics/metric_table.h"
+#include "questions/conditions.h"
 #include "reports/builds.h"
 #include "reports/error.h"
 #include "reports/losses.h"
@@ -18,8 +19,8 @@
 #include "results/attempt.h"
 #include "results/examples.h"
 #include "results/left_out.h"
+#include "results/scores.h"
 #include "results/store.h"
-#include "results/sweep_scores.h"
 #include "results/trial_state.h"
 
 namespace petlab::reports {
@@ -237,36 +238,31 @@ class SweepLoader {
   std::vector<results::TrialFacts> facts_;  // by trial of data_
 };
 
-// The metrics of the trials of one sweep, data.trials from `begin` to `end`.
-void load_scores(results::SweepScores& scores, const std::string& sweep, std::size_t begin,
-                 std::size_t end, const Wanted& wanted, Dataset& data) {
-  std::unordered_map<std::string, std::vector<std::size_t>> places;  // one for each variant
-  std::vector<std::string> ids;
-  bool all = true;
-  for (std::size_t i = begin; i < end; ++i) {
-    const Trial& trial = data.trials[i];
-    if (!wanted.trial(trial)) {
-      all = false;
-      continue;
-    }
-    std::vector<std::size_t>& of_trial = places[trial.id];
-    if (of_trial.empty()) ids.push_back(trial.id);
-    of_trial.push_back(i);
+// The metrics of the trials, which are of these sweeps.
+void load_scores(const results::Reader& reader, const std::vector<std::string>& sweeps,
+                 const Wanted& wanted, Dataset& data) {
+  std::unordered_map<std::string, std::vector<std::size_t>> places;  // of each sweep and variant
+  for (std::size_t i = 0; i < data.trials.size(); ++i) {
+    if (wanted.trial(data.trials[i])) places[data.trials[i].id].push_back(i);
   }
-  results::SweepQuestion question;
-  question.sweep = sweep;
-  using Steps = results::SweepQuestion::Steps;
+  if (places.empty()) return;
+  results::ScoreQuestion question;
+  using Steps = results::ScoreQuestion::Steps;
   question.steps = wanted.every_step ? Steps::every : Steps::selected;
-  if (!all) question.trial_ids = std::move(ids);
+  question.fields = {results::word_named("bls_bits"), results::word_named("stored_bits")};
+  question.where = {questions::one_of("sweep", {sweeps.begin(), sweeps.end()})};
+  question.configurations = false;
+  question.wants_trial = [&](const std::string& id) { return places.contains(id); };
+  question.wants_series = [&](const results::SeriesName& name) {
+    return wanted.series({name.split, name.task, name.name});
+  };
   std::unordered_map<std::int64_t, std::shared_ptr<const Series>> known;
-  scores.each(question, [&](const results::SweepTrial& trial) {
-    const auto of_trial = places.find(trial.trial_id);
-    if (of_trial == places.end()) return;  // joined the sweep between the two reads
-    for (const std::size_t place : of_trial->second) {
+  results::ScoreReader(reader).each(question, [&](const results::ScoredTrial& trial) {
+    if (!trial.has_result) return;
+    for (const std::size_t place : places.at(trial.trial_id)) {
       // What the worker measured stands before what the plan computed.
-      Fields& fields = data.trials[place].fields;
-      if (trial.bls_bits) fields["bls_bits"] = *trial.bls_bits;
-      if (trial.stored_bits) fields["stored_bits"] = *trial.stored_bits;
+      data.trials[place].fields["bls_bits"] = trial.fields[0];
+      data.trials[place].fields["stored_bits"] = trial.fields[1];
       for (const results::Score& score : trial.scores) {
         std::shared_ptr<const Series>& series = known[score.series->key];
         if (series == nullptr) {
@@ -365,12 +361,11 @@ Dataset load_dataset(const results::Reader& reader, const std::vector<std::strin
     loaded.push_back({sweep, begin, data.trials.size()});
   }
   loader.find_states();
-  results::SweepScores scores(reader, [&](const results::SeriesName& name) {
-    return wanted.series({name.split, name.task, name.name});
-  });
-  for (const Loaded& one : loaded) {
-    load_scores(scores, one.sweep, one.begin, one.end, wanted, data);
-    if (wanted.examples) load_examples(reader, one.sweep, one.begin, one.end, data);
+  load_scores(reader, sweeps, wanted, data);
+  if (wanted.examples) {
+    for (const Loaded& one : loaded) {
+      load_examples(reader, one.sweep, one.begin, one.end, data);
+    }
   }
   const results::QueryResult none = results::query(reader, "SELECT * FROM sweep_results LIMIT 0");
   data.other_fields.insert(none.columns.begin(), none.columns.end());

@@ -22,7 +22,7 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
                                        const std::vector<std::string>& known);
 
 /// Reads the trials of the sweeps, in the order of their plans, and what is wanted of their metrics
-/// (results/sweep_scores.h): statements, however many trials there are. A trial's state is that of
+/// (results/scores.h). A trial's state is that of
 /// results/trial_state.h, with the caller's liveness; a trial is stale where a later attempt of the
 /// same worker in these sweeps ran under another numerics version, or on other data of one of its
 /// tasks. Known words are the tasks, metrics and splits of the whole database, and the metrics of

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
@@ -111,6 +112,31 @@ std::string condition_text(const Condition& condition, Statement& statement) {
   return "(" + text + ")";
 }
 
+constexpr const char* kMembers = "sweep_trials m JOIN sweeps w ON w.key = m.sweep";
+
+// A trial's sweeps or variants in one text; NULL without any.
+std::string joined_members(const Word& word, Statement& statement) {
+  return fmt::format(
+      "(SELECT group_concat(name, ', ') FROM (SELECT {} AS name FROM {} WHERE m.trial = t.key "
+      "GROUP BY 1 HAVING name IS NOT NULL ORDER BY min(m.sweep), min(m.place)))",
+      expression(word, statement), kMembers);
+}
+
+// That one membership of the trial meets all of the conditions; none at all is one without a sweep
+// and a variant.
+std::string member_conditions(const std::vector<const Condition*>& conditions,
+                              Statement& statement) {
+  std::string where;
+  bool met_by_none = true;
+  for (const Condition* condition : conditions) {
+    where += (where.empty() ? "" : " AND ") + condition_text(*condition, statement);
+    met_by_none = met_by_none && holds(*condition, Value());
+  }
+  std::string text = fmt::format("t.key IN (SELECT m.trial FROM {} WHERE {})", kMembers, where);
+  if (met_by_none) text += " OR t.key NOT IN (SELECT trial FROM sweep_trials)";
+  return "(" + text + ")";
+}
+
 }  // namespace
 
 std::string Statement::bound(const Value& value) {
@@ -176,41 +202,55 @@ Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_t
                     Statement statement) {
   check_size("fields to tell trials apart by", question.fields.size(), kMostFields);
   check_size("conditions", question.where.size(), kMostConditions);
-  bool member = false;
+  // A condition alone does not give a trial several rows.
+  const bool member = question.members == ScoreQuestion::Members::apart &&
+                      std::any_of(question.fields.begin(), question.fields.end(),
+                                  [](const Word& word) { return word.scope == WordScope::member; });
   bool attempt = false;
   bool artifact = false;
   const auto needs = [&](const Word& word) {
-    member = member || word.scope == WordScope::member;
     attempt = attempt || word.scope == WordScope::attempt;
     artifact = artifact || word.scope == WordScope::artifact;
   };
   std::string columns;
   for (const Word& word : question.fields) {
     needs(word);
+    const bool joined = word.scope == WordScope::member && !member;
     const bool known = some_tagged || word.scope != WordScope::tag;
-    columns += ", " + (known ? expression(word, statement) : "NULL");
+    columns += ", " + (joined  ? joined_members(word, statement)
+                       : known ? expression(word, statement)
+                               : "NULL");
   }
-  for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
-  std::string where;
+  if (question.configurations) {
+    for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
+  }
+  std::vector<std::string> where;
+  std::vector<const Condition*> of_members;
   for (const Condition& condition : question.where) {
     if (condition.word.scope == WordScope::score) continue;
     needs(condition.word);
-    where +=
-        (where.empty() ? " WHERE " : " AND ") +
-        (condition.word.scope == WordScope::tag ? tag_condition(condition, statement, some_tagged)
-                                                : condition_text(condition, statement));
+    if (condition.word.scope == WordScope::member && !member) {
+      of_members.push_back(&condition);
+    } else if (condition.word.scope == WordScope::tag) {
+      where.push_back(tag_condition(condition, statement, some_tagged));
+    } else {
+      where.push_back(condition_text(condition, statement));
+    }
   }
+  if (!of_members.empty()) where.push_back(member_conditions(of_members, statement));
   if (some_hidden) {
-    where += where.empty() ? " WHERE " : " AND ";
-    where += "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)";
+    where.emplace_back("NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)");
   }
   statement.sql = fmt::format(
-      "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{}{}",
+      "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{}{}{}{}",
       columns,
       member ? " LEFT JOIN sweep_trials m ON m.trial = t.key LEFT JOIN sweeps w ON w.key = m.sweep"
              : "",
       attempt ? " LEFT JOIN attempts a ON a.key = t.result_attempt" : "",
-      artifact ? " LEFT JOIN artifacts f ON f.attempt = t.result_attempt" : "", where);
+      artifact ? " LEFT JOIN artifacts f ON f.attempt = t.result_attempt" : "",
+      where.empty() ? "" : " WHERE ", fmt::join(where, " AND "),
+      // Whichever index SQLite begins with, trials come as they were recorded.
+      member ? " ORDER BY t.key, m.sweep, m.place" : " ORDER BY t.key");
   return statement;
 }
 

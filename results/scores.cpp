@@ -14,6 +14,7 @@
 #include "results/schema.h"
 #include "results/selected_values.h"
 #include "results/snapshot.h"
+#include "results/store.h"
 
 namespace petlab::results {
 namespace {
@@ -28,12 +29,19 @@ using internal::Statement;
 using internal::trials_of;
 using internal::WantedSeries;
 
+constexpr const char* kEveryValue =
+    "SELECT v.series, v.step, v.value, EXISTS (SELECT 1 FROM selected_values c WHERE c.trial = ?1 "
+    "AND c.series = v.series AND c.attempt = a.key AND c.seq = v.seq) FROM attempts a CROSS JOIN "
+    "metric_values v ON v.attempt = a.key AND v.seq <= a.counts_to WHERE a.trial = ?1 AND "
+    "a.counts_to IS NOT NULL ORDER BY a.number, v.seq";
+
 // Whether a series is one that the question asks for, its trial apart.
 bool is_wanted(const ScoreQuestion& question, const SeriesName& series) {
   const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
     return std::find(list.begin(), list.end(), word) != list.end();
   };
-  return is_in(question.splits, series.split) &&
+  return (question.splits.empty() || is_in(question.splits, series.split)) &&
+         (!question.wants_series || question.wants_series(series)) &&
          (question.metrics.empty() || is_in(question.metrics, series.name)) &&
          std::all_of(question.where.begin(), question.where.end(), [&](const Condition& condition) {
            return condition.word.scope != WordScope::score ||
@@ -117,6 +125,7 @@ ScoreReader::ScoreReader(const std::filesystem::path& database)
 }
 ScoreReader::ScoreReader(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)) {}
+ScoreReader::ScoreReader(const Reader& reader) : ScoreReader(reader.connection_) {}
 ScoreReader::~ScoreReader() = default;
 ScoreReader::ScoreReader(ScoreReader&&) noexcept = default;
 ScoreReader& ScoreReader::operator=(ScoreReader&&) noexcept = default;
@@ -131,7 +140,10 @@ void ScoreReader::each(const ScoreQuestion& question,
                   internal::knows_remarks(*connection_), internal::statement_about(*connection_));
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
-    Query values(*connection_, "SELECT series, step, value FROM selected_values WHERE trial = ?1");
+    const bool every = question.steps == ScoreQuestion::Steps::every;
+    Query values(*connection_,
+                 every ? kEveryValue
+                       : "SELECT series, step, value, 1 FROM selected_values WHERE trial = ?1");
     std::vector<Value> fields(question.fields.size());
     std::vector<Value> configuration;
     Configurations configurations;
@@ -140,6 +152,7 @@ void ScoreReader::each(const ScoreQuestion& question,
     std::string tasks;
     while (trials.step()) {
       id = trials.text(1);
+      if (question.wants_trial && !question.wants_trial(id)) continue;
       tasks = trials.text(2);
       constexpr int kOwnFields = 5;
       const int end = kOwnFields + static_cast<int>(fields.size());
@@ -147,9 +160,13 @@ void ScoreReader::each(const ScoreQuestion& question,
         fields[static_cast<std::size_t>(i - kOwnFields)] = trials.value(i);
       }
       configuration.clear();
-      const auto [number, is_new] = configurations.number(trials.text(4));
-      for (int i = 0; is_new && i < static_cast<int>(configuration_words().size()); ++i) {
-        configuration.push_back(trials.value(end + i));
+      std::uint32_t number = 0;
+      if (question.configurations) {
+        const auto [known, is_new] = configurations.number(trials.text(4));
+        number = known;
+        for (int i = 0; is_new && i < static_cast<int>(configuration_words().size()); ++i) {
+          configuration.push_back(trials.value(end + i));
+        }
       }
       scores.clear();
       const std::optional<std::int64_t> result = trials.maybe_integer(3);
@@ -157,11 +174,13 @@ void ScoreReader::each(const ScoreQuestion& question,
         values.with(trials.integer(0));
         while (values.step()) {
           const SeriesName* const name = series.find(tasks, values.integer(0));
-          if (name != nullptr) scores.push_back({name, values.integer(1), values.maybe_real(2)});
+          if (name == nullptr) continue;
+          scores.push_back({name, values.integer(1), values.maybe_real(2), values.integer(3) != 0});
         }
         values.again();
-        std::sort(scores.begin(), scores.end(),
-                  [](const Score& a, const Score& b) { return a.series < b.series; });
+        std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
+          return std::tie(a.series, a.step) < std::tie(b.series, b.step);
+        });
       }
       take({trials.integer(0), id, fields, number, configuration, tasks, result.has_value(),
             scores});

@@ -19,18 +19,30 @@ namespace internal {
 class Connection;
 }
 
+/// What a metric's value is of; names are stored once in a database.
+struct SeriesName {
+  std::int64_t key = 0;
+  std::string split, task, name;
+};
+
 /// Which values are wanted of which trials.
 struct ScoreQuestion {
   std::vector<Word> fields;  ///< what each trial's row has; no score's
   std::vector<Condition> where;
   std::vector<std::string> metrics;  ///< names; empty: all
-  std::vector<std::string> splits;   ///< some
-};
-
-/// What a metric's value is of; names are stored once in a database.
-struct SeriesName {
-  std::int64_t key = 0;
-  std::string split, task, name;
+  std::vector<std::string> splits;   ///< empty: all
+  /// Further restrictions; empty: none.
+  std::function<bool(const SeriesName& series)> wants_series;
+  std::function<bool(const std::string& trial_id)> wants_trial;
+  /// The value of each metric that counts (Score::counts), or every value of a trial's result.
+  enum class Steps { selected, every };
+  Steps steps = Steps::selected;
+  /// How often a trial is given if `fields` has the sweep or the variant: once for each, or once
+  /// with their names joined by ", ".
+  enum class Members { apart, joined };
+  Members members = Members::apart;
+  /// Whether ScoredTrial has the configuration, which takes most of the time.
+  bool configurations = true;
 };
 
 /// A value of a trial.
@@ -44,8 +56,7 @@ struct Score {
   bool counts = true;
 };
 
-/// One trial, once for each sweep and variant where the question needs those. Valid during the
-/// call.
+/// One trial. Valid during the call.
 struct ScoredTrial {
   std::int64_t key = 0;  ///< means nothing outside the database
   const std::string& trial_id;
@@ -56,7 +67,7 @@ struct ScoredTrial {
   std::span<const Value> configuration_values;
   const std::string& tasks;  ///< joined by commas
   bool has_result = false;
-  std::span<const Score> scores;
+  std::span<const Score> scores;  ///< by series; with every step then by step, as reported
 };
 
 /// The words of a trial's configuration but for `tasks` and `seed`, in the order of
@@ -81,18 +92,22 @@ struct ArtifactPlace {
   std::optional<double> train_seconds;
 };
 
+class Reader;
+
 /// Answers what people ask of results, without reading every metric. Throws results::Error, as
 /// Reader.
 class ScoreReader {
  public:
   explicit ScoreReader(const std::filesystem::path& database);
+  /// Reads the database that `reader` has open.
+  explicit ScoreReader(const Reader& reader);
   ~ScoreReader();
   ScoreReader(ScoreReader&&) noexcept;
   ScoreReader& operator=(ScoreReader&&) noexcept;
 
   /// Calls `take` with each trial that the question is about, in the order in which they were
-  /// recorded (with sweeps: in that of each). A score counts for the trial's own tasks and for
-  /// tasks that no trial has; one for another trial's task is left out.
+  /// recorded: once, or once for each sweep and variant (Members::apart). A score counts for the
+  /// trial's own tasks and for tasks that no trial has; one for another trial's task is left out.
   void each(const ScoreQuestion& question,
             const std::function<void(const ScoredTrial&)>& take) const;
   /// Every split, task and metric that was ever reported, by name.

@@ -1,7 +1,6 @@
 #include "results/selected_values.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "results/schema.h"
@@ -139,12 +138,6 @@ const SeriesName* WantedSeries::find(const std::string& tasks, std::int64_t key)
   const SeriesName& found = wanted_[place->second];
   const bool belongs = has_task(tasks, found.task) || !tasks_.contains(found.task);
   return belongs ? &found : nullptr;
-}
-
-std::string WantedSeries::keys() const {
-  nlohmann::json keys = nlohmann::json::array();
-  for (const SeriesName& one : wanted_) keys.push_back(one.key);
-  return keys.dump();
 }
 
 }  // namespace petlab::results::internal

@@ -49,8 +49,6 @@ class WantedSeries {
   /// nullptr: not asked for, or its task is another trial's. `tasks`: the trial's, joined by
   /// commas. Pointers are ordered by name.
   const SeriesName* find(const std::string& tasks, std::int64_t key) const;
-  /// A JSON array of the keys that are asked for.
-  std::string keys() const;
 
  private:
   std::vector<SeriesName> wanted_;

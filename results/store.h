@@ -151,6 +151,7 @@ class Reader {
  private:
   friend class Store;
   friend class OneState;
+  friend class ScoreReader;
   friend internal::Connection& internal::connection_of(const Reader& reader);
   explicit Reader(std::shared_ptr<internal::Connection> connection);
   std::shared_ptr<internal::Connection> connection_;

@@ -1,4 +1,4 @@
-#include "results/sweep_scores.h"
+#include "results/scores.h"
 
 #include <fmt/format.h>
 
@@ -58,18 +58,23 @@ struct ScoredSweep {
     batch.commit();
   }
 
-  Lines ask(SweepQuestion::Steps steps, const std::string& split = "",
-            std::optional<Lines> ids = {}) const {
-    SweepQuestion question;
-    question.sweep = "s";
+  /// Of trials with a result: their scores, of all splits or of one, of all trials or of one.
+  Lines ask(ScoreQuestion::Steps steps, const std::string& split = "",
+            const std::string& only = "") const {
+    ScoreQuestion question;
+    question.where = {{word_named("sweep"), Condition::Op::equal, {"s"}}};
+    question.fields = {word_named("bls_bits")};
     question.steps = steps;
-    question.trial_ids = std::move(ids);
+    question.configurations = false;
+    question.wants_series = [&](const SeriesName& name) {
+      return split.empty() || name.split == split;
+    };
+    question.wants_trial = [&](const std::string& id) { return only.empty() || id == only; };
     Lines lines;
     const Reader reader(file);
-    SweepScores scores(
-        reader, [&](const SeriesName& name) { return split.empty() || name.split == split; });
-    scores.each(question, [&](const SweepTrial& trial) {
-      lines.push_back(fmt::format("{} {}", trial.trial_id, trial.bls_bits.value_or(0)));
+    ScoreReader(reader).each(question, [&](const ScoredTrial& trial) {
+      if (!trial.has_result) return;
+      lines.push_back(fmt::format("{} {}", trial.trial_id, std::get<double>(trial.fields[0])));
       for (const Score& score : trial.scores) {
         lines.push_back(fmt::format("{} {} {} {} {}{}", score.series->split, score.series->task,
                                     score.series->name, score.step, score.value.value_or(-1),
@@ -80,8 +85,8 @@ struct ScoredSweep {
   }
 };
 
-constexpr auto kSelected = SweepQuestion::Steps::selected;
-constexpr auto kEvery = SweepQuestion::Steps::every;
+constexpr auto kSelected = ScoreQuestion::Steps::selected;
+constexpr auto kEvery = ScoreQuestion::Steps::every;
 
 std::vector<ScoredSweep::Reported> losses(std::int64_t count) {
   std::vector<ScoredSweep::Reported> made;
@@ -119,7 +124,7 @@ TEST_CASE("What counts of the attempts that a result was resumed from is there t
           2, 3);
   CHECK(f.ask(kSelected) == Lines{"t 77", "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
   CHECK(f.ask(kEvery) == Lines{"t 77", "validation cola f1 1 0.1 (does not count)",
-                               "validation cola mcc 2 0.2", "validation cola f1 3 0.3"});
+                               "validation cola f1 3 0.3", "validation cola mcc 2 0.2"});
 }
 
 TEST_CASE("The value at the selected step counts, wherever it was reported", "[results]") {
@@ -143,10 +148,10 @@ TEST_CASE("The value at the selected step counts, wherever it was reported", "[r
   CHECK(f.ask(kSelected, "validation") ==
         Lines{"near 77", "validation cola f1 1 0.9", "far 77", "validation cola f1 1 0.9",
               "early 77", "validation cola f1 1 0.9", "untested 77", "validation cola f1 2 0.61"});
-  CHECK(f.ask(kEvery, "validation", Lines{"near"}) ==
+  CHECK(f.ask(kEvery, "validation", "near") ==
         Lines{"near 77", "validation cola f1 1 0.5 (does not count)", "validation cola f1 1 0.9",
               "validation cola f1 2 0.61 (does not count)"});
-  CHECK(f.ask(kSelected, "test", Lines{"far"}) == Lines{"far 77", "test cola f1 1 0.8"});
+  CHECK(f.ask(kSelected, "test", "far") == Lines{"far 77", "test cola f1 1 0.8"});
 }
 
 TEST_CASE("The last attempt counts, although the one before numbered its events higher",
@@ -161,9 +166,9 @@ TEST_CASE("The last attempt counts, although the one before numbered its events 
           counted);
   CHECK(f.ask(kSelected) == Lines{"t 77", "test cola f1 5 0.9", "train cola loss 5 0.5",
                                   "validation cola f1 5 0.7", "validation cola mcc 1 0.2"});
-  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola mcc 1 0.2",
-                                             "validation cola f1 5 0.1 (does not count)",
-                                             "validation cola f1 5 0.7"});
+  CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola f1 5 0.1 (does not count)",
+                                             "validation cola f1 5 0.7",
+                                             "validation cola mcc 1 0.2"});
   const ScoreReader scores(f.file);
   CHECK(scores.artifact("t")->selected_step == 5);
   std::vector<double> counting;
@@ -216,8 +221,8 @@ TEST_CASE("Values come from the later attempt even if the earlier one has higher
                                "validation cola mcc 80 0.2"});
   CHECK(f.ask(kSelected) == wanted);
   CHECK(f.ask(kEvery, "validation") == Lines{"t 77", "validation cola f1 80 0.1 (does not count)",
-                                             "validation cola mcc 80 0.2",
-                                             "validation cola f1 90 0.7"});
+                                             "validation cola f1 90 0.7",
+                                             "validation cola mcc 80 0.2"});
 }
 
 TEST_CASE("Without test scores the last value of the later attempt counts", "[results]") {
@@ -249,7 +254,7 @@ TEST_CASE("Scores for a task that is another trial's are left out, those of nobo
   for (const auto steps : {kSelected, kEvery}) {
     CHECK(f.ask(steps) == Lines{"t 77", "test cola f1 1 0.1", "test glue mean 1 0.2", "u 77",
                                 "test cola f1 1 0.3"});
-    CHECK(f.ask(steps, "", Lines{"u"}) == Lines{"u 77", "test cola f1 1 0.3"});
+    CHECK(f.ask(steps, "", "u") == Lines{"u 77", "test cola f1 1 0.3"});
   }
 }
 
@@ -301,7 +306,7 @@ TEST_CASE("The view scores has the values that every reader shows", "[results]")
                                        "t|validation|nobodys|2|0.2"});
   CHECK(rows(f.file, "SELECT count(*), group_concat(DISTINCT variant) FROM sweep_scores") ==
         Lines{"10|a,b"});
-  CHECK(f.ask(kSelected, "validation", Lines{"t"}) ==
+  CHECK(f.ask(kSelected, "validation", "t") ==
         Lines{"t 77", "validation cola f1 1 0.9", "validation nobodys f1 2 0.2"});
   Batch batch = f.store.begin();
   renew(batch, "t", Renewal{1, true, "wrong", 1});
