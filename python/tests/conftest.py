@@ -75,7 +75,9 @@ def programs() -> Path:
     named = os.environ.get("PETLAB_PROGRAMS")
     if named is None or not (Path(named) / "petlab").is_file():
         pytest.fail(f"PETLAB_PROGRAMS is {named!r}, must be the folder of the built programs")
-    return Path(named).resolve()
+    found = Path(named).resolve()
+    os.environ["PETLAB_PROGRAM"] = str(found / "petlab")
+    return found
 
 
 def _world(root: Path, programs: Path) -> World:

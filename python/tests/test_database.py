@@ -114,27 +114,19 @@ def test_what_the_program_refuses_is_refused(swept: World, db: petlab.Database, 
         db.rows(where)
 
 
-@pytest.mark.parametrize(
-    "key", ["plain", "back\\slash", "tab\tbed", "two\nlines", "é漢😀", "$.x[0]"]
-)
-def test_a_key_of_user_is_found_as_it_stands_in_the_json(key: str) -> None:
-    parameters: list[object] = []
-    from petlab.words import word_named
-
-    sql = word_named(f"user.{key}").sql(parameters)
-    user = json.dumps({key: 7, "other": 8}, ensure_ascii=False)
-    connection = sqlite3.connect(":memory:")
-    found = connection.execute(f"SELECT {sql} FROM (SELECT ? AS user) t", [*parameters, user])
-    assert found.fetchone() == (7,)
-
-
 def test_conditions_as_a_mapping(db: petlab.Database) -> None:
     as_text = db.rows("task=cola and seed=42,43 and module_share=true")
     assert db.rows({"task": "cola", "seed": [42, 43], "module.share": True}) == as_text
     assert db.rows({"seed": range(42, 44), "task": ["cola"], "module_share": [True]}) == as_text
     assert db.rows({"module_rank": None, "seed": 42}) == db.rows("module_rank=null and seed=42")
-    with pytest.raises(petlab.QuestionError, match="seed: found '42', wanted a integer"):
-        db.rows({"seed": "42"})
+    assert db.rows({"seed": "42"}) == db.rows("seed=42")
+    assert db.rows({"variant": ["it's", "vanilla"], "task": "cola"}) == db.rows(
+        "variant=vanilla and task=cola"
+    )
+    with pytest.raises(petlab.QuestionError, match="seed: found no values, expected at least one"):
+        db.rows({"seed": []})
+    with pytest.raises(petlab.QuestionError, match="seed: found b'42', expected a text"):
+        db.rows({"seed": b"42"})
 
 
 def test_fields_metric_and_steps_are_chosen(db: petlab.Database) -> None:
@@ -146,11 +138,11 @@ def test_fields_metric_and_steps_are_chosen(db: petlab.Database) -> None:
     assert len(every) == 2 * (3 * 8 + 6)
     last = db.results("seed=42", metric="loss", split="train")
     assert set(last.step) == {6, 8} and len(last) == 8
-    with pytest.raises(petlab.QuestionError, match=r"unknown metric 'scor'; did you mean 'score'"):
+    with pytest.raises(petlab.QuestionError, match='unknown metric "scor"; did you mean "score"'):
         db.results(metric="scor")
-    with pytest.raises(petlab.QuestionError, match=r"unknown field 'rank'; did you mean 'module_"):
+    with pytest.raises(petlab.QuestionError, match='unknown field "rank"; did you mean "module_'):
         db.results(by="rank")
-    with pytest.raises(petlab.QuestionError, match="no trial has task colla; did you mean 'cola'"):
+    with pytest.raises(petlab.QuestionError, match="no trial has task colla; did you mean cola"):
         db.results("task=colla")
     assert db.results("seed=7").empty
 
@@ -200,7 +192,7 @@ def test_history_follows_steps(db: petlab.Database, swept: World) -> None:
         if row.pop("name") == "loss"
     ]
     assert len(losses) > 0
-    with pytest.raises(petlab.QuestionError, match="has reported no 'los'; did you mean 'loss'"):
+    with pytest.raises(petlab.QuestionError, match='unknown metric "los"; did you mean "loss"'):
         db.history(trial, metric="los")
     with pytest.raises(petlab.QuestionError, match="there is no trial zzz"):
         db.history("zzz")
@@ -296,7 +288,7 @@ def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], messag
 
 def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None:
     # As root every folder can be; what counts is that nothing is made beside the file.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     before = sorted(copied.parent.iterdir())
     db = petlab.open(copied)
     connection = db.connect()
@@ -308,7 +300,7 @@ def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None
 def test_a_writer_that_starts_during_a_read_is_noticed(copied: Path, monkeypatch: Any) -> None:
     from petlab.reading import reading
 
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     db = petlab.open(copied)
     writer = sqlite3.connect(copied)
     writer.execute("PRAGMA journal_mode = DELETE")
@@ -355,7 +347,7 @@ def test_without_pandas_dicts_are_left(db: petlab.Database, monkeypatch: Any) ->
         return real(name, *words, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(petlab.Error, match=r"pip install 'petlab\[pandas\]'"):
+    with pytest.raises(petlab.Error, match="pip install pandas"):
         db.results()
     assert len(db.rows()) == 24
     assert db.table_rows(by="variant,task")
@@ -365,14 +357,6 @@ def test_importing_is_quick_and_brings_no_pandas() -> None:
     code = "import sys, petlab; assert 'pandas' not in sys.modules and 'numpy' not in sys.modules"
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-
-
-def test_words_are_those_of_the_program(swept: World) -> None:
-    from petlab.words import WORDS
-
-    out, _ = swept.petlab("help", "fields")
-    told = [line.split()[0] for line in out.splitlines()[2:] if line.strip()]
-    assert sorted(told) == sorted([*(word.name for word in WORDS), "user.KEY"])
 
 
 def test_defaults_are_those_of_the_program(world: World) -> None:

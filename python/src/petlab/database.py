@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from .conditions import Condition, Where, parse_where, where_text
-from .config import Config, config_from_json
+from .conditions import Where, where_text
+from .config import GROUPS, Config, config_from_json
 from .errors import Error, QuestionError
 from .program import NoteWarning, ask, find_program
 from .reading import check_file, connect, reading
-from .scores import HISTORY, LOSS, PROGRESS, Scores
-from .words import CONFIGURATION, Word, nearest, words_named
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +29,8 @@ Names: TypeAlias = "str | Sequence[str] | None"
 Steps = Literal["selected", "all"]
 
 _SPLITS = ("train", "validation", "test")
+_VALUES = ["trial_id", "task", "split", "metric", "step", "value"]
+_HISTORY = ["split", "task", "metric", "attempt", "seq", "step", "value"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,9 @@ class Database:
         steps: Steps = "selected",
     ) -> list[Row]:
         """A dict for each trial and metric, as results()."""
-        return self._asked(where, by, metric, split, steps)[1]
+        words = ["results", "--values", "--steps", steps]
+        words += ["--split", split if isinstance(split, str) else ",".join(split)]
+        return self._ask(words + _option("--by", by) + _option("--metric", metric), where)
 
     def results(
         self,
@@ -136,11 +140,7 @@ class Database:
         Raises QuestionError for an unknown word, and where nothing is selected for a value that no
         trial has.
         """
-        words, rows = self._asked(where, by, metric, split, steps)
-        kinds = {word.name: word.kind for word in words}
-        kinds |= {"trial_id": "text", "task": "text", "split": "text", "metric": "text"}
-        kinds |= {"step": "integer", "value": "number"}
-        return _frame(rows, kinds, _columns(words))
+        return _frame(self.rows(where, by, metric, split, steps), _VALUES)
 
     def history(
         self,
@@ -156,7 +156,7 @@ class Database:
         metric `loss` where none has that name. Columns: `split`, `task`, `metric`, `attempt`,
         `seq`, `step`, `value`.
         """
-        return _frame(self.history_rows(trial, metric, split, task), HISTORY, list(HISTORY))
+        return _frame(self.history_rows(trial, metric, split, task), _HISTORY)
 
     def history_rows(
         self,
@@ -166,25 +166,11 @@ class Database:
         task: str | None = None,
     ) -> list[Row]:
         """As history(), as dicts."""
-        with reading(self.file) as connection:
-            scores = Scores(connection)
-            trial_id = self._id(connection, trial)
-            found = scores.history(trial_id)
-            is_metric = any(row["metric"] == LOSS for row in found)
-            if split == PROGRESS or (
-                split is None and task is None and metric == LOSS and not is_metric
-            ):
-                found += scores.losses(trial_id)
-        for name, wanted in (("metric", metric), ("split", split), ("task", task)):
-            if wanted is None:
-                continue
-            known = sorted({row[name] for row in found})
-            if wanted not in known:
-                raise QuestionError(
-                    f"{name}: trial {trial} has reported no {wanted!r}{nearest(wanted, known)}"
-                )
-            found = [row for row in found if row[name] == wanted]
-        return found
+        words = ["history", trial]
+        for option, value in (("--metric", metric), ("--split", split), ("--task", task)):
+            words += _option(option, value)
+        rows = self._ask(words, None)
+        return [{"metric" if name == "name" else name: row[name] for name in row} for row in rows]
 
     def trial(self, trial: str) -> TrialRecord:
         """What is known of a trial, by its id or the beginning of it."""
@@ -208,9 +194,7 @@ class Database:
                 [row["key"]],
             ).fetchall()
             runs = self._runs(connection)
-            scores = Scores(connection).selected(
-                [], [Condition(Word("trial_id"), "=", (trial_id,))], None, _SPLITS
-            )
+        scores = self.rows({"trial_id": trial_id}, by="trial_id", split=_SPLITS)
         records = tuple(
             _attempt(one, runs and runs / trial_id, examples.get(one["key"], {}))
             for one in attempts
@@ -244,7 +228,7 @@ class Database:
         sample deviation) and `…_n`; `pending`, trials without a result. What the numbers do not
         tell by themselves is a NoteWarning. Raises QuestionError, ProgramError.
         """
-        return _frame(self.table_rows(by, pivot, where, metric, split), _field_kinds(), None)
+        return _frame(self.table_rows(by, pivot, where, metric, split))
 
     def table_rows(
         self,
@@ -273,7 +257,7 @@ class Database:
         is by default the one that the task selects by; `highest` says which way is better, where
         petlab does not know the metric. Raises QuestionError, ProgramError.
         """
-        return _frame(self.best_rows(where, metric, split, top, highest), _field_kinds(), None)
+        return _frame(self.best_rows(where, metric, split, top, highest))
 
     def best_rows(
         self,
@@ -296,43 +280,13 @@ class Database:
             words + (["--where", text] if text else []),
             self.file,
         )
-        kinds = _field_kinds()
         return [
             {
-                name: bool(value) if kinds.get(name) == "boolean" and value is not None else value
+                name: bool(value) if _KINDS.get(name) is bool and value is not None else value
                 for name, value in row.items()
             }
             for row in rows
         ]
-
-    def _asked(
-        self,
-        where: Where,
-        by: Names,
-        metric: Names,
-        split: str | Sequence[str],
-        steps: Steps,
-    ) -> tuple[list[Word], list[Row]]:
-        conditions = parse_where(where)
-        splits = [split] if isinstance(split, str) else list(split)
-        if not splits or not set(splits) <= set(_SPLITS):
-            raise QuestionError(f"split is {split!r}, must be of train, validation, test")
-        if steps not in ("selected", "all"):
-            raise QuestionError(f"steps is {steps!r}, must be 'selected' or 'all'")
-        metrics = [metric] if isinstance(metric, str) else None if metric is None else list(metric)
-        given = None if by is None else [w for w in words_named(by) if w.scope != "score"]
-        with reading(self.file) as connection:
-            scores = Scores(connection)
-            scores.check_metrics(metrics or [])
-            wanted = scores.default_words() if given is None else given
-            ask_scores = scores.selected if steps == "selected" else scores.every
-            rows = ask_scores(wanted, conditions, metrics, splits)
-            if not rows:
-                scores.explain_nothing(conditions)
-        if given is None:
-            wanted = _telling(wanted, rows)
-        names = _columns(wanted)
-        return wanted, [{name: row[name] for name in names} for row in rows]
 
     def _id(self, connection: sqlite3.Connection, beginning: str) -> str:
         found = connection.execute(
@@ -375,30 +329,36 @@ class Database:
         return connect(self.file)
 
 
-def _columns(words: Iterable[Word]) -> list[str]:
-    names = [word.name for word in words if word.name != "trial_id"]
-    return ["trial_id", *names, "task", "split", "metric", "step", "value"]
-
-
-def _telling(words: list[Word], rows: list[Row]) -> list[Word]:
-    """The variant where there are some, the seed, and what differs."""
-    kept = []
-    for word in words:
-        values = {row[word.name] for row in rows}
-        named = word.name == "variant" and None not in values
-        if word.name == "seed" or named or len(values) > 1:
-            kept.append(word)
-    return kept
-
-
 def _option(name: str, values: Names) -> list[str]:
     if values is None:
         return []
     return [name, values if isinstance(values, str) else ",".join(values)]
 
 
-def _field_kinds() -> dict[str, str]:
-    return {word.name: word.kind for word in CONFIGURATION}
+def _field_kinds() -> dict[str, type]:
+    """The types of fields that a data frame cannot infer where values are missing."""
+    kinds: dict[str, type] = {"step": int, "value": float, "pending": int, "train_seconds": float}
+    for group, kind in GROUPS.items():
+        hints = typing.get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            for known in (bool, int, float):
+                hint = hints[field.name]
+                if hint is known or known in typing.get_args(hint):
+                    kinds[f"{group}_{field.name}"] = known
+                    break
+    return kinds
+
+
+_KINDS = _field_kinds()
+
+
+def _kind_of(name: str, values: list[Any]) -> type | None:
+    if name in _KINDS:
+        return _KINDS[name]
+    if name.endswith(("_mean", "_sd")):
+        return float
+    found = {type(value) for value in values if value is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def _attempt(
@@ -423,25 +383,25 @@ def _attempt(
     )
 
 
-def _frame(
-    rows: list[Row], kinds: Mapping[str, str], columns: list[str] | None
-) -> pandas.DataFrame:
+def _frame(rows: list[Row], columns: list[str] | None = None) -> pandas.DataFrame:
+    """`columns`: those of an answer without rows."""
     try:
         import pandas
     except ImportError as error:
         raise Error(
-            "data frames need pandas, which is not installed: pip install 'petlab[pandas]'; "
+            "data frames need pandas, which is not installed: pip install pandas; "
             "rows(), history_rows(), table_rows() and best_rows() give dicts without it"
         ) from error
-    names = columns if columns is not None else list(rows[0]) if rows else []
-    frame = pandas.DataFrame({name: [row[name] for row in rows] for name in names}, columns=names)
-    for name in names:
-        kind = kinds.get(name)
-        missing = any(row[name] is None for row in rows)
-        if kind == "boolean":
-            frame[name] = frame[name].astype("boolean" if missing else bool)
-        elif kind == "integer":
-            frame[name] = frame[name].astype("Int64" if missing else "int64")
-        elif kind == "number":
-            frame[name] = frame[name].astype("float64")
-    return frame
+    made: dict[str, Any] = {}
+    for name in rows[0] if rows else columns or []:
+        values = [row[name] for row in rows]
+        kind = _kind_of(name, values)
+        if kind is float:
+            made[name] = pandas.Series(values, dtype="float64")
+        elif kind in (bool, int) and None in values:
+            made[name] = pandas.array(values, dtype="boolean" if kind is bool else "Int64")
+        elif kind in (bool, int):
+            made[name] = pandas.Series(values, dtype="bool" if kind is bool else "int64")
+        else:
+            made[name] = values
+    return pandas.DataFrame(made)

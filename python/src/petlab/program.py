@@ -1,4 +1,4 @@
-"""Asks the program petlab what it alone works out: means over seeds, the best, comparisons."""
+"""Asks the program petlab: it alone decides which values count and what a question means."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ class NoteWarning(UserWarning):
 
 
 def find_program(named: str | os.PathLike[str] | None) -> str:
-    """The program: as named, else as PETLAB_PROGRAM says, else on PATH. Raises ProgramError."""
+    """The program: as named, else as PETLAB_PROGRAM says, else on PATH or next to the interpreter.
+
+    Raises ProgramError.
+    """
     wanted = os.fspath(named) if named is not None else os.environ.get("PETLAB_PROGRAM", "petlab")
-    found = shutil.which(wanted)
+    # A notebook's environment is often not on PATH.
+    found = shutil.which(wanted) or shutil.which(wanted, path=os.path.dirname(sys.executable))
     if found is None:
         raise ProgramError(
             f"the program petlab is not found as {wanted!r}, and this question needs it: "
