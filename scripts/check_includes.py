@@ -23,14 +23,12 @@ ARROWS = {
     "fetch": {"base", "sweeps"},
     "trainer": {"base", "metrics", "sweeps", "protocol"},
     "results": {"base", "sweeps", "protocol"},
-    "questions": {"base", "sweeps", "results"},
-    "analysis": {"base", "metrics", "sweeps", "results", "questions"},
+    "questions": {"base", "metrics", "sweeps", "results"},
     "orchestrator": {"base", "metrics", "sweeps", "protocol", "results"},
     "reports": {"base", "metrics", "sweeps", "results", "questions"},
     "exports": {"base", "protocol", "results"},
     "serving": {"base"},
     "cli": {"base", "metrics", "sweeps", "protocol", "fetch", "results", "questions",
-            "analysis",
             "orchestrator", "reports", "exports", "serving"},
 }
 # folder -> its own folders -> those of them that they may know; what lies in the folder itself is

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
 
-#include "analysis/best.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/shell_word.h"
 #include "protocol/trial_directory.h"
+#include "questions/best.h"
 #include "questions/conditions.h"
 #include "results/store.h"
 
@@ -27,6 +29,7 @@ struct BestArguments : StoredArguments {
   bool highest = false;
   bool lowest = false;
   std::int64_t top = 1;
+  bool all_fields = false;
   AnswerOutput output;
 };
 
@@ -50,7 +53,7 @@ Found artifact_of(const results::ScoreReader& reader, const std::filesystem::pat
 }
 
 int best(const BestArguments& arguments, Streams streams) {
-  analysis::BestRequest request;
+  questions::BestRequest request;
   if (!arguments.where.empty()) request.where = questions::parse_where(arguments.where);
   add_sweep_condition(arguments.file, request.where);
   request.metric = arguments.metric;
@@ -60,32 +63,41 @@ int best(const BestArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = arguments.runs_path();
   const results::ScoreReader reader(database);
-  const analysis::BestResult result = analysis::best(reader, request);
+  const questions::BestResult result = questions::best(reader, request);
+  const bool for_people = arguments.output.for_people();
+  const bool every_field = arguments.all_fields || !for_people;
+  const auto is_shown = [&](const std::string& field) {
+    return every_field || field == "variant" || field == "seed";
+  };
   std::vector<std::string> columns = {"task", "trial_id", "metric", request.split};
   if (request.split != "test") columns.emplace_back("test");
-  columns.insert(columns.end(), result.fields.begin(), result.fields.end());
-  columns.insert(columns.end(), {"selected_step", "train_seconds", "artifact"});
-  const bool for_people = arguments.output.for_people();
+  std::copy_if(result.fields.begin(), result.fields.end(), std::back_inserter(columns), is_shown);
+  if (every_field) columns.insert(columns.end(), {"selected_step", "train_seconds", "artifact"});
   const auto number = [&](double value) {
     return for_people ? Value(short_number(value)) : Value(value);
   };
   std::vector<std::vector<Value>> rows;
   std::vector<std::string> commands;
   std::vector<std::string> notes;
-  for (const analysis::BestTrial& trial : result.trials) {
+  for (const questions::BestTrial& trial : result.trials) {
     const Found found = artifact_of(reader, runs, trial.trial_id);
     std::vector<Value>& row = rows.emplace_back();
     row = {trial.task, trial.trial_id, trial.metric, number(trial.value)};
     if (request.split != "test") row.push_back(trial.test ? number(*trial.test) : Value());
-    row.insert(row.end(), trial.fields.begin(), trial.fields.end());
-    row.push_back(found.place.selected_step ? Value(*found.place.selected_step) : Value());
-    row.push_back(found.place.train_seconds ? Value(*found.place.train_seconds) : Value());
-    row.push_back(found.file.empty() ? Value() : Value(found.file.string()));
+    for (std::size_t i = 0; i < result.fields.size(); ++i) {
+      if (is_shown(result.fields[i])) row.push_back(trial.fields[i]);
+    }
+    if (every_field) {
+      row.push_back(found.place.selected_step ? Value(*found.place.selected_step) : Value());
+      row.push_back(found.place.train_seconds ? Value(*found.place.train_seconds) : Value());
+      row.push_back(found.file.empty() ? Value() : Value(found.file.string()));
+    }
     if (found.there) {
       commands.push_back("petlab-trainer predict --artifact " + shell_word(found.file.string()));
     } else if (!found.file.empty()) {
-      notes.push_back(fmt::format("{}: the artifact is not there; --runs names another runs folder",
-                                  found.file.string()));
+      notes.push_back(fmt::format(
+          "{}: the artifact is missing; if the runs folder has moved, name it with --runs",
+          found.file.string()));
     } else {
       notes.push_back(fmt::format("trial {} has no artifact", trial.trial_id));
     }
@@ -103,15 +115,17 @@ int best(const BestArguments& arguments, Streams streams) {
 
 std::function<int()> make_best(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<BestArguments>();
-  app.add_option("--where", arguments->where, "which trials, as for petlab results");
+  app.add_option("--where", arguments->where, "conditions, as for petlab results");
   app.add_option("--metric", arguments->metric,
-                 "what counts (default: the metric that selects the task's best step)");
+                 "metric (default: the one that selects the task's best step)");
   app.add_option("--split", arguments->split,
-                 "whose scores choose; those of test are told beside them")
+                 "split used for selection; test scores are shown alongside")
       ->capture_default_str();
-  auto* const highest = app.add_flag("--highest", arguments->highest, "more is better");
-  app.add_flag("--lowest", arguments->lowest, "less is better")->excludes(highest);
-  app.add_option("--top", arguments->top, "so many trials of each task")
+  auto* const highest = app.add_flag("--highest", arguments->highest, "higher is better");
+  app.add_flag("--lowest", arguments->lowest, "lower is better")->excludes(highest);
+  app.add_flag("--all-fields", arguments->all_fields,
+               "show every field in which the trials differ, and the artifact");
+  app.add_option("--top", arguments->top, "show the best N trials of each task")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   add_file_argument(app, *arguments, streams);

@@ -3,27 +3,32 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
+#include <utility>
 
-#include "analysis/compare.h"
-#include "cli/options/database_option.h"
+#include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
+#include "protocol/trial_directory.h"
+#include "questions/compare.h"
 #include "questions/conditions.h"
+#include "questions/ranking.h"
 
 namespace petlab::cli {
 namespace {
 
 using results::Value;
 
-struct CompareArguments {
-  std::filesystem::path database;
+struct CompareArguments : StoredArguments {
   std::vector<std::string> sides;
   std::string where;
   std::vector<std::string> metrics;
   std::string split = "test";
   double confidence = 0.95;
+  bool rank = false;
   AnswerOutput output;
 };
 
@@ -38,29 +43,84 @@ std::string p_text(const std::optional<double>& p) {
   return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
+// An interval of a difference that resampling gave.
+const metrics::Interval& interval_of(const metrics::ResampledDifference& made) {
+  return made.bca ? *made.bca : made.percentile;
+}
+
+// examples, their interval, p, McNemar's p of each seed, and what limits the claim; NULL without
+// kept predictions.
+std::vector<Value> of_examples(const questions::Comparison& one) {
+  std::vector<Value> values(6);
+  if (one.examples) {
+    values[0] = one.examples->examples;
+    std::vector<std::string> exact;
+    for (const metrics::McNemarTest& test : one.examples->mcnemar) {
+      exact.push_back(fmt::format("{}", test.p));
+    }
+    if (!exact.empty()) values[4] = fmt::format("{}", fmt::join(exact, " "));
+  }
+  if (const metrics::ResampledDifference* resampled = one.resampled()) {
+    values[1] = interval_of(*resampled).low;
+    values[2] = interval_of(*resampled).high;
+    values[3] = value_or_null(one.examples_p);
+    values[5] =
+        metrics::limit_of(*one.examples->bootstrap) == metrics::Limit::seeds ? "seeds" : "examples";
+  }
+  return values;
+}
+
+std::string interval_text(const metrics::Interval& interval) {
+  return fmt::format("{} … {}", signed_number(interval.low), signed_number(interval.high));
+}
+
 void print_comparisons(const CompareArguments& arguments,
-                       const std::vector<analysis::Comparison>& comparisons, std::ostream& out) {
+                       const std::vector<questions::Comparison>& comparisons, std::ostream& out) {
   std::vector<std::vector<Value>> rows;
   if (!arguments.output.for_people()) {
-    for (const analysis::Comparison& one : comparisons) {
+    for (const questions::Comparison& one : comparisons) {
       rows.push_back(
           {arguments.sides.front(), one.side, one.task.empty() ? Value() : Value(one.task),
            one.metric, one.pairs, one.unpaired, one.baseline_undefined, one.undefined,
            value_or_null(one.baseline_mean), value_or_null(one.mean), value_or_null(one.effect),
            one.interval ? Value(one.interval->low) : Value(),
            one.interval ? Value(one.interval->high) : Value(), value_or_null(one.standardised),
-           value_or_null(one.p), value_or_null(one.adjusted_p), one.verdict});
+           value_or_null(one.p), value_or_null(one.adjusted_p)});
+      for (Value& value : of_examples(one)) rows.back().push_back(std::move(value));
+      rows.back().emplace_back(one.verdict);
     }
-    arguments.output.print(
-        out,
-        {"baseline", "side", "task", "metric", "pairs", "unpaired", "baseline_undefined",
-         "undefined", "baseline_mean", "mean", "effect", "interval_low", "interval_high",
-         "standardised", "p", "adjusted_p", "verdict"},
-        rows);
+    arguments.output.print(out,
+                           {"baseline",
+                            "side",
+                            "task",
+                            "metric",
+                            "pairs",
+                            "unpaired",
+                            "baseline_undefined",
+                            "undefined",
+                            "baseline_mean",
+                            "mean",
+                            "effect",
+                            "interval_low",
+                            "interval_high",
+                            "standardised",
+                            "p",
+                            "adjusted_p",
+                            "examples",
+                            "examples_low",
+                            "examples_high",
+                            "examples_adjusted_p",
+                            "mcnemar_p",
+                            "limited_by",
+                            "verdict"},
+                           rows);
     return;
   }
   const bool several = arguments.sides.size() > 2;
-  for (const analysis::Comparison& one : comparisons) {
+  const bool with_examples =
+      std::any_of(comparisons.begin(), comparisons.end(),
+                  [](const questions::Comparison& one) { return one.resampled() != nullptr; });
+  for (const questions::Comparison& one : comparisons) {
     std::vector<Value>& row = rows.emplace_back();
     if (several) row.emplace_back(one.side);
     row.emplace_back(one.task.empty() ? "all tasks" : one.task);
@@ -72,19 +132,86 @@ void print_comparisons(const CompareArguments& arguments,
     row.push_back(number(one.baseline_mean));
     row.push_back(number(one.mean));
     row.push_back(one.effect ? Value(signed_number(*one.effect)) : Value());
-    row.push_back(one.interval ? Value(fmt::format("{} … {}", signed_number(one.interval->low),
-                                                   signed_number(one.interval->high)))
-                               : Value());
+    row.push_back(one.interval ? Value(interval_text(*one.interval)) : Value());
     row.emplace_back(p_text(one.adjusted_p));
+    if (with_examples) {
+      const metrics::ResampledDifference* resampled = one.resampled();
+      row.push_back(resampled == nullptr ? Value() : Value(interval_text(interval_of(*resampled))));
+      row.emplace_back(p_text(one.examples_p));
+    }
     row.emplace_back(one.verdict);
   }
   std::vector<std::string> head;
   if (several) head.emplace_back("side");
-  head.insert(
-      head.end(),
-      {"task", "metric", "pairs", arguments.sides.front(), several ? "mean" : arguments.sides[1],
-       "effect", fmt::format("{:g} % interval", 100 * arguments.confidence), "p", "what it says"});
+  head.insert(head.end(), {"task", "metric", "pairs", arguments.sides.front(),
+                           several ? "mean" : arguments.sides[1], "effect",
+                           fmt::format("{:g} % interval", 100 * arguments.confidence), "p"});
+  if (with_examples) head.insert(head.end(), {"interval over examples", "p over examples"});
+  head.emplace_back("what it says");
   arguments.output.print(out, head, rows);
+}
+
+questions::SideQuestion side_question(const CompareArguments& arguments) {
+  questions::SideQuestion question;
+  if (!arguments.where.empty()) question.where = questions::parse_where(arguments.where);
+  question.metrics = arguments.metrics;
+  question.split = arguments.split;
+  return question;
+}
+
+void print_rankings(const AnswerOutput& output, const std::vector<questions::Ranking>& rankings,
+                    std::ostream& out) {
+  std::vector<std::vector<Value>> rows;
+  for (const questions::Ranking& one : rankings) {
+    for (std::size_t at = 0; at < one.sides.size(); ++at) {
+      const double rank = one.ranks.average_ranks[at];
+      std::vector<Value>& row = rows.emplace_back();
+      row = {one.metric, one.sides[at], static_cast<std::int64_t>(one.tasks.size())};
+      row.push_back(output.for_people() ? Value(fmt::format("{:.2f}", rank)) : Value(rank));
+      row.emplace_back(one.nemenyi[at]);
+      row.emplace_back(one.wilcoxon[at]);
+      if (output.for_people()) continue;
+      row.push_back(one.ranks.friedman ? Value(one.ranks.friedman->p) : Value());
+      row.push_back(one.ranks.iman_davenport ? Value(one.ranks.iman_davenport->p) : Value());
+      row.emplace_back(one.ranks.critical_difference);
+    }
+  }
+  std::vector<std::string> head = {"metric",  "side",
+                                   "tasks",   output.for_people() ? "average rank" : "average_rank",
+                                   "nemenyi", "wilcoxon"};
+  if (!output.for_people()) {
+    head.insert(head.end(), {"friedman_p", "iman_davenport_p", "critical_difference"});
+  }
+  output.print(out, head, rows);
+}
+
+// Reads what attempts in this runs folder kept, classes and scores or texts.
+decltype(questions::CompareRequest::predictions) kept_predictions(std::filesystem::path runs) {
+  return
+      [runs = std::move(runs)](const questions::ResultOf& result,
+                               const std::string& task) -> std::optional<metrics::KeptPredictions> {
+        const protocol::TrialDirectory folder(runs, result.trial_id, result.attempt);
+        for (const bool texts : {false, true}) {
+          const std::filesystem::path predicted = folder.predicted_file(task, texts);
+          if (!std::filesystem::exists(predicted)) continue;
+          return metrics::read_predictions(folder.gold_file(task, texts), predicted);
+        }
+        return std::nullopt;
+      };
+}
+
+int rank(const CompareArguments& arguments, Streams streams) {
+  questions::RankingRequest request;
+  static_cast<questions::SideQuestion&>(request) = side_question(arguments);
+  for (const std::string& side : arguments.sides) {
+    request.sides.push_back(questions::parse_side(side));
+  }
+  request.level = 1 - arguments.confidence;
+  const results::ScoreReader reader(arguments.database_path());
+  const questions::RankingResult result = questions::rank(reader, request);
+  print_rankings(arguments.output, result.rankings, streams.out);
+  print_notes(streams.err, result.notes);
+  return kDone;
 }
 
 }  // namespace
@@ -105,20 +232,22 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
          "of the interval; what is left of 1 is the probability to call chance a difference")
       ->check(CLI::Range(0.5, 0.999999))
       ->capture_default_str();
-  add_database_option(app, arguments->database);
+  app.add_flag("--rank", arguments->rank,
+               "rank three variants or more over tasks; those that share a letter may be equal");
+  add_stored_arguments(app, *arguments);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
-    analysis::CompareRequest request;
-    if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
-    request.baseline = analysis::parse_side(arguments->sides.front());
+    if (arguments->rank) return rank(*arguments, streams);
+    questions::CompareRequest request;
+    static_cast<questions::SideQuestion&>(request) = side_question(*arguments);
+    request.baseline = questions::parse_side(arguments->sides.front());
     for (std::size_t i = 1; i < arguments->sides.size(); ++i) {
-      request.others.push_back(analysis::parse_side(arguments->sides[i]));
+      request.others.push_back(questions::parse_side(arguments->sides[i]));
     }
-    request.metrics = arguments->metrics;
-    request.split = arguments->split;
     request.confidence = arguments->confidence;
-    const results::ScoreReader reader(database_to_read(arguments->database));
-    const analysis::CompareResult result = analysis::compare(reader, request);
+    request.predictions = kept_predictions(arguments->runs_path());
+    const results::ScoreReader reader(arguments->database_path());
+    const questions::CompareResult result = questions::compare(reader, request);
     print_comparisons(*arguments, result.comparisons, streams.out);
     print_notes(streams.err, result.notes);
     return static_cast<int>(kDone);

@@ -9,12 +9,12 @@
 #include <set>
 #include <stdexcept>
 
-#include "analysis/sparkline.h"
 #include "base/nearest_word.h"
 #include "base/shown.h"
 #include "cli/options/database_option.h"
 #include "cli/output/answer_output.h"
 #include "orchestrator/recovery/control.h"
+#include "questions/sparkline.h"
 #include "results/loss_curve.h"
 #include "results/scores.h"
 
@@ -86,11 +86,12 @@ int history(const HistoryArguments& arguments, Streams streams) {
   std::vector<results::LossPoint> losses;
   if (wants_progress(all, arguments)) losses = results::LossReader(database).of_trial(id);
   if (!losses.empty()) all.push_back(kLosses);
-  if (all.empty()) {
+  const bool every_metric = !arguments.output.for_people();
+  if (all.empty() && !every_metric) {
     throw std::invalid_argument(fmt::format("trial {} has reported no metric yet", id));
   }
   const std::vector<SeriesName> chosen = chosen_series(all, arguments);
-  if (arguments.metric.empty() && chosen.size() > 1) {
+  if (arguments.metric.empty() && chosen.size() > 1 && !every_metric) {
     std::set<std::string> names;
     for (const SeriesName& one : chosen) names.insert(one.name);
     if (names.size() > 1) {
@@ -114,7 +115,7 @@ int history(const HistoryArguments& arguments, Streams streams) {
     if (arguments.output.format == "table") {
       streams.err << fmt::format(
           "{}  {}\n", base::printable(fmt::format("{} {} {}", one.split, one.task, one.name)),
-          analysis::sparkline(values, 60));
+          questions::sparkline(values, 60));
     }
   }
   printer->end();
@@ -126,7 +127,8 @@ int history(const HistoryArguments& arguments, Streams streams) {
 std::function<int()> make_history(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HistoryArguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
-  app.add_option("--metric", arguments->metric, "name of a metric, such as loss");
+  app.add_option("--metric", arguments->metric,
+                 "name of a metric, such as loss (csv, json, jsonl: default: all)");
   app.add_option("--split", arguments->split,
                  "train, validation, test, or progress: the training loss as it was told while "
                  "it trained (default: all metrics; progress for a loss that is no metric)");

@@ -6,11 +6,13 @@
 #include <memory>
 #include <ostream>
 #include <stdexcept>
+#include <utility>
 
-#include "analysis/summary.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "questions/conditions.h"
+#include "questions/summary.h"
+#include "questions/values.h"
 
 namespace petlab::cli {
 namespace {
@@ -22,11 +24,13 @@ struct ResultsArguments : StoredArguments {
   std::string by;
   std::string pivot;
   std::vector<std::string> metrics;
-  std::string split = "test";
+  std::vector<std::string> splits = {"test"};
+  bool values = false;
+  std::string steps = "selected";
   AnswerOutput output;
 };
 
-std::string cell_text(const std::optional<analysis::SummaryCell>& cell) {
+std::string cell_text(const std::optional<questions::SummaryCell>& cell) {
   if (!cell) return "—";
   if (cell->undefined > 0) return fmt::format("undefined ({})", cell->n);
   std::string text = short_number(cell->mean.value());
@@ -34,11 +38,11 @@ std::string cell_text(const std::optional<analysis::SummaryCell>& cell) {
   return fmt::format("{} ({})", text, cell->n);
 }
 
-void print_summary(const ResultsArguments& arguments, const analysis::Summary& summary,
+void print_summary(const ResultsArguments& arguments, const questions::Summary& summary,
                    std::ostream& out) {
   const bool for_people = arguments.output.for_people();
   bool pending = false;
-  for (const analysis::SummaryRow& row : summary.rows) pending = pending || row.pending > 0;
+  for (const questions::SummaryRow& row : summary.rows) pending = pending || row.pending > 0;
   std::vector<std::string> columns = summary.by;
   for (const std::string& name : summary.columns) {
     if (for_people) {
@@ -49,7 +53,7 @@ void print_summary(const ResultsArguments& arguments, const analysis::Summary& s
   }
   if (pending || !for_people) columns.emplace_back("pending");
   std::vector<std::vector<Value>> rows;
-  for (const analysis::SummaryRow& row : summary.rows) {
+  for (const questions::SummaryRow& row : summary.rows) {
     std::vector<Value>& line = rows.emplace_back(row.key);
     for (const auto& cell : row.cells) {
       if (for_people) {
@@ -63,6 +67,34 @@ void print_summary(const ResultsArguments& arguments, const analysis::Summary& s
     if (pending || !for_people) line.emplace_back(row.pending);
   }
   arguments.output.print(out, columns, rows);
+}
+
+// Options that only one of the two answers has.
+void check_options(const ResultsArguments& arguments) {
+  if (arguments.values && !arguments.pivot.empty()) {
+    throw std::invalid_argument("--pivot is for means and cannot be combined with --values");
+  }
+  if (!arguments.values && arguments.splits.size() > 1) {
+    throw std::invalid_argument(fmt::format(
+        "--split: found {} splits, expected one; --values shows several", arguments.splits.size()));
+  }
+  if (!arguments.values && arguments.steps != "selected") {
+    throw std::invalid_argument("--steps all needs --values: means are over selected values");
+  }
+}
+
+int print_values(const ResultsArguments& arguments, questions::ValuesRequest request,
+                 Streams streams) {
+  request.metrics = arguments.metrics;
+  request.splits = arguments.splits;
+  if (arguments.steps == "all") request.steps = results::ScoreQuestion::Steps::every;
+  const std::unique_ptr<RowPrinter> printer = arguments.output.printer(streams.out);
+  questions::each_value(
+      results::ScoreReader(arguments.database_path()), request,
+      {[&](const std::vector<std::string>& columns) { printer->columns(columns); },
+       [&](const std::vector<Value>& row) { printer->row(arguments.output.shown(row)); }});
+  printer->end();
+  return kDone;
 }
 
 }  // namespace
@@ -79,15 +111,30 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
   app.add_option("--metric", arguments->metrics,
                  "metrics, divided by commas (default: all of the split)")
       ->delimiter(',');
-  app.add_option("--split", arguments->split, "train, validation or test")->capture_default_str();
+  app.add_option("--split", arguments->splits,
+                 "train, validation or test; with --values several, divided by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_flag("--values", arguments->values,
+               "a row for each trial, split and metric instead of means over seeds");
+  app.add_option("--steps", arguments->steps,
+                 "with --values: the value that counts (selected) or every step (all)")
+      ->check(CLI::IsMember({"selected", "all"}))
+      ->capture_default_str();
   add_file_argument(app, *arguments, streams);
   add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
-    analysis::SummaryRequest request;
+    check_options(*arguments);
+    questions::SummaryRequest request;
     if (!arguments->where.empty()) request.where = questions::parse_where(arguments->where);
     add_sweep_condition(arguments->file, request.where);
     if (!arguments->by.empty()) request.by = questions::parse_words(arguments->by, "--by");
+    if (arguments->values) {
+      questions::ValuesRequest values{request.where, {}, {}, {}};
+      if (!arguments->by.empty()) values.by = request.by;
+      return print_values(*arguments, std::move(values), streams);
+    }
     if (!arguments->pivot.empty()) {
       const std::vector<results::Word> words = questions::parse_words(arguments->pivot, "--pivot");
       if (words.size() > 1) {
@@ -97,9 +144,9 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
       request.pivot = words.front();
     }
     request.metrics = arguments->metrics;
-    request.split = arguments->split;
+    request.split = arguments->splits.at(0);
     const results::ScoreReader reader(arguments->database_path());
-    const analysis::Summary summary = analysis::summarise(reader, request);
+    const questions::Summary summary = questions::summarise(reader, request);
     print_summary(*arguments, summary, streams.out);
     print_notes(streams.err, summary.notes);
     return static_cast<int>(kDone);

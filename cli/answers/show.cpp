@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "analysis/sparkline.h"
 #include "base/shallow_json.h"
 #include "cli/answers/attempt_details.h"
 #include "cli/options/stored_plan.h"
@@ -23,6 +22,7 @@
 #include "orchestrator/recovery/control.h"
 #include "orchestrator/running/progress_line.h"
 #include "protocol/trial_directory.h"
+#include "questions/sparkline.h"
 #include "reports/text.h"
 #include "results/decisions.h"
 #include "results/examples.h"
@@ -248,7 +248,7 @@ std::string curve_text(const Curve& curve) {
                                   [](const auto& point) { return point.counts; });
   const std::string number = shown->value ? short_number(*shown->value) : "undefined";
   if (curve.points.size() == 1) return fmt::format("{} at step {}", number, shown->step);
-  return fmt::format("{}  {} at step {}, the {} of {}", analysis::sparkline(values), number,
+  return fmt::format("{}  {} at step {}, the {} of {}", questions::sparkline(values), number,
                      shown->step, shown + 1 == curve.points.end() ? "last" : "selected one",
                      curve.points.size());
 }

@@ -30,18 +30,20 @@ std::unique_ptr<RowPrinter> AnswerOutput::printer(std::ostream& out) const {
       ->make(out);
 }
 
+std::vector<results::Value> AnswerOutput::shown(std::vector<results::Value> row) const {
+  if (!for_people()) return row;
+  for (results::Value& value : row) {
+    if (std::holds_alternative<std::monostate>(value)) value = std::string("—");
+  }
+  return row;
+}
+
 void AnswerOutput::print(std::ostream& out, const std::vector<std::string>& columns,
                          const std::vector<std::vector<results::Value>>& rows) const {
   const std::unique_ptr<RowPrinter> made = printer(out);
   made->columns(columns);
-  for (std::vector<results::Value> row : rows) {
-    if (for_people()) {
-      // A field that means nothing for the trial, and a score that is not there.
-      for (results::Value& value : row) {
-        if (std::holds_alternative<std::monostate>(value)) value = std::string("—");
-      }
-    }
-    if (!made->row(row)) break;
+  for (const std::vector<results::Value>& row : rows) {
+    if (!made->row(shown(row))) break;
     if (!out) return;  // nobody reads on; main() says so
   }
   made->end();

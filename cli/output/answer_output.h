@@ -21,6 +21,9 @@ struct AnswerOutput {
   bool for_people() const { return format == "table" || format == "markdown"; }
   /// The printer of that format.
   std::unique_ptr<RowPrinter> printer(std::ostream& out) const;
+  /// A row as that printer shows it: for people, NULL (a field that means nothing for the trial, a
+  /// missing score) is a dash.
+  std::vector<results::Value> shown(std::vector<results::Value> row) const;
   /// Prints all rows.
   void print(std::ostream& out, const std::vector<std::string>& columns,
              const std::vector<std::vector<results::Value>>& rows) const;

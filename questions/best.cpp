@@ -1,4 +1,4 @@
-#include "analysis/best.h"
+#include "questions/best.h"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,13 @@
 #include <set>
 #include <stdexcept>
 
-#include "analysis/collected.h"
-#include "base/nearest_word.h"
 #include "metrics/metric_table.h"
+#include "questions/collected.h"
 #include "questions/conditions.h"
+#include "questions/values.h"
 #include "sweeps/catalog.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 // The metric that counts for a task among those that were reported.
@@ -44,30 +44,17 @@ bool higher_is_better(const std::string& metric, const BestRequest& request) {
 }  // namespace
 
 BestResult best(const results::ScoreReader& reader, const BestRequest& request) {
-  std::set<std::string> names;
-  std::set<std::string> splits;
-  for (const results::SeriesName& one : reader.series()) {
-    names.insert(one.name);
-    splits.insert(one.split);
-  }
-  const auto check = [](const char* kind, const std::string& word,
-                        const std::set<std::string>& known) {
-    if (word.empty() || known.contains(word) || known.empty()) return;
-    throw std::invalid_argument(
-        base::unknown_word(kind, word, std::vector<std::string_view>(known.begin(), known.end())));
-  };
-  check("metric", request.metric, names);
-  check("split", request.split, splits);
-
   results::ScoreQuestion question;
+  if (!request.metric.empty()) question.metrics = {request.metric};
+  check_names(reader, question.metrics, {request.split});
   question.where = request.where;
   question.splits = {request.split};
   if (request.split != "test") question.splits.emplace_back("test");
-  if (!request.metric.empty()) question.metrics = {request.metric};
-  question.fields = {results::word_named("seed")};
+  question.members = results::ScoreQuestion::Members::joined;
+  question.fields = {results::word_named("variant"), results::word_named("seed")};
   const Collected collected(reader, question);
   if (collected.scores().empty()) {
-    questions::explain_nothing(reader, request.where);
+    explain_nothing(reader, request.where);
     throw std::invalid_argument(
         collected.rows().empty()
             ? "no trial is selected"
@@ -95,7 +82,6 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
     const std::string metric = metric_of(task, metrics, request);
     const bool higher = higher_is_better(metric, request);
     std::vector<Candidate> candidates;
-    std::set<std::int64_t> seen;
     for (std::size_t row = 0; row < collected.rows().size(); ++row) {
       const Collected::Row& trial = collected.rows()[row];
       std::optional<double> value;
@@ -107,7 +93,7 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
         if (series.split == request.split) value = score.value;
         if (series.split == "test") test = score.value;
       }
-      if (value && seen.insert(trial.trial).second) candidates.push_back({row, *value, test});
+      if (value) candidates.push_back({row, *value, test});
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](const Candidate& a, const Candidate& b) {
@@ -127,8 +113,13 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
       return collected.code(at, field) != collected.code(0, field);
     });
   };
+  const auto is_shown = [&](std::size_t field) {
+    const std::string& name = collected.fields()[field].name;
+    const bool named = name == "variant" && collected.value(0, field) != results::Value();
+    return name == "seed" || named || differs(field);
+  };
   for (std::size_t field = 0; field < collected.fields().size(); ++field) {
-    if (collected.fields()[field].name != "seed" && !differs(field)) continue;
+    if (!is_shown(field)) continue;
     result.fields.push_back(collected.fields()[field].name);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       result.trials[i].fields.push_back(collected.value(rows[i], field));
@@ -137,4 +128,4 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
   return result;
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -7,7 +7,7 @@
 
 #include "results/scores.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 
 struct BestRequest {
   std::vector<results::Condition> where;
@@ -36,4 +36,4 @@ struct BestResult {
 /// is not known which metric counts, or which way.
 BestResult best(const results::ScoreReader& reader, const BestRequest& request);
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -8,7 +8,7 @@
 
 #include "results/scores.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 
 /// The trials that a question is about, in little memory: a field's value is the number of one of
 /// its different values.
@@ -73,4 +73,4 @@ class Collected {
   std::vector<std::vector<std::string>> tasks_;
 };
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

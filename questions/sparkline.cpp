@@ -1,11 +1,11 @@
-#include "analysis/sparkline.h"
+#include "questions/sparkline.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
-namespace petlab::analysis {
+namespace petlab::questions {
 
 std::string sparkline(std::span<const std::optional<double>> values, std::size_t width) {
   static constexpr std::array kBars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -45,4 +45,4 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
   return line;
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

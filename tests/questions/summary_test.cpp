@@ -1,12 +1,12 @@
-#include "analysis/summary.h"
+#include "questions/summary.h"
 
 #include <fmt/format.h>
 
 #include "questions/conditions.h"
-#include "tests/analysis/helpers.h"
+#include "tests/questions/helpers.h"
 #include "tests/support/catch.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -51,7 +51,7 @@ Lines asked(const SmallDatabase& database, const std::string& where, const std::
 
 }  // namespace
 
-TEST_CASE("means are over seeds, and tasks are never pooled", "[analysis]") {
+TEST_CASE("means are over seeds, and tasks are never pooled", "[questions]") {
   SmallDatabase database;
   for (const char* task : {"cola", "rte"}) {
     for (const std::uint64_t seed : {1, 2}) {
@@ -79,7 +79,7 @@ TEST_CASE("means are over seeds, and tasks are never pooled", "[analysis]") {
         "accuracy|cola: 0.5±0(2)");
 }
 
-TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "[analysis]") {
+TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "[questions]") {
   SmallDatabase database;
   sweeps::TrialConfig config = SmallDatabase::config("cola", 1);
   config.user = R"({"width":3})";
@@ -97,7 +97,7 @@ TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "
   CHECK(asked(database, "user.width='3'", "seed") == Lines{"seed: "});
 }
 
-TEST_CASE("what is missing or undefined is told", "[analysis]") {
+TEST_CASE("what is missing or undefined is told", "[questions]") {
   SmallDatabase database;
   database.scored("a", SmallDatabase::config("cola", 1), std::nullopt);
   database.scored("a", SmallDatabase::config("cola", 2), 0.5);
@@ -109,7 +109,7 @@ TEST_CASE("what is missing or undefined is told", "[analysis]") {
               "1 values are undefined; a mean with one of them is undefined too"});
 }
 
-TEST_CASE("Pending trials are counted for the selected tasks alone", "[analysis]") {
+TEST_CASE("Pending trials are counted for the selected tasks alone", "[questions]") {
   SmallDatabase database;
   database.scored("a", SmallDatabase::config("rte", 1), 0.5);
   sweeps::TrialConfig both = SmallDatabase::config("cola", 2);
@@ -122,7 +122,7 @@ TEST_CASE("Pending trials are counted for the selected tasks alone", "[analysis]
   }
 }
 
-TEST_CASE("unknown words are named with the nearest", "[analysis]") {
+TEST_CASE("unknown words are named with the nearest", "[questions]") {
   SmallDatabase database;
   CHECK(asked(database, "", "") == Lines{": "});
   database.scored("propetl", SmallDatabase::config("cola", 1), 0.5);
@@ -147,7 +147,7 @@ TEST_CASE("unknown words are named with the nearest", "[analysis]") {
         Lines{"user.a\"b: a key with a quotation mark cannot be asked for"});
 }
 
-TEST_CASE("of several steps the selected one counts", "[analysis]") {
+TEST_CASE("of several steps the selected one counts", "[questions]") {
   SmallDatabase database;
   const std::string id = database.add("a", SmallDatabase::config("cola", 1));
   database.finish(id, {{1, "train", "cola", "loss", 4.0},
@@ -171,4 +171,4 @@ TEST_CASE("of several steps the selected one counts", "[analysis]") {
   CHECK(points[1].value == 1.0);
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "tests/analysis/helpers.h"
+#include "tests/questions/helpers.h"
 #include "tests/support/catch.h"
 
 namespace petlab::questions {
@@ -13,7 +13,7 @@ using results::Value;
 TEST_CASE("A condition selects the same trials in SQL and in memory", "[questions]") {
   const std::vector<nlohmann::json> stored = {nullptr, 1,    2.5,   "1",  "007", 7,
                                               "a b",   true, "1e3", 1000, "",    "true"};
-  analysis::SmallDatabase database;
+  questions::SmallDatabase database;
   std::map<std::string, Value> values;  // by trial
   for (std::size_t i = 0; i < stored.size(); ++i) {
     sweeps::TrialConfig config = database.config("cola", i);

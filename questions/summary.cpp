@@ -1,4 +1,4 @@
-#include "analysis/summary.h"
+#include "questions/summary.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "analysis/collected.h"
-#include "base/nearest_word.h"
 #include "metrics/seed_statistics.h"
+#include "questions/collected.h"
 #include "questions/conditions.h"
+#include "questions/values.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 using results::Value;
@@ -46,7 +46,7 @@ class Summariser {
         mixed_(collected_.fields().size() - first_field_) {}
 
   Summary make(const results::ScoreReader& reader) {
-    if (collected_.scores().empty()) questions::explain_nothing(reader, request_.where);
+    if (collected_.scores().empty()) explain_nothing(reader, request_.where);
     for (const Collected::Score& score : collected_.scores()) {
       tasks_.insert(collected_.series()[score.series].task);
     }
@@ -307,23 +307,6 @@ class Summariser {
   std::int64_t undefined_ = 0;
 };
 
-void check_names(const results::ScoreReader& reader, const SummaryRequest& request) {
-  std::set<std::string> splits;
-  std::set<std::string> names;
-  for (const results::SeriesName& one : reader.series()) {
-    splits.insert(one.split);
-    names.insert(one.name);
-  }
-  const auto check = [](const char* kind, const std::string& word,
-                        const std::set<std::string>& known) {
-    if (known.contains(word) || known.empty()) return;
-    throw std::invalid_argument(
-        base::unknown_word(kind, word, std::vector<std::string_view>(known.begin(), known.end())));
-  };
-  check("split", request.split, splits);
-  for (const std::string& name : request.metrics) check("metric", name, names);
-}
-
 }  // namespace
 
 Summary summarise(const results::ScoreReader& reader, const SummaryRequest& request) {
@@ -331,8 +314,8 @@ Summary summarise(const results::ScoreReader& reader, const SummaryRequest& requ
     throw std::invalid_argument(
         fmt::format("{} is in --by and in --pivot, want it in one of them", request.pivot->name));
   }
-  check_names(reader, request);
+  check_names(reader, request.metrics, {request.split});
   return Summariser(reader, request).make(reader);
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -2,13 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "analysis/best.h"
-#include "analysis/compare.h"
+#include "questions/best.h"
+#include "questions/compare.h"
 #include "results/store.h"
-#include "tests/analysis/helpers.h"
+#include "tests/questions/helpers.h"
 #include "tests/support/catch.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 /// Compares variants a and b: the number of pairs, or why there are none.
@@ -27,7 +27,7 @@ std::string pairs_of(const SmallDatabase& database) {
 
 }  // namespace
 
-TEST_CASE("Sides pair over a field only if both vary it over the same values", "[analysis]") {
+TEST_CASE("Sides pair over a field only if both vary it over the same values", "[questions]") {
   const auto varied = [](std::int64_t a1, std::int64_t a2, std::int64_t b1, std::int64_t b2,
                          double rate1, double rate2) {
     SmallDatabase database;
@@ -47,14 +47,14 @@ TEST_CASE("Sides pair over a field only if both vary it over the same values", "
   };
   CHECK(varied(8, 16, 8, 16, 0.5, 0.5) == "4 pairs, 0 unpaired");
   CHECK(varied(8, 16, 16, 32, 0.5, 0.5) ==
-        "a: several trials have seed 1, wanted one for each pair: they differ in "
+        "a: several trials have seed 1, expected one for each pair: they differ in "
         "module_bottleneck; choose with --where");
   // Only one side varies the learning rate, together with the bottleneck.
   CHECK(varied(8, 16, 8, 16, 0.5, 0.25) == "4 pairs, 0 unpaired");
 }
 
 TEST_CASE("A trial that two sweeps and two variants name is one pair and one of the best",
-          "[analysis]") {
+          "[questions]") {
   SmallDatabase database;
   std::vector<results::SweepRow::Member> members;
   for (const std::uint64_t seed : {1, 2, 3}) {
@@ -78,4 +78,4 @@ TEST_CASE("A trial that two sweeps and two variants name is one pair and one of 
   CHECK(best(results::ScoreReader(database.file()), request).trials.size() == 6);
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

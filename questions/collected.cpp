@@ -1,9 +1,9 @@
-#include "analysis/collected.h"
+#include "questions/collected.h"
 
 #include <cmath>
 #include <stdexcept>
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 std::vector<std::string> split_at_commas(std::string_view text) {
@@ -66,4 +66,4 @@ std::size_t Collected::field(std::string_view name) const {
   throw std::out_of_range("no field " + std::string(name) + " was asked for");
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -1,13 +1,13 @@
-#include "analysis/compare.h"
+#include "questions/compare.h"
 
 #include <fmt/format.h>
 
-#include "analysis/best.h"
-#include "analysis/sparkline.h"
-#include "tests/analysis/helpers.h"
+#include "questions/best.h"
+#include "questions/sparkline.h"
+#include "tests/questions/helpers.h"
 #include "tests/support/catch.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 namespace {
 
 CompareResult compared(const SmallDatabase& database, const std::string& a, const std::string& b) {
@@ -29,7 +29,7 @@ std::string refused_comparison(const SmallDatabase& database, const std::string&
 
 }  // namespace
 
-TEST_CASE("sides are paired over seeds, and the test is Student's", "[analysis]") {
+TEST_CASE("sides are paired over seeds, and the test is Student's", "[questions]") {
   SmallDatabase database;
   const double a[] = {0.50, 0.52, 0.49, 0.53, 0.51};
   const double b[] = {0.55, 0.56, 0.53, 0.59, 0.54};
@@ -58,7 +58,7 @@ TEST_CASE("sides are paired over seeds, and the test is Student's", "[analysis]"
             "some scores have no partner of equal task and seed, and are left out"});
 }
 
-TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[analysis]") {
+TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[questions]") {
   SmallDatabase database;
   for (const std::uint64_t seed : {1, 2, 3}) {
     for (const std::int64_t bottleneck : {8, 16}) {
@@ -83,11 +83,11 @@ TEST_CASE("fields that both sides vary make pairs, others must be chosen", "[ana
         "other");
   CHECK(*result.comparisons[0].adjusted_p >= *result.comparisons[0].p);
   CHECK(refused_comparison(database, "variant=a and module_bottleneck=8", "b") ==
-        "b: several trials have seed 1, wanted one for each pair: they differ in "
+        "b: several trials have seed 1, expected one for each pair: they differ in "
         "module_bottleneck; choose with --where");
 }
 
-TEST_CASE("where n is too small, nothing is said", "[analysis]") {
+TEST_CASE("where n is too small, nothing is said", "[questions]") {
   SmallDatabase database;
   for (const std::uint64_t seed : {1, 2}) {
     database.scored("a", SmallDatabase::config("cola", seed, 8), 0.5);
@@ -105,7 +105,7 @@ TEST_CASE("where n is too small, nothing is said", "[analysis]") {
   CHECK(refused_comparison(database, "a", "seed=77") == "seed=77: no trial is selected");
 }
 
-TEST_CASE("all tasks are compared by the mean of each seed that has them all", "[analysis]") {
+TEST_CASE("all tasks are compared by the mean of each seed that has them all", "[questions]") {
   SmallDatabase database;
   const double effects[3][3] = {{0.02, 0.05, 0.04}, {0.01, 0.07, 0.03}, {0.03, 0.06, 0.06}};
   const char* tasks[] = {"cola", "rte", "mrpc"};
@@ -128,7 +128,7 @@ TEST_CASE("all tasks are compared by the mean of each seed that has them all", "
   CHECK(*all.p == Approx(0.07121913217321074));
 }
 
-TEST_CASE("equal differences are no test, whatever their last bits are", "[analysis]") {
+TEST_CASE("equal differences are no test, whatever their last bits are", "[questions]") {
   SmallDatabase database;
   for (const std::int64_t seed : {150, 155, 161}) {
     const auto number = static_cast<std::uint64_t>(seed);
@@ -145,7 +145,7 @@ TEST_CASE("equal differences are no test, whatever their last bits are", "[analy
   CHECK(compared(database, "a", "c").comparisons.at(0).verdict == "equal in every pair");
 }
 
-TEST_CASE("an undefined score makes the comparison undefined", "[analysis]") {
+TEST_CASE("an undefined score makes the comparison undefined", "[questions]") {
   SmallDatabase database;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const bool collapsed = seed == 3;
@@ -166,7 +166,7 @@ TEST_CASE("an undefined score makes the comparison undefined", "[analysis]") {
         "undefined: b has 1 undefined score");
 }
 
-TEST_CASE("the best is chosen on validation, and told with its test score", "[analysis]") {
+TEST_CASE("the best is chosen on validation, and told with its test score", "[questions]") {
   SmallDatabase database;
   const auto trial = [&](std::uint64_t seed, double validation, double test) {
     const std::string id = database.add("a", SmallDatabase::config("cola", seed));
@@ -181,7 +181,7 @@ TEST_CASE("the best is chosen on validation, and told with its test score", "[an
   REQUIRE(found.trials.size() == 1);
   CHECK(found.trials[0].trial_id == "t2");
   CHECK(found.trials[0].test == 0.25);
-  CHECK(found.fields == std::vector<std::string>{"seed"});
+  CHECK(found.fields == std::vector<std::string>{"variant", "seed"});
   BestRequest request;
   request.split = "test";
   request.top = 2;
@@ -193,7 +193,7 @@ TEST_CASE("the best is chosen on validation, and told with its test score", "[an
                     "unknown metric \"mathews\"; did you mean \"matthews\"?");
 }
 
-TEST_CASE("The best trials are counted for each task", "[analysis]") {
+TEST_CASE("The best trials are counted for each task", "[questions]") {
   SmallDatabase database;
   for (const std::uint64_t seed : {1, 2, 3}) {
     database.scored("a", SmallDatabase::config("cola", seed), 0.1 * static_cast<double>(seed));
@@ -209,7 +209,7 @@ TEST_CASE("The best trials are counted for each task", "[analysis]") {
   CHECK(found == std::vector<std::string>{"cola t3", "cola t2", "rte t4"});
 }
 
-TEST_CASE("The verdict on a loss favours the lower one", "[analysis]") {
+TEST_CASE("The verdict on a loss favours the lower one", "[questions]") {
   SmallDatabase database;
   const double effects[] = {0.10, 0.12, 0.11};
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -226,7 +226,7 @@ TEST_CASE("The verdict on a loss favours the lower one", "[analysis]") {
   CHECK(compared(database, "odder", "odd").comparisons.at(0).verdict == "odd is lower");
 }
 
-TEST_CASE("a sparkline shows the shape of any numbers", "[analysis]") {
+TEST_CASE("a sparkline shows the shape of any numbers", "[questions]") {
   using Values = std::vector<std::optional<double>>;
   CHECK(sparkline(Values{}).empty());
   CHECK(sparkline(Values{1.0, 1.0}) == "▄▄");
@@ -236,4 +236,4 @@ TEST_CASE("a sparkline shows the shape of any numbers", "[analysis]") {
   CHECK(sparkline(Values{1e308, 1e308, 0.0, 0.0}, 2) == "█▁");
 }
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

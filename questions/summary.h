@@ -7,7 +7,7 @@
 
 #include "results/scores.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 
 struct SummaryRequest {
   std::vector<results::Condition> where;
@@ -45,4 +45,4 @@ struct Summary {
 /// several. Throws std::invalid_argument where nothing is selected, naming the unknown word.
 Summary summarise(const results::ScoreReader& reader, const SummaryRequest& request);
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

@@ -9,7 +9,7 @@
 #include "sweeps/catalog.h"
 #include "tests/support/temp_dir.h"
 
-namespace petlab::analysis {
+namespace petlab::questions {
 
 /// A database with one sweep, filled trial by trial.
 class SmallDatabase {
@@ -81,4 +81,4 @@ class SmallDatabase {
   std::vector<results::TrialRow> rows_;
 };
 
-}  // namespace petlab::analysis
+}  // namespace petlab::questions

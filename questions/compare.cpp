@@ -1,0 +1,255 @@
+#include "questions/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "metrics/metric_table.h"
+#include "metrics/power.h"
+#include "metrics/seed_statistics.h"
+#include "questions/collected.h"
+#include "questions/conditions.h"
+
+namespace petlab::questions {
+namespace {
+
+using metrics::MetricRow;
+
+// Below it no ordering of signs is rare enough for 1 in 20: 2 / 2^5.
+constexpr std::int64_t kFewestForRanks = 6;
+
+// Fields that both sides vary over the same values: their trials are pairs of equal ones.
+std::vector<std::string> shared_fields(const SideScores& a, const SideScores& b) {
+  std::vector<std::string> shared;
+  for (const auto& [name, values] : a.varied()) {
+    const auto other = b.varied().find(name);
+    if (other != b.varied().end() && other->second == values) shared.push_back(name);
+  }
+  return shared;
+}
+
+std::string undefined_text(const std::string& name, std::int64_t undefined) {
+  return fmt::format("{} has {} undefined {}", name, undefined,
+                     undefined == 1 ? "score" : "scores");
+}
+
+std::string better_of(const Comparison& made, const std::string& baseline) {
+  const MetricRow* row = metrics::find_metric(made.metric);
+  if (row == nullptr && made.metric != "loss") {
+    return *made.effect > 0 ? made.side + " is higher" : made.side + " is lower";
+  }
+  const bool higher_is_better = row != nullptr && row->higher_is_better;
+  return ((*made.effect > 0) == higher_is_better ? made.side : baseline) + " is better";
+}
+
+// How many seeds would show a difference of this size; empty if that is not the matter.
+std::string seeds_needed(const Comparison& made, double level) {
+  if (!made.standardised || *made.standardised == 0) return {};
+  const metrics::PairsNeeded needed =
+      metrics::pairs_needed(*made.effect, std::fabs(*made.effect / *made.standardised), level);
+  if (needed.answer != metrics::PairsNeeded::Answer::pairs || needed.pairs <= made.pairs) return {};
+  return fmt::format("; to show one this large takes {}", metrics::more_seeds(needed, made.pairs));
+}
+
+std::string verdict_over_seeds(const Comparison& made, const std::string& baseline, double level) {
+  if (made.pairs == 0) return "no pairs: no equal task and seed";
+  if (made.pairs < metrics::kFewestPairs) {
+    return made.resampled() == nullptr ? "too few pairs to say anything"
+                                       : "too few seeds for a test";
+  }
+  if (!made.p) {
+    return std::fabs(*made.effect) <= metrics::kEqualSpread * std::fabs(*made.mean)
+               ? "equal in every pair"
+               : "the same difference in every pair: no test";
+  }
+  if (made.significant(level)) return better_of(made, baseline);
+  return "no difference shown" + seeds_needed(made, level);
+}
+
+std::string verdict(const Comparison& made, const std::string& baseline, double level) {
+  std::vector<std::string> undefined;
+  if (made.baseline_undefined > 0) {
+    undefined.push_back(undefined_text(baseline, made.baseline_undefined));
+  }
+  if (made.undefined > 0) undefined.push_back(undefined_text(made.side, made.undefined));
+  if (!undefined.empty()) return fmt::format("undefined: {}", fmt::join(undefined, ", "));
+  std::string text = verdict_over_seeds(made, baseline, level);
+  if (made.resampled() == nullptr || !made.examples_p) return text;
+  const bool shown = *made.examples_p < level;
+  if (made.pairs < metrics::kFewestPairs) {
+    return text + "; with these seeds, " +
+           (shown ? better_of(made, baseline) + " on other examples"
+                  : "examples show no difference");
+  }
+  if (made.significant(level) && shown) return text;
+  return text + (metrics::limit_of(*made.examples->bootstrap) == metrics::Limit::seeds
+                     ? "; limited by the seeds"
+                     : "; limited by the examples");
+}
+
+// The predictions of each pair; empty unless all were kept.
+class PairedPredictions {
+ public:
+  explicit PairedPredictions(const CompareRequest& request) : request_(request) {}
+
+  std::vector<metrics::SeedPredictions> of(const std::map<std::string, ResultOf>& side,
+                                           const std::map<std::string, ResultOf>& baseline,
+                                           const std::string& task) {
+    std::vector<metrics::SeedPredictions> all;
+    for (const auto& [pair, result] : side) {
+      const auto partner = baseline.find(pair);
+      if (partner == baseline.end()) continue;
+      const auto& a = kept(result, task);
+      const auto& b = kept(partner->second, task);
+      if (!a || !b) return {};
+      all.push_back({pair.substr(0, pair.find('\x1f')), *a, *b});
+    }
+    return all;
+  }
+
+ private:
+  const std::optional<metrics::KeptPredictions>& kept(const ResultOf& result,
+                                                      const std::string& task) {
+    const auto [known, is_new] = known_.try_emplace({result.trial_id, task});
+    if (is_new) known->second = request_.predictions(result, task);
+    return known->second;
+  }
+
+  const CompareRequest& request_;
+  // By trial and task.
+  std::map<std::pair<std::string, std::string>, std::optional<metrics::KeptPredictions>> known_;
+};
+
+// p over examples, by Holm over all comparisons.
+void adjust_over_examples(std::vector<Comparison>& comparisons) {
+  std::vector<double> p_values;
+  std::vector<Comparison*> those;
+  for (Comparison& one : comparisons) {
+    const metrics::ResampledDifference* resampled = one.resampled();
+    if (resampled == nullptr) continue;
+    const std::vector<metrics::McNemarTest>& mcnemar = one.examples->mcnemar;
+    p_values.push_back(mcnemar.size() == 1 ? mcnemar.front().p : resampled->p);
+    those.push_back(&one);
+  }
+  const std::vector<double> adjusted = metrics::holm_adjusted(p_values);
+  for (std::size_t i = 0; i < those.size(); ++i) those[i]->examples_p = adjusted[i];
+}
+
+}  // namespace
+
+const metrics::ResampledDifference* Comparison::resampled() const {
+  if (!examples || !examples->bootstrap) return nullptr;
+  const metrics::CrossedBootstrap& made = *examples->bootstrap;
+  return made.both ? &*made.both : &made.examples;
+}
+
+CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request) {
+  CompareResult result;
+  std::set<std::string> pooled;
+  bool averaged = false;
+  const SideScores baseline(reader, request, request.baseline);
+  PairedPredictions predictions(request);
+  metrics::CrossedBootstrapOptions resampling;
+  resampling.confidence = request.confidence;
+  for (const Side& side : request.others) {
+    const SideScores other(reader, request, side);
+    const std::vector<std::string> shared = shared_fields(baseline, other);
+    pooled.insert(shared.begin(), shared.end());
+    const SideScores::Scores a = baseline.scores(shared);
+    const SideScores::Scores b = other.scores(shared);
+    const SideScores::Results baseline_results = baseline.results(shared);
+    const SideScores::Results other_results = other.results(shared);
+    for (const auto& [metric, tasks] : a) {
+      const auto its = b.find(metric);
+      if (its == b.end()) continue;
+      std::vector<const metrics::ScoresByPair*> of_baseline;
+      std::vector<const metrics::ScoresByPair*> of_side;
+      const auto add = [&, &metric = metric](const std::string& task,
+                                             const metrics::ScoresByPair& base,
+                                             const metrics::ScoresByPair& scores) {
+        result.comparisons.push_back({metrics::compare(base, scores, request.confidence),
+                                      side.name,
+                                      task,
+                                      metric,
+                                      {},
+                                      {},
+                                      {}});
+      };
+      const MetricRow* const row = metrics::find_metric(metric);
+      const bool by_example = request.predictions && request.split == "test" && row != nullptr;
+      for (const auto& [task, scores] : tasks) {
+        const auto same = its->second.find(task);
+        if (same == its->second.end()) continue;
+        add(task, scores, same->second);
+        if (by_example) {
+          const std::vector<metrics::SeedPredictions> pairs =
+              predictions.of(other_results.at(task), baseline_results.at(task), task);
+          if (!pairs.empty()) {
+            result.comparisons.back().examples = metrics::compare_examples(*row, pairs, resampling);
+          }
+        }
+        of_baseline.push_back(&scores);
+        of_side.push_back(&same->second);
+      }
+      if (of_side.size() > 1) {
+        add("", metrics::mean_over_tasks(of_baseline), metrics::mean_over_tasks(of_side));
+        averaged = true;
+      }
+    }
+  }
+  if (result.comparisons.empty()) {
+    throw std::invalid_argument("the sides have no metric of one task in common");
+  }
+  std::vector<metrics::PairedComparison*> family;
+  for (Comparison& made : result.comparisons) family.push_back(&made);
+  metrics::adjust(family);
+  adjust_over_examples(result.comparisons);
+  const double level = 1 - request.confidence;
+  std::int64_t tested = 0;
+  bool rests_on_normality = false;
+  bool unpaired = false;
+  bool over_examples = false;
+  for (Comparison& made : result.comparisons) {
+    tested += made.p ? 1 : 0;
+    made.verdict = verdict(made, request.baseline.name, level);
+    unpaired = unpaired || made.unpaired > 0;
+    over_examples = over_examples || made.resampled() != nullptr;
+    rests_on_normality =
+        rests_on_normality || (made.significant(level) && made.pairs < kFewestForRanks);
+  }
+  if (tested > 1) {
+    result.notes.push_back(fmt::format("p is adjusted for {} comparisons (Holm)", tested));
+  }
+  if (over_examples) {
+    result.notes.push_back(fmt::format(
+        "over examples: paired bootstrap over seeds and examples, with fewer than {} seeds over "
+        "examples alone; p is adjusted by Holm's correction",
+        metrics::kFewestPairs));
+  }
+  if (averaged) {
+    result.notes.emplace_back("all tasks: the mean over tasks of each seed that has all of them");
+  }
+  if (!pooled.empty()) {
+    result.notes.push_back(fmt::format(
+        "pairs are not of seeds alone, but of each {} too: they may depend on each other",
+        fmt::join(pooled, ", ")));
+  }
+  if (rests_on_normality) {
+    result.notes.push_back(
+        fmt::format("with fewer than {} pairs a difference rests on the differences being normally "
+                    "distributed: ranks alone could not show it",
+                    kFewestForRanks));
+  }
+  if (unpaired) {
+    result.notes.emplace_back(
+        "some scores have no partner of equal task and seed, and are left out");
+  }
+  return result;
+}
+
+}  // namespace petlab::questions

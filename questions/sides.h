@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "metrics/paired_comparison.h"
+#include "questions/collected.h"
+#include "results/scores.h"
+
+namespace petlab::questions {
+
+/// Trials that are compared with others.
+struct Side {
+  std::string name;
+  std::vector<results::Condition> where;
+};
+
+/// `variant=a and seed<45` as a side, or the bare name of a variant. Throws std::invalid_argument.
+Side parse_side(const std::string& text);
+
+/// What a side is compared by.
+struct SideQuestion {
+  std::vector<results::Condition> where;  ///< of all sides
+  std::vector<std::string> metrics;       ///< empty: all
+  std::string split = "test";
+};
+
+/// The attempt that a trial's result comes from.
+struct ResultOf {
+  std::string trial_id;
+  std::int64_t attempt = 0;
+};
+
+/// The scores of a side. Throws std::invalid_argument if the side selects nothing.
+class SideScores {
+ public:
+  SideScores(const results::ScoreReader& reader, const SideQuestion& question, Side side);
+
+  const Side& side() const { return side_; }
+  /// The fields of the configuration in which the trials differ, the seed apart, with their values.
+  using Varied = std::map<std::string, std::set<std::string>>;
+  const Varied& varied() const { return varied_; }
+
+  /// By metric, then by task. A pair is a seed and a value of each field in `shared`. Throws
+  /// std::invalid_argument if a pair has several trials, naming the fields in which they differ.
+  using Scores = std::map<std::string, std::map<std::string, metrics::ScoresByPair>>;
+  Scores scores(const std::vector<std::string>& shared = {}) const;
+  /// Where these scores come from, by task, then by pair.
+  using Results = std::map<std::string, std::map<std::string, ResultOf>>;
+  Results results(const std::vector<std::string>& shared = {}) const;
+
+ private:
+  std::string pair_of(std::size_t row, const std::vector<std::string>& shared) const;
+  [[noreturn]] void refuse(const std::vector<std::string>& shared, std::size_t row) const;
+
+  Side side_;
+  Collected collected_;
+  Varied varied_;
+};
+
+}  // namespace petlab::questions

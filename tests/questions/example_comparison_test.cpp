@@ -1,0 +1,111 @@
+// Sides whose trials kept their predictions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "questions/compare.h"
+#include "tests/questions/helpers.h"
+#include "tests/support/catch.h"
+
+namespace petlab::questions {
+namespace {
+
+constexpr int kExamples = 100;
+
+// Predictions that are right about the examples from `begin` to `end`.
+metrics::KeptPredictions right_about(int begin, int end) {
+  metrics::KeptPredictions made;
+  for (int example = 0; example < kExamples; ++example) {
+    made.gold.emplace_back("1");
+    made.predicted.emplace_back(begin <= example && example < end ? "1" : "0");
+  }
+  return made;
+}
+
+// Trials of variants a and b with one seed more in each entry: of how many examples b is right, a
+// being right about the first 50.
+class Compared {
+ public:
+  explicit Compared(const std::vector<int>& right) {
+    for (std::size_t seed = 0; seed < right.size(); ++seed) {
+      add("a", seed, 50);
+      add("b", seed, right[seed]);
+    }
+  }
+  void lose(const std::string& trial) { kept_.erase(trial); }
+
+  Comparison made() const {
+    CompareRequest request;
+    request.baseline = parse_side("a");
+    request.others = {parse_side("b")};
+    request.predictions = [&](const ResultOf& result, const std::string& task) {
+      CHECK(task == "cola");
+      CHECK(result.attempt == 1);
+      const auto found = kept_.find(result.trial_id);
+      return found == kept_.end() ? std::nullopt : std::optional(right_about(0, found->second));
+    };
+    return compare(results::ScoreReader(database_.file()), request).comparisons.at(0);
+  }
+
+ private:
+  void add(const std::string& variant, std::size_t seed, int right) {
+    kept_[database_.scored(variant, SmallDatabase::config("cola", seed, variant == "a" ? 8 : 64),
+                           right / 100.0)] = right;
+  }
+
+  SmallDatabase database_;
+  std::map<std::string, int> kept_;  // by trial
+};
+
+}  // namespace
+
+TEST_CASE("Two seeds are compared over their examples if predictions were kept", "[questions]") {
+  Compared sides({70, 72});
+  const Comparison made = sides.made();
+  REQUIRE(made.examples);
+  CHECK(made.examples->examples == kExamples);
+  REQUIRE(made.examples->mcnemar.size() == 2);
+  CHECK(made.examples->mcnemar[0].only_a == 20);
+  CHECK(made.examples->mcnemar[0].only_b == 0);
+  REQUIRE(made.resampled() != nullptr);
+  CHECK(made.resampled() == &made.examples->bootstrap->examples);
+  CHECK(made.examples_p < 0.001);
+  CHECK(made.verdict ==
+        "too few seeds for a test; with these seeds, b is better on other examples");
+  CHECK(Compared({51, 52}).made().verdict ==
+        "too few seeds for a test; with these seeds, examples show no difference");
+  // Of one trial they are lost.
+  sides.lose("t4");
+  CHECK_FALSE(sides.made().examples);
+  CHECK(sides.made().verdict == "too few pairs to say anything");
+}
+
+TEST_CASE("A comparison without a result says how many seeds would give one", "[questions]") {
+  const Comparison made = Compared({48, 56, 51, 57}).made();
+  REQUIRE(made.p);
+  INFO(made.verdict);
+  CHECK(made.verdict.starts_with("no difference shown; to show one this large takes about "));
+  CHECK(made.verdict.ends_with(" more seeds; limited by the seeds"));
+  CHECK(made.resampled() == &*made.examples->bootstrap->both);
+  CHECK(Compared({70, 71, 72, 73}).made().verdict == "b is better");
+}
+
+TEST_CASE("Predictions for different examples are refused", "[questions]") {
+  SmallDatabase database;
+  for (const char* variant : {"a", "b"}) {
+    database.scored(variant, SmallDatabase::config("cola", 1, variant[0]), 0.5);
+  }
+  CompareRequest request;
+  request.baseline = parse_side("a");
+  request.others = {parse_side("b")};
+  request.predictions = [](const ResultOf& result, const std::string&) {
+    metrics::KeptPredictions made = right_about(0, 50);
+    if (result.trial_id == "t2") made.gold[7] = "0";
+    return std::optional(made);
+  };
+  CHECK_THROWS_AS(compare(results::ScoreReader(database.file()), request), std::runtime_error);
+}
+
+}  // namespace petlab::questions
