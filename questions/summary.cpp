@@ -255,9 +255,7 @@ class Summariser {
            std::all_of(request_.where.begin(), request_.where.end(),
                        [&](const results::Condition& condition) {
                          return condition.word.name != "task" ||
-                                (condition.op == results::Condition::Op::equal) ==
-                                    (std::find(condition.values.begin(), condition.values.end(),
-                                               Value(task)) != condition.values.end());
+                                results::holds(condition, Value(task));
                        });
   }
 
