@@ -234,6 +234,10 @@ std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
   return reading(*connection_, [&] {
     internal::provide_selected_values(*connection_);
     const std::int64_t trial = trial_named(*connection_, trial_id);
+    Query tasks(*connection_, "SELECT tasks FROM trials WHERE key = ?1");
+    tasks.with(trial).step();
+    const WantedSeries one(*connection_, [&](const SeriesName& s) { return s.key == series.key; });
+    const bool belongs = one.find(tasks.text(0), series.key) != nullptr;
     std::vector<HistoryPoint> points;
     Query rows(
         *connection_,
@@ -244,14 +248,14 @@ std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
       rows.with(attempt.key).with(attempt.to).with(series.key).with(trial);
       while (rows.step()) {
         points.push_back({attempt.number, rows.integer(0), rows.integer(1), rows.maybe_real(2),
-                          rows.integer(3) != 0});
+                          belongs && rows.integer(3) != 0});
       }
       rows.again();
     }
     const auto earlier = [](const HistoryPoint& a, const HistoryPoint& b) { return a.seq < b.seq; };
     const auto counts = [](const HistoryPoint& point) { return point.counts; };
     // Without a result the points are of one attempt.
-    if (!points.empty() && std::none_of(points.begin(), points.end(), counts)) {
+    if (belongs && !points.empty() && std::none_of(points.begin(), points.end(), counts)) {
       std::max_element(points.begin(), points.end(), earlier)->counts = true;
     }
     std::sort(points.begin(), points.end(), [](const HistoryPoint& a, const HistoryPoint& b) {
