@@ -153,10 +153,13 @@ class NameCheck {
   void selection(const Selection& selection) {
     for (const Condition& condition : selection.conditions) {
       field(condition.word.name, condition.line);
+      const results::Value* before = nullptr;
       for (const results::Value& value : condition.values) {
-        if (const auto* text = std::get_if<std::string>(&value)) {
-          word(condition.word.name, *text, condition.line);
-        }
+        // After a number it is the same word, read as a text.
+        const bool is_number = before != nullptr && number_in(*before);
+        const auto* text = std::get_if<std::string>(&value);
+        if (text != nullptr && !is_number) word(condition.word.name, *text, condition.line);
+        before = &value;
       }
     }
   }
