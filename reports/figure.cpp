@@ -155,6 +155,9 @@ class FigureMaker {
 
   void add_point(std::vector<FigurePoint>& points, double x, Cell cell) {
     if (cell.digits) made_.digits = cell.digits;
+    if (cell.measured.kind == Measured::Kind::undefined) {
+      note_once(made_.notes, "points of which a value is undefined are not drawn");
+    }
     if (!cell.measured.is_number() || !has_place(x, *cell.measured.mean)) return;
     points.push_back({x, std::move(cell)});
   }
