@@ -71,11 +71,13 @@ std::vector<Values> combinations_of_trial(const std::vector<std::string>& each, 
         longer.back().push_back(field_of(trial, field));
         continue;
       }
-      for (const std::string& task : trial.tasks) {
-        // Of a trial's tasks, only those that the line itself selects.
-        if (!selects_task(where, task)) continue;
-        longer.push_back(values);
-        longer.back().emplace_back(task);
+      for (const auto* tasks : {&trial.tasks, &trial.other_tasks}) {
+        for (const std::string& task : *tasks) {
+          // Of a trial's tasks, only those that the line itself selects.
+          if (!selects_task(where, task)) continue;
+          longer.push_back(values);
+          longer.back().emplace_back(task);
+        }
       }
     }
     found = std::move(longer);

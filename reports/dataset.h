@@ -24,6 +24,7 @@ struct Trial {
   std::string state;  // a word of sweeps/trial_state.h
   std::int64_t seed = 0;
   std::vector<std::string> tasks;
+  std::vector<std::string> other_tasks;  ///< of its scores, that no trial names
   bool stale = false;
   std::string numerics;  // of the attempt that counts; empty: none
   /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …), the

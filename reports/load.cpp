@@ -269,6 +269,11 @@ void load_scores(const results::Reader& reader, const std::vector<std::string>& 
           series = std::make_shared<const Series>(
               Series{score.series->split, score.series->task, score.series->name});
         }
+        Trial& its = data.trials[place];
+        for (std::vector<std::string>* tasks : {&its.tasks, &its.other_tasks}) {
+          if (std::find(tasks->begin(), tasks->end(), series->task) != tasks->end()) break;
+          if (tasks == &its.other_tasks) tasks->push_back(series->task);
+        }
         data.scores.push_back({place, score.step, series, score.value, score.counts});
       }
     }

@@ -90,8 +90,11 @@ bool matches(const Selection& selection, const Trial& trial) {
   for (const Condition& condition : selection.conditions) {
     if (is_score_field(condition.word.name)) continue;
     if (condition.word.name == "task") {
-      if (std::none_of(trial.tasks.begin(), trial.tasks.end(),
-                       [&](const std::string& task) { return results::holds(condition, task); })) {
+      const auto selected = [&](const std::string& task) {
+        return results::holds(condition, task);
+      };
+      if (std::none_of(trial.tasks.begin(), trial.tasks.end(), selected) &&
+          std::none_of(trial.other_tasks.begin(), trial.other_tasks.end(), selected)) {
         return false;
       }
     } else if (!results::holds(condition, field_of(trial, condition.word.name))) {

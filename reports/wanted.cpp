@@ -9,11 +9,12 @@
 namespace petlab::reports {
 namespace {
 
-// What a worker measured is known only after it was read.
+// What a worker measured, and scores of tasks that no trial names, are known only after reading.
 bool may_show(const Selection& where, const Trial& trial) {
   return matches(where, trial) || std::any_of(where.conditions.begin(), where.conditions.end(),
                                               [](const Condition& condition) {
-                                                return condition.word.name == "bls_bits" ||
+                                                return condition.word.name == "task" ||
+                                                       condition.word.name == "bls_bits" ||
                                                        condition.word.name == "stored_bits";
                                               });
 }
