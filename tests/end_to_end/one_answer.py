@@ -2,7 +2,7 @@
 """All interfaces give one answer: random questions about random databases, next to a slow evaluation.
 
 usage: one_answer.py FOLDER_OF_PROGRAMS; PETLAB_TEST_QUESTIONS (30) sets the number of questions, PETLAB_TEST_SEED (1)
-the first database. A failure names the seed of its database. PETLAB_TEST_STRICT=1 also asks for what is known to differ.
+the first database. A failure names the seed of its database.
 """
 import collections
 import csv
@@ -35,10 +35,6 @@ OF_ONE_DATABASE = 15
 # Fields that are no columns of the views (`attempt` is the value's there, not the result's), or that reports lack.
 NOT_IN_VIEWS = ("tag", "attempt", "device", "worker_version")
 NOT_IN_REPORTS = ("tag", "device", "worker_version")
-# Without it, what is known to differ is left out: reports have no scores of tasks that no trial names, diff shows
-# scores of tasks that are another trial's, results counts pending trials of tasks that `task<x` excludes, and
-# conditions on trial_id change which of equal trials is best.
-STRICT = "PETLAB_TEST_STRICT" in os.environ
 
 
 def number(text):
@@ -204,8 +200,7 @@ class OneAnswer(tiny_world.TinyWorld):
                                   ",".join(question.metrics)]
         found, pending = self.table(words, by)
         self.check_numbers("results --by", found, self.slow.table(question.where, by, question.split, question.metrics))
-        if STRICT or all(one in ("=", "!=") for field, one, _ in question.where if field == "task"):
-            self.check("pending", pending, self.slow_pending(question))
+        self.check("pending", pending, self.slow_pending(question))
         pivoted = {}
         for row in self.rows(*words, "--by", ",".join(by), "--pivot", "task"):
             for title in [column[:-2] for column in row if column.endswith("_n") and row[column]]:
@@ -220,8 +215,7 @@ class OneAnswer(tiny_world.TinyWorld):
         # A trial that left its sweeps is in no report.
         of_sweeps = ["results", "--where", " and ".join([*question.texts, "sweep!=null"]), *words[-4:]]
         wanted = sorted(((".".join(map(key_text, key[:-2])), f"{key[-2]}.{key[-1]}", *values)
-                         for key, values in self.table(of_sweeps, by)[0].items()
-                         if STRICT or key[-2] in self.slow.tasks), key=repr)
+                         for key, values in self.table(of_sweeps, by)[0].items()), key=repr)
         table = {"rows": [{"each": [field.replace(".", "_") for field in by]}], "columns": [{"each": ["task", "name"]}]}
         cells = [(row["key"], cell["column"], cell["mean"], cell["deviation"], cell["n"])
                  for row in json.loads(self.report(question, table))["rows"] for cell in row["cells"]
@@ -265,8 +259,6 @@ class OneAnswer(tiny_world.TinyWorld):
     # The best trials of each task.
 
     def check_best(self, question):
-        if question.has("trial_id") and not STRICT:
-            return
         metric, split, draw = question.metrics[0], question.split, question.draw
         highest, top = draw.random() < 0.5, draw.choice([1, 2, 100])
         wanted = self.slow.best(question.where, metric, split, highest, top)
@@ -318,7 +310,7 @@ class OneAnswer(tiny_world.TinyWorld):
                  for cell in report["rows"][1]["cells"] if "comparison" in cell}
         self.check("report's against", cells, {
             (row["task"], row["metric"]): (row["pairs"], row["p"]) for row in rows
-            if row["task"] and row["p"] and (STRICT or row["task"] in self.slow.tasks)})
+            if row["task"] and row["p"]})
 
     # Values of every step.
 
@@ -343,7 +335,7 @@ class OneAnswer(tiny_world.TinyWorld):
             found[*row["group"].split(" "), int(row["key"].rpartition(" ")[2])] = sample["value"]
         # What is undefined has no point.
         self.check("report curve", found, {key: printed_scale(metric) * value for key, value in last.items()
-                                           if value is not None and (STRICT or key[1] in self.slow.tasks)})
+                                           if value is not None})
 
     # One trial.
 
@@ -388,8 +380,6 @@ class OneAnswer(tiny_world.TinyWorld):
     def check_difference(self, *trials):
         if not all(trial.result for trial in trials) or trials[0] is trials[1]:
             return
-        if not STRICT and any(not self.slow.counts(trial, value) for trial in trials for value in trial.values):
-            return
         sides = [{f"{value['split']} {value['task']} {value['name']}": value["value"] for value in trial.selected()
                   if value["split"] != "train" and self.slow.counts(trial, value)} for trial in trials]
         found = {row["field"]: [text if text == "undefined" else number(text) for text in (row[trial.id] for trial in trials)]
@@ -432,8 +422,7 @@ class OneAnswer(tiny_world.TinyWorld):
                 for sample in cell["samples"] for trial in sample["trials"]}, {
                 (trial.id, f"{value['task']}.{value['name']}", key_text(fields["variant"])):
                 value["value"] and value["value"] * printed_scale(value["name"])
-                for trial, fields, value in self.slow.scores([("sweep", "=", [sweep])], ["test"], ["accuracy", "f1", "1e3"])
-                if STRICT or value["task"] in self.slow.tasks})
+                for trial, fields, value in self.slow.scores([("sweep", "=", [sweep])], ["test"], ["accuracy", "f1", "1e3"])})
         found = {}
         for cell in re.findall("<td id=[^>]*>", self.page()):
             words = {name: html.unescape(value) for name, value in re.findall('([a-z-]+)="([^"]*)"', cell)}
