@@ -305,6 +305,11 @@ if $dev; then
   else
     say "What drives a browser through report pages: cannot be installed ($log); a test is skipped"
   fi
+  if prose=$(scripts/prose_venv.sh 2>>"$log"); then
+    say "The prose linter: ${prose%/bin/python3}"
+  else
+    say "The prose linter: cannot be installed ($log); the check of the pages is skipped"
+  fi
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \

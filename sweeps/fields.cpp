@@ -89,9 +89,8 @@ bool set_boolean(bool& target, const json& value) {
 
 const std::array kFields = {
     Field{"backbone", "backbone", 1, FieldType::text, FieldUse::always,
-          "a folder's name under `PETLAB_HOME/models`; or a path with a slash, relative to the "
-          "sweep file; or a model in Hugging Face's cache, with its owner "
-          "(`FacebookAI/roberta-base`) or, where one owner has it, without",
+          "a folder's name under `PETLAB_HOME/models`, a path with a slash (relative to the "
+          "sweep file), or a model in Hugging Face's cache, such as `FacebookAI/roberta-base`",
           "the name of a folder under PETLAB_HOME/models, or a path with a slash",
           [](const TrialConfig& c) { return json(c.backbone); },
           [](TrialConfig& c, const json& value) {
@@ -180,7 +179,7 @@ const std::array kFields = {
     left_out_at_default(PETLAB_INTEGER("training.steps", "training_steps", 28, always,
                                        training.steps, 0, kMaxCount, kCountOrNone, true,
                                        "optimizer steps in all, in place of `training.epochs`; 0: "
-                                       "as many as the epochs make")),
+                                       "as `training.epochs` says")),
     PETLAB_INTEGER("training.batch_size", "training_batch_size", 8, always, training.batch_size, 1,
                    kMaxSize, kSize, true, "examples a step"),
     PETLAB_INTEGER("training.gradient_accumulation", "training_gradient_accumulation", 9, always,
@@ -232,7 +231,8 @@ const std::array kFields = {
         [](const TrialConfig&) { return true; }, true}),
     PETLAB_INTEGER("training.checkpoint_every", "training_checkpoint_every", 15, always,
                    training.checkpoint_every, 0, kMaxCount, kCountOrNone, false,
-                   "steps between checkpoints beside those after each epoch; not part of the id"),
+                   "steps between checkpoints, in addition to one after each epoch; not part of "
+                   "the id"),
     PETLAB_INTEGER("data.max_tokens", "data_max_tokens", 16, always, data.max_tokens, 8, kMaxSize,
                    "a whole number from 8 to 1048576", true, "longer inputs are cut"),
     left_out_at_default(PETLAB_INTEGER("data.max_target_tokens", "data_max_target_tokens", 32, t5,
@@ -248,10 +248,10 @@ const std::array kFields = {
     PETLAB_INTEGER("data.max_test_examples", "data_max_test_examples", 19, always,
                    data.max_test_examples, 0, kMaxCount, kCountOrNone, true,
                    "use the first N test examples; 0: all"),
-    left_out_at_default(PETLAB_INTEGER(
-        "decoding.beams", "decoding_beams", 33, t5, decoding.beams, 1, kMaxBeams,
-        "a whole number from 1 to 1024", true,
-        "texts that are followed at once while writing; 1: the best token each time")),
+    left_out_at_default(
+        PETLAB_INTEGER("decoding.beams", "decoding_beams", 33, t5, decoding.beams, 1, kMaxBeams,
+                       "a whole number from 1 to 1024", true,
+                       "candidate texts kept at each step of beam search; 1: greedy decoding")),
     left_out_at_default(
         PETLAB_NUMBER("decoding.length_penalty", "decoding_length_penalty", 34, beams,
                       decoding.length_penalty, std::isfinite(x), "a number",

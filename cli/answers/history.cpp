@@ -130,8 +130,8 @@ std::function<int()> make_history(CLI::App& app, Streams streams) {
   app.add_option("--metric", arguments->metric,
                  "name of a metric, such as loss (csv, json, jsonl: default: all)");
   app.add_option("--split", arguments->split,
-                 "train, validation, test, or progress: the training loss as it was told while "
-                 "it trained (default: all metrics; progress for a loss that is no metric)");
+                 "train, validation, test, or progress: the training loss as reported during "
+                 "training (default: all metrics; progress for a loss that is no metric)");
   app.add_option("--task", arguments->task, "of a trial with several (default: all)");
   add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);

@@ -20,7 +20,7 @@ constexpr Subcommand kDatabaseCommands[] = {
     {"check", "", "verify the database against the runs folder", make_check},
     {"backup", "", "copy the database, even while it is in use", make_backup},
     {"gc", "", "delete unneeded checkpoints and artifacts", make_gc},
-    {"rebuild", "", "create the database anew from the runs folder", make_rebuild},
+    {"rebuild", "", "rebuild the database from the runs folder", make_rebuild},
     {"merge", "", "merge results from another database", make_merge},
     {"import", "", "import a runs folder or an archive", make_import},
     {"export", "", "export tables, TensorBoard files, or one portable archive", make_export},
