@@ -13,8 +13,8 @@ if ! python=$(scripts/prose_venv.sh --there); then
   exit 77
 fi
 [ $# -eq 0 ] || set -- --petlab "$1/petlab"
-# These three are older than the check.
-old=(-name reports.md -o -name results.md -o -name python.md)
+# These two are older than the check.
+old=(-name reports.md -o -name results.md)
 mapfile -t pages < <(find docs -name '*.md' -not \( "${old[@]}" \) | sort)
 "$python" -B scripts/prose/check.py "$@" "${pages[@]}"
 say "The prose is plain"
