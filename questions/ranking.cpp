@@ -132,7 +132,7 @@ RankingResult rank(const results::ScoreReader& reader, const RankingRequest& req
   }
   if (result.rankings.empty()) {
     throw std::invalid_argument(fmt::format(
-        "ranks: found {} tasks with a score of every variant, expected at least 2", most_tasks));
+        "ranks: no metric has a score of every variant on 2 tasks; found {}", most_tasks));
   }
   for (const Ranking& one : result.rankings) {
     if (!one.ranks.friedman) continue;
