@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void check(const PairedExamples& pairs, const CrossedBootstrapOptions& options) {
+void require_resampling(const PairedExamples& pairs, const CrossedBootstrapOptions& options) {
   if (pairs.seeds() == 0) throw std::invalid_argument("no seeds: a bootstrap needs at least 1");
   if (pairs.examples() < 2 || pairs.examples() > std::numeric_limits<std::uint32_t>::max()) {
     throw std::invalid_argument(
@@ -278,7 +278,7 @@ std::optional<std::vector<double>> PairedExamples::leave_one_out(std::size_t see
 
 std::optional<CrossedBootstrap> crossed_bootstrap(const PairedExamples& pairs,
                                                   const CrossedBootstrapOptions& options) {
-  check(pairs, options);
+  require_resampling(pairs, options);
   CrossedBootstrap made;
   made.by_seed = differences_by_seed(pairs);
   if (made.by_seed.empty()) return std::nullopt;

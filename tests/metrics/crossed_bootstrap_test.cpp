@@ -43,23 +43,23 @@ class MeanExamples : public PairedExamples {
 };
 
 // "0101" or [250, 311]: a line an example.
-std::vector<std::string> lines(const nlohmann::json& examples) {
-  std::vector<std::string> lines;
+std::vector<std::string> example_lines(const nlohmann::json& examples) {
+  std::vector<std::string> made;
   if (examples.is_string()) {
-    for (const char label : examples.get<std::string>()) lines.emplace_back(1, label);
+    for (const char label : examples.get<std::string>()) made.emplace_back(1, label);
   } else {
-    for (const auto& value : examples) lines.push_back(value.dump());
+    for (const auto& value : examples) made.push_back(value.dump());
   }
-  return lines;
+  return made;
 }
 
-std::vector<SeedPredictions> predictions(const nlohmann::json& row) {
-  const std::vector<std::string> gold = lines(row.at("gold"));
+std::vector<SeedPredictions> predictions_of_row(const nlohmann::json& row) {
+  const std::vector<std::string> gold = example_lines(row.at("gold"));
   std::vector<SeedPredictions> seeds;
   for (std::size_t seed = 0; seed < row.at("a").size(); ++seed) {
     seeds.push_back({.seed = std::to_string(seed),
-                     .a = {gold, lines(row.at("a")[seed])},
-                     .b = {gold, lines(row.at("b")[seed])}});
+                     .a = {gold, example_lines(row.at("a")[seed])},
+                     .b = {gold, example_lines(row.at("b")[seed])}});
   }
   return seeds;
 }
@@ -71,8 +71,8 @@ void check_interval(const nlohmann::json& expected, const Interval& interval,
 }
 
 // Five standard deviations of an end from so many replicates.
-std::array<double, 2> tolerance(const nlohmann::json& deviations, double step, double n_boot,
-                                double replicates) {
+std::array<double, 2> monte_carlo_tolerance(const nlohmann::json& deviations, double step,
+                                            double n_boot, double replicates) {
   const double scale = 5 * std::sqrt(n_boot / replicates);
   return {scale * number(deviations.at(0)) + step, scale * number(deviations.at(1)) + step};
 }
@@ -90,7 +90,7 @@ TEST_CASE("the bootstrap has the replicates of a bootstrap in numpy", "[metrics]
   int ran = 0;
   const auto file = read_json(*folder / "bootstrap.json");
   for (const auto& row : file.at("cases")) {
-    const auto seeds = predictions(row);
+    const auto seeds = predictions_of_row(row);
     for (const auto& [name, expected] : row.at("metrics").items()) {
       INFO(row.at("name").get<std::string>() + " " + name);
       const auto made =
@@ -112,7 +112,8 @@ TEST_CASE("the bootstrap has the replicates of a bootstrap in numpy", "[metrics]
       // the bias correction of a metric that lies on a grid.
       const bool grid = name == "accuracy" && !run.value("exact_ties", false);
       const double step =
-          grid ? 1.0 / static_cast<double>(seeds.size() * lines(row.at("gold")).size()) : 1e-9;
+          grid ? 1.0 / static_cast<double>(seeds.size() * example_lines(row.at("gold")).size())
+               : 1e-9;
       check_interval(run.at("bca"), *drawn.bca, {step, step});
       ran++;
     }
@@ -129,8 +130,8 @@ TEST_CASE("intervals of the bootstrap agree with 100,000 replicates of numpy",
   constexpr std::int64_t kReplicates = 2000;
   int ran = 0;
   for (const auto& row : file.at("cases")) {
-    const auto seeds = predictions(row);
-    const auto steps = static_cast<double>(seeds.size() * lines(row.at("gold")).size());
+    const auto seeds = predictions_of_row(row);
+    const auto steps = static_cast<double>(seeds.size() * example_lines(row.at("gold")).size());
     for (const auto& [name, values] : row.at("metrics").items()) {
       INFO(row.at("name").get<std::string>() + " " + name);
       const auto made = compare_examples(metric_named(name), seeds,
@@ -141,7 +142,7 @@ TEST_CASE("intervals of the bootstrap agree with 100,000 replicates of numpy",
       const auto& expected = values.at(seeds.size() > 1 ? "crossed" : "nested");
       const double step = name == "accuracy" ? 1 / steps : 1e-6;
       const auto close = [&](const char* deviations) {
-        return tolerance(expected.at(deviations), step, n_boot, kReplicates);
+        return monte_carlo_tolerance(expected.at(deviations), step, n_boot, kReplicates);
       };
       check_interval(expected.at("percentile"), drawn.percentile, close("percentile_sd"));
       check_interval(expected.at("bca"), *drawn.bca, close("bca_sd"));

@@ -13,16 +13,17 @@ using namespace petlab::metrics;
 
 namespace {
 
-using Lines = std::vector<std::string>;
+using ExampleLines = std::vector<std::string>;
 
-const Lines kTexts = {"the old boat was painted",  "a letter lay on the table", "it rained all day",
-                      "every student was running", "the crane had stopped",     "a quiet street"};
+const ExampleLines kTexts = {"the old boat was painted", "a letter lay on the table",
+                             "it rained all day",        "every student was running",
+                             "the crane had stopped",    "a quiet street"};
 
 // Predictions that are right three times in four.
-std::vector<SeedPredictions> noisy(const Lines& gold, const Lines& wrong, int seeds) {
+std::vector<SeedPredictions> noisy(const ExampleLines& gold, const ExampleLines& wrong, int seeds) {
   std::mt19937 random(36);
   const auto predict = [&] {
-    Lines predicted;
+    ExampleLines predicted;
     for (std::size_t i = 0; i < gold.size(); ++i) {
       predicted.push_back(random() % 4 == 0 ? wrong[random() % wrong.size()] : gold[i]);
     }
@@ -35,8 +36,8 @@ std::vector<SeedPredictions> noisy(const Lines& gold, const Lines& wrong, int se
   return made;
 }
 
-Lines repeated(const Lines& lines, std::size_t count) {
-  Lines made;
+ExampleLines repeated(const ExampleLines& lines, std::size_t count) {
+  ExampleLines made;
   for (std::size_t i = 0; i < count; ++i) made.push_back(lines[i % lines.size()]);
   return made;
 }
@@ -51,7 +52,7 @@ std::vector<SeedPredictions> without(std::vector<SeedPredictions> seeds, std::si
   return seeds;
 }
 
-double difference(const MetricRow& metric, const std::vector<SeedPredictions>& seeds) {
+double system_difference(const MetricRow& metric, const std::vector<SeedPredictions>& seeds) {
   return compare_examples(metric, seeds, {.replicates = 1}).bootstrap->difference;
 }
 
@@ -74,10 +75,10 @@ TEST_CASE("every metric compares examples, by its own function and with the jack
     CHECK(made.mcnemar.size() == (metric.name == "accuracy" ? 3 : 0));
     REQUIRE(made.bootstrap);
     double sum = 0;
-    for (std::size_t i = 0; i < 18; ++i) sum += difference(metric, without(seeds, i));
+    for (std::size_t i = 0; i < 18; ++i) sum += system_difference(metric, without(seeds, i));
     double squares = 0;
     for (std::size_t i = 0; i < 18; ++i) {
-      const double influence = 17 * (sum / 18 - difference(metric, without(seeds, i)));
+      const double influence = 17 * (sum / 18 - system_difference(metric, without(seeds, i)));
       squares += influence * influence;
     }
     CHECK(made.bootstrap->example_error == Approx(std::sqrt(squares / (18 * 17))).epsilon(1e-9));
@@ -90,7 +91,7 @@ TEST_CASE("every metric compares examples, by its own function and with the jack
 }
 
 TEST_CASE("accuracy counts the examples that one system alone gets right", "[metrics]") {
-  const Lines gold = {"0", "1", "2", "0", "1", "2"};
+  const ExampleLines gold = {"0", "1", "2", "0", "1", "2"};
   const SeedPredictions seed = {
       "42", {gold, {"0", "1", "2", "0", "0", "none"}}, {gold, {"1", "1", "1", "none", "1", "0"}}};
   const auto made = compare_examples(metric_named("accuracy"), std::vector{seed});
@@ -104,17 +105,17 @@ TEST_CASE("accuracy counts the examples that one system alone gets right", "[met
 }
 
 TEST_CASE("no answer is the opposite class of two, and no class of more", "[metrics]") {
-  const Lines gold = {"0", "1", "1", "1"};
+  const ExampleLines gold = {"0", "1", "1", "1"};
   const std::vector<SeedPredictions> seeds = {
       {"1", {gold, {"none", "1", "1", "none"}}, {gold, {"1", "1", "1", "0"}}}};
-  CHECK(difference(metric_named("f1"), seeds) == 0);
-  CHECK(difference(metric_named("matthews"), seeds) == Approx(0).margin(1e-15));
+  CHECK(system_difference(metric_named("f1"), seeds) == 0);
+  CHECK(system_difference(metric_named("matthews"), seeds) == Approx(0).margin(1e-15));
   const auto three = compare_examples(metric_named("matthews"), seeds, {.replicates = 1}, 3);
   CHECK(std::abs(three.bootstrap->difference) > 0.01);
 }
 
 TEST_CASE("predictions are compared on the same examples alone", "[metrics]") {
-  const Lines gold = {"0", "1", "1"};
+  const ExampleLines gold = {"0", "1", "1"};
   const auto message = [&](const KeptPredictions& kept, const std::string& metric = "accuracy") {
     const std::vector<SeedPredictions> seeds = {{"42", {gold, gold}, {gold, gold}},
                                                 {"43", {gold, gold}, kept}};
@@ -149,13 +150,13 @@ TEST_CASE("kept predictions are read as a trial writes them", "[metrics]") {
   const petlab::testing::TempDir folder;
   const KeptPredictions labels = read_predictions(folder.write("t.gold.txt", "0\n2\n"),
                                                   folder.write("t.predicted.txt", "1\nnone\n"));
-  CHECK(labels.gold == Lines{"0", "2"});
-  CHECK(labels.predicted == Lines{"1", "none"});
+  CHECK(labels.gold == ExampleLines{"0", "2"});
+  CHECK(labels.predicted == ExampleLines{"1", "none"});
   const KeptPredictions texts =
       read_predictions(folder.write("t.gold.jsonl", "\"a\\nb\"\n\"c\"\n"),
                        folder.write("t.predicted.jsonl", "\"\"\n\"d e\"\n"));
-  CHECK(texts.gold == Lines{"a\nb", "c"});
-  CHECK(texts.predicted == Lines{"", "d e"});
+  CHECK(texts.gold == ExampleLines{"a\nb", "c"});
+  CHECK(texts.predicted == ExampleLines{"", "d e"});
   CHECK_THROWS_AS(read_predictions(folder.path() / "t.gold.txt", folder.path() / "none"),
                   InputError);
   CHECK_THROWS_AS(read_predictions(folder.path() / "t.gold.txt", folder.write("short.txt", "0\n")),

@@ -10,8 +10,6 @@ using namespace petlab::metrics;
 using petlab::testing::number;
 using petlab::testing::read_json;
 
-using Answer = PairsNeeded::Answer;
-
 TEST_CASE("the pairs needed for a power agree with quadrature", "[metrics][golden]") {
   const auto folder = petlab::testing::golden("statistics");
   if (!folder) return;
@@ -25,14 +23,14 @@ TEST_CASE("the pairs needed for a power agree with quadrature", "[metrics][golde
     const PairsNeeded needed = pairs_needed(mean_difference, deviation, alpha, row.at("power"));
     ran++;
     if (row.at("pairs") == "undefined") {
-      CHECK(needed.answer == Answer::unknown);
+      CHECK(needed.answer == PairsNeeded::Answer::unknown);
       continue;
     }
     if (row.at("pairs") == "never") {
-      CHECK(needed.answer == Answer::never);
+      CHECK(needed.answer == PairsNeeded::Answer::never);
       continue;
     }
-    CHECK(needed.answer == Answer::pairs);
+    CHECK(needed.answer == PairsNeeded::Answer::pairs);
     CHECK(needed.pairs == row.at("pairs").get<std::int64_t>());
     const double effect = mean_difference / deviation;
     CHECK(paired_t_power(needed.pairs, effect, alpha) ==
@@ -69,7 +67,7 @@ TEST_CASE("power rises with the pairs and the effect, from alpha to 1", "[metric
 
 TEST_CASE("the needed seeds are told in words", "[metrics]") {
   const auto words = [](std::int64_t needed, std::int64_t pairs) {
-    return more_seeds({.answer = Answer::pairs, .pairs = needed}, pairs);
+    return more_seeds({.answer = PairsNeeded::Answer::pairs, .pairs = needed}, pairs);
   };
   CHECK(words(9, 5) == "about 4 more seeds");
   CHECK(words(6, 5) == "about 1 more seed");
@@ -80,17 +78,17 @@ TEST_CASE("the needed seeds are told in words", "[metrics]") {
   CHECK(words(99, 0) == "about 99 more seeds");
   CHECK(words(787, 5) == "about 780 more seeds");
   CHECK(words(28'258, 3) == "about 28000 more seeds");
-  CHECK(more_seeds({.answer = Answer::never}, 5) == "no number of seeds");
-  CHECK(more_seeds({.answer = Answer::unknown}, 5) == "unknown");
+  CHECK(more_seeds({.answer = PairsNeeded::Answer::never}, 5) == "no number of seeds");
+  CHECK(more_seeds({.answer = PairsNeeded::Answer::unknown}, 5) == "unknown");
 }
 
 TEST_CASE("no difference needs no number of pairs, and no spread leaves the number unknown",
           "[metrics]") {
-  CHECK(pairs_needed(0, 1).answer == Answer::never);
-  CHECK(pairs_needed(0, 0).answer == Answer::never);
-  CHECK(pairs_needed(0.001, 1).answer == Answer::never);
-  CHECK(pairs_needed(0.5, 0).answer == Answer::unknown);
-  CHECK(pairs_needed(1e300, 1e-300).answer == Answer::unknown);
+  CHECK(pairs_needed(0, 1).answer == PairsNeeded::Answer::never);
+  CHECK(pairs_needed(0, 0).answer == PairsNeeded::Answer::never);
+  CHECK(pairs_needed(0.001, 1).answer == PairsNeeded::Answer::never);
+  CHECK(pairs_needed(0.5, 0).answer == PairsNeeded::Answer::unknown);
+  CHECK(pairs_needed(1e300, 1e-300).answer == PairsNeeded::Answer::unknown);
   CHECK(pairs_needed(0.003, 1).pairs > 800'000);
 }
 
