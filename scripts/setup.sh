@@ -310,6 +310,11 @@ if $dev; then
   else
     say "The prose linter: cannot be installed ($log); the check of the pages is skipped"
   fi
+  if site=$(scripts/site_venv.sh 2>>"$log"); then
+    say "What builds the site: ${site%/bin/python3}"
+  else
+    say "What builds the site: cannot be installed ($log); its test is skipped"
+  fi
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
