@@ -135,6 +135,13 @@ class Readme(Pages):
             for step in typed_pages.steps_of_page(page):
                 self.assertNotIn("--db", step.file or step.text, step.place)
 
+    def test_ci_runs_the_scripts_that_are_not_typed(self):
+        scripts = {step.text.split()[0] for page in [SOURCE / "README.md", *LEARN.glob("*.md")]
+                   for step in typed_pages.steps_of_page(page) if step.text.startswith("scripts/")}
+        self.assertEqual(scripts, {"scripts/quickstart.sh", "scripts/test.sh"})
+        for script in scripts:
+            self.assertIn(f"\n{script}", (SOURCE / ".ci/run").read_text())
+
 
 class Agents(Pages):
     def test_its_commands_work(self):
