@@ -251,12 +251,11 @@ class Summariser {
     }
   }
   bool is_wanted(const std::string& task) const {
-    return task.empty() ||
-           std::all_of(request_.where.begin(), request_.where.end(),
-                       [&](const results::Condition& condition) {
-                         return condition.word.name != "task" ||
-                                results::holds(condition, Value(task));
-                       });
+    return task.empty() || std::all_of(request_.where.begin(), request_.where.end(),
+                                       [&](const results::Condition& condition) {
+                                         return condition.word.name != "task" ||
+                                                results::holds(condition, Value(task));
+                                       });
   }
 
   void note_mixed(std::size_t first, std::size_t row) {
