@@ -59,8 +59,7 @@ std::string seeds_needed(const Comparison& made, double level) {
 std::string verdict_over_seeds(const Comparison& made, const std::string& baseline, double level) {
   if (made.pairs == 0) return "no pairs: no equal task and seed";
   if (made.pairs < metrics::kFewestPairs) {
-    return made.resampled() == nullptr ? "too few pairs to say anything"
-                                       : "too few seeds for a test";
+    return !made.over_examples() ? "too few pairs to say anything" : "too few seeds for a test";
   }
   if (!made.p) {
     return std::fabs(*made.effect) <= metrics::kEqualSpread * std::fabs(*made.mean)
@@ -79,7 +78,7 @@ std::string verdict(const Comparison& made, const std::string& baseline, double 
   if (made.undefined > 0) undefined.push_back(undefined_text(made.side, made.undefined));
   if (!undefined.empty()) return fmt::format("undefined: {}", fmt::join(undefined, ", "));
   std::string text = verdict_over_seeds(made, baseline, level);
-  if (made.resampled() == nullptr || !made.examples_p) return text;
+  if (!made.over_examples() || !made.examples_p) return text;
   const bool shown = *made.examples_p < level;
   if (made.pairs < metrics::kFewestPairs) {
     return text + "; with these seeds, " +
@@ -130,10 +129,10 @@ void adjust_over_examples(std::vector<Comparison>& comparisons) {
   std::vector<double> p_values;
   std::vector<Comparison*> those;
   for (Comparison& one : comparisons) {
-    const metrics::ResampledDifference* resampled = one.resampled();
-    if (resampled == nullptr) continue;
+    const auto over_examples = one.over_examples();
+    if (!over_examples) continue;
     const std::vector<metrics::McNemarTest>& mcnemar = one.examples->mcnemar;
-    p_values.push_back(mcnemar.size() == 1 ? mcnemar.front().p : resampled->p);
+    p_values.push_back(mcnemar.size() == 1 ? mcnemar.front().p : over_examples->p);
     those.push_back(&one);
   }
   const std::vector<double> adjusted = metrics::holm_adjusted(p_values);
@@ -142,10 +141,11 @@ void adjust_over_examples(std::vector<Comparison>& comparisons) {
 
 }  // namespace
 
-const metrics::ResampledDifference* Comparison::resampled() const {
-  if (!examples || !examples->bootstrap) return nullptr;
+std::optional<Comparison::OverExamples> Comparison::over_examples() const {
+  if (!examples || !examples->bootstrap) return std::nullopt;
   const metrics::CrossedBootstrap& made = *examples->bootstrap;
-  return made.both ? &*made.both : &made.examples;
+  if (made.interval && made.p) return OverExamples{*made.interval, *made.p};
+  return OverExamples{made.examples.bca.value_or(made.examples.percentile), made.examples.p};
 }
 
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request) {
@@ -218,7 +218,7 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
     tested += made.p ? 1 : 0;
     made.verdict = verdict(made, request.baseline.name, level);
     unpaired = unpaired || made.unpaired > 0;
-    over_examples = over_examples || made.resampled() != nullptr;
+    over_examples = over_examples || made.over_examples().has_value();
     rests_on_normality =
         rests_on_normality || (made.significant(level) && made.pairs < kFewestForRanks);
   }
@@ -226,10 +226,11 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
     result.notes.push_back(fmt::format("p is adjusted for {} comparisons (Holm)", tested));
   }
   if (over_examples) {
-    result.notes.push_back(fmt::format(
-        "over examples: paired bootstrap over seeds and examples, with fewer than {} seeds over "
-        "examples alone; p is adjusted by Holm's correction",
-        metrics::kFewestPairs));
+    result.notes.push_back(
+        fmt::format("over examples: bootstrap and t test over seeds and examples, with fewer than "
+                    "{} seeds over "
+                    "examples alone; p is adjusted by Holm's correction",
+                    metrics::kFewestPairs));
   }
   if (averaged) {
     result.notes.emplace_back("all tasks: the mean over tasks of each seed that has all of them");

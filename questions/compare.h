@@ -35,8 +35,13 @@ struct Comparison : metrics::PairedComparison {
   std::optional<double> examples_p;
   std::string verdict;  ///< in words
 
-  /// Over examples and seeds, or with fewer than three seeds over examples alone.
-  const metrics::ResampledDifference* resampled() const;
+  struct OverExamples {
+    metrics::Interval interval;
+    double p = 1;
+  };
+  /// Over examples and seeds (CrossedBootstrap::interval), or with fewer than three seeds over
+  /// examples alone.
+  std::optional<OverExamples> over_examples() const;
 };
 
 struct CompareResult {

@@ -131,6 +131,7 @@ class CurveMaker {
         all.insert(task);
         if (has_result(trial.state) && !tasks.contains(task)) without.insert(task);
       }
+      all.insert(trial.other_tasks.begin(), trial.other_tasks.end());
     }
     if (without.empty() || without == all) return;
     Condition with = questions::one_of("task", {});

@@ -43,11 +43,6 @@ std::string p_text(const std::optional<double>& p) {
   return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-// An interval of a difference that resampling gave.
-const metrics::Interval& interval_of(const metrics::ResampledDifference& made) {
-  return made.bca ? *made.bca : made.percentile;
-}
-
 // examples, their interval, p, McNemar's p of each seed, and what limits the claim; NULL without
 // kept predictions.
 std::vector<Value> of_examples(const questions::Comparison& one) {
@@ -60,9 +55,9 @@ std::vector<Value> of_examples(const questions::Comparison& one) {
     }
     if (!exact.empty()) values[4] = fmt::format("{}", fmt::join(exact, " "));
   }
-  if (const metrics::ResampledDifference* resampled = one.resampled()) {
-    values[1] = interval_of(*resampled).low;
-    values[2] = interval_of(*resampled).high;
+  if (const auto over_examples = one.over_examples()) {
+    values[1] = over_examples->interval.low;
+    values[2] = over_examples->interval.high;
     values[3] = value_or_null(one.examples_p);
     values[5] =
         metrics::limit_of(*one.examples->bootstrap) == metrics::Limit::seeds ? "seeds" : "examples";
@@ -119,7 +114,7 @@ void print_comparisons(const CompareArguments& arguments,
   const bool several = arguments.sides.size() > 2;
   const bool with_examples =
       std::any_of(comparisons.begin(), comparisons.end(),
-                  [](const questions::Comparison& one) { return one.resampled() != nullptr; });
+                  [](const questions::Comparison& one) { return one.over_examples().has_value(); });
   for (const questions::Comparison& one : comparisons) {
     std::vector<Value>& row = rows.emplace_back();
     if (several) row.emplace_back(one.side);
@@ -135,8 +130,8 @@ void print_comparisons(const CompareArguments& arguments,
     row.push_back(one.interval ? Value(interval_text(*one.interval)) : Value());
     row.emplace_back(p_text(one.adjusted_p));
     if (with_examples) {
-      const metrics::ResampledDifference* resampled = one.resampled();
-      row.push_back(resampled == nullptr ? Value() : Value(interval_text(interval_of(*resampled))));
+      const auto over_examples = one.over_examples();
+      row.push_back(over_examples ? Value(interval_text(over_examples->interval)) : Value());
       row.emplace_back(p_text(one.examples_p));
     }
     row.emplace_back(one.verdict);

@@ -6,6 +6,7 @@ usage: awkward_results.py FOLDER_OF_PROGRAMS
 import csv
 import io
 import json
+import os
 import pathlib
 import re
 import struct
@@ -17,6 +18,8 @@ from awkward_world import AwkwardWorld, checkpoint, finished, metric, progress
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "python/src"))
 import petlab  # noqa: E402
+
+os.environ["PETLAB_PROGRAM"] = str(tiny_world.PETLAB)
 
 # More test scores than a reader looks at from the end of an attempt.
 PARTS = 70

@@ -143,7 +143,7 @@ class EveryOption(AwkwardWorld):
 
     # Questions.
 
-    @covers("results", "--where", "--by", "--pivot", "--metric", "--split", "--db", "--format")
+    @covers("results", "--where", "--by", "--pivot", "--metric", "--split", "--db", "--format", "--values", "--steps")
     def test_results(self):
         row = self.rows("results", "--where", "seed=1..2 and variant=small", "--split", "validation", "--metric", "f1")
         self.assertEqual([(one["variant"], one["f1_n"], one["f1_mean"]) for one in row],
@@ -155,6 +155,12 @@ class EveryOption(AwkwardWorld):
                          [f"{seed} accuracy_n" for seed in (1, 2, 3)])
         self.assertEqual([set(row) & {"f1_mean", "accuracy_mean"} for row in self.rows("results")],
                          [{"accuracy_mean"}] * len(self.rows("results")))
+        values = ["results", "--values", "--by", "seed", "--metric", "accuracy", "--where", "variant=small and seed=1"]
+        self.assertEqual([(row["seed"], row["split"], row["metric"]) for row in self.rows(*values)],
+                         [(1, "test", "accuracy")])
+        every = self.rows(*values, "--split", "validation", "--steps", "all")
+        self.assertEqual({row["split"] for row in every}, {"validation"})
+        self.assertGreater(len(every), len(self.rows(*values, "--split", "validation")))
         self.check_formats("results", ["results", "--by", "seed"], "seed", ["1", "2", "3"])
         self.assertIn("missing.db", self.ask("results", db="missing.db", code=1).err)
 
@@ -180,12 +186,14 @@ class EveryOption(AwkwardWorld):
                 found = [row[table[0].index(column)] for row in table[2:2 + len(values)]]
             self.assertEqual([str(one) for one in found], values, form)
 
-    @covers("best", "--where", "--metric", "--split", "--highest", "--lowest", "--top", "--db", "--runs", "--format")
+    @covers("best", "--where", "--metric", "--split", "--highest", "--lowest", "--top", "--db", "--runs", "--format", "--all-fields")
     def test_best(self):
         def trials(*words):
             return [row["trial_id"] for row in self.rows("best", *words) if row["task"] == "films"]
 
         best = ["--metric", "accuracy"]
+        self.assertNotIn("selected_step", self.ask("best", *best).out)
+        self.assertIn("selected_step", self.ask("best", *best, "--all-fields").out)
         self.assertEqual(trials(*best), [self.trials[16, 3]])
         self.assertEqual(trials(*best, "--top", 2), [self.trials[16, 3], self.trials[16, 2]])
         self.assertEqual(trials(*best, "--lowest"), [self.first])
@@ -199,7 +207,7 @@ class EveryOption(AwkwardWorld):
         self.assertIn("/other.runs/", self.rows("best", *best, "--runs", self.copy_runs())[0]["artifact"])
         self.check_formats("best", ["best", *best, "--split", "test"], "seed", ["3"])
 
-    @covers("compare", "--where", "--metric", "--split", "--confidence", "--db", "--format")
+    @covers("compare", "--where", "--metric", "--split", "--confidence", "--db", "--format", "--rank", "--runs")
     def test_compare(self):
         words = ["compare", "small", "large"]
         row, = self.rows(*words)
@@ -212,7 +220,9 @@ class EveryOption(AwkwardWorld):
         widths = [row["interval_high"] - row["interval_low"] for row in intervals]
         self.assertLess(widths[0], widths[1])
         self.assertLess(widths[1], widths[2])
-        self.assertEqual([row["verdict"] for row in intervals][::2], ["large is better", "no difference shown"])
+        self.assertEqual([row["verdict"] for row in intervals][::2], ["large is better", "no difference shown; to show one this large takes about 7 more seeds"])
+        self.assertEqual(self.rows(*words, "--runs", "elsewhere"), self.rows(*words))
+        self.assertIn("expected at least 3", self.ask(*words, "--rank", code=2).err)
         self.check_formats("compare", words, "task", ["films"])
 
     def tell_apart(self):

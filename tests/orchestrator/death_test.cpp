@@ -32,11 +32,15 @@ class Dying {
     REQUIRE(sweep.until("SELECT count(*) FROM metrics"));
     const std::string owner = sweep.text("SELECT owner FROM attempts");
     orchestrator = std::stoi(owner);
-    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
-    for (pid_t child = 0; children >> child;) {
-      std::string name;
-      std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)) >> std::ws, name);
-      if (name == "petlab-guardian") guardians.push_back(child);
+    // The kernel's list may lack one while another child ends.
+    for (int tries = 0; tries < 500 && guardians.empty(); ++tries) {
+      std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", orchestrator));
+      for (pid_t child = 0; children >> child;) {
+        std::string name;
+        std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)) >> std::ws, name);
+        if (name == "petlab-guardian") guardians.push_back(child);
+      }
+      if (guardians.empty()) pause();
     }
     REQUIRE(guardians.size() == 1);
   }

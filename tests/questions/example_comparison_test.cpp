@@ -69,8 +69,10 @@ TEST_CASE("Two seeds are compared over their examples if predictions were kept",
   REQUIRE(made.examples->mcnemar.size() == 2);
   CHECK(made.examples->mcnemar[0].only_a == 20);
   CHECK(made.examples->mcnemar[0].only_b == 0);
-  REQUIRE(made.resampled() != nullptr);
-  CHECK(made.resampled() == &made.examples->bootstrap->examples);
+  REQUIRE(made.over_examples());
+  CHECK_FALSE(made.examples->bootstrap->both);
+  CHECK(made.over_examples()->interval.low > 0.1);
+  CHECK(made.over_examples()->interval.high < 0.3);
   CHECK(made.examples_p < 0.001);
   CHECK(made.verdict ==
         "too few seeds for a test; with these seeds, b is better on other examples");
@@ -88,7 +90,9 @@ TEST_CASE("A comparison without a result says how many seeds would give one", "[
   INFO(made.verdict);
   CHECK(made.verdict.starts_with("no difference shown; to show one this large takes about "));
   CHECK(made.verdict.ends_with(" more seeds; limited by the seeds"));
-  CHECK(made.resampled() == &*made.examples->bootstrap->both);
+  REQUIRE(made.over_examples());
+  CHECK(made.over_examples()->p == *made.examples->bootstrap->p);
+  CHECK(made.over_examples()->interval == *made.examples->bootstrap->interval);
   CHECK(Compared({70, 71, 72, 73}).made().verdict == "b is better");
 }
 
