@@ -53,7 +53,7 @@ std::string seeds_needed(const Comparison& made, double level) {
   const metrics::PairsNeeded needed =
       metrics::pairs_needed(*made.effect, std::fabs(*made.effect / *made.standardised), level);
   if (needed.answer != metrics::PairsNeeded::Answer::pairs || needed.pairs <= made.pairs) return {};
-  return fmt::format("; to show one this large takes {}", metrics::more_seeds(needed, made.pairs));
+  return fmt::format("; needs {}", metrics::more_seeds(needed, made.pairs));
 }
 
 std::string verdict_over_seeds(const Comparison& made, const std::string& baseline, double level) {

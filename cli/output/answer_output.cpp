@@ -59,7 +59,7 @@ void add_format_option(CLI::App& app, AnswerOutput& output) {
 
 std::string short_number(double number) {
   const double size = std::fabs(number);
-  if (number != 0 && size < 0.001) return fmt::format("{:.2e}", number);
+  if (number != 0 && size < 0.001) return fmt::format("{}{:.2e}", number < 0 ? "−" : "", size);
   return reports::number_text(number, size < 100 ? 4 : size < 10'000 ? 2 : 0);
 }
 

@@ -220,7 +220,7 @@ class EveryOption(AwkwardWorld):
         widths = [row["interval_high"] - row["interval_low"] for row in intervals]
         self.assertLess(widths[0], widths[1])
         self.assertLess(widths[1], widths[2])
-        self.assertEqual([row["verdict"] for row in intervals][::2], ["large is better", "no difference shown; to show one this large takes about 7 more seeds"])
+        self.assertEqual([row["verdict"] for row in intervals][::2], ["large is better", "no difference shown; needs about 7 more seeds"])
         self.assertEqual(self.rows(*words, "--runs", "elsewhere"), self.rows(*words))
         self.assertIn("expected at least 3", self.ask(*words, "--rank", code=2).err)
         self.check_formats("compare", words, "task", ["films"])
