@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "metrics/error.h"
 #include "metrics/metric_table.h"
 #include "metrics/power.h"
 #include "metrics/seed_statistics.h"
@@ -124,6 +125,23 @@ class PairedPredictions {
   std::map<std::pair<std::string, std::string>, std::optional<metrics::KeptPredictions>> known_;
 };
 
+// Nothing without predictions of each pair. Predictions that cannot be read or paired leave the
+// comparison over seeds as it is, with a note.
+template <typename Pairs, typename Note>
+std::optional<metrics::ExampleComparison> over_examples_of(
+    const MetricRow& metric, Pairs pairs, const metrics::CrossedBootstrapOptions& options,
+    Note note) {
+  try {
+    const std::vector<metrics::SeedPredictions> seeds = pairs();
+    if (!seeds.empty()) return metrics::compare_examples(metric, seeds, options);
+  } catch (const metrics::InputError& error) {
+    note(error.what());
+  } catch (const std::invalid_argument& error) {
+    note(error.what());
+  }
+  return std::nullopt;
+}
+
 // p over examples, by Holm over all comparisons.
 void adjust_over_examples(std::vector<Comparison>& comparisons) {
   std::vector<double> p_values;
@@ -187,11 +205,16 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
         if (same == its->second.end()) continue;
         add(task, scores, same->second);
         if (by_example) {
-          const std::vector<metrics::SeedPredictions> pairs =
-              predictions.of(other_results.at(task), baseline_results.at(task), task);
-          if (!pairs.empty()) {
-            result.comparisons.back().examples = metrics::compare_examples(*row, pairs, resampling);
-          }
+          result.comparisons.back().examples = over_examples_of(
+              *row,
+              [&] {
+                return predictions.of(other_results.at(task), baseline_results.at(task), task);
+              },
+              resampling,
+              [&](const std::string& why) {
+                result.notes.push_back(
+                    fmt::format("{} {} is not compared over examples: {}", task, metric, why));
+              });
         }
         of_baseline.push_back(&scores);
         of_side.push_back(&same->second);

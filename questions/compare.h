@@ -50,10 +50,10 @@ struct CompareResult {
 };
 
 /// Compares the sides with the baseline over seeds, task by task, and over fields that both vary in
-/// the same way, by the rule of metrics/paired_comparison.h; if predictions were kept, over the
-/// examples as well. Throws what `predictions` throws, metrics::InputError for predictions that
-/// cannot be compared, and std::invalid_argument where a side selects nothing, or has several
-/// trials for one seed (naming the fields in which they differ).
+/// the same way, by the rule of metrics/paired_comparison.h. If predictions were kept, the examples
+/// are compared as well; predictions that cannot be read or paired are noted. Throws
+/// std::invalid_argument where a side selects nothing, or has several trials for one seed (naming
+/// the fields in which they differ).
 CompareResult compare(const results::ScoreReader& reader, const CompareRequest& request);
 
 }  // namespace petlab::questions

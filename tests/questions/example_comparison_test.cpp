@@ -96,7 +96,8 @@ TEST_CASE("A comparison without a result says how many seeds would give one", "[
   CHECK(Compared({70, 71, 72, 73}).made().verdict == "b is better");
 }
 
-TEST_CASE("Predictions for different examples are refused", "[questions]") {
+TEST_CASE("Predictions for different examples are noted, and seeds are compared all the same",
+          "[questions]") {
   SmallDatabase database;
   for (const char* variant : {"a", "b"}) {
     database.scored(variant, SmallDatabase::config("cola", 1, variant[0]), 0.5);
@@ -109,7 +110,11 @@ TEST_CASE("Predictions for different examples are refused", "[questions]") {
     if (result.trial_id == "t2") made.gold[7] = "0";
     return std::optional(made);
   };
-  CHECK_THROWS_AS(compare(results::ScoreReader(database.file()), request), std::runtime_error);
+  const CompareResult result = compare(results::ScoreReader(database.file()), request);
+  CHECK(result.comparisons.at(0).pairs == 1);
+  CHECK_FALSE(result.comparisons.at(0).examples);
+  REQUIRE(result.notes.size() == 1);
+  CHECK(result.notes[0].starts_with("cola accuracy is not compared over examples: "));
 }
 
 }  // namespace petlab::questions
