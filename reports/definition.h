@@ -26,7 +26,7 @@ enum class Better { none, higher, lower };
 enum class Spread { deviation, standard_error, interval, none };
 
 /// How the value of a cell is made and shown. What is not set is taken from the other axis, then
-/// from the table's `cells`, then from the defaults of docs/reports.md.
+/// from the table's `cells`, then from the defaults of docs/reference/report-definitions.md.
 struct CellSpec {
   /// A field of the trial (bls_bits, training_learning_rate, …) instead of the metric's value.
   std::optional<std::string> value;
@@ -114,7 +114,7 @@ struct FigureSpec {
 /// A part of a report.
 using SectionSpec = std::variant<TableSpec, FigureSpec>;
 
-/// A report as its YAML file says it (docs/reports.md).
+/// A report as its YAML file says it (docs/reference/report-definitions.md).
 struct Definition {
   std::string file;  // for messages
   std::string name;

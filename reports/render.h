@@ -27,7 +27,7 @@ std::string to_markdown(const Report& report);
 std::string to_csv(const Report& report);
 /// RFC 4180: a line a cell with everything that is known of it.
 std::string to_long_csv(const Report& report);
-/// One JSON object (docs/reports.md), two spaces of indentation.
+/// One JSON object (docs/reference/report-definitions.md), two spaces of indentation.
 std::string to_json(const Report& report);
 /// A page without external resources: sortable, light and dark, details of each cell on hover or
 /// focus. Figures are drawn by the script that the set-up puts in place; without it there are their

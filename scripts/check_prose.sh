@@ -14,6 +14,6 @@ if ! python=$(scripts/prose_venv.sh --there); then
 fi
 [ $# -eq 0 ] || set -- --petlab "$1/petlab"
 # Older than the check.
-mapfile -t pages < <(find README.md AGENTS.md docs -name '*.md' -not -name reports.md | sort)
+mapfile -t pages < <(find README.md AGENTS.md docs -name '*.md' | sort)
 "$python" -B scripts/prose/check.py "$@" "${pages[@]}"
 say "The prose is plain"
