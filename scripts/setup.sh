@@ -285,36 +285,21 @@ else
 fi
 # ---- For the tests of the Python package, and beside Python
 if $dev; then
-  if python_tests=$(scripts/python_venv.sh 2>>"$log"); then
-    say "The Python package's tests: ${python_tests%/bin/python3}"
-  else
-    say "The Python package's tests: what they need cannot be installed ($log); they are skipped"
-  fi
-  if tensorboard=$(scripts/tensorboard_venv.sh 2>>"$log"); then
-    say "TensorBoard: ${tensorboard%/bin/python3}"
-  else
-    say "TensorBoard: cannot be installed ($log); the test with its reader is skipped"
-  fi
-  if statistics=$(scripts/statistics_venv.sh 2>>"$log"); then
-    say "What the paper's rehearsal compares with: ${statistics%/bin/python3}"
-  else
-    say "What the paper's rehearsal compares with: cannot be installed ($log); a part is skipped"
-  fi
-  if browser=$(scripts/browser_venv.sh 2>>"$log"); then
-    say "What drives a browser through report pages: ${browser%/bin/python3}"
-  else
-    say "What drives a browser through report pages: cannot be installed ($log); a test is skipped"
-  fi
-  if prose=$(scripts/prose_venv.sh 2>>"$log"); then
-    say "The prose linter: ${prose%/bin/python3}"
-  else
-    say "The prose linter: cannot be installed ($log); the check of the pages is skipped"
-  fi
-  if site=$(scripts/site_venv.sh 2>>"$log"); then
-    say "What builds the site: ${site%/bin/python3}"
-  else
-    say "What builds the site: cannot be installed ($log); its test is skipped"
-  fi
+  # test_tool NAME SCRIPT WITHOUT: a virtual environment, and what is skipped without it
+  test_tool() {
+    local python
+    if python=$("scripts/$2" 2>>"$log"); then
+      say "$1: ${python%/bin/python3}"
+    else
+      say "$1: cannot be installed ($log); $3"
+    fi
+  }
+  test_tool "Tools for the Python package's tests" python_venv.sh "these tests are skipped"
+  test_tool "TensorBoard" tensorboard_venv.sh "the test with its reader is skipped"
+  test_tool "Tools for the paper's rehearsal" statistics_venv.sh "a part of it is skipped"
+  test_tool "A browser for report pages" browser_venv.sh "a test is skipped"
+  test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"
+  test_tool "The site builder" site_venv.sh "its test is skipped"
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then
     say "PEFT and AdapterHub: left out, with the tests beside them: they need a torch that Python" \
