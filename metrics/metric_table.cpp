@@ -98,6 +98,12 @@ const MetricRow* find_metric(std::string_view name) {
   return nullptr;
 }
 
+std::optional<bool> higher_is_better(std::string_view metric) {
+  if (metric == "loss") return false;
+  const MetricRow* row = find_metric(metric);
+  return row == nullptr ? std::nullopt : std::optional(row->higher_is_better);
+}
+
 const MetricRow& metric_named(std::string_view name) {
   if (const MetricRow* row = find_metric(name)) return *row;
   std::vector<std::string_view> names;

@@ -50,6 +50,10 @@ std::span<const MetricRow> metric_table();
 /// The row of that name; nullptr where there is none.
 const MetricRow* find_metric(std::string_view name);
 
+/// Whether more of a metric is better, that of the training loss included; std::nullopt where that
+/// is not known, as of a worker's own metric.
+std::optional<bool> higher_is_better(std::string_view metric);
+
 /// The row of that name. Throws std::invalid_argument naming the nearest known name.
 const MetricRow& metric_named(std::string_view name);
 

@@ -33,10 +33,9 @@ std::string metric_of(const std::string& task, const std::set<std::string>& repo
       scores.empty() ? "no metric but the loss" : fmt::format("{}", fmt::join(scores, ", "))));
 }
 
-bool higher_is_better(const std::string& metric, const BestRequest& request) {
+bool is_highest_best(const std::string& metric, const BestRequest& request) {
   if (request.higher_is_better) return *request.higher_is_better;
-  if (metric == "loss") return false;
-  if (const metrics::MetricRow* row = metrics::find_metric(metric)) return row->higher_is_better;
+  if (const std::optional<bool> known = metrics::higher_is_better(metric)) return *known;
   throw std::invalid_argument(fmt::format(
       "it is not known whether more of {} is better: say --highest or --lowest", metric));
 }
@@ -80,7 +79,7 @@ BestResult best(const results::ScoreReader& reader, const BestRequest& request) 
   std::vector<std::size_t> rows;  // of result.trials
   for (const auto& [task, metrics] : reported) {
     const std::string metric = metric_of(task, metrics, request);
-    const bool higher = higher_is_better(metric, request);
+    const bool higher = is_highest_best(metric, request);
     std::vector<Candidate> candidates;
     for (std::size_t row = 0; row < collected.rows().size(); ++row) {
       const Collected::Row& trial = collected.rows()[row];

@@ -40,12 +40,11 @@ std::string undefined_text(const std::string& name, std::int64_t undefined) {
 }
 
 std::string better_of(const Comparison& made, const std::string& baseline) {
-  const MetricRow* row = metrics::find_metric(made.metric);
-  if (row == nullptr && made.metric != "loss") {
+  const std::optional<bool> higher_is_better = metrics::higher_is_better(made.metric);
+  if (!higher_is_better) {
     return *made.effect > 0 ? made.side + " is higher" : made.side + " is lower";
   }
-  const bool higher_is_better = row != nullptr && row->higher_is_better;
-  return ((*made.effect > 0) == higher_is_better ? made.side : baseline) + " is better";
+  return ((*made.effect > 0) == *higher_is_better ? made.side : baseline) + " is better";
 }
 
 // How many seeds would show a difference of this size; empty if that is not the matter.

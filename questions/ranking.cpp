@@ -14,12 +14,6 @@
 namespace petlab::questions {
 namespace {
 
-std::optional<bool> higher_is_better(const std::string& metric) {
-  if (metric == "loss") return false;
-  const metrics::MetricRow* row = metrics::find_metric(metric);
-  return row == nullptr ? std::nullopt : std::optional(row->higher_is_better);
-}
-
 // Absent: a score is undefined.
 std::optional<double> mean_of(const metrics::ScoresByPair& scores) {
   double sum = 0;
@@ -106,7 +100,7 @@ RankingResult rank(const results::ScoreReader& reader, const RankingRequest& req
   RankingResult result;
   std::size_t most_tasks = 0;
   for (const auto& [metric, tasks] : sides.front()) {
-    const std::optional<bool> higher = higher_is_better(metric);
+    const std::optional<bool> higher = metrics::higher_is_better(metric);
     if (!higher) {
       result.notes.push_back(
           fmt::format("{} is left out: it is not known whether higher is better", metric));

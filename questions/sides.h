@@ -40,7 +40,6 @@ class SideScores {
  public:
   SideScores(const results::ScoreReader& reader, const SideQuestion& question, Side side);
 
-  const Side& side() const { return side_; }
   /// The fields of the configuration in which the trials differ, the seed apart, with their values.
   using Varied = std::map<std::string, std::set<std::string>>;
   const Varied& varied() const { return varied_; }
