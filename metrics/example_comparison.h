@@ -52,9 +52,10 @@ Limit limit_of(const CrossedBootstrap& bootstrap);
 /// Compares by any metric of metric_table(); texts with the options of training. `num_labels` is
 /// the task's number of classes; 0: as many as the labels need, at least two. Only "none" depends
 /// on it: with two classes it counts as the opposite class (metrics/t5_labels.h).
-/// Throws InputError where the answers of two systems or seeds differ, as they must be scored on
-/// the same examples, and for a line that is no class or score; std::invalid_argument without a
-/// seed, with fewer than two examples, and for a metric that does not have so many classes.
+/// Throws InputError if the gold answers of two systems or seeds differ, since all must be scored
+/// on the same examples, and for a line that is neither a class nor a score. Throws
+/// std::invalid_argument without a seed, with fewer than two examples, and for a metric that is not
+/// defined for this number of classes.
 ExampleComparison compare_examples(const MetricRow& metric, std::span<const SeedPredictions> seeds,
                                    const CrossedBootstrapOptions& options = {},
                                    std::int64_t num_labels = 0);

@@ -70,7 +70,7 @@ void check_interval(const nlohmann::json& expected, const Interval& interval,
   CHECK(interval.high == Approx(number(expected.at(1))).margin(tolerance[1]));
 }
 
-// Five standard deviations of an end from so many replicates.
+// Five standard deviations of an interval's end, for this number of replicates.
 std::array<double, 2> monte_carlo_tolerance(const nlohmann::json& deviations, double step,
                                             double n_boot, double replicates) {
   const double scale = 5 * std::sqrt(n_boot / replicates);

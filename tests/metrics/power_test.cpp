@@ -65,7 +65,7 @@ TEST_CASE("power rises with the pairs and the effect, from alpha to 1", "[metric
   CHECK(paired_t_power(5, 0, 0.01) == Approx(0.01));
 }
 
-TEST_CASE("the needed seeds are told in words", "[metrics]") {
+TEST_CASE("the number of seeds needed is given in words", "[metrics]") {
   const auto words = [](std::int64_t needed, std::int64_t pairs) {
     return more_seeds({.answer = PairsNeeded::Answer::pairs, .pairs = needed}, pairs);
   };

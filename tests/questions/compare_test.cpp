@@ -128,7 +128,7 @@ TEST_CASE("all tasks are compared by the mean of each seed that has them all", "
   CHECK(*all.p == Approx(0.07121913217321074));
 }
 
-TEST_CASE("equal differences are no test, whatever their last bits are", "[questions]") {
+TEST_CASE("Differences that are equal as decimals are not tested", "[questions]") {
   SmallDatabase database;
   for (const std::int64_t seed : {150, 155, 161}) {
     const auto number = static_cast<std::uint64_t>(seed);

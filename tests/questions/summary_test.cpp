@@ -97,7 +97,7 @@ TEST_CASE("a trial that two sweeps have counts once, and user keys are words", "
   CHECK(asked(database, "user.width='3'", "seed") == Lines{"seed: "});
 }
 
-TEST_CASE("what is missing or undefined is told", "[questions]") {
+TEST_CASE("Notes count missing results and undefined values", "[questions]") {
   SmallDatabase database;
   database.scored("a", SmallDatabase::config("cola", 1), std::nullopt);
   database.scored("a", SmallDatabase::config("cola", 2), 0.5);
