@@ -206,11 +206,11 @@ CompareResult compare(const results::ScoreReader& reader, const CompareRequest& 
         if (by_example) {
           result.comparisons.back().examples = over_examples_of(
               *row,
-              [&] {
+              [&, &task = task] {
                 return predictions.of(other_results.at(task), baseline_results.at(task), task);
               },
               resampling,
-              [&](const std::string& why) {
+              [&, &metric = metric, &task = task](const std::string& why) {
                 result.notes.push_back(
                     fmt::format("{} {} is not compared over examples: {}", task, metric, why));
               });
