@@ -4,21 +4,6 @@
 #include <stdexcept>
 
 namespace petlab::questions {
-namespace {
-
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    parts.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return parts;
-}
-
-}  // namespace
-
 Collected::Collected(const results::ScoreReader& reader, const results::ScoreQuestion& question)
     : own_(question.fields.size()), fields_(question.fields) {
   const std::vector<results::Word>& configuration = results::configuration_words();
@@ -29,13 +14,13 @@ Collected::Collected(const results::ScoreReader& reader, const results::ScoreQue
   reader.each(question, [&](const results::ScoredTrial& trial) {
     const auto [tasks, is_new] =
         task_codes.emplace(trial.tasks, static_cast<std::uint32_t>(tasks_.size()));
-    if (is_new) tasks_.push_back(split_at_commas(trial.tasks));
+    if (is_new) tasks_.push_back(results::listed(trial.tasks));
     Row row{trial.key, tasks->second, trial.configuration, trial.has_result, scores_.size(), 0};
     for (std::size_t i = 0; i < own_; ++i) note(columns_[i], trial.fields[i], codes_);
     for (std::size_t i = 0; i < trial.configuration_values.size(); ++i) {
       note(columns_[own_ + i], trial.configuration_values[i], configurations_);
     }
-    for (const results::Score& score : trial.scores) {
+    for (const results::Score& score : trial.scores()) {
       const auto [code, new_series] =
           series_codes.emplace(score.series->key, static_cast<std::uint32_t>(series_.size()));
       if (new_series) series_.push_back(*score.series);

@@ -52,18 +52,22 @@ Word field_named(std::string_view text) {
   for (const Word& word : only_reports) {
     if (word.name == text) return word;
   }
-  if (!text.starts_with("user")) {
-    if (auto known = results::find_word(text)) return *std::move(known);
+  constexpr std::string_view kUser = "user_";
+  if (text.starts_with(kUser)) {
+    return results::word_named("user." + std::string(text.substr(kUser.size())));
   }
-  std::string name(text);
-  std::replace(name.begin(), name.end(), '.', '_');
-  return {name, sweeps::FieldType::text, results::WordScope::trial, "", name};
+  std::vector<std::string_view> names;
+  for (const Word& word : only_reports) names.push_back(word.name);
+  return results::word_named(text, names);
 }
 
 Condition typed(const sweeps::WrittenCondition& written, Word word) {
   Condition made{std::move(word), written.comparison, {}};
   const bool listed = written.comparison == sweeps::Comparison::equal ||
                       written.comparison == sweeps::Comparison::unequal;
+  if (made.word.scope == results::WordScope::tag && !listed) {
+    throw std::invalid_argument("tag: found a comparison by size, expected = or !=");
+  }
   if (made.word.user_key.empty()) {
     for (const nlohmann::json& value : sweeps::typed_values(written, made.word.type)) {
       made.values.push_back(value_of(value));

@@ -13,7 +13,8 @@ using results::Condition;
 
 /// The field that a report's definition names: a word of results/words.h, or one that only reports
 /// know: `split` and `step` of a score, `state` of a trial, and what reports compute
-/// (`bls_percent`). An unknown name is a field of the free group, whose type is not known.
+/// (`bls_percent`). `user_KEY` is `user.KEY`. Throws std::invalid_argument for an unknown name,
+/// with the nearest known one.
 results::Word field_named(std::string_view text);
 
 /// The condition in the type of its field, however its values look: `variant=007` compares with the

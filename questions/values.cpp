@@ -37,7 +37,7 @@ class DifferingFields {
   void add(const ScoredTrial& trial) {
     const auto& values = trial.configuration_values;
     if (!values.empty()) configurations_.emplace_back(values.begin(), values.end());
-    if (trial.scores.empty()) return;
+    if (trial.scores().empty()) return;
     variants_.insert(trial.fields[0]);
     if (seen_.insert(trial.configuration).second) add(configurations_[trial.configuration]);
   }
@@ -115,7 +115,7 @@ void each_value(const results::ScoreReader& reader, const ValuesRequest& request
     empty = false;
   };
   reader.each(question, [&](const ScoredTrial& trial) {
-    for (const results::Score& score : trial.scores) {
+    for (const results::Score& score : trial.scores()) {
       begin();
       row = {trial.trial_id};
       row.insert(row.end(), trial.fields.begin(), trial.fields.end());

@@ -3,32 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
+#include "base/nearest_word.h"
 #include "questions/conditions.h"
 #include "reports/selection.h"
-#include "reports/words.h"
 
 namespace petlab::reports {
 namespace {
 
 const char kStep[] = "step";
 
-std::string underscored(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
+std::string field(const std::string& name, const std::string& option) {
+  try {
+    return questions::field_named(name).name;
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+// What the request says of tasks and metrics; of trials it was said when they were read.
+Selection of_scores(const CurveRequest& request) {
+  Selection made;
+  std::copy_if(
+      request.where.begin(), request.where.end(), std::back_inserter(made.conditions),
+      [](const Condition& condition) { return condition.word.scope == results::WordScope::score; });
+  return made;
 }
 
 // Finds what a request names in the data.
 class CurveMaker {
  public:
   CurveMaker(const CurveRequest& request, const Dataset& data) : request_(request), data_(data) {
-    fields_.insert({kStep, "bls_percent", "ft_params_percent", "task", "split", "name"});
-    fields_.insert(data.other_fields.begin(), data.other_fields.end());
-    fields_.insert(data.configuration.begin(), data.configuration.end());
-    for (const Trial& trial : data.trials) {
-      for (const auto& [name, value] : trial.fields) fields_.insert(name);
+    if (const auto known = data.known_words.find("name"); known != data.known_words.end()) {
+      metrics_ = known->second;
     }
   }
 
@@ -45,20 +56,17 @@ class CurveMaker {
     figure.x.cells.value = x;
     figure.x.log = request_.log_x;
     figure.y.log = request_.log_y;
-    made.where = request_.where;
+    made.where = of_scores(request_);
     std::set<std::string> tasks;
-    const auto metrics = data_.known_words.find("name");
-    if (metrics != data_.known_words.end() && metrics->second.contains(request_.y)) {
+    if (metrics_.contains(request_.y)) {
       figure.y.where.conditions.push_back(questions::one_of("name", {request_.y}));
       const std::string split = split_of(x, made.where);
       figure.y.where.conditions.push_back(questions::one_of("split", {split}));
       tasks = tasks_with(split, made.where);
       leave_out_tasks_without(tasks, made.where, figure.y.where);
       figure.y.name = fmt::format("{} ({})", request_.y, split);
-    } else if (x != kStep && fields_.contains(underscored(request_.y))) {
-      figure.y.cells.value = underscored(request_.y);
     } else {
-      unknown_y();
+      figure.y.cells.value = field_of_y(x);
     }
     made.about = fmt::format("{} by {}", request_.y, x);
     figure.title = made.about;
@@ -74,23 +82,13 @@ class CurveMaker {
   }
 
  private:
-  std::string field(const std::string& name, const std::string& option) const {
-    const std::string wanted = underscored(name);
-    if (fields_.contains(wanted)) return wanted;
-    const std::vector<std::string> all(fields_.begin(), fields_.end());
-    throw std::invalid_argument(fmt::format("{} is '{}', which is no field of these trials{}",
-                                            option, name, did_you_mean(wanted, all)));
-  }
-
-  [[noreturn]] void unknown_y() const {
-    std::set<std::string> known = fields_;
-    if (const auto metrics = data_.known_words.find("name"); metrics != data_.known_words.end()) {
-      known.insert(metrics->second.begin(), metrics->second.end());
+  std::string field_of_y(const std::string& x) const {
+    const std::vector<std::string_view> metrics(metrics_.begin(), metrics_.end());
+    // Learning curves are of metrics, and a misspelt metric is near to no field.
+    if (x == kStep || !base::nearest_word(request_.y, metrics).empty()) {
+      throw std::invalid_argument("--y: " + base::unknown_word("metric", request_.y, metrics));
     }
-    const std::vector<std::string> all(known.begin(), known.end());
-    throw std::invalid_argument(fmt::format(
-        "--y is '{}', which is no metric{} that petlab or the database knows{}", request_.y,
-        request_.x == kStep ? "" : " and no field", did_you_mean(request_.y, all)));
+    return field(request_.y, "--y");
   }
 
   template <typename Each>
@@ -154,15 +152,24 @@ class CurveMaker {
 
   const CurveRequest& request_;
   const Dataset& data_;
-  std::set<std::string> fields_;
+  std::set<std::string> metrics_;  // that petlab or the database knows
 };
 
 }  // namespace
 
-Selection curve_selection(const CurveRequest& request) {
-  Selection made = request.where;
-  made.conditions.push_back(questions::one_of("name", {request.y}));
-  return made;
+Wanted wanted_by(const CurveRequest& request) {
+  Wanted wanted;
+  wanted.where = request.where;
+  const auto add = [&](const std::string& name) {
+    if (const auto word = results::find_word(name)) wanted.fields.insert(word->name);
+  };
+  add(request.x);
+  add(request.y);
+  std::for_each(request.series.begin(), request.series.end(), add);
+  wanted.series = [&request](const Series& series) { return series.name == request.y; };
+  wanted.trial = [](const Trial&) { return true; };
+  wanted.every_step = request.x == kStep;
+  return wanted;
 }
 
 Definition curve_definition(const CurveRequest& request, const Dataset& data) {

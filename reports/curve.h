@@ -5,6 +5,7 @@
 
 #include "reports/dataset.h"
 #include "reports/definition.h"
+#include "reports/wanted.h"
 
 namespace petlab::reports {
 
@@ -14,16 +15,16 @@ struct CurveRequest {
   std::string y;                    // a metric, or a field
   std::vector<std::string> series;  // fields; empty: variant, and task where there are several
   std::string split;                // empty: test, or for step validation, where there is such
-  Selection where;                  // tasks and metrics of which the points are
+  std::vector<Condition> where;     // of which trials, tasks and metrics
   bool log_x = false;
   bool log_y = false;
 };
 
-/// All that load_dataset() has to read: the request's tasks and its metric.
-Selection curve_selection(const CurveRequest& request);
+/// What load_dataset() has to read for it. The request must outlive it.
+Wanted wanted_by(const CurveRequest& request);
 
 /// The definition of that figure, for these data. Throws std::invalid_argument for fields and
-/// metrics that they do not have, naming the nearest known one.
+/// metrics that are not known, naming the nearest known one.
 Definition curve_definition(const CurveRequest& request, const Dataset& data);
 
 }  // namespace petlab::reports

@@ -25,11 +25,12 @@ struct Trial {
   std::int64_t seed = 0;
   std::vector<std::string> tasks;
   std::vector<std::string> other_tasks;  ///< of its scores, that no trial names
+  std::vector<std::string> tags;         ///< its own and its sweeps', where a report asks
   bool stale = false;
   std::string numerics;  // of the attempt that counts; empty: none
-  /// Every column of the views that belongs to the trial (backbone, module_kind, bls_bits, …), the
-  /// members above included: those that trials of its configuration have in common, which may be
-  /// nullptr, and its own, of other names. field_of() and find_field() look in both.
+  /// Its fields, by the names of words (results/words.h): those that trials of its configuration
+  /// have in common (module_kind, user.KEY, …), which may be nullptr, and its own (bls_bits, …, the
+  /// members above included). field_of() looks in both.
   std::shared_ptr<const Fields> common;
   Fields fields;
   std::vector<results::AttemptFacts> attempts;  // by number
@@ -70,9 +71,6 @@ struct Dataset {
   /// The fields of trials that come from its configuration (module_kind, training_epochs,
   /// …): trials that differ in one of them, seed and task apart, are different experiments.
   std::set<std::string> configuration;
-  /// Columns that the database has although no trial here uses them (module_rank, where all are
-  /// adapters): selecting by them is no mistake.
-  std::set<std::string> other_fields;
   /// For some fields (task, name, split, state, module_kind) all words that they can hold, whether
   /// a trial or score here has them or not: selecting by them is no mistake, by any other is one.
   std::map<std::string, std::set<std::string>> known_words;

@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "questions/conditions.h"
+#include "reports/derived.h"
+#include "reports/selection.h"
 #include "reports/words.h"
 #include "sweeps/condition_text.h"
 
@@ -76,6 +78,21 @@ std::vector<std::string> DefinitionReader::texts(const YAML::Node& node, const s
   return all;
 }
 
+std::string DefinitionReader::named_field(const std::string& name, int line,
+                                          const std::string& what) {
+  try {
+    return questions::field_named(name).name;
+  } catch (const std::invalid_argument& error) {
+    problem(line, fmt::format("{}: {}", what, error.what()));
+    return name;
+  }
+}
+
+std::string DefinitionReader::field(const YAML::Node& node, const std::string& what) {
+  const std::string name = text(node, what);
+  return name.empty() ? name : named_field(name, line_of(node), what);
+}
+
 bool DefinitionReader::boolean(const YAML::Node& node, const std::string& what) {
   if (node.IsScalar() && node.Scalar() == "true") return true;
   if (node.IsScalar() && node.Scalar() == "false") return false;
@@ -87,8 +104,13 @@ Selection DefinitionReader::selection(const YAML::Node& node, const std::string&
   Selection read;
   const auto add = [&](const sweeps::WrittenCondition& condition, int line) {
     try {
-      read.conditions.push_back(
-          questions::typed(condition, questions::field_named(condition.word)));
+      const results::Word word = questions::field_named(condition.word);
+      if (is_derived(word.name)) {
+        problem(line, fmt::format("{} has {}, which is computed for cells; no condition can use it",
+                                  what, word.name));
+        return;
+      }
+      read.conditions.push_back(questions::typed(condition, word));
       read.conditions.back().line = line;
     } catch (const std::invalid_argument& error) {
       problem(line, fmt::format("{}: {}", what, error.what()));
@@ -133,9 +155,12 @@ Selection DefinitionReader::selection(const YAML::Node& node, const std::string&
 bool DefinitionReader::cell_field(CellSpec& cells, const std::string& key, const YAML::Node& value,
                                   const std::string& what) {
   if (key == "value") {
-    cells.value = text(value, what + ".value");
+    const bool examples = value.IsScalar() && value.Scalar() == kExamples;
+    cells.value = examples ? kExamples : field(value, what + ".value");
   } else if (key == "text") {
-    cells.text = text(value, what + ".text");
+    cells.text = renamed(text(value, what + ".text"), [&](const std::string& name) {
+      return named_field(name, line_of(value), what + ".text");
+    });
   } else if (key == "average_over") {
     if (!value.IsSequence() || value.size() == 0) {
       problem(line_of(value), fmt::format("{}.average_over is {}, must be a list of selections",
@@ -213,7 +238,11 @@ Line DefinitionReader::line(const YAML::Node& node, const std::string& axis, con
     } else if (key == "where") {
       read.where = selection(value, what);
     } else if (key == "each") {
-      read.each = texts(value, what);
+      if (!value.IsSequence()) {
+        read.each = {field(value, what)};
+        return;
+      }
+      for (const YAML::Node& item : value) read.each.push_back(field(item, what));
     } else if (!cell_field(read.cells, key, value, axis)) {
       more.read(key, value);
     }

@@ -43,6 +43,8 @@ class DefinitionReader {
   std::string text(const YAML::Node& node, const std::string& what);
   /// A text or a list of texts.
   std::vector<std::string> texts(const YAML::Node& node, const std::string& what);
+  /// The name of a field, as words have it (questions::field_named()).
+  std::string field(const YAML::Node& node, const std::string& what);
   bool boolean(const YAML::Node& node, const std::string& what);
   /// One of the words; the first where it is none of them.
   std::size_t one_of(const YAML::Node& node, const std::string& what,
@@ -68,6 +70,8 @@ class DefinitionReader {
              const std::function<const Line&(const YAML::Node& item)>& read);
 
  private:
+  std::string named_field(const std::string& name, int line, const std::string& what);
+
   std::string file_;
 };
 

@@ -3,22 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 
+#include "base/shallow_json.h"
 #include "metrics/metric_table.h"
 #include "questions/conditions.h"
 #include "reports/builds.h"
 #include "reports/error.h"
 #include "reports/losses.h"
-#include "reports/selection.h"
 #include "reports/words.h"
 #include "results/attempt.h"
 #include "results/examples.h"
-#include "results/left_out.h"
+#include "results/remarks.h"
 #include "results/scores.h"
 #include "results/store.h"
 #include "results/trial_state.h"
@@ -26,43 +27,11 @@
 namespace petlab::reports {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using results::AttemptFacts;
 
-results::Value value_of(const Json& json) {
-  if (json.is_null()) return std::monostate();
-  if (json.is_boolean()) return std::int64_t{json.get<bool>() ? 1 : 0};
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number()) return json.get<double>();
-  return json.is_string() ? json.get<std::string>() : json.dump();
-}
-
-// module.kind as the column module_kind, as the views have it.
-void flatten(const Json& group, const std::string& prefix, Fields& fields) {
-  for (const auto& [key, value] : group.items()) {
-    const std::string name = prefix + key;
-    if (value.is_object()) {
-      flatten(value, name + "_", fields);
-    } else if (name != "task" && name != "tasks") {
-      fields[name] = value_of(value);
-    }
-  }
-}
-
-// As the columns of the views.
-void fill_left_out(Fields& fields) {
-  const auto found = fields.find("module_kind");
-  const auto* kind = found == fields.end() ? nullptr : std::get_if<std::string>(&found->second);
-  for (auto& [column, value] :
-       results::values_where_left_out(kind == nullptr ? std::string() : *kind)) {
-    fields.try_emplace(column, std::move(value));
-  }
-}
-
-std::vector<std::string> tasks_of(const Json& config) {
-  if (config.contains("tasks")) return config.at("tasks").get<std::vector<std::string>>();
-  if (config.contains("task")) return {config.at("task").get<std::string>()};
-  return {};
+std::string text_in(const results::Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? std::string() : *text;
 }
 
 // The attempt whose scores the views show.
@@ -119,34 +88,35 @@ class Latest {
   std::unordered_map<std::string, std::string> known_versions_;
 };
 
-// The trials of one sweep, a trial once for each of its variants.
-class SweepLoader {
+// Reads trials, each once for each of its variants, and then what is wanted of them.
+class Loader {
  public:
-  SweepLoader(const results::Reader& reader, const Wanted& wanted, const results::IsAlive& alive,
-              Dataset& data)
-      : reader_(reader), wanted_(wanted), alive_(alive), data_(data) {}
+  Loader(const results::Reader& reader, const Wanted& wanted, Dataset& data)
+      : reader_(reader), wanted_(wanted), data_(data) {}
 
-  void load(const std::string& name) {
-    reader_.each_member(name, [&](const results::SweepRow::Member& member,
-                                  const results::TrialRow& row, const results::TrialFacts& facts) {
+  void read_members(const std::string& sweep) {
+    reader_.each_member(sweep, [&](const results::SweepRow::Member& member,
+                                   const results::TrialRow&, const results::TrialFacts& facts) {
       for (const AttemptFacts& attempt : facts.attempts) latest_.add(attempt);
-      if (wanted_.members && !wanted_.members->contains({name, member.variant, member.trial_id})) {
-        return;
-      }
-      data_.trials.push_back(trial(name, member, row, facts));
+      places_.emplace(Member{sweep, member.variant, member.trial_id}, data_.trials.size());
+      Trial& trial = data_.trials.emplace_back();
+      trial.sweep = sweep;
+      trial.variant = member.variant;
+      trial.id = member.trial_id;
+      if (const AttemptFacts* attempt = counting(facts)) trial.numerics = attempt->numerics;
       facts_.push_back(facts);
     });
   }
 
-  // Once every sweep is loaded: a state depends on the latest attempt of all of them.
-  void find_states() {
+  // Once every sweep is read: a state depends on the latest attempt of all of them.
+  void find_states(const results::IsAlive& alive) {
     for (std::size_t i = 0; i < data_.trials.size(); ++i) {
       Trial& trial = data_.trials[i];
       const AttemptFacts* result = counting(facts_[i]);
       trial.stale = result != nullptr && latest_.is_stale(*result);
       results::StateContext context;
       context.sweep = trial.sweep;
-      context.alive = alive_;
+      context.alive = alive;
       context.outdated = [&](const AttemptFacts&) { return trial.stale; };
       trial.state = to_string(results::state_of(facts_[i], context).state);
       trial.fields["state"] = trial.state;
@@ -154,139 +124,141 @@ class SweepLoader {
     }
   }
 
+  // Before the values: which of these are wanted may depend on them.
+  void read_tags() {
+    const auto tags = results::tags_by_trial(reader_);
+    for (Trial& trial : data_.trials) {
+      if (const auto its = tags.find(trial.id); its != tags.end()) trial.tags = its->second;
+    }
+  }
+
+  // The fields and scores of the trials, which are of these sweeps; drops those that `where` does
+  // not select.
+  void read_values(const std::vector<std::string>& sweeps) {
+    results::ScoreQuestion question;
+    question.steps = wanted_.every_step ? results::ScoreQuestion::Steps::every
+                                        : results::ScoreQuestion::Steps::selected;
+    question.fields = words();
+    question.where = wanted_.where;
+    question.where.push_back(questions::one_of("sweep", {sweeps.begin(), sweeps.end()}));
+    question.wants_series = [&](const results::SeriesName& name) {
+      return wanted_.series({name.split, name.task, name.name});
+    };
+    std::vector<bool> selected(data_.trials.size());
+    results::ScoreReader(reader_).each(question, [&](const results::ScoredTrial& found) {
+      const auto place = places_.find(
+          Member{text_in(found.fields[kSweep]), text_in(found.fields[kVariant]), found.trial_id});
+      if (place == places_.end()) return;
+      selected[place->second] = true;
+      fill(data_.trials[place->second], question.fields, found);
+      if (!found.has_result || !wanted_.trial(data_.trials[place->second])) return;
+      for (const results::Score& score : found.scores()) add(place->second, score);
+    });
+    drop_others(selected);
+  }
+
  private:
-  Trial trial(const std::string& sweep, const results::SweepRow::Member& member,
-              const results::TrialRow& row, const results::TrialFacts& facts) {
-    Trial made;
-    made.sweep = sweep;
-    made.variant = member.variant;
-    made.id = member.trial_id;
-    read_configuration(row.config, made);
-    std::string tasks;
-    for (const std::string& task : made.tasks) tasks += (tasks.empty() ? "" : ",") + task;
-    made.fields["task"] = tasks;
-    made.fields["tasks"] = tasks;
-    made.fields["sweep"] = sweep;
-    made.fields["variant"] =
-        member.variant.empty() ? results::Value() : results::Value(member.variant);
-    made.fields["trial_id"] = made.id;
-    made.fields["bls_bits"] = row.bls_bits ? results::Value(*row.bls_bits) : results::Value();
-    made.fields["stored_bits"] =
-        row.stored_bits ? results::Value(*row.stored_bits) : results::Value();
-    made.fields["peak_memory_mib"] = results::Value();
-    made.fields["train_seconds"] = results::Value();
-    if (const AttemptFacts* attempt = counting(facts)) {
-      made.numerics = attempt->numerics;
-      made.fields["attempt"] = attempt->attempt.number;
-      if (attempt->peak_memory_mib) made.fields["peak_memory_mib"] = *attempt->peak_memory_mib;
-      if (attempt->train_seconds) made.fields["train_seconds"] = *attempt->train_seconds;
+  using Member = std::tuple<std::string, std::string, std::string>;  // sweep, variant, trial
+  static constexpr std::size_t kSweep = 0;                           // of words()
+  static constexpr std::size_t kVariant = 1;
+  static constexpr std::size_t kSeed = 2;
+
+  // What every report uses, then what these name. A configuration is read whole.
+  std::vector<results::Word> words() const {
+    std::vector<results::Word> words;
+    const std::vector<results::Word>& whole = results::configuration_words();
+    const auto add = [&](const std::string& name) {
+      const auto is_it = [&](const results::Word& word) { return word.name == name; };
+      const auto word = results::find_word(name);
+      if (word && word->scope != results::WordScope::score && word->user_key.empty() &&
+          std::none_of(words.begin(), words.end(), is_it) &&
+          std::none_of(whole.begin(), whole.end(), is_it)) {
+        words.push_back(*word);
+      }
+    };
+    for (const char* name : {"sweep", "variant", "seed", "trial_id", "tasks", "attempt", "bls_bits",
+                             "stored_bits", "peak_memory_mib", "train_seconds"}) {
+      add(name);
     }
-    return made;
+    std::for_each(wanted_.fields.begin(), wanted_.fields.end(), add);
+    return words;
   }
 
-  // Trials that differ in the seed alone are read once: by the text without it.
-  void read_configuration(const std::string& text, Trial& trial) {
-    constexpr std::string_view kSeed = "\"seed\":";
-    const std::size_t seed = text.find(kSeed);
-    // The trial's own, of no group within.
-    const bool has_seed = seed != std::string::npos && text.rfind('{', seed) == 0;
-    std::string rest = text;
-    if (has_seed) rest.erase(seed, text.find_first_of(",}", seed) - seed);
-    const auto [known, is_new] =
-        configurations_.try_emplace(std::move(rest), Configuration{configurations_.size() + 1});
-    Configuration& configuration = known->second;
-    if (is_new) {
-      const Json config = Json::parse(text);
-      Fields fields;
-      flatten(config, "", fields);
-      configuration.tasks = tasks_of(config);
-      configuration.seed = config.value("seed", std::int64_t{0});
-      fill_left_out(fields);
-      for (const auto& [field, value] : fields) data_.configuration.insert(field);
-      fields.erase("seed");  // each trial's own
-      configuration.fields = std::make_shared<const Fields>(std::move(fields));
+  void fill(Trial& trial, const std::vector<results::Word>& words,
+            const results::ScoredTrial& found) {
+    for (std::size_t i = 0; i < words.size(); ++i) trial.fields[words[i].name] = found.fields[i];
+    trial.fields["task"] = found.tasks;
+    trial.tasks = results::listed(found.tasks);
+    trial.seed = std::get<std::int64_t>(found.fields[kSeed]);
+    trial.configuration = found.configuration + 1;
+    if (!found.configuration_values.empty()) {
+      configurations_.push_back(configuration(found.configuration_values));
     }
-    trial.configuration = configuration.number;
-    trial.common = configuration.fields;
-    trial.tasks = configuration.tasks;
-    trial.seed = configuration.seed;
-    if (has_seed) read_seed(text, seed + kSeed.size(), trial);
-    trial.fields["seed"] = trial.seed;
+    trial.common = configurations_.at(found.configuration);
   }
 
-  static void read_seed(const std::string& text, std::size_t at, Trial& trial) {
-    const char* const begin = text.data() + at;
-    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), trial.seed);
-    if (error != std::errc() || (*end != ',' && *end != '}')) {
-      trial.seed = Json::parse(text).at("seed").get<std::int64_t>();
+  // The keys of the free group are fields of their own.
+  std::shared_ptr<const Fields> configuration(std::span<const results::Value> values) {
+    Fields fields;
+    const std::vector<results::Word>& words = results::configuration_words();
+    for (std::size_t i = 0; i < words.size(); ++i) fields[words[i].name] = values[i];
+    const nlohmann::json user = base::shallow_json_or_none(text_in(values.back()));
+    fields.erase(words.back().name);
+    if (user.is_object()) {
+      for (const auto& [key, value] : user.items()) {
+        fields["user." + key] = questions::value_of(value);
+      }
     }
+    for (const auto& [field, value] : fields) data_.configuration.insert(field);
+    return std::make_shared<const Fields>(std::move(fields));
   }
 
-  struct Configuration {
-    std::size_t number = 0;
-    std::shared_ptr<const Fields> fields = nullptr;
-    std::vector<std::string> tasks = {};
-    std::int64_t seed = 0;
-  };
+  void add(std::size_t place, const results::Score& score) {
+    std::shared_ptr<const Series>& series = series_[score.series->key];
+    if (series == nullptr) {
+      series = std::make_shared<const Series>(
+          Series{score.series->split, score.series->task, score.series->name});
+    }
+    Trial& trial = data_.trials[place];
+    for (std::vector<std::string>* tasks : {&trial.tasks, &trial.other_tasks}) {
+      if (std::find(tasks->begin(), tasks->end(), series->task) != tasks->end()) break;
+      if (tasks == &trial.other_tasks) tasks->push_back(series->task);
+    }
+    data_.scores.push_back({place, score.step, series, score.value, score.counts});
+  }
+
+  void drop_others(const std::vector<bool>& selected) {
+    std::vector<std::size_t> places(selected.size());  // those that they have from now on
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+      if (!selected[i]) continue;
+      places[i] = kept;
+      if (i != kept) data_.trials[kept] = std::move(data_.trials[i]);
+      ++kept;
+    }
+    data_.trials.resize(kept);
+    for (Score& score : data_.scores) score.trial = places[score.trial];
+  }
 
   const results::Reader& reader_;
   const Wanted& wanted_;
-  const results::IsAlive& alive_;
   Dataset& data_;
-  std::unordered_map<std::string, Configuration> configurations_;
+  std::map<Member, std::size_t> places_;                                    // of trials
+  std::vector<results::TrialFacts> facts_;                                  // by trial
+  std::vector<std::shared_ptr<const Fields>> configurations_;               // by number
+  std::unordered_map<std::int64_t, std::shared_ptr<const Series>> series_;  // by key
   Latest latest_;
-  std::vector<results::TrialFacts> facts_;  // by trial of data_
 };
 
-// The metrics of the trials, which are of these sweeps.
-void load_scores(const results::Reader& reader, const std::vector<std::string>& sweeps,
-                 const Wanted& wanted, Dataset& data) {
-  std::unordered_map<std::string, std::vector<std::size_t>> places;  // of each sweep and variant
-  for (std::size_t i = 0; i < data.trials.size(); ++i) {
-    if (wanted.trial(data.trials[i])) places[data.trials[i].id].push_back(i);
-  }
-  if (places.empty()) return;
-  results::ScoreQuestion question;
-  using Steps = results::ScoreQuestion::Steps;
-  question.steps = wanted.every_step ? Steps::every : Steps::selected;
-  question.fields = {results::word_named("bls_bits"), results::word_named("stored_bits")};
-  question.where = {questions::one_of("sweep", {sweeps.begin(), sweeps.end()})};
-  question.configurations = false;
-  question.wants_trial = [&](const std::string& id) { return places.contains(id); };
-  question.wants_series = [&](const results::SeriesName& name) {
-    return wanted.series({name.split, name.task, name.name});
-  };
-  std::unordered_map<std::int64_t, std::shared_ptr<const Series>> known;
-  results::ScoreReader(reader).each(question, [&](const results::ScoredTrial& trial) {
-    if (!trial.has_result) return;
-    for (const std::size_t place : places.at(trial.trial_id)) {
-      // What the worker measured stands before what the plan computed.
-      data.trials[place].fields["bls_bits"] = trial.fields[0];
-      data.trials[place].fields["stored_bits"] = trial.fields[1];
-      for (const results::Score& score : trial.scores) {
-        std::shared_ptr<const Series>& series = known[score.series->key];
-        if (series == nullptr) {
-          series = std::make_shared<const Series>(
-              Series{score.series->split, score.series->task, score.series->name});
-        }
-        Trial& its = data.trials[place];
-        for (std::vector<std::string>* tasks : {&its.tasks, &its.other_tasks}) {
-          if (std::find(tasks->begin(), tasks->end(), series->task) != tasks->end()) break;
-          if (tasks == &its.other_tasks) tasks->push_back(series->task);
-        }
-        data.scores.push_back({place, score.step, series, score.value, score.counts});
-      }
+// What the trials of the sweeps were trained and scored on.
+void load_examples(const results::Reader& reader, const std::vector<std::string>& sweeps,
+                   Dataset& data) {
+  for (const std::string& sweep : sweeps) {
+    const auto examples = results::examples_in(reader, sweep);
+    for (Trial& trial : data.trials) {
+      const auto found = examples.find(trial.id);
+      if (trial.sweep == sweep && found != examples.end()) trial.examples = found->second;
     }
-  });
-}
-
-// What the trials of one sweep, data.trials from `begin` to `end`, were trained and scored on.
-void load_examples(const results::Reader& reader, const std::string& sweep, std::size_t begin,
-                   std::size_t end, Dataset& data) {
-  const auto examples = results::examples_in(reader, sweep);
-  for (std::size_t i = begin; i < end; ++i) {
-    const auto found = examples.find(data.trials[i].id);
-    if (found != examples.end()) data.trials[i].examples = found->second;
   }
 }
 
@@ -351,29 +323,12 @@ std::vector<std::string> choose_sweeps(const Definition& definition,
 Dataset load_dataset(const results::Reader& reader, const std::vector<std::string>& sweeps,
                      const Wanted& wanted, const results::IsAlive& alive) {
   Dataset data;
-  struct Loaded {
-    std::string sweep;
-    std::size_t begin;
-    std::size_t end;
-  };
-  std::vector<Loaded> loaded;  // with its trials
-  SweepLoader loader(reader, wanted, alive, data);
-  const std::vector<std::string> known = reader.sweep_names();
-  for (const std::string& sweep : sweeps) {
-    if (std::find(known.begin(), known.end(), sweep) == known.end()) continue;
-    const std::size_t begin = data.trials.size();
-    loader.load(sweep);
-    loaded.push_back({sweep, begin, data.trials.size()});
-  }
-  loader.find_states();
-  load_scores(reader, sweeps, wanted, data);
-  if (wanted.examples) {
-    for (const Loaded& one : loaded) {
-      load_examples(reader, one.sweep, one.begin, one.end, data);
-    }
-  }
-  const results::QueryResult none = results::query(reader, "SELECT * FROM sweep_results LIMIT 0");
-  data.other_fields.insert(none.columns.begin(), none.columns.end());
+  Loader loader(reader, wanted, data);
+  for (const std::string& sweep : sweeps) loader.read_members(sweep);
+  loader.find_states(alive);
+  if (wanted.fields.contains("tag")) loader.read_tags();
+  loader.read_values(sweeps);
+  if (wanted.examples) load_examples(reader, sweeps, data);
   load_known_words(reader, data);
   data.builds = builds_of(reader, sweeps);
   return data;

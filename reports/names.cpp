@@ -54,32 +54,22 @@ void each_condition(const Definition& definition, Take take) {
   }
 }
 
-void add_names(const std::shared_ptr<const Fields>& fields, std::set<std::string>& names) {
-  if (fields == nullptr) return;
-  for (const auto& [name, value] : *fields) names.insert(name);
-}
-
 // Finds the names of a definition that nothing answers to.
 class NameCheck {
  public:
   NameCheck(const Definition& definition, const Dataset& data, const Published& published)
       : definition_(definition), published_(published), known_(data.known_words) {
-    collect_selected();
-    std::set<std::string> fields;
-    const Trial* before = nullptr;
-    for (const Trial& trial : data.trials) {
-      // Most trials have the fields of the one before.
-      if (before == nullptr || before->common != trial.common) add_names(trial.common, fields);
-      if (before == nullptr ||
-          !std::equal(trial.fields.begin(), trial.fields.end(), before->fields.begin(),
-                      before->fields.end(),
-                      [](const auto& a, const auto& b) { return a.first == b.first; })) {
-        for (const auto& [field, value] : trial.fields) fields.insert(field);
+    for (const std::string& field : fields_of(definition)) {
+      if (!data.trials.empty() && field.starts_with("user.") &&
+          !data.configuration.contains(field)) {
+        absent_[field];
       }
-      before = &trial;
+    }
+    collect_selected();
+    for (const Trial& trial : data.trials) {
       for (auto& [field, words] : present_) {
-        const results::Value* const value = find_field(trial, field);
-        if (value != nullptr) words.insert(to_text(*value));
+        const results::Value& value = field_of(trial, field);
+        if (!std::holds_alternative<std::monostate>(value)) words.insert(to_text(value));
       }
       if (selected_.contains("task")) {
         present_["task"].insert(trial.tasks.begin(), trial.tasks.end());
@@ -96,11 +86,6 @@ class NameCheck {
           words->second.insert(*word);
       }
     }
-    if (fields.empty()) return;
-    fields.insert(data.other_fields.begin(), data.other_fields.end());
-    fields.insert(
-        {"split", "step", "task", "name", "bls_percent", "ft_params_percent", "bls_formula"});
-    fields_.assign(fields.begin(), fields.end());
   }
 
   void check() {
@@ -108,10 +93,10 @@ class NameCheck {
     for (const SectionSpec& section : definition_.sections) {
       each_part(
           section, [this](const Selection& where) { selection(where); },
-          [this](const CellSpec& spec) { cells(spec); },
-          [this](const Line& line) {
-            for (const std::string& name : line.each) field(name, line.line);
-          });
+          [this](const CellSpec& spec) {
+            for (const Selection& part : spec.average_over) selection(part);
+          },
+          [](const Line&) {});
       std::visit([this](const auto& spec) { published(spec); }, section);
       if (const auto* figure = std::get_if<FigureSpec>(&section)) x_axis(figure->x);
     }
@@ -124,7 +109,8 @@ class NameCheck {
     std::vector<std::string> notes;
     for (const auto& [field, words] : absent_) {
       if (field == "sweep") continue;  // whose progress says it
-      notes.push_back(fmt::format("no trial here has {} {}", field, joined(words)));
+      notes.push_back(
+          fmt::format("no trial here has {}{}{}", field, words.empty() ? "" : " ", joined(words)));
     }
     return notes;
   }
@@ -144,15 +130,9 @@ class NameCheck {
   void problem(int line, const std::string& what) {
     problems_.push_back(fmt::format("{}:{}: {}", definition_.file, line, what));
   }
-  void field(const std::string& name, int line) {
-    if (fields_.empty() || std::binary_search(fields_.begin(), fields_.end(), name)) return;
-    problem(line, fmt::format("'{}' is no field of the results{} (petlab query \"SELECT * FROM "
-                              "sweep_results LIMIT 1\" shows all)",
-                              name, did_you_mean(name, fields_)));
-  }
   void selection(const Selection& selection) {
     for (const Condition& condition : selection.conditions) {
-      field(condition.word.name, condition.line);
+      if (condition.op != Condition::Op::equal) continue;
       const results::Value* before = nullptr;
       for (const results::Value& value : condition.values) {
         // After a number it is the same word, read as a text.
@@ -186,13 +166,6 @@ class NameCheck {
     }
     std::vector<std::string>& absent = absent_[field];
     if (std::find(absent.begin(), absent.end(), word) == absent.end()) absent.push_back(word);
-  }
-  void cells(const CellSpec& spec) {
-    if (spec.value && *spec.value != kExamples) field(*spec.value, spec.line);
-    if (spec.text) {
-      for (const std::string& name : fields_in(*spec.text)) field(name, spec.line);
-    }
-    for (const Selection& part : spec.average_over) selection(part);
   }
   void x_axis(const FigureAxis& axis) {
     if (axis.cells.value != kExamples) return;
@@ -259,26 +232,26 @@ class NameCheck {
   Words present_;   // of the trials and scores
   Words selected_;  // by the definition
   std::map<std::string, std::vector<std::string>> absent_;
-  std::vector<std::string> fields_;  // sorted; empty: no trial that could tell
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-bool mentions(const Definition& definition, const std::string& field) {
-  bool found = false;
-  each_condition(definition, [&](const Condition& condition) {
-    found = found || condition.word.name == field;
-  });
+std::set<std::string> fields_of(const Definition& definition) {
+  std::set<std::string> fields;
+  each_condition(definition,
+                 [&](const Condition& condition) { fields.insert(condition.word.name); });
   for (const SectionSpec& section : definition.sections) {
     each_part(
         section, [](const Selection&) {},
-        [&](const CellSpec& cells) { found = found || cells.value == field; },
-        [&](const Line& line) {
-          found = found || std::find(line.each.begin(), line.each.end(), field) != line.each.end();
-        });
+        [&](const CellSpec& cells) {
+          if (cells.value) fields.insert(*cells.value);
+          if (!cells.text) return;
+          for (std::string& field : fields_in(*cells.text)) fields.insert(std::move(field));
+        },
+        [&](const Line& line) { fields.insert(line.each.begin(), line.each.end()); });
   }
-  return found;
+  return fields;
 }
 
 bool selects(const Definition& definition, const std::string& field, const std::string& word) {

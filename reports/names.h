@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,18 +13,16 @@ namespace petlab::reports {
 /// What check_names() found.
 struct CheckedNames {
   /// Everything in the definition that the data and the published numbers do not have, as
-  /// `FILE:LINE: …` with the nearest known word: fields that no trial has and that are no field of
-  /// a metric (nothing is said about fields while there is no trial); words that
-  /// Dataset::known_words lacks; other words that no trial has and that resemble one which it has
-  /// and the definition does not select (a misspelt variant); tables, rows and columns of the
-  /// published numbers.
+  /// `FILE:LINE: …` with the nearest known word: words that Dataset::known_words lacks; other words
+  /// that no trial has and that resemble one which it has and the definition does not select (a
+  /// misspelt variant); tables, rows and columns of the published numbers.
   std::vector<std::string> problems;
   /// Words that no trial has and that may be meant, for a reader of the report.
   std::vector<std::string> notes;
 };
 
-/// Whether a condition, a line or a cell of the definition uses the field.
-bool mentions(const Definition& definition, const std::string& field);
+/// The fields that conditions, lines, cells and texts of the definition use.
+std::set<std::string> fields_of(const Definition& definition);
 
 /// Whether a selection of the definition names that word of a field.
 bool selects(const Definition& definition, const std::string& field, const std::string& word);

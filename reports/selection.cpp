@@ -49,6 +49,18 @@ void take_apart(const std::string& text, Plain plain, Inside placeholder) {
   plain(text.substr(std::min(at, text.size())));
 }
 
+// One of the tags must be one of the condition's, or none may be.
+bool has_tag(Condition condition, const std::vector<std::string>& tags) {
+  const bool wanted = condition.op == Condition::Op::equal;
+  condition.op = Condition::Op::equal;
+  const bool found = tags.empty()
+                         ? results::holds(condition, results::Value())
+                         : std::any_of(tags.begin(), tags.end(), [&](const std::string& tag) {
+                             return results::holds(condition, tag);
+                           });
+  return found == wanted;
+}
+
 }  // namespace
 
 std::optional<double> number_in(const results::Value& value) {
@@ -73,23 +85,19 @@ std::string to_text(const results::Value& value) {
 
 const results::Value& field_of(const Trial& trial, const std::string& field) {
   static const results::Value null;
-  const results::Value* const found = find_field(trial, field);
-  return found == nullptr ? null : *found;
-}
-
-const results::Value* find_field(const Trial& trial, const std::string& field) {
-  if (trial.common != nullptr) {
-    const auto found = trial.common->find(field);
-    if (found != trial.common->end()) return &found->second;
+  for (const Fields* fields : {trial.common.get(), &trial.fields}) {
+    if (fields == nullptr) continue;
+    if (const auto found = fields->find(field); found != fields->end()) return found->second;
   }
-  const auto found = trial.fields.find(field);
-  return found == trial.fields.end() ? nullptr : &found->second;
+  return null;
 }
 
 bool matches(const Selection& selection, const Trial& trial) {
   for (const Condition& condition : selection.conditions) {
     if (is_score_field(condition.word.name)) continue;
-    if (condition.word.name == "task") {
+    if (condition.word.scope == results::WordScope::tag) {
+      if (!has_tag(condition, trial.tags)) return false;
+    } else if (condition.word.name == "task") {
       const auto selected = [&](const std::string& task) {
         return results::holds(condition, task);
       };
@@ -183,6 +191,18 @@ std::vector<std::string> fields_in(const std::string& text) {
       text, [](const std::string&) {},
       [&](const std::string& inside) { fields.push_back(placeholder_from(inside).field); });
   return fields;
+}
+
+std::string renamed(const std::string& text,
+                    const std::function<std::string(const std::string&)>& name) {
+  std::string made;
+  take_apart(
+      text, [&](const std::string& plain) { made += plain; },
+      [&](const std::string& inside) {
+        const std::string field = placeholder_from(inside).field;
+        made += "{" + name(field) + inside.substr(field.size()) + "}";
+      });
+  return made;
 }
 
 }  // namespace petlab::reports

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,6 @@ std::string to_text(const results::Value& value);
 
 /// The trial's field; NULL where it has none of that name.
 const results::Value& field_of(const Trial& trial, const std::string& field);
-
-/// The same; nullptr where the trial has no such field.
-const results::Value* find_field(const Trial& trial, const std::string& field);
 
 /// Whether the conditions on the trial's own fields (and, of its tasks, one) hold.
 bool matches(const Selection& selection, const Trial& trial);
@@ -52,5 +50,9 @@ std::string filled(const std::string& text, const Trial& trial);
 
 /// The fields in braces of such a text.
 std::vector<std::string> fields_in(const std::string& text);
+
+/// The text with each of them replaced by what `name` makes of it.
+std::string renamed(const std::string& text,
+                    const std::function<std::string(const std::string&)>& name);
 
 }  // namespace petlab::reports

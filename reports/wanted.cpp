@@ -9,14 +9,11 @@
 namespace petlab::reports {
 namespace {
 
-// What a worker measured, and scores of tasks that no trial names, are known only after reading.
+// Scores of tasks that no trial names are known only after reading.
 bool may_show(const Selection& where, const Trial& trial) {
-  return matches(where, trial) || std::any_of(where.conditions.begin(), where.conditions.end(),
-                                              [](const Condition& condition) {
-                                                return condition.word.name == "task" ||
-                                                       condition.word.name == "bls_bits" ||
-                                                       condition.word.name == "stored_bits";
-                                              });
+  return matches(where, trial) ||
+         std::any_of(where.conditions.begin(), where.conditions.end(),
+                     [](const Condition& condition) { return condition.word.name == "task"; });
 }
 
 }  // namespace
@@ -26,8 +23,9 @@ Wanted wanted_by(std::span<const Definition> definitions) {
     return std::any_of(definitions.begin(), definitions.end(), holds);
   };
   Wanted wanted;
-  wanted.every_step = any([](const Definition& one) { return mentions(one, "step"); });
-  wanted.examples = any([](const Definition& one) { return mentions(one, kExamples); });
+  for (const Definition& one : definitions) wanted.fields.merge(fields_of(one));
+  wanted.every_step = wanted.fields.contains("step");
+  wanted.examples = wanted.fields.contains(kExamples);
   wanted.series = [any](const Series& series) {
     return any([&](const Definition& one) { return matches(one.where, series); });
   };
@@ -39,6 +37,7 @@ Wanted wanted_by(std::span<const Definition> definitions) {
 
 Wanted wanted_by(const Selection& where, bool every_step) {
   Wanted wanted;
+  for (const Condition& condition : where.conditions) wanted.fields.insert(condition.word.name);
   wanted.series = [&where](const Series& series) { return matches(where, series); };
   wanted.trial = [&where](const Trial& trial) { return may_show(where, trial); };
   wanted.every_step = every_step;

@@ -1,24 +1,22 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
+#include <vector>
 
 #include "reports/dataset.h"
 #include "reports/definition.h"
 
 namespace petlab::reports {
 
-/// A trial of a sweep: the sweep's name, the variant (empty: none) and the trial's id.
-using Member = std::tuple<std::string, std::string, std::string>;
-
 /// What of a database some reports can show; the rest need not be read.
 struct Wanted {
-  /// The trials that the report is about; absent: all of its sweeps.
-  std::optional<std::set<Member>> members = std::nullopt;
+  /// Which trials of the sweeps the report is about.
+  std::vector<results::Condition> where = {};
+  /// Fields of trials that the reports name; others need not be known.
+  std::set<std::string> fields = {};
   /// Whether the reports' own selections have that metric.
   std::function<bool(const Series&)> series;
   /// Whether the trial's metrics may be shown.

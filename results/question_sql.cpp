@@ -45,9 +45,6 @@ std::string operator_text(Condition::Op op) {
 // Of a trial's several tags one must be there, or none.
 std::string tag_condition(const Condition& condition, Statement& statement, bool some_tagged) {
   const bool equal = condition.op == Condition::Op::equal;
-  if (!equal && condition.op != Condition::Op::unequal) {
-    throw std::invalid_argument("tag: found a comparison by size, wanted = or !=");
-  }
   bool untagged = false;
   std::vector<std::string> places;
   for (const Value& one : condition.values) {

@@ -152,4 +152,18 @@ std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader)
   });
 }
 
+std::map<std::string, std::vector<std::string>> tags_by_trial(const Reader& reader) {
+  Connection& connection = connection_of(reader);
+  return internal::reading(connection, [&] {
+    std::map<std::string, std::vector<std::string>> found;
+    if (!internal::knows_remarks(connection)) return found;
+    Query rows(connection,
+               "SELECT t.trial_id, g.tag FROM trial_tags g JOIN trials t ON t.key = g.trial UNION "
+               "SELECT t.trial_id, g.tag FROM sweep_tags g JOIN sweep_trials m ON m.sweep = "
+               "g.sweep JOIN trials t ON t.key = m.trial ORDER BY 1, 2");
+    while (rows.step()) found[rows.text(0)].push_back(rows.text(1));
+    return found;
+  });
+}
+
 }  // namespace petlab::results

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ Remarks remarks_of(const Reader& reader, const RemarkSubject& subject);
 /// Every tag that a trial or a sweep has, sorted, with the number of trials that `--where tag=…`
 /// finds by it.
 std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader);
+
+/// The tags of each trial that has some, by its id: its own and those of its sweeps, sorted.
+std::map<std::string, std::vector<std::string>> tags_by_trial(const Reader& reader);
 
 namespace internal {
 

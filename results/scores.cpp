@@ -106,6 +106,17 @@ std::vector<CountingAttempt> counting_attempts(Connection& connection, std::int6
 
 }  // namespace
 
+std::vector<std::string> listed(std::string_view joined) {
+  std::vector<std::string> all;
+  while (!joined.empty()) {
+    const std::size_t comma = joined.find(',');
+    all.emplace_back(joined.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    joined.remove_prefix(comma + 1);
+  }
+  return all;
+}
+
 const std::vector<Word>& configuration_words() {
   static const std::vector<Word> all = [] {
     std::vector<Word> made;
@@ -147,12 +158,30 @@ void ScoreReader::each(const ScoreQuestion& question,
     std::vector<Value> fields(question.fields.size());
     std::vector<Value> configuration;
     Configurations configurations;
-    std::vector<Score> scores;
     std::string id;
     std::string tasks;
+    std::vector<Score> scores;
+    std::optional<std::int64_t> result;
+    std::optional<std::int64_t> scores_of;  // the trial whose scores were read last
+    const std::function<std::span<const Score>()> read_scores = [&]() -> std::span<const Score> {
+      if (scores_of == trials.integer(0)) return scores;
+      scores_of = trials.integer(0);
+      scores.clear();
+      if (!result) return scores;
+      values.with(*scores_of);
+      while (values.step()) {
+        const SeriesName* const name = series.find(tasks, values.integer(0));
+        if (name == nullptr) continue;
+        scores.push_back({name, values.integer(1), values.maybe_real(2), values.integer(3) != 0});
+      }
+      values.again();
+      std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
+        return std::tie(a.series, a.step) < std::tie(b.series, b.step);
+      });
+      return scores;
+    };
     while (trials.step()) {
       id = trials.text(1);
-      if (question.wants_trial && !question.wants_trial(id)) continue;
       tasks = trials.text(2);
       constexpr int kOwnFields = 5;
       const int end = kOwnFields + static_cast<int>(fields.size());
@@ -168,22 +197,9 @@ void ScoreReader::each(const ScoreQuestion& question,
           configuration.push_back(trials.value(end + i));
         }
       }
-      scores.clear();
-      const std::optional<std::int64_t> result = trials.maybe_integer(3);
-      if (result) {
-        values.with(trials.integer(0));
-        while (values.step()) {
-          const SeriesName* const name = series.find(tasks, values.integer(0));
-          if (name == nullptr) continue;
-          scores.push_back({name, values.integer(1), values.maybe_real(2), values.integer(3) != 0});
-        }
-        values.again();
-        std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
-          return std::tie(a.series, a.step) < std::tie(b.series, b.step);
-        });
-      }
+      result = trials.maybe_integer(3);
       take({trials.integer(0), id, fields, number, configuration, tasks, result.has_value(),
-            scores});
+            read_scores});
     }
   });
 }

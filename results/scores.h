@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/condition.h"
@@ -29,11 +30,9 @@ struct SeriesName {
 struct ScoreQuestion {
   std::vector<Word> fields;  ///< what each trial's row has; no score's
   std::vector<Condition> where;
-  std::vector<std::string> metrics;  ///< names; empty: all
-  std::vector<std::string> splits;   ///< empty: all
-  /// Further restrictions; empty: none.
-  std::function<bool(const SeriesName& series)> wants_series;
-  std::function<bool(const std::string& trial_id)> wants_trial;
+  std::vector<std::string> metrics;                            ///< names; empty: all
+  std::vector<std::string> splits;                             ///< empty: all
+  std::function<bool(const SeriesName& series)> wants_series;  ///< a further restriction, or empty
   /// The value of each metric that counts (Score::counts), or every value of a trial's result.
   enum class Steps { selected, every };
   Steps steps = Steps::selected;
@@ -67,8 +66,12 @@ struct ScoredTrial {
   std::span<const Value> configuration_values;
   const std::string& tasks;  ///< joined by commas
   bool has_result = false;
-  std::span<const Score> scores;  ///< by series; with every step then by step, as reported
+  /// Reads the trial's scores: by series; with every step then by step, as reported.
+  const std::function<std::span<const Score>()>& scores;
 };
+
+/// What such a list holds.
+std::vector<std::string> listed(std::string_view joined);
 
 /// The words of a trial's configuration but for `tasks` and `seed`, in the order of
 /// sweeps::fields(), and last `user`.

@@ -66,9 +66,9 @@ std::optional<Word> find_word(std::string_view text) {
   return std::nullopt;
 }
 
-Word word_named(std::string_view text) {
+Word word_named(std::string_view text, std::span<const std::string_view> others) {
   if (auto word = find_word(text)) return *word;
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names(others.begin(), others.end());
   for (const Word& word : words()) names.push_back(word.name);
   names.emplace_back("metric");
   names.emplace_back("user.NAME");
@@ -81,7 +81,8 @@ Word word_named(std::string_view text) {
     throw std::invalid_argument(
         fmt::format("unknown field \"{}\"; did you mean \"{}\"?", base::excerpt(text), nearest));
   }
-  throw std::invalid_argument(base::unknown_word("field", text, names));
+  throw std::invalid_argument(fmt::format(
+      "unknown field \"{}\"; petlab help fields lists all fields", base::excerpt(text)));
 }
 
 }  // namespace petlab::results

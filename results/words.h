@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ const std::vector<Word>& words();
 /// (`module.kind`), `metric` for `name`, or `user.KEY`. std::nullopt where there is none.
 std::optional<Word> find_word(std::string_view text);
 
-/// The same. Throws std::invalid_argument `unknown field "sed"; did you mean "seed"?`.
-Word word_named(std::string_view text);
+/// The same. Throws std::invalid_argument `unknown field "sed"; did you mean "seed"?`, where
+/// `others` may be meant as well.
+Word word_named(std::string_view text, std::span<const std::string_view> others = {});
 
 }  // namespace petlab::results

@@ -106,48 +106,20 @@ bool wants_progress(const reports::CurveRequest& request, const reports::Dataset
          });
 }
 
-// The trials that hold the conditions, which mean the same in every command. What they say of tasks
-// and metrics is added to `scores`.
-std::set<reports::Member> members_where(const std::string& where,
-                                        const std::vector<std::string>& sweeps,
-                                        const std::filesystem::path& database,
-                                        reports::Selection& scores) {
-  const results::ScoreReader reader(database);
+// Throws where the conditions of --where select nothing of these data.
+void check_selected(const std::vector<results::Condition>& where, const results::Reader& reader,
+                    const std::vector<std::string>& sweeps, const reports::Dataset& data) {
+  const results::ScoreReader scores(reader);
+  const bool is_of_scores =
+      std::any_of(where.begin(), where.end(), [](const results::Condition& condition) {
+        return condition.word.scope == results::WordScope::score;
+      });
   results::ScoreQuestion question;
-  question.fields = {results::word_named("sweep"), results::word_named("variant")};
-  question.where = questions::parse_where(where);
-  std::set<reports::Member> members;
-  const auto text = [](const results::Value& value) {
-    const auto* found = std::get_if<std::string>(&value);
-    return found == nullptr ? std::string() : *found;
-  };
-  reader.each(question, [&](const results::ScoredTrial& trial) {
-    const std::string sweep = text(trial.fields[0]);
-    if (std::find(sweeps.begin(), sweeps.end(), sweep) == sweeps.end()) return;
-    members.emplace(sweep, text(trial.fields[1]), trial.trial_id);
-  });
-  const bool is_of_scores = std::any_of(
-      question.where.begin(), question.where.end(),
-      [](const auto& condition) { return condition.word.scope == results::WordScope::score; });
-  question.splits = {"train", "validation", "test"};
-  const std::vector<results::SeriesName> series =
-      is_of_scores ? reader.series_for(question) : std::vector<results::SeriesName>();
-  if (members.empty() || (is_of_scores && series.empty())) {
-    questions::explain_nothing(reader, question.where);
-    throw std::invalid_argument(
-        fmt::format("--where '{}' selects no trial of sweep {}", where, fmt::join(sweeps, ", ")));
-  }
-  if (is_of_scores) {
-    std::set<results::Value> tasks;
-    std::set<results::Value> names;
-    for (const results::SeriesName& one : series) {
-      tasks.emplace(one.task);
-      names.emplace(one.name);
-    }
-    scores.conditions.push_back(questions::one_of("task", {tasks.begin(), tasks.end()}));
-    scores.conditions.push_back(questions::one_of("name", {names.begin(), names.end()}));
-  }
-  return members;
+  question.where = where;
+  if (!data.trials.empty() && (!is_of_scores || !scores.series_for(question).empty())) return;
+  questions::explain_nothing(scores, where);
+  throw std::invalid_argument(
+      fmt::format("--where selects no trial of sweep {}", fmt::join(sweeps, ", ")));
 }
 
 // table2 before table10, figures behind tables.
@@ -214,7 +186,7 @@ reports::Report report_on(reports::Definition definition, const std::vector<std:
   return report_or_throw(reports_on(reader, database, {definition}, what).front());
 }
 
-reports::Report curve_on(reports::CurveRequest request, const std::string& where,
+reports::Report curve_on(const reports::CurveRequest& request,
                          const std::vector<std::string>& sweeps,
                          const std::filesystem::path& database, For what) {
   reports::Definition none;
@@ -222,12 +194,8 @@ reports::Report curve_on(reports::CurveRequest request, const std::string& where
   const results::Reader reader(database);
   const std::vector<std::string> chosen =
       reports::choose_sweeps(none, sweeps, database, reader.sweep_names());
-  std::optional<std::set<reports::Member>> members;
-  if (!where.empty()) members = members_where(where, chosen, database, request.where);
-  const reports::Selection selection = reports::curve_selection(request);
-  reports::Wanted wanted = reports::wanted_by(selection, request.x == "step");
-  wanted.members = std::move(members);
-  reports::Dataset data = data_of(reader, database, chosen, wanted);
+  reports::Dataset data = data_of(reader, database, chosen, reports::wanted_by(request));
+  if (!request.where.empty()) check_selected(request.where, reader, chosen, data);
   if (wants_progress(request, data)) reports::add_losses(database, chosen, data);
   reports::Definition definition = reports::curve_definition(request, data);
   definition.sweeps = chosen;

@@ -33,9 +33,9 @@ reports::Definition definition_named(const std::string& report);
 reports::Report report_on(reports::Definition definition, const std::vector<std::string>& sweeps,
                           const std::filesystem::path& database, For what);
 
-/// The figure that is asked for without a definition (petlab report curve), of the trials that hold
-/// the conditions of --where. Throws std::invalid_argument where these select no trial.
-reports::Report curve_on(reports::CurveRequest request, const std::string& where,
+/// The figure that is asked for without a definition (petlab report curve). Throws
+/// std::invalid_argument where its conditions select no trial.
+reports::Report curve_on(const reports::CurveRequest& request,
                          const std::vector<std::string>& sweeps,
                          const std::filesystem::path& database, For what);
 

@@ -17,6 +17,7 @@
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
 #include "cli/options/trial_arguments.h"
+#include "questions/conditions.h"
 #include "reports/builtin.h"
 #include "reports/curve.h"
 #include "reports/error.h"
@@ -179,8 +180,12 @@ int report(const ReportOptions& options, const Streams& streams) {
     }
     whole = all_reports_on(database, what);
   } else if (options.report == kCurveReport) {
-    whole = curve_on(options.curve, fmt::format("{}", fmt::join(options.curve_where, " and ")),
-                     options.sweeps, database, what);
+    reports::CurveRequest curve = options.curve;
+    if (!options.curve_where.empty()) {
+      curve.where =
+          questions::parse_where(fmt::format("{}", fmt::join(options.curve_where, " and ")));
+    }
+    whole = curve_on(curve, options.sweeps, database, what);
   } else {
     whole = report_on(definition, options.sweeps, database, what);
   }

@@ -130,7 +130,7 @@ ExportedTable export_scores(const results::OneState& state, TableFile file,
   file.columns(columns);
   std::vector<Value> row;
   state.scores().each(question, [&](const results::ScoredTrial& trial) {
-    for (const results::Score& score : trial.scores) {
+    for (const results::Score& score : trial.scores()) {
       row.assign(trial.fields.begin(), trial.fields.begin() + kBefore);
       row.emplace_back(trial.trial_id);
       row.emplace_back(score.series->task);

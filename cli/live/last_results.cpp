@@ -39,7 +39,7 @@ LiveResult LastResults::read(const std::string& trial_id) const {
     question.where = {{results::word_named("trial_id"), results::Condition::Op::equal, {trial_id}}};
     question.splits = {"validation", "test"};
     results::ScoreReader(database_).each(question, [&](const results::ScoredTrial& scored) {
-      for (const results::Score& score : scored.scores) {
+      for (const results::Score& score : scored.scores()) {
         const auto& [key, split, task, name] = *score.series;
         found[split][{task, name}] = score.value;
       }

@@ -45,5 +45,15 @@ TEST_CASE("A condition selects the same trials in SQL and in memory", "[question
   }
 }
 
+TEST_CASE("A tag has no order", "[questions]") {
+  CHECK_THROWS_WITH(parse_where("tag<good"), "tag: found a comparison by size, expected = or !=");
+}
+
+TEST_CASE("user_KEY is the key's field, and a dot belongs to the key", "[questions]") {
+  CHECK(field_named("user_a_b").user_key == "a_b");
+  CHECK(field_named("user.a.b").user_key == "a.b");
+  CHECK(field_named("module.kind").name == "module_kind");
+}
+
 }  // namespace
 }  // namespace petlab::questions

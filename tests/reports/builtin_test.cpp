@@ -89,7 +89,6 @@ Dataset ablation() {
     add(module, false, "learned", module.size, 0.5);
     add(module, true, "none", module.shared_size, std::nullopt);
   }
-  make.data.other_fields = {"module_bottleneck", "module_rank", "module_prefix_length"};
   return make.data;
 }
 

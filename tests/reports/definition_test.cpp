@@ -61,7 +61,7 @@ table:
 
 TEST_CASE("A name that looks like a number finds its trial", "[reports]") {
   testing::DataMaker make;
-  const std::size_t trial = make.trial("007", 1, "x", {{"user_commit", results::Value("0012345")}});
+  const std::size_t trial = make.trial("007", 1, "x", {{"user.commit", results::Value("0012345")}});
   make.data.trials[trial].id = "1902488289551e33";
   make.data.trials[trial].fields["trial_id"] = "1902488289551e33";
   make.score(trial, "accuracy", 0.5);

@@ -84,7 +84,7 @@ TEST_CASE("Examples are no field of a trial", "[reports]") {
                     "can show it");
   CHECK_THROWS_WITH(
       made("table:\n  rows: [{key: a}]\n  columns: [{key: c, text: \"{examples}\"}]\n"),
-      Catch::Matchers::StartsWith("r.yaml:4: 'examples' is no field of the results"));
+      Catch::Matchers::StartsWith("r.yaml:4: column.text: unknown field \"examples\""));
 }
 
 TEST_CASE("A number is compared with a published text that rounds it to thousands", "[reports]") {

@@ -66,14 +66,15 @@ TEST_CASE("A row for each of very many trials comes to an end", "[reports]") {
   constexpr std::size_t kTrials = 50'000;
   DataMaker make;
   for (std::size_t trial = 0; trial < kTrials; ++trial) {
-    make.score(make.trial("a", static_cast<std::int64_t>(trial), "x", {{"size", std::int64_t{3}}}),
-               "accuracy", 0.5);
+    make.score(
+        make.trial("a", static_cast<std::int64_t>(trial), "x", {{"module_rank", std::int64_t{3}}}),
+        "accuracy", 0.5);
   }
   const testing::MadeTable table = testing::table_of(definition(R"(table:
   rows: [{each: trial_id}]
   columns:
     - {key: acc, where: {name: accuracy}}
-    - {key: size, value: size}
+    - {key: size, value: module_rank}
     - {key: all, text: "{trial_id}"}
 )"),
                                                      make.data, {});

@@ -208,30 +208,42 @@ TEST_CASE("A cell that selects several values of a trial is an error of the defi
                     "test x f1 at step 10), must select one: add split, task or name to a where");
 }
 
-TEST_CASE("Names that the results do not have are all reported with the nearest", "[reports]") {
-  DataMaker make;
-  make.trial("a", 1, "x", {{"module_kind", "adapter"}});
-  const Definition wrong = definition(R"(where: {splt: test}
+TEST_CASE("Unknown fields of a definition are all reported with the nearest known one",
+          "[reports]") {
+  try {
+    definition(R"(where: {splt: test}
 table:
-  published: table99
   rows:
     - {each: varaint}
   columns:
     - {key: c, where: {modul_kind: adapter}}
-    - {key: d, value: zzzzzzzz}
     - {key: e, text: "{sed}"}
+    - {key: f, where: {bls_percent: 1}}
 )");
-  const std::vector<std::string> problems = check_names(wrong, make.data, {}).problems;
-  const std::string all = " (petlab query \"SELECT * FROM sweep_results LIMIT 1\" shows all)";
-  CHECK(problems ==
-        std::vector<std::string>{
-            "r.yaml:2: 'splt' is no field of the results; did you mean split?" + all,
-            "r.yaml:6: 'varaint' is no field of the results; did you mean variant?" + all,
-            "r.yaml:8: 'modul_kind' is no field of the results; did you mean module_kind?" + all,
-            "r.yaml:9: 'zzzzzzzz' is no field of the results" + all,
-            "r.yaml:10: 'sed' is no field of the results; did you mean seed?" + all,
-            "r.yaml:4: published is 'table99', which is no published table (known: )",
-        });
+    FAIL("no problem was found");
+  } catch (const DefinitionError& error) {
+    CHECK(error.problems() ==
+          std::vector<std::string>{
+              R"(r.yaml:2: where: unknown field "splt"; did you mean "split"?)",
+              R"(r.yaml:5: row.each: unknown field "varaint"; did you mean "variant"?)",
+              R"(r.yaml:7: column.where: unknown field "modul_kind"; did you mean "module_kind"?)",
+              R"(r.yaml:8: column.text: unknown field "sed"; did you mean "seed"?)",
+              "r.yaml:9: column.where has bls_percent, which is computed for cells; no condition "
+              "can use it",
+          });
+  }
+}
+
+TEST_CASE("A field of the free group that no trial has is noted", "[reports]") {
+  DataMaker make;
+  make.trial("a", 1, "x", {{"user.known", "1"}});
+  const Definition asks = definition(
+      "where: {user.known: '1', user_other: 1}\n"
+      "table: {published: t99, rows: [{key: a}], columns: [{key: c}]}\n");
+  const CheckedNames names = check_names(asks, make.data, {});
+  CHECK(names.problems == std::vector<std::string>{"r.yaml:3: published is 't99', which is no "
+                                                   "published table (known: )"});
+  CHECK(names.notes == std::vector<std::string>{"no trial here has user.other"});
 }
 
 TEST_CASE("An average is taken per seed, and only where all its parts are there", "[reports]") {
@@ -276,8 +288,10 @@ TEST_CASE("An average whose parts never meet says how many it found", "[reports]
 
 TEST_CASE("A value of the configuration is shown once where all trials agree", "[reports]") {
   DataMaker make;
-  make.data.trials[make.trial("a", 1, "x", {{"rate", 0.5}})].fields["bls_bits"] = 3200.0;
-  make.data.trials[make.trial("a", 2, "x", {{"rate", 0.7}})].fields["bls_bits"] = 3200.0;
+  make.data.trials[make.trial("a", 1, "x", {{"training_learning_rate", 0.5}})].fields["bls_bits"] =
+      3200.0;
+  make.data.trials[make.trial("a", 2, "x", {{"training_learning_rate", 0.7}})].fields["bls_bits"] =
+      3200.0;
   for (Trial& trial : make.data.trials) trial.fields["backbone"] = "tiny";
   const Definition values = definition(R"(backbone_parameters: {tiny: 1000}
 table:
@@ -285,11 +299,11 @@ table:
   columns:
     - {key: bits, value: bls_bits}
     - {key: percent, value: bls_percent}
-    - {key: rate, value: rate}
+    - {key: rate, value: training_learning_rate}
     - {key: backbone, value: backbone}
-    - {key: text, text: "{rate*100}/{bls_bits|none}/{gone|none}"}
+    - {key: text, text: "{training_learning_rate*100}/{bls_bits|none}/{module_rank|none}"}
 )");
-  make.data.trials[0].fields["gone"] = results::Value();
+  make.data.trials[0].fields["module_rank"] = results::Value();
   const testing::MadeTable table = testing::table_of(values, make.data, {});
   const std::vector<Cell>& row = table.cells[0];
   CHECK(*row[0].measured.mean == 3200);
@@ -452,11 +466,11 @@ TEST_CASE("Published values stand beside by row and column with the difference",
 
 TEST_CASE("What a cell shows comes from the row, else the column, else the table", "[reports]") {
   DataMaker make;
-  const std::size_t trial = make.trial("a", 1, "x", {{"rank", std::int64_t{8}}});
+  const std::size_t trial = make.trial("a", 1, "x", {{"module_rank", std::int64_t{8}}});
   make.score(trial, "f1", 0.5);
   const testing::MadeTable table = testing::table_of(definition(R"(table:
-  cells: {value: rank, scale: 10}
-  rows: [{key: a}, {key: t, text: "r{rank}"}]
+  cells: {value: module_rank, scale: 10}
+  rows: [{key: a}, {key: t, text: "r{module_rank}"}]
   columns:
     - {key: rank}
     - {key: f1, average_over: [{task: x, name: f1}], scale: 100, digits: 1}

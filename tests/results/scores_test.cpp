@@ -69,13 +69,12 @@ struct ScoredSweep {
     question.wants_series = [&](const SeriesName& name) {
       return split.empty() || name.split == split;
     };
-    question.wants_trial = [&](const std::string& id) { return only.empty() || id == only; };
     Lines lines;
     const Reader reader(file);
     ScoreReader(reader).each(question, [&](const ScoredTrial& trial) {
-      if (!trial.has_result) return;
+      if (!trial.has_result || (!only.empty() && trial.trial_id != only)) return;
       lines.push_back(fmt::format("{} {}", trial.trial_id, std::get<double>(trial.fields[0])));
-      for (const Score& score : trial.scores) {
+      for (const Score& score : trial.scores()) {
         lines.push_back(fmt::format("{} {} {} {} {}{}", score.series->split, score.series->task,
                                     score.series->name, score.step, score.value.value_or(-1),
                                     score.counts ? "" : " (does not count)"));
