@@ -41,9 +41,10 @@ void DeviceHealth::judge() {
       changes_.push_back({name, false, ""});
     }
     if (device.disabled || !suspicious) continue;
-    const auto other = std::find_if(devices_.begin(), devices_.end(), [&](const auto& entry) {
-      return entry.first != name && !entry.second.disabled && entry.second.last_finished;
-    });
+    const auto other =
+        std::find_if(devices_.begin(), devices_.end(), [&, &name = name](const auto& entry) {
+          return entry.first != name && !entry.second.disabled && entry.second.last_finished;
+        });
     if (other == devices_.end()) continue;
     device.disabled = true;
     changes_.push_back({name, true, other->first});
