@@ -27,7 +27,48 @@ std::vector<Value> free_values(const sweeps::WrittenValue& written) {
   return {written.text};
 }
 
+std::string operator_text(Condition::Op op) {
+  constexpr const char* kTexts[] = {"=", "!=", "<", "<=", ">", ">="};
+  return kTexts[static_cast<std::size_t>(op)];
+}
+
+// In quotes, a quote inside twice.
+std::string quoted(const std::string& text) {
+  std::string made = "'";
+  for (const char c : text) made += c == '\'' ? "''" : std::string(1, c);
+  return made + "'";
+}
+
+std::string value_text(const Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? "null" : quoted(*text);
+}
+
 }  // namespace
+
+std::string where_text(const std::vector<Condition>& conditions) {
+  std::string all;
+  for (const Condition& condition : conditions) {
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < condition.values.size(); ++i) {
+      const auto* text = std::get_if<std::string>(&condition.values[i]);
+      const bool second_reading = !condition.word.user_key.empty() && text != nullptr && i > 0 &&
+                                  !std::holds_alternative<std::string>(condition.values[i - 1]);
+      if (!second_reading) {
+        values.push_back(value_text(condition.values[i]));
+      } else if (free_values({*text, false}).size() > 1) {
+        values.back() = *text;  // unquoted, it means both
+      } else {
+        values.push_back(quoted(*text));
+      }
+    }
+    all += fmt::format("{}{}{}{}", all.empty() ? "" : " and ", condition.word.name,
+                       operator_text(condition.op), fmt::join(values, ","));
+  }
+  return all;
+}
 
 Value value_of(const nlohmann::json& json) {
   if (json.is_null()) return std::monostate();

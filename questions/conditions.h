@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,9 @@ Condition one_of(std::string_view field, std::vector<results::Value> values, int
 /// std::invalid_argument for what does not parse, unknown words (naming the nearest) and values of
 /// another type.
 std::vector<Condition> parse_where(std::string_view text, std::string_view option = "--where");
+
+/// The conditions as parse_where() reads them: `task=cola,rte and seed<45`.
+std::string where_text(const std::vector<Condition>& conditions);
 
 /// A list of words divided by commas. Throws std::invalid_argument likewise, and for a word that
 /// is there twice.

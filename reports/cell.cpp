@@ -199,13 +199,13 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
     // Without a scale, metrics are shown as tables print them: percentages.
     as_printed_ = !settings.scale;
     if (!made.digits) made.digits = as_printed_ ? 2 : 4;
-    made.better = Better::higher;
+    series_.clear();
     if (settings.shown != nullptr) {
       fill_average(made, common, selections, settings.shown->average_over, line);
     } else {
       fill_metric(made, trials, selections, line);
     }
-    if (settings.better) made.better = *settings.better;
+    made.better = settings.better.value_or(better_value());
     summarise(made.measured, settings.scale.value_or(1));
   }
   Measured& measured = made.measured;
@@ -269,7 +269,6 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
     Sample sample{{trial.id}, trial.seed, scores.front()->value};
     const metrics::MetricRow* metric = metrics::find_metric(scores.front()->series->name);
     if (sample.value && metric != nullptr && as_printed_) *sample.value *= metric->printed_scale;
-    lower_is_better_ = metric != nullptr && !metric->higher_is_better;
     series_.emplace(scores.front()->series->task, scores.front()->series->name,
                     scores.front()->series->split);
     samples.push_back(std::move(sample));
@@ -281,13 +280,22 @@ std::vector<Sample> CellMaker::metric_samples(const Trials& trials, const Select
 void CellMaker::fill_metric(Cell& cell, const Trials& trials, const Selections& selections,
                             int line) {
   Trials used;
-  lower_is_better_ = false;
-  series_.clear();
   cell.measured.samples = metric_samples(trials, selections, line, used);
   refuse_pooling(line);
-  if (lower_is_better_) cell.better = Better::lower;
   cell.measured.planned = static_cast<std::int64_t>(trials.size());
   describe_trials(cell.trials, used);
+}
+
+// Of metrics whose direction is not known, or not the same, none is better.
+Better CellMaker::better_value() const {
+  std::optional<Better> all;
+  for (const auto& [task, name, split] : series_) {
+    const std::optional<bool> higher = metrics::higher_is_better(name);
+    const Better one = !higher ? Better::none : *higher ? Better::higher : Better::lower;
+    if (all.value_or(one) != one) return Better::none;
+    all = one;
+  }
+  return all.value_or(Better::none);
 }
 
 // The samples of a cell are its seeds: their mean and deviation say nothing where they are of

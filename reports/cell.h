@@ -59,6 +59,7 @@ class CellMaker {
   std::vector<Sample> metric_samples(const Trials& trials, const Selections& selections, int line,
                                      Trials& used);
   void fill_metric(Cell& cell, const Trials& trials, const Selections& selections, int line);
+  Better better_value() const;
   void refuse_pooling(int line);
   void problem(int line, const std::string& what);
   void fill_average(Cell& cell, Common& common, const Selections& selections,
@@ -74,9 +75,8 @@ class CellMaker {
   const Dataset& data_;
   std::vector<std::vector<const Score*>> scores_;    // by trial, by step: the last of each series
   std::vector<std::vector<const Score*>> counting_;  // by trial: of each series the one that counts
-  bool as_printed_ = false;       // the running cell: values times MetricRow::printed_scale
-  bool lower_is_better_ = false;  // of the metric that it found last
-  std::set<std::tuple<std::string, std::string, std::string>> series_;  // its task, name, split
+  bool as_printed_ = false;  // the running cell: values times MetricRow::printed_scale
+  std::set<std::tuple<std::string, std::string, std::string>> series_;  // its tasks, names, splits
   std::unordered_map<std::int64_t, Trials> trials_at_;  // by step; made when a cell asks
   // Neighbouring rows often are of the same trials. By the column's.
   std::map<TrialList, Common> last_common_;

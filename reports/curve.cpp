@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -23,15 +22,6 @@ std::string field(const std::string& name, const std::string& option) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: {}", option, error.what()));
   }
-}
-
-// What the request says of tasks and metrics; of trials it was said when they were read.
-Selection of_scores(const CurveRequest& request) {
-  Selection made;
-  std::copy_if(
-      request.where.begin(), request.where.end(), std::back_inserter(made.conditions),
-      [](const Condition& condition) { return condition.word.scope == results::WordScope::score; });
-  return made;
 }
 
 // Finds what a request names in the data.
@@ -56,7 +46,7 @@ class CurveMaker {
     figure.x.cells.value = x;
     figure.x.log = request_.log_x;
     figure.y.log = request_.log_y;
-    made.where = of_scores(request_);
+    made.where.conditions = request_.where;
     std::set<std::string> tasks;
     if (metrics_.contains(request_.y)) {
       figure.y.where.conditions.push_back(questions::one_of("name", {request_.y}));
@@ -166,6 +156,7 @@ Wanted wanted_by(const CurveRequest& request) {
   add(request.x);
   add(request.y);
   std::for_each(request.series.begin(), request.series.end(), add);
+  for (const Condition& condition : request.where) wanted.fields.insert(condition.word.name);
   wanted.series = [&request](const Series& series) { return series.name == request.y; };
   wanted.trial = [](const Trial&) { return true; };
   wanted.every_step = request.x == kStep;

@@ -68,11 +68,12 @@ class NameCheck {
     collect_selected();
     for (const Trial& trial : data.trials) {
       for (auto& [field, words] : present_) {
+        if (field == "tag") continue;  // of which it has several
         const results::Value& value = field_of(trial, field);
         if (!std::holds_alternative<std::monostate>(value)) words.insert(to_text(value));
       }
-      if (selected_.contains("task")) {
-        present_["task"].insert(trial.tasks.begin(), trial.tasks.end());
+      for (const auto& [field, its] : {std::pair("task", &trial.tasks), {"tag", &trial.tags}}) {
+        if (selected_.contains(field)) present_[field].insert(its->begin(), its->end());
       }
     }
     const Series* last = nullptr;

@@ -10,12 +10,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/answers/asked_definition.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "protocol/trial_directory.h"
 #include "questions/compare.h"
 #include "questions/conditions.h"
 #include "questions/ranking.h"
+#include "reports/definition_text.h"
 
 namespace petlab::cli {
 namespace {
@@ -29,6 +31,7 @@ struct CompareArguments : StoredArguments {
   std::string split = "test";
   double confidence = 0.95;
   bool rank = false;
+  bool show_question = false;
   AnswerOutput output;
 };
 
@@ -195,6 +198,26 @@ decltype(questions::CompareRequest::predictions) kept_predictions(std::filesyste
       };
 }
 
+// Means of the sides and the differences that hold over seeds, as a report's definition.
+reports::Definition definition_of(const results::ScoreReader& reader,
+                                  const questions::CompareRequest& request) {
+  reports::TableSpec table;
+  table.cells.scale = 1;  // as `compare` shows them, no percentages
+  const auto add = [&](const questions::Side& side) {
+    reports::Line& row = table.rows.emplace_back();
+    row.key = row.name = side.name;
+    row.where.conditions = side.where;
+  };
+  add(request.baseline);
+  std::for_each(request.others.begin(), request.others.end(), add);
+  table.against = request.baseline.name;
+  reports::Line& column = table.columns.emplace_back();
+  column.each = {"task", "name"};
+  column.name = "{task} {name}";
+  return asked_definition("compare", reader, request.where, request.metrics, request.split,
+                          std::move(table));
+}
+
 int rank(const CompareArguments& arguments, Streams streams) {
   questions::RankingRequest request;
   static_cast<questions::SideQuestion&>(request) = side_question(arguments);
@@ -229,9 +252,13 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
       ->capture_default_str();
   app.add_flag("--rank", arguments->rank,
                "rank three variants or more over tasks; those that share a letter may be equal");
+  add_show_question_option(app, arguments->show_question);
   add_stored_arguments(app, *arguments);
   add_format_option(app, arguments->output);
   return [arguments, streams] {
+    if (arguments->rank && arguments->show_question) {
+      throw std::invalid_argument("--show-question: a report has no ranks; leave --rank out");
+    }
     if (arguments->rank) return rank(*arguments, streams);
     questions::CompareRequest request;
     static_cast<questions::SideQuestion&>(request) = side_question(*arguments);
@@ -242,6 +269,10 @@ std::function<int()> make_compare(CLI::App& app, Streams streams) {
     request.confidence = arguments->confidence;
     request.predictions = kept_predictions(arguments->runs_path());
     const results::ScoreReader reader(arguments->database_path());
+    if (arguments->show_question) {
+      streams.out << reports::to_yaml(definition_of(reader, request));
+      return static_cast<int>(kDone);
+    }
     const questions::CompareResult result = questions::compare(reader, request);
     print_comparisons(*arguments, result.comparisons, streams.out);
     print_notes(streams.err, result.notes);

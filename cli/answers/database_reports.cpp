@@ -122,6 +122,23 @@ void check_selected(const std::vector<results::Condition>& where, const results:
       fmt::format("--where selects no trial of sweep {}", fmt::join(sweeps, ", ")));
 }
 
+// The figure's definition, and the data that it was made for.
+std::pair<reports::Definition, reports::Dataset> asked_curve(
+    const reports::CurveRequest& request, const std::vector<std::string>& sweeps,
+    const std::filesystem::path& database) {
+  reports::Definition none;
+  none.name = kCurveReport;
+  const results::Reader reader(database);
+  const std::vector<std::string> chosen =
+      reports::choose_sweeps(none, sweeps, database, reader.sweep_names());
+  reports::Dataset data = data_of(reader, database, chosen, reports::wanted_by(request));
+  if (!request.where.empty()) check_selected(request.where, reader, chosen, data);
+  if (wants_progress(request, data)) reports::add_losses(database, chosen, data);
+  reports::Definition definition = reports::curve_definition(request, data);
+  definition.sweeps = chosen;
+  return {std::move(definition), std::move(data)};
+}
+
 // table2 before table10, figures behind tables.
 std::pair<int, int> place_in_paper(const std::string& name) {
   for (const auto& [kind, place] : {std::pair("table", 0), std::pair("figure", 1)}) {
@@ -189,17 +206,14 @@ reports::Report report_on(reports::Definition definition, const std::vector<std:
 reports::Report curve_on(const reports::CurveRequest& request,
                          const std::vector<std::string>& sweeps,
                          const std::filesystem::path& database, For what) {
-  reports::Definition none;
-  none.name = kCurveReport;
-  const results::Reader reader(database);
-  const std::vector<std::string> chosen =
-      reports::choose_sweeps(none, sweeps, database, reader.sweep_names());
-  reports::Dataset data = data_of(reader, database, chosen, reports::wanted_by(request));
-  if (!request.where.empty()) check_selected(request.where, reader, chosen, data);
-  if (wants_progress(request, data)) reports::add_losses(database, chosen, data);
-  reports::Definition definition = reports::curve_definition(request, data);
-  definition.sweeps = chosen;
+  const auto [definition, data] = asked_curve(request, sweeps, database);
   return made_report(definition, data, what);
+}
+
+reports::Definition curve_question(const reports::CurveRequest& request,
+                                   const std::vector<std::string>& sweeps,
+                                   const std::filesystem::path& database) {
+  return asked_curve(request, sweeps, database).first;
 }
 
 reports::Report all_reports_on(const std::filesystem::path& database, For what) {

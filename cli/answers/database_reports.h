@@ -39,6 +39,11 @@ reports::Report curve_on(const reports::CurveRequest& request,
                          const std::vector<std::string>& sweeps,
                          const std::filesystem::path& database, For what);
 
+/// The same figure as a definition.
+reports::Definition curve_question(const reports::CurveRequest& request,
+                                   const std::vector<std::string>& sweeps,
+                                   const std::filesystem::path& database);
+
 /// Every shipped report that this database or the paper has something of, on one page.
 reports::Report all_reports_on(const std::filesystem::path& database, For what);
 

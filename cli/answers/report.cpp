@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "base/shown.h"
+#include "cli/answers/asked_definition.h"
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
 #include "cli/options/trial_arguments.h"
 #include "questions/conditions.h"
 #include "reports/builtin.h"
 #include "reports/curve.h"
+#include "reports/definition_text.h"
 #include "reports/error.h"
 #include "reports/names.h"
 #include "reports/output.h"
@@ -42,6 +44,7 @@ struct ReportOptions {
   std::string check;
   reports::CurveRequest curve;
   std::vector<std::string> curve_where;
+  bool show_question = false;
   bool list = false;
 };
 
@@ -166,6 +169,10 @@ int report(const ReportOptions& options, const Streams& streams) {
                                 reports::joined(reports::builtin_reports()) +
                                 ", or the file of a definition");
   }
+  if (options.show_question && options.report != kCurveReport) {
+    throw std::invalid_argument("--show-question is for report curve: " + options.report +
+                                " has a definition");
+  }
   const std::vector<const reports::Format*> formats = formats_of(options);
   const reports::Show show = show_of(options.show);
   const bool without_definition = options.report == kAllReports || options.report == kCurveReport;
@@ -184,6 +191,10 @@ int report(const ReportOptions& options, const Streams& streams) {
     if (!options.curve_where.empty()) {
       curve.where =
           questions::parse_where(fmt::format("{}", fmt::join(options.curve_where, " and ")));
+    }
+    if (options.show_question) {
+      streams.out << reports::to_yaml(curve_question(curve, options.sweeps, database));
+      return kDone;
     }
     whole = curve_on(curve, options.sweeps, database, what);
   } else {
@@ -257,6 +268,7 @@ std::function<int()> make_report(CLI::App& app, Streams streams) {
       ->group(group);
   app.add_flag("--log-x", options->curve.log_x, "x by its logarithm")->group(group);
   app.add_flag("--log-y", options->curve.log_y, "y by its logarithm")->group(group);
+  add_show_question_option(app, options->show_question);
   return [options, streams] { return report(*options, streams); };
 }
 

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
 #include <utility>
 
+#include "cli/answers/asked_definition.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "questions/conditions.h"
 #include "questions/summary.h"
 #include "questions/values.h"
+#include "reports/definition_text.h"
 
 namespace petlab::cli {
 namespace {
@@ -27,6 +30,7 @@ struct ResultsArguments : StoredArguments {
   std::vector<std::string> splits = {"test"};
   bool values = false;
   std::string steps = "selected";
+  bool show_question = false;
   AnswerOutput output;
 };
 
@@ -69,10 +73,33 @@ void print_summary(const ResultsArguments& arguments, const questions::Summary& 
   arguments.output.print(out, columns, rows);
 }
 
+// The same table as a report's definition.
+reports::Definition definition_of(const results::ScoreReader& reader,
+                                  const questions::SummaryRequest& request,
+                                  const questions::Summary& summary) {
+  reports::TableSpec table;
+  table.cells.scale = 1;  // as `results` shows them, no percentages
+  reports::Line& row = table.rows.emplace_back();
+  row.each = summary.by;
+  if (row.each.empty()) row.key = row.name = "all";
+  reports::Line& column = table.columns.emplace_back();
+  if (request.pivot) column.each.push_back(request.pivot->name);
+  const bool name_in_row = std::count(summary.by.begin(), summary.by.end(), "name") > 0;
+  if (!name_in_row && column.each != std::vector<std::string>{"name"})
+    column.each.push_back("name");
+  if (column.each.empty()) column.key = column.name = "value";
+  return asked_definition("results", reader, request.where, request.metrics, request.split,
+                          std::move(table));
+}
+
 // Options that only one of the two answers has.
 void check_options(const ResultsArguments& arguments) {
   if (arguments.values && !arguments.pivot.empty()) {
     throw std::invalid_argument("--pivot is for means and cannot be combined with --values");
+  }
+  if (arguments.values && arguments.show_question) {
+    throw std::invalid_argument(
+        "--show-question: a report has no rows of values; leave --values out");
   }
   if (!arguments.values && arguments.splits.size() > 1) {
     throw std::invalid_argument(fmt::format(
@@ -121,6 +148,7 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
                  "with --values: the value that counts (selected) or every step (all)")
       ->check(CLI::IsMember({"selected", "all"}))
       ->capture_default_str();
+  add_show_question_option(app, arguments->show_question);
   add_file_argument(app, *arguments, streams);
   add_database_option(app, arguments->database);
   add_format_option(app, arguments->output);
@@ -147,6 +175,10 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
     request.split = arguments->splits.at(0);
     const results::ScoreReader reader(arguments->database_path());
     const questions::Summary summary = questions::summarise(reader, request);
+    if (arguments->show_question) {
+      streams.out << reports::to_yaml(definition_of(reader, request, summary));
+      return static_cast<int>(kDone);
+    }
     print_summary(*arguments, summary, streams.out);
     print_notes(streams.err, summary.notes);
     return static_cast<int>(kDone);

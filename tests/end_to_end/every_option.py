@@ -143,7 +143,8 @@ class EveryOption(AwkwardWorld):
 
     # Questions.
 
-    @covers("results", "--where", "--by", "--pivot", "--metric", "--split", "--db", "--format", "--values", "--steps")
+    @covers("results", "--where", "--by", "--pivot", "--metric", "--split", "--db", "--format", "--values", "--steps",
+            "--show-question")
     def test_results(self):
         row = self.rows("results", "--where", "seed=1..2 and variant=small", "--split", "validation", "--metric", "f1")
         self.assertEqual([(one["variant"], one["f1_n"], one["f1_mean"]) for one in row],
@@ -155,6 +156,11 @@ class EveryOption(AwkwardWorld):
                          [f"{seed} accuracy_n" for seed in (1, 2, 3)])
         self.assertEqual([set(row) & {"f1_mean", "accuracy_mean"} for row in self.rows("results")],
                          [{"accuracy_mean"}] * len(self.rows("results")))
+        self.write("asked.yaml", self.ask("results", "--by", "seed", "--pivot", "variant", "--show-question").out)
+        asked = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)
+        pivoted = self.rows("results", "--by", "seed", "--pivot", "variant")
+        self.assertEqual([[cell["mean"] for cell in row["cells"]] for row in asked["rows"]],
+                         [[row["small accuracy_mean"], row["large accuracy_mean"]] for row in pivoted])
         values = ["results", "--values", "--by", "seed", "--metric", "accuracy", "--where", "variant=small and seed=1"]
         self.assertEqual([(row["seed"], row["split"], row["metric"]) for row in self.rows(*values)],
                          [(1, "test", "accuracy")])
@@ -207,12 +213,17 @@ class EveryOption(AwkwardWorld):
         self.assertIn("/other.runs/", self.rows("best", *best, "--runs", self.copy_runs())[0]["artifact"])
         self.check_formats("best", ["best", *best, "--split", "test"], "seed", ["3"])
 
-    @covers("compare", "--where", "--metric", "--split", "--confidence", "--db", "--format", "--rank", "--runs")
+    @covers("compare", "--where", "--metric", "--split", "--confidence", "--db", "--format", "--rank", "--runs",
+            "--show-question")
     def test_compare(self):
         words = ["compare", "small", "large"]
         row, = self.rows(*words)
         self.assertEqual((row["metric"], row["pairs"], row["baseline_mean"] > 0.1), ("accuracy", 3, True))
         self.assertEqual([row["pairs"] for row in self.rows(*words, "--where", "seed=2..3")], [2])
+        self.write("asked.yaml", self.ask(*words, "--show-question").out)
+        small, large = json.loads(self.ask("report", "asked.yaml", "--format", "json").out)["rows"]
+        self.assertEqual([small["cells"][0]["mean"], large["cells"][0].get("comparison", {}).get("p")],
+                         [row["baseline_mean"], row["p"]])
         rows = self.rows(*words, "--split", "validation", "--metric", "f1")
         self.assertEqual([(row["metric"], round(row["effect"], 12)) for row in rows], [("f1", -0.08)])
         self.tell_apart()
@@ -275,7 +286,7 @@ class EveryOption(AwkwardWorld):
         self.assertIn("--timeout", done.err)
 
     @covers("report", "--db", "--sweep", "--format", "--out", "--show", "--list", "--check", "--x", "--y", "--series",
-            "--split", "--where", "--log-x", "--log-y")
+            "--split", "--where", "--log-x", "--log-y", "--show-question")
     def test_report(self):
         self.assertIn("table5", self.petlab("report", "--list").out)
         self.write("own.yaml", "report: own\ntabel: {rows: [{each: variant}], columns: [{each: name}]}\n")
@@ -288,6 +299,9 @@ class EveryOption(AwkwardWorld):
             self.differs(["report", "table5"], "--show", shown)
 
         curve = ["report", "curve", "--x", "module_bottleneck", "--y", "accuracy", "--sweep", "first"]
+        self.write("asked.yaml", self.ask(*curve, "--show-question", "--where", "seed<3").out)
+        self.assertEqual(self.ask("report", "asked.yaml", "--format", "csv").out,
+                         self.ask(*curve, "--where", "seed<3", "--format", "csv").out)
         cells = list(csv.DictReader(io.StringIO(self.ask(*curve, "--format", "csv").out)))
         self.assertEqual({(row["group"], row["row"]) for row in cells},
                          {("small", "module_bottleneck 8"), ("large", "module_bottleneck 16")})

@@ -32,9 +32,8 @@ import petlab  # noqa: E402
 QUESTIONS = int(os.environ.get("PETLAB_TEST_QUESTIONS", "30"))
 SEED = int(os.environ.get("PETLAB_TEST_SEED", "1"))
 OF_ONE_DATABASE = 15
-# Fields that are no columns of the views (`attempt` is the value's there, not the result's), or that reports lack.
+# Fields that are no columns of the views (`attempt` is the value's there, not the result's).
 NOT_IN_VIEWS = ("tag", "attempt", "device", "worker_version")
-NOT_IN_REPORTS = ("tag", "device", "worker_version")
 
 
 def number(text):
@@ -210,13 +209,11 @@ class OneAnswer(tiny_world.TinyWorld):
         rows = self.python.table_rows([*by, "task"], None, question.text, question.metrics, question.split) if found else []
         self.check("Python's table", sum(row[f"{name}_n"] for row in rows for name in question.metrics if f"{name}_n" in row),
                    sum(n for _, _, n in found.values()))
-        if question.has(*NOT_IN_REPORTS) or not question.knows_keys():
-            return
         # A trial that left its sweeps is in no report.
         of_sweeps = ["results", "--where", " and ".join([*question.texts, "sweep!=null"]), *words[-4:]]
         wanted = sorted(((".".join(map(key_text, key[:-2])), f"{key[-2]}.{key[-1]}", *values)
                          for key, values in self.table(of_sweeps, by)[0].items()), key=repr)
-        table = {"rows": [{"each": [field.replace(".", "_") for field in by]}], "columns": [{"each": ["task", "name"]}]}
+        table = {"rows": [{"each": by}], "columns": [{"each": ["task", "name"]}]}
         cells = [(row["key"], cell["column"], cell["mean"], cell["deviation"], cell["n"])
                  for row in json.loads(self.report(question, table))["rows"] for cell in row["cells"]
                  if cell["kind"] in ("number", "undefined")]
@@ -300,7 +297,7 @@ class OneAnswer(tiny_world.TinyWorld):
         rows = self.rows(*words)
         self.check_numbers("compare", dict(zip(values_of(rows, "task", "metric"),
                                                values_of(rows, "pairs", "unpaired", "effect", "p"))), wanted)
-        if shared or not wanted or question.has(*NOT_IN_REPORTS) or not question.knows_keys():
+        if shared or not wanted:
             return
         report = json.loads(self.report(question, {
             "against": sides[0], "rows": [{"key": name, "where": {"variant": name}} for name in sides],
@@ -323,8 +320,6 @@ class OneAnswer(tiny_world.TinyWorld):
         rows = self.python_rows(question.text, by="trial_id", split=question.split, metric=metric, steps="all")
         self.check("Python's steps", sorted(values_of(rows, "trial_id", "task", "step", "value"), key=repr),
                    sorted((one[:4] for one in every), key=repr))
-        if question.has(*NOT_IN_REPORTS):
-            return
         out = self.answer("report", "curve", "--x", "step", "--y", metric, "--series", "trial_id,task", "--split",
                           question.split, *self.where(question), "--sweep", ",".join(self.slow.sweeps), "--format", "json",
                           or_nothing=True)

@@ -71,9 +71,5 @@ class Question:
         """Whether a mapping from fields to values says the same."""
         return all(one == "=" for _, one, _ in self.where) and len({one for one, _, _ in self.where}) == len(self.where)
 
-    def knows_keys(self):
-        """Whether a trial has each key of the free group: to a report any other is a mistake."""
-        return {field for field, _, _ in self.where if field in FREE} <= set().union(*self.fields)
-
     def __repr__(self):
         return f"where {self.text!r} by {self.by} split {self.split} metrics {self.metrics}"

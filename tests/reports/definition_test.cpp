@@ -1,5 +1,7 @@
 #include "reports/definition.h"
 
+#include "questions/conditions.h"
+#include "reports/definition_text.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
 #include "tests/support/catch.h"
@@ -75,6 +77,46 @@ TEST_CASE("A name that looks like a number finds its trial", "[reports]") {
                           make.data, {});
     CHECK(table.cells[0][0].measured.mean == 50.0);
   }
+}
+
+TEST_CASE("A question's definition is written and read as the same question", "[reports]") {
+  Definition asked;
+  asked.name = "results";
+  asked.about = "all: \"of it\"";
+  asked.sweeps = {"a b", "1"};
+  asked.where.conditions = questions::parse_where(
+      "variant=007,'it''s, so' and seed<45 and user.k=7,'7',null,x and module_rank!=null and "
+      "user.k>='2' and training_learning_rate=0.001 and task='null'");
+  TableSpec table;
+  table.cells.scale = 1;
+  table.against = "1";
+  table.rows.resize(2);
+  table.rows[0].key = table.rows[0].name = "1";
+  table.rows[0].where.conditions = questions::parse_where("variant=small");
+  table.rows[1].each = {"variant", "user.k"};
+  table.columns.resize(1);
+  table.columns[0].each = {"task", "name"};
+  table.columns[0].name = "{task} {name}";
+  asked.sections.emplace_back(table);
+  const Definition read = parse_definition(to_yaml(asked), "r.yaml");
+  CHECK(read.name == asked.name);
+  CHECK(read.about == asked.about);
+  CHECK(read.sweeps == asked.sweeps);
+  REQUIRE(read.where.conditions.size() == asked.where.conditions.size());
+  for (std::size_t i = 0; i < asked.where.conditions.size(); ++i) {
+    CHECK(read.where.conditions[i].word.name == asked.where.conditions[i].word.name);
+    CHECK(read.where.conditions[i].op == asked.where.conditions[i].op);
+    CHECK(read.where.conditions[i].values == asked.where.conditions[i].values);
+  }
+  const auto& its = std::get<TableSpec>(read.sections.at(0));
+  CHECK(its.cells.scale == 1.0);
+  CHECK(its.against == "1");
+  REQUIRE(its.rows.size() == 2);
+  CHECK(its.rows[0].key == "1");
+  CHECK(its.rows[0].where.conditions.size() == 1);
+  CHECK(its.rows[1].each == table.rows[1].each);
+  CHECK(its.columns.at(0).name == "{task} {name}");
+  CHECK(to_yaml(read) == to_yaml(asked));
 }
 
 TEST_CASE("A value of another type than its field is an error", "[reports]") {

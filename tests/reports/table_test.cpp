@@ -208,6 +208,29 @@ TEST_CASE("A cell that selects several values of a trial is an error of the defi
                     "test x f1 at step 10), must select one: add split, task or name to a where");
 }
 
+TEST_CASE("Which value is best depends on the metric", "[reports]") {
+  const auto better = [](std::vector<std::string> metrics) {
+    DataMaker make;
+    const std::size_t trial = make.trial("a", 1, "x");
+    std::string parts;
+    for (const std::string& metric : metrics) {
+      make.score(trial, metric, 0.5);
+      parts += (parts.empty() ? "{task: x, name: " : ", {task: x, name: ") + metric + "}";
+    }
+    return testing::table_of(
+               definition("table: {rows: [{key: a}], columns: [{key: c, average_over: [" + parts +
+                          "]}]}\n"),
+               make.data, {})
+        .cells[0][0]
+        .better;
+  };
+  CHECK(better({"accuracy"}) == Better::higher);
+  CHECK(better({"accuracy", "f1"}) == Better::higher);
+  CHECK(better({"loss"}) == Better::lower);
+  CHECK(better({"accuracy", "loss"}) == Better::none);
+  CHECK(better({"perplexity"}) == Better::none);
+}
+
 TEST_CASE("Unknown fields of a definition are all reported with the nearest known one",
           "[reports]") {
   try {
