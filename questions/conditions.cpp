@@ -40,10 +40,8 @@ std::string quoted(const std::string& text) {
 }
 
 std::string value_text(const Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
   const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? "null" : quoted(*text);
+  return text == nullptr ? results::exact_text(value, "null") : quoted(*text);
 }
 
 }  // namespace

@@ -12,15 +12,6 @@
 namespace petlab::questions {
 namespace {
 
-using results::Value;
-
-std::string text_of_value(const Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return "";
-}
-
 results::ScoreQuestion scores_of(const SideQuestion& question, const Side& side) {
   results::ScoreQuestion asked;
   asked.fields = {results::word_named("seed"), results::word_named("attempt")};
@@ -52,7 +43,7 @@ SideScores::SideScores(const results::ScoreReader& reader, const SideQuestion& q
        field < collected_.fields().size(); ++field) {
     std::set<std::string> values;
     for (std::size_t row = 0; row < collected_.rows().size(); ++row) {
-      values.insert(text_of_value(collected_.value(row, field)));
+      values.insert(results::exact_text(collected_.value(row, field), ""));
     }
     if (values.size() > 1) varied_[collected_.fields()[field].name] = std::move(values);
   }
@@ -87,9 +78,9 @@ SideScores::Results SideScores::results(const std::vector<std::string>& shared) 
 }
 
 std::string SideScores::pair_of(std::size_t row, const std::vector<std::string>& shared) const {
-  std::string pair = text_of_value(collected_.value(row, collected_.field("seed")));
+  std::string pair = text_of(row, "seed");
   for (const std::string& name : shared) {
-    pair += '\x1f' + text_of_value(collected_.value(row, collected_.field(name)));
+    pair += '\x1f' + text_of(row, name);
   }
   return pair;
 }
@@ -102,8 +93,7 @@ void SideScores::refuse(const std::vector<std::string>& shared, std::size_t row)
   throw std::invalid_argument(fmt::format(
       "{}: several trials have seed {}, expected one for each pair: they differ in {}; choose with "
       "--where",
-      side_.name, text_of_value(collected_.value(row, collected_.field("seed"))),
-      fmt::join(names, ", ")));
+      side_.name, text_of(row, "seed"), fmt::join(names, ", ")));
 }
 
 }  // namespace petlab::questions

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/paired_comparison.h"
@@ -53,6 +54,9 @@ class SideScores {
   Results results(const std::vector<std::string>& shared = {}) const;
 
  private:
+  std::string text_of(std::size_t row, std::string_view field) const {
+    return results::exact_text(collected_.value(row, collected_.field(field)), "");
+  }
   std::string pair_of(std::size_t row, const std::vector<std::string>& shared) const;
   [[noreturn]] void refuse(const std::vector<std::string>& shared, std::size_t row) const;
 

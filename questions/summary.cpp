@@ -153,13 +153,6 @@ class Summariser {
     const std::string& text = part.word.name == "task" ? task : name;
     return text.empty() ? Value() : Value(text);
   }
-  static std::string text_of(const Value& value) {
-    if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
-    if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
-    if (const auto* text = std::get_if<std::string>(&value)) return *text;
-    return "none";
-  }
-
   std::size_t row_of(Summary& summary, std::size_t row, const std::string& task,
                      const std::string& name) {
     key_.clear();
@@ -178,7 +171,7 @@ class Summariser {
     const std::uint64_t pivot = pivot_ ? code(*pivot_, row, task, name) : 0;
     const auto [known, is_new] = columns_known_.emplace(pivot << 32 | series, 0);
     if (!is_new) return known->second;
-    std::string title = pivot_ ? text_of(value(*pivot_, row, task, name)) : "";
+    std::string title = pivot_ ? results::exact_text(value(*pivot_, row, task, name), "none") : "";
     const bool name_told = contains(by_, "name") || (pivot_ && pivot_->word.name == "name");
     if (!name_told) title += (title.empty() ? "" : " ") + name;
     if (title.empty()) title = "value";

@@ -63,24 +63,15 @@ bool has_tag(Condition condition, const std::vector<std::string>& tags) {
 
 }  // namespace
 
-std::optional<double> number_in(const results::Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
 bool is_score_field(const std::string& field) {
   return field == "split" || field == "step" || field == "name";
 }
 
 std::string to_text(const results::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
-  if (const auto* real = std::get_if<double>(&value)) {
-    // 14 digits show 0.07 * 100 as 7 and no decimal that a user wrote otherwise.
-    return fmt::format("{:.14g}", *real == 0 ? 0.0 : *real);
-  }
-  return "—";
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr) return results::exact_text(value, "—");
+  // 14 digits show 0.07 * 100 as 7 and no decimal that a user wrote otherwise.
+  return fmt::format("{:.14g}", *real == 0 ? 0.0 : *real);
 }
 
 const results::Value& field_of(const Trial& trial, const std::string& field) {

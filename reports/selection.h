@@ -14,8 +14,7 @@ namespace petlab::reports {
 /// belongs to both: a trial has tasks, a value has one of them.
 bool is_score_field(const std::string& field);
 
-/// A number's value; nothing where the value is a text or NULL.
-std::optional<double> number_in(const results::Value& value);
+using results::number_in;
 
 /// As people read it: `0.5`, `true` stays 1, NULL is `—`.
 std::string to_text(const results::Value& value);

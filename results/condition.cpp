@@ -7,12 +7,6 @@
 namespace petlab::results {
 namespace {
 
-std::optional<double> number_in(const Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
 // nullopt: the two have no order, or one is NULL.
 std::optional<std::partial_ordering> order_of(const Value& a, const Value& b) {
   const auto* a_whole = std::get_if<std::int64_t>(&a);

@@ -237,6 +237,19 @@ bool run(internal::Connection& connection, const std::string& sql,
 
 }  // namespace
 
+std::optional<double> number_in(const Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+std::string exact_text(const Value& value, std::string_view null) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? std::string(null) : *text;
+}
+
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
                   const std::vector<Value>& parameters) {
   internal::Connection connection(database, internal::Connection::Mode::read, {});

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -11,6 +13,12 @@ namespace petlab::results {
 
 /// One value of a result row: NULL, integer, real or text.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+/// A number's value; nothing where the value is a text or NULL.
+std::optional<double> number_in(const Value& value);
+
+/// For programs: the shortest text that reads back as the same value, and `null` for NULL.
+std::string exact_text(const Value& value, std::string_view null);
 
 /// What a SELECT gave.
 struct QueryResult {

@@ -13,12 +13,7 @@ namespace {
 using results::Value;
 
 /// The same in every format, so that a number can be copied from any.
-std::string text_of(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&value)) return reports::exact_text(*real);
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return "NULL";
-}
+std::string text_of(const Value& value) { return results::exact_text(value, "NULL"); }
 
 bool is_number(const Value& value) {
   return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
