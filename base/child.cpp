@@ -106,7 +106,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     end_.watch(pid_, [this] { ended(); });
     call_after(command_.time_limit, [](Child& self) {
       self.stop(ChildAnswer::Ending::timed_out,
-                "gave no answer within " + time_text(self.command_.time_limit));
+                "did not finish within " + time_text(self.command_.time_limit));
     });
   }
 
@@ -178,8 +178,8 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
     if (reaped == 0) reap_within(pid_, {});  // a tracer has it
     if (reaped != pid_) {
       answer_.ending = ChildAnswer::Ending::unknown;
-      answer_.problem = fmt::format("ended, and how is not known: {}",
-                                    reaped == 0 ? "it is traced" : std::strerror(errno));
+      answer_.problem = fmt::format("ended in an unknown way: {}",
+                                    reaped == 0 ? "it is being traced" : std::strerror(errno));
     } else if (WIFEXITED(status)) {
       answer_.ending = ChildAnswer::Ending::exited;
       answer_.exit_code = WEXITSTATUS(status);
@@ -188,7 +188,7 @@ class Children::Child : public std::enable_shared_from_this<Children::Child> {
       }
     } else {
       answer_.ending = ChildAnswer::Ending::signalled;
-      answer_.problem = fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+      answer_.problem = fmt::format("was killed by signal {} ({})", WTERMSIG(status),
                                     ::strsignal(WTERMSIG(status)));
     }
     call_after(kReadOn, [](Child& self) { self.finish(); });

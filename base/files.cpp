@@ -98,7 +98,7 @@ std::filesystem::path file_to_replace(const std::filesystem::path& file) {
   if (::stat(file.c_str(), &status) != 0) return file;
   if (!S_ISREG(status.st_mode)) {
     throw Error(
-        fmt::format("{}: is no regular file, must be one, or not be there yet", file.string()));
+        fmt::format("{}: is not a regular file, must be one or not exist yet", file.string()));
   }
   std::error_code error;
   if (!std::filesystem::is_symlink(file, error)) return file;

@@ -49,7 +49,7 @@ int StandardOutput::end(std::string_view program, int code) {
   std::cout.flush();
   if (error_ == 0) return code;
   std::cerr << program << ": standard output cannot be written: " << std::strerror(error_)
-            << "; not all that there was to say is there" << std::endl;
+            << "; the output is incomplete" << std::endl;
   return code == 0 ? 1 : code;
 }
 

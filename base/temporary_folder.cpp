@@ -15,8 +15,9 @@ TemporaryFolder::TemporaryFolder(const std::string& purpose) {
   std::error_code error;
   std::string name = (std::filesystem::temp_directory_path(error) / (purpose + "-XXXXXX")).string();
   if (error || ::mkdtemp(name.data()) == nullptr) {
-    throw Error(fmt::format("{}: the folder cannot be made: {}; TMPDIR names where", name,
-                            error ? error.message() : std::strerror(errno)));
+    throw Error(
+        fmt::format("{}: the folder cannot be created: {}; choose another place with TMPDIR", name,
+                    error ? error.message() : std::strerror(errno)));
   }
   path_ = name;
 }

@@ -49,8 +49,8 @@ class Builder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchored_.find(anchor);
     if (found == anchored_.end()) {
-      problems_.add(mark.line + 1, "YAML", "an alias inside the value that it stands for",
-                    "an alias of a finished value");
+      problems_.add(mark.line + 1, "YAML", "an alias inside the value it refers to",
+                    "an alias of a complete value");
       OnNull(mark, 0);
       return;
     }
@@ -137,8 +137,8 @@ class Builder : public YAML::EventHandler {
     }
     if (key.plain && key.text == "<<") {
       problems_.add_text(key.line,
-                         "found the merge key <<, which is not supported; in a sweep file, write "
-                         "what several trials share under base, and differences under variants");
+                         "found the merge key <<, which is not supported; in a sweep file, put "
+                         "shared settings under base and differences under variants");
       return false;
     }
     const auto [known, is_new] = map.lines.emplace(key.text, key.line);

@@ -98,8 +98,8 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
     const std::string& first = given.front();
     if (!first.starts_with("-")) return base::unknown_word("subcommand", first, names);
     return fmt::format(
-        "{} stands before the subcommand, where only --db, --runs, --help and "
-        "--version may stand; wanted one of {}",
+        "{} comes before the subcommand, where only --db, --runs, --help and --version are "
+        "allowed; wanted one of {}",
         base::excerpt(first), fmt::join(names, ", "));
   }
   const CLI::App* innermost = app.get_subcommands().front();
@@ -121,8 +121,7 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
   const auto option = std::find_if(words.begin(), words.end(),
                                    [](const auto& word) { return word.starts_with("-"); });
   if (option == words.end()) {
-    return fmt::format("{}: \"{}\" is one word too many", name_of_sub,
-                       base::excerpt(words.front()));
+    return fmt::format("{}: unexpected argument \"{}\"", name_of_sub, base::excerpt(words.front()));
   }
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> known;
@@ -205,14 +204,14 @@ int run(std::span<const Subcommand> table, int argc, const char* const* argv, St
     if (error.get_exit_code() == 0) return app.exit(error, streams.out, streams.err);
     const std::string unknown = unknown_word_of(table, app, given);
     streams.err << "petlab: " << base::printable_message(unknown.empty() ? error.what() : unknown)
-                << " (--help tells more)\n";
+                << " (see --help)\n";
     return kUsage;
   } catch (const std::invalid_argument& error) {
     streams.err << "petlab: " << base::printable_message(error.what()) << "\n";
     return kUsage;
   } catch (const std::bad_alloc&) {
-    streams.err << "petlab: the memory ran out: there is less than this needs (of the machine, or "
-                   "a limit such as ulimit -v)\n";
+    streams.err << "petlab: out of memory: the machine has too little, or a limit such as ulimit "
+                   "-v is too low\n";
     return kSomeFailed;
   } catch (const std::exception& error) {
     streams.err << "petlab: " << base::printable_message(error.what()) << "\n";

@@ -218,10 +218,10 @@ int complete(const CompletionArguments& arguments, CLI::App& root, std::ostream&
 std::function<int()> make_completion(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<CompletionArguments>();
   app.add_flag("--words", arguments->words,
-               "for the scripts: print what may come in place of the last word");
+               "for the scripts: print what can complete the last word");
   app.add_option("WORDS", arguments->typed,
-                 "bash, zsh or fish: whose script is printed, as in source <(petlab completion "
-                 "bash); with --words the words so far");
+                 "bash, zsh or fish, as in source <(petlab completion bash); with --words, the "
+                 "words typed so far");
   return [arguments, streams, &app] {
     if (!arguments->words) {
       const std::set<std::string> shells = {"bash", "zsh", "fish"};

@@ -88,7 +88,7 @@ void print_man(CLI::App& root, std::ostream& out) {
     print_man_section(*root.get_subcommand(name), name, "petlab", out);
   }
   out << ".SH EXIT STATUS\n0: all requested work is done; 1: some of it failed; 2: the command "
-         "line or a sweep file has a mistake; 3: interrupted, the same command resumes.\n";
+         "line or a sweep file has a mistake; 3: interrupted, run the same command to resume.\n";
 }
 
 // The help of a command that is named by its words: `db check`.

@@ -169,7 +169,7 @@ class TensorboardWriter {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) {
-      throw base::Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+      throw base::Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     }
     const double begun = attempts.back().attempt->begun.time;
     const AttemptFacts& last = *attempts.front().attempt;

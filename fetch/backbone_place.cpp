@@ -23,14 +23,14 @@ void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   }
 }
 
 void rename_over(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", to.string(), error.message()));
+  if (error) throw Error(fmt::format("{}: cannot be created: {}", to.string(), error.message()));
 }
 
 void sync_folder(const fs::path& folder) {
@@ -106,8 +106,9 @@ class CachePlace : public BackbonePlace {
       fs::remove(temporary, error);
       fs::create_symlink(target, temporary, error);
       if (error) {
-        throw Error(fmt::format("{}: no link can be made there: {}; --into DIR makes plain files",
-                                snapshot.string(), error.message()));
+        throw Error(
+            fmt::format("{}: cannot create a link there: {}; write plain files with --into DIR",
+                        snapshot.string(), error.message()));
       }
       rename_over(temporary, snapshot / file.name);
     }
@@ -161,8 +162,8 @@ class FolderPlace : public BackbonePlace {
       if (read_record(record_file()) || !fs::exists(there, unreadable)) continue;
       if (has_digest(there, file.etag, digests)) continue;
       throw Error(
-          fmt::format("{}: is there, and is not what would be fetched; --into wants a new "
-                      "folder, or one that petlab fetch has made",
+          fmt::format("{}: exists, but differs from the file to fetch; --into needs a new folder, "
+                      "or one created by petlab fetch",
                       there.string()));
     }
     make_folders(own_);

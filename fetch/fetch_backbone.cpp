@@ -116,7 +116,7 @@ void require_space(const fs::path& folder, std::uintmax_t bytes) {
   const fs::space_info space = fs::space(folder, error);
   if (error || space.available >= bytes) return;
   constexpr double kMega = 1e6;
-  throw Error(fmt::format("{}: {:.1f} MB are to be downloaded, and its disk has {:.1f} MB free",
+  throw Error(fmt::format("{}: the download has {:.1f} MB, but the disk has only {:.1f} MB free",
                           folder.string(), static_cast<double>(bytes) / kMega,
                           static_cast<double>(space.available) / kMega));
 }
@@ -126,7 +126,7 @@ void fetch_whole(const WholeFile& file, const Watcher& watcher) {
   std::error_code error;
   if (fs::is_regular_file(file.content, error)) {
     if (file.is_right(file.content)) return;  // another process was first
-    watcher.tell(fmt::format("{}: what is there of it is damaged, and fetched again", file.name));
+    watcher.tell(fmt::format("{}: the existing file is damaged; downloading it again", file.name));
   }
   for (bool again = false;; again = true) {
     const bool resumed = size_of(file.partial) > 0;
@@ -135,17 +135,16 @@ void fetch_whole(const WholeFile& file, const Watcher& watcher) {
     fs::remove(file.partial, error);
     if (!resumed || again) {
       throw Error(
-          fmt::format("{}: what was downloaded has another digest than it must have, and is "
-                      "thrown away; try again, or another network: something on the way "
-                      "changes it",
+          fmt::format("{}: the downloaded file has the wrong digest and was deleted; try again, or "
+                      "use another network: something on the way changes the data",
                       file.name));
     }
     watcher.tell(fmt::format(
-        "{}: what was there of an earlier download is damaged; from the beginning", file.name));
+        "{}: the partial file of an earlier download is damaged; starting again", file.name));
   }
   fs::rename(file.partial, file.content, error);
   if (error) {
-    throw Error(fmt::format("{}: cannot be made: {}", file.content.string(), error.message()));
+    throw Error(fmt::format("{}: cannot be created: {}", file.content.string(), error.message()));
   }
 }
 
@@ -155,8 +154,8 @@ FetchedBackbone fetch_backbone(const BackboneRequest& request, const HubSettings
   const HubRepository hub(http, settings, request.name);
   if (request.into.empty() && settings.cache.empty()) {
     throw std::invalid_argument(
-        "none of HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME and HOME is set, one must name Hugging "
-        "Face's cache; --into names a folder instead");
+        "none of HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME and HOME is set; set one to place Hugging "
+        "Face's cache, or name a folder with --into");
   }
   const std::unique_ptr<BackbonePlace> place = request.into.empty()
                                                    ? cache_place(settings.cache, request.name)
@@ -175,8 +174,8 @@ FetchedBackbone fetch_backbone(const BackboneRequest& request, const HubSettings
   }
   if (settings.offline) {
     throw Error(
-        fmt::format("{}: revision {} is not there, and HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) "
-                    "forbids to download it: unset it",
+        fmt::format("{}: revision {} is not in the cache, and HF_HUB_OFFLINE (or "
+                    "TRANSFORMERS_OFFLINE) forbids downloading it: unset it",
                     request.name, request.revision));
   }
   const std::vector<HubFile> listing = hub.list(commit);

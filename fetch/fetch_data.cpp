@@ -71,7 +71,8 @@ class DataPlace {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
 }
 
 // True: nothing is left to do.
@@ -89,8 +90,8 @@ bool is_there(const DataSource& source, const DataPlace& place, FetchedData& fet
     for (const std::string& name : source.files) {
       if (!has(name)) continue;
       throw Error(
-          fmt::format("{}: is there, without all that goes with it ({}), and petlab has not "
-                      "fetched it: move it away, or name another folder with --into",
+          fmt::format("{}: exists without the other files of its task ({}), and petlab did not "
+                      "fetch it: move it, or name another folder with --into",
                       (place.folder() / name).string(), fmt::join(source.files, ", ")));
     }
     return false;
@@ -100,10 +101,8 @@ bool is_there(const DataSource& source, const DataPlace& place, FetchedData& fet
     const auto known = record.find(name);
     if (!has(name) || known == record.end()) continue;
     if (digests.of(place.folder() / name) == known->second) continue;
-    throw Error(
-        fmt::format("{}: was changed since petlab fetched it; move it away to have it fetched "
-                    "again",
-                    (place.folder() / name).string()));
+    throw Error(fmt::format("{}: has changed since petlab fetched it; move it to fetch it again",
+                            (place.folder() / name).string()));
   }
   return all(has);
 }
@@ -156,8 +155,8 @@ FetchedData fetch_data(const DataSource& source, const fs::path& data_folder,
   for (const std::string& name : source.files) {
     fs::rename(place.unpacked() / name, place.folder() / name, error);
     if (error) {
-      throw Error(
-          fmt::format("{}: cannot be made: {}", (place.folder() / name).string(), error.message()));
+      throw Error(fmt::format("{}: cannot be created: {}", (place.folder() / name).string(),
+                              error.message()));
     }
   }
   fs::remove_all(place.unpacked(), error);

@@ -18,7 +18,7 @@ FileLock::FileLock(const std::filesystem::path& file, const std::string& what,
                    const Watcher& watcher)
     : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) {
-    throw Error(fmt::format("{}: cannot be made: {}", file.string(), std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be created: {}", file.string(), std::strerror(errno)));
   }
   bool waiting_was_told = false;
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {

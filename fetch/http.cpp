@@ -83,8 +83,9 @@ struct Receiver {
                              ? std::nullopt
                              : number_of(std::string_view(range).substr(digits));
       if (begin != asked_from) {
-        problem = fmt::format("{}: the server sent the bytes '{}', asked were those from {} on",
-                              name, printable_header("content-range"), asked_from);
+        problem =
+            fmt::format("{}: the server sent the bytes '{}', the request was for those from {} on",
+                        name, printable_header("content-range"), asked_from);
         return false;
       }
     }
@@ -97,8 +98,7 @@ struct Receiver {
   bool write(const char* data, std::size_t count) {
     if (!placed && !place()) return false;
     if (at + count > size) {
-      problem = fmt::format("{}: the server sends more than the {} bytes that it should have", name,
-                            size);
+      problem = fmt::format("{}: the server sends more than the file's {} bytes", name, size);
       return false;
     }
     for (std::size_t done = 0; done < count;) {
@@ -205,7 +205,7 @@ struct Http::Impl {
     curl_easy_reset(handle);
     const auto set = [&](CURLoption option, auto value) {
       if (curl_easy_setopt(handle, option, value) != CURLE_OK) {
-        throw Error(fmt::format("libcurl does not take option {}", static_cast<int>(option)));
+        throw Error(fmt::format("libcurl rejects option {}", static_cast<int>(option)));
       }
     };
     set(CURLOPT_URL, url.c_str());
@@ -279,7 +279,8 @@ struct Http::Impl {
     const std::string text = outcome.text + tries;
     if (outcome.code == CURLE_PEER_FAILED_VERIFICATION ||
         outcome.code == CURLE_SSL_CACERT_BADFILE) {
-      throw Error(text + "; where a proxy of your own signs, SSL_CERT_FILE names its certificates");
+      throw Error(text +
+                  "; if your proxy signs connections, set SSL_CERT_FILE to its certificates");
     }
     if (is_no_connection(outcome.code)) throw NoConnection(text);
     if (outcome.code == CURLE_OK && outcome.status >= 400) {
@@ -309,7 +310,7 @@ struct Http::Impl {
         options.retry_delay * (std::int64_t{1} << std::min<std::int64_t>(failures - 1, 20));
     const milliseconds wait =
         std::min(std::max(doubled, outcome.wait.value_or(milliseconds(0))), kLongestPause);
-    watcher.tell(fmt::format("{}; again in {:.3g} s", outcome.text,
+    watcher.tell(fmt::format("{}; retrying in {:.3g} s", outcome.text,
                              std::chrono::duration<double>(wait).count()));
     pause(wait);
   }
@@ -319,7 +320,7 @@ Http::Http(HttpOptions options, const Watcher& watcher)
     : impl_(new Impl{nullptr, std::move(options), watcher}) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   impl_->handle = ready == CURLE_OK ? curl_easy_init() : nullptr;
-  if (impl_->handle == nullptr) throw Error("libcurl cannot be started");
+  if (impl_->handle == nullptr) throw Error("libcurl cannot be initialised");
 }
 
 Http::~Http() { curl_easy_cleanup(impl_->handle); }

@@ -91,7 +91,7 @@ void check_name(const std::string& name) {
     return;
   }
   throw std::invalid_argument(
-      fmt::format("the backbone is '{}', must be a model's name on the hub, such as "
+      fmt::format("the backbone is '{}', must be the name of a model on the hub, such as "
                   "FacebookAI/roberta-base",
                   name));
 }
@@ -130,7 +130,7 @@ HubSettings hub_settings(const sweeps::Environment& environment) {
   settings.cache = sweeps::find_hub_cache(environment);
   settings.token = token_of(environment, settings.cache);
   if (settings.token.find_first_of(" \t\r\n") != std::string::npos) {
-    throw std::invalid_argument("HF_TOKEN, or the file of the token, is not one word");
+    throw std::invalid_argument("HF_TOKEN, or the token file, is not a single word");
   }
   const auto named = [&](const char* name) { return is_true(environment(name).value_or("")); };
   settings.offline = named("HF_HUB_OFFLINE") || named("TRANSFORMERS_OFFLINE");
@@ -141,14 +141,12 @@ std::vector<HubFile> parse_listing(std::string_view text, const std::string& nam
   std::vector<HubFile> files;
   const nlohmann::json entries = base::shallow_json_or_none(text);
   const auto refuse = [&](const std::string& what) {
-    throw Error(
-        fmt::format("{}: found {}, wanted the hub's list of files (HF_ENDPOINT names the "
-                    "server that was asked)",
-                    name, what));
+    throw Error(fmt::format(
+        "{}: found {}, wanted the hub's list of files (HF_ENDPOINT sets the server)", name, what));
   };
   if (!entries.is_array()) refuse("no list");
   for (const nlohmann::json& entry : entries) {
-    if (!entry.is_object()) refuse("an entry that is no object");
+    if (!entry.is_object()) refuse("an entry that is not an object");
     if (entry.value("type", nlohmann::json()) != "file") continue;
     HubFile file;
     try {
@@ -229,36 +227,34 @@ auto HubRepository::ask(Body&& body) const {
     const std::string page = fmt::format("{}/{}", settings_.endpoint, name_);
     if (error.code == "GatedRepo" || (error.status == 403 && error.code.empty())) {
       throw Error(
-          fmt::format("{}: its owners let in only whom they know: accept the conditions on {}, and "
-                      "let HF_TOKEN "
-                      "hold a token of yours ({}/settings/tokens){}",
+          fmt::format("{}: access is restricted: accept the conditions on {}, and set HF_TOKEN to "
+                      "your token ({}/settings/tokens){}",
                       name_, page, settings_.endpoint,
-                      settings_.token.empty() ? "" : "; the one that was sent does not suffice"));
+                      settings_.token.empty() ? "" : "; the current token has no access"));
     }
     if (error.code == "RevisionNotFound") {
       throw Error(
-          fmt::format("{}: has no such revision; --revision wants a branch, a tag or a "
+          fmt::format("{}: the revision does not exist; --revision must be a branch, a tag or a "
                       "commit of {}/commits/main",
                       name_, page));
     }
     if (error.code == "EntryNotFound") {
-      throw Error(fmt::format("{}: a file that the hub listed is not there any more: {}", name_,
-                              error.what()));
+      throw Error(
+          fmt::format("{}: a file that the hub listed no longer exists: {}", name_, error.what()));
     }
     if (error.status == 401 || error.status == 404) {
       throw Error(
-          fmt::format("{}: no such model at {}, or a private one ({}); names have an owner before "
-                      "the slash, as "
-                      "in FacebookAI/roberta-base",
+          fmt::format("{}: the model is not at {}, or it is private ({}); names have an owner "
+                      "before the slash, as in FacebookAI/roberta-base",
                       name_, settings_.endpoint,
-                      settings_.token.empty() ? "HF_TOKEN can hold a token that may read it"
-                                              : "the token that was sent may not read it"));
+                      settings_.token.empty() ? "set HF_TOKEN to a token that may read it"
+                                              : "the current token may not read it"));
     }
     throw;
   } catch (const NoConnection& error) {
     throw NoConnection(fmt::format(
-        "{}: {} cannot be reached: {}; HF_ENDPOINT names a mirror, https_proxy a proxy; without a "
-        "network, fetch it where there is one and copy {} here",
+        "{}: {} cannot be reached: {}; set HF_ENDPOINT to a mirror or https_proxy to a proxy; "
+        "without a network, fetch it on another machine and copy {} here",
         name_, settings_.endpoint, error.what(), (settings_.cache / folder_name(name_)).string()));
   }
 }
@@ -274,10 +270,8 @@ std::string HubRepository::resolve(const std::string& revision) const {
             ? model["sha"].get<std::string>()
             : "";
     if (!is_commit(commit)) {
-      throw Error(
-          fmt::format("{}: {} names no commit of revision {} (HF_ENDPOINT names the server "
-                      "that was asked)",
-                      name_, settings_.endpoint, revision));
+      throw Error(fmt::format("{}: {} names no commit of revision {} (HF_ENDPOINT sets the server)",
+                              name_, settings_.endpoint, revision));
     }
     return commit;
   });

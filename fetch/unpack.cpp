@@ -32,7 +32,7 @@ void write_member(archive* from, const fs::path& zip, const fs::path& to) {
     if (got == 0) break;
     if (got < 0) {
       const char* const why = archive_error_string(from);
-      throw Error(fmt::format("{}: {} cannot be taken out: {}", zip.string(),
+      throw Error(fmt::format("{}: {} cannot be extracted: {}", zip.string(),
                               to.filename().string(), why == nullptr ? "it is damaged" : why));
     }
     out.write(block.data(), got);
@@ -56,7 +56,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 void unpack_zip(const fs::path& zip, const std::string& prefix,
                 const std::vector<std::string>& names, const fs::path& folder) {
   const Reader reader(archive_read_new(), &archive_read_free);
-  if (!reader) throw Error("libarchive cannot be started");
+  if (!reader) throw Error("libarchive cannot be initialised");
   archive_read_support_format_zip(reader.get());
   const auto refuse = [&](const std::string& what) {
     const char* const why = archive_error_string(reader.get());
@@ -80,8 +80,7 @@ void unpack_zip(const fs::path& zip, const std::string& prefix,
     missing.erase(wanted);
   }
   if (!missing.empty()) {
-    throw Error(
-        fmt::format("{}: found no {}/{}, wanted it", zip.string(), prefix, *missing.begin()));
+    throw Error(fmt::format("{}: {}/{} is missing", zip.string(), prefix, *missing.begin()));
   }
 }
 

@@ -17,7 +17,7 @@ void require_label(std::int64_t label, std::int64_t num_labels, const char* side
 
 void require_examples(const Confusion& confusion, const char* metric) {
   if (confusion.total() == 0) {
-    throw std::invalid_argument(fmt::format("{} of no examples: at least one is wanted", metric));
+    throw std::invalid_argument(fmt::format("{} of no examples: at least one is needed", metric));
   }
 }
 
@@ -45,10 +45,11 @@ Confusion::Confusion(std::span<const std::int64_t> gold, std::span<const std::in
                      std::int64_t num_labels)
     : Confusion(num_labels) {
   if (gold.size() != predicted.size()) {
-    throw std::invalid_argument(fmt::format("{} gold labels and {} predictions: as many are wanted",
-                                            gold.size(), predicted.size()));
+    throw std::invalid_argument(
+        fmt::format("{} gold labels and {} predictions: the numbers must be equal", gold.size(),
+                    predicted.size()));
   }
-  if (gold.empty()) throw std::invalid_argument("no examples: at least one is wanted");
+  if (gold.empty()) throw std::invalid_argument("no examples: at least one is needed");
   const auto labels = static_cast<std::uint64_t>(num_labels);
   const std::uint64_t width = labels + 1;
   // Two tables in turn: consecutive examples of one cell do not wait for each other's store.
@@ -129,7 +130,7 @@ double accuracy(const Confusion& confusion) {
 double f1(const Confusion& confusion) {
   if (confusion.num_labels() != 2) {
     throw std::invalid_argument(fmt::format(
-        "f1 is of two classes, here are {}: f1-macro takes any number", confusion.num_labels()));
+        "f1 needs two classes, found {}: f1-macro takes any number", confusion.num_labels()));
   }
   require_examples(confusion, "f1");
   return f1_of(confusion, 1);

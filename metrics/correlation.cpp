@@ -20,12 +20,12 @@ __extension__ using SignedWide = __int128;
 void require_pairs(std::span<const double> x, std::span<const double> y) {
   if (x.size() != y.size()) {
     throw std::invalid_argument(
-        fmt::format("{} and {} numbers: as many are wanted", x.size(), y.size()));
+        fmt::format("{} and {} numbers: the counts must be equal", x.size(), y.size()));
   }
-  if (x.empty()) throw std::invalid_argument("no pairs of numbers: at least one is wanted");
+  if (x.empty()) throw std::invalid_argument("no pairs of numbers: at least one is needed");
   // Ranks are kept in 32 bits.
   if (x.size() >= (std::size_t{1} << 31)) {
-    throw std::invalid_argument(fmt::format("{} pairs: at most 2^31 are taken", x.size()));
+    throw std::invalid_argument(fmt::format("{} pairs: at most 2^31 are allowed", x.size()));
   }
 }
 

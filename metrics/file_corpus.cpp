@@ -56,7 +56,7 @@ struct LineReader::Input {
     if (found == ARCHIVE_EOF) return;  // empty
     if (found != ARCHIVE_OK) refuse(name);
     if (::archive_filter_code(compressed, 0) == ARCHIVE_FILTER_NONE) {
-      throw InputError(name + ": is not compressed, as its name says");
+      throw InputError(name + ": is not compressed, although its name ends like a compressed file");
     }
   }
   [[noreturn]] void refuse(const std::string& name) const {
@@ -117,10 +117,10 @@ bool LineReader::refill() {
     try {
       buffer_.resize(end_ + kBlock + end_ / 2);
     } catch (const std::bad_alloc&) {
-      throw InputError(fmt::format(
-          "{}:{}: there is not enough memory for this line, of which {} MiB were read; split it, "
-          "or allow the process more memory",
-          name_, lines_ + 1, end_ >> 20));
+      throw InputError(
+          fmt::format("{}:{}: not enough memory for this line, after reading {} MiB; split it, or "
+                      "allow the process more memory",
+                      name_, lines_ + 1, end_ >> 20));
     }
   }
   const auto read = [this] {
@@ -213,13 +213,13 @@ void refuse_line_counts(LineReader& hypotheses, std::span<LineReader> references
 }
 
 void refuse_empty(const LineReader& file) {
-  throw InputError(file.name() + ": the corpus is empty; at least one line was wanted");
+  throw InputError(file.name() + ": the corpus is empty, wanted at least one line");
 }
 
 FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references, Options options)
     : hypotheses_(std::move(hypotheses)), references_(std::move(references)), options_(options) {
   if (references_.empty()) {
-    throw std::invalid_argument("no file of references is given; at least one was wanted");
+    throw std::invalid_argument("found no reference file, wanted at least one");
   }
 }
 
@@ -266,7 +266,7 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) try {
         if (r < options_.tabs) {
           const std::size_t tab = left.find('\t');
           if (tab == std::string_view::npos) {
-            throw InputError(fmt::format("{}:{}: found {} reference{} parted by tabs, wanted {}",
+            throw InputError(fmt::format("{}:{}: found {} reference{} separated by tabs, wanted {}",
                                          file.name(), file.lines(), r, r == 1 ? "" : "s",
                                          options_.tabs));
           }
@@ -290,8 +290,7 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) try {
   batch.finish();
 } catch (const std::bad_alloc&) {
   throw InputError(fmt::format(
-      "{}:{}: there is not enough memory to read this segment; split it, or allow the process more "
-      "memory",
+      "{}:{}: not enough memory to read this segment; split it, or allow the process more memory",
       hypotheses_.name(), hypotheses_.lines()));
 }
 

@@ -62,11 +62,11 @@ constexpr std::array kMetrics = {
          stemmed_rouge<RougeType::rougeL>),
     text("rougeLsum", "ROUGE-L F over sentences on lines of their own, 0 to 1", 100,
          stemmed_rouge<RougeType::rougeLsum>),
-    text("exact-match", "fraction of texts with the tokens of their reference", 100,
+    text("exact-match", "fraction of texts whose tokens equal their reference's", 100,
          with_defaults<ExactMatch>),
-    text("token-error-rate", "edits of tokens by tokens of the references; lower is better", 100,
+    text("token-error-rate", "token edits per reference token; lower is better", 100,
          with_defaults<TokenErrorRate>, false),
-    labels("accuracy", "fraction of labels that are right", accuracy),
+    labels("accuracy", "fraction of correct labels", accuracy),
     labels("f1", "F1 of class 1 against class 0", f1),
     labels("f1-macro", "mean of the F1 of each class that occurs", f1_macro),
     labels("matthews", "Matthews correlation of labels, -1 to 1", matthews),
@@ -79,7 +79,7 @@ constexpr std::array kMetrics = {
 std::optional<double> MetricRow::of_texts(std::span<const std::string> references,
                                           std::span<const std::string> generated) const {
   if (references.size() != generated.size()) {
-    throw std::invalid_argument(fmt::format("{} references and {} texts: as many are wanted",
+    throw std::invalid_argument(fmt::format("{} references and {} texts: the numbers must be equal",
                                             references.size(), generated.size()));
   }
   if (references.empty()) return std::nullopt;

@@ -196,7 +196,8 @@ std::vector<std::string> rouge_tokens(std::string_view text, bool stem) {
 
 RougeInterval bootstrap_rouge(std::span<const RougeScore> scores, std::uint64_t seed, int resamples,
                               double confidence) {
-  if (scores.empty()) throw std::invalid_argument("no scores are given to bootstrap from");
+  if (scores.empty())
+    throw std::invalid_argument("found no scores for the bootstrap, wanted at least one");
   if (resamples < 1) {
     throw std::invalid_argument(fmt::format("resamples is {}, must be at least 1", resamples));
   }

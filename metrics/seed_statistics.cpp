@@ -28,7 +28,7 @@ void require_finite(std::span<const double> values) {
 void require_equal_lengths(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size()) {
     throw std::invalid_argument(
-        fmt::format("{} and {} values: a paired test wants as many of each", a.size(), b.size()));
+        fmt::format("{} and {} values: a paired test needs equal numbers", a.size(), b.size()));
   }
 }
 

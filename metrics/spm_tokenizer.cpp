@@ -20,14 +20,15 @@ class SpmTokenizer : public TextTokenizer {
       : lowercase_(lowercase), signature_(name) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) {
-      throw InputError(file + ": there is no such file; a SentencePiece model was wanted");
+      throw InputError(file + ": does not exist, wanted a SentencePiece model");
     }
     std::ifstream in(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw InputError(file + ": cannot be read; a SentencePiece model was wanted");
+    if (!in) throw InputError(file + ": cannot be read, wanted a SentencePiece model");
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (bytes.empty() || !status.ok()) {
-      throw InputError(fmt::format("{}: is no SentencePiece model ({} bytes)", file, bytes.size()));
+      throw InputError(
+          fmt::format("{}: is not a SentencePiece model ({} bytes)", file, bytes.size()));
     }
     if (!signature_.empty()) return;
     base::Sha256 hash;

@@ -34,8 +34,8 @@ void require_storage(const ModuleStorage& module) {
   }
   if (!module.share && module.tasks > 1) {
     throw std::invalid_argument(
-        fmt::format("storage of masked modules that are not shared has no formula for {} tasks: "
-                    "share is false, must be true with a mask and several tasks",
+        fmt::format("there is no storage formula for masked, unshared modules with {} tasks: share "
+                    "is false, must be true with a mask and several tasks",
                     module.tasks));
   }
 }

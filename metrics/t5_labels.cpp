@@ -92,10 +92,10 @@ std::string score_text(double score) {
 Confusion confusion_of_texts(std::span<const std::int64_t> gold,
                              std::span<const std::string> generated, std::int64_t num_labels) {
   if (gold.size() != generated.size()) {
-    throw std::invalid_argument(fmt::format("{} gold labels and {} texts: as many are wanted",
-                                            gold.size(), generated.size()));
+    throw std::invalid_argument(fmt::format(
+        "{} gold labels and {} texts: the numbers must be equal", gold.size(), generated.size()));
   }
-  if (gold.empty()) throw std::invalid_argument("no examples: at least one is wanted");
+  if (gold.empty()) throw std::invalid_argument("no examples: at least one is needed");
   Confusion confusion(num_labels);
   for (std::size_t i = 0; i < gold.size(); ++i) {
     if (const auto label = parse_class_text(generated[i], num_labels)) {

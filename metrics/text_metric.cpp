@@ -71,7 +71,7 @@ class Evaluation {
   CorpusStatistics result() const {
     if (error_) std::rethrow_exception(error_);
     if (segments_ == 0) {
-      throw InputError("the corpus is empty; at least one segment was wanted");
+      throw InputError("the corpus is empty, wanted at least one segment");
     }
     CorpusStatistics result;
     for (const ExactSum& sum : sums_) result.sums.push_back(sum.round());
@@ -87,10 +87,10 @@ class Evaluation {
   } catch (const std::bad_alloc&) {
     std::size_t bytes = 0;
     for (const std::string_view reference : segment.references) bytes += reference.size();
-    throw InputError(fmt::format(
-        "{}: there is not enough memory to compute {} of its {} bytes beside {} of references; "
-        "split it, or allow the process more memory",
-        source_.name_of(index), metric_.name(), segment.hypothesis.size(), bytes));
+    throw InputError(
+        fmt::format("{}: not enough memory to compute {} of its {} bytes with {} of references; "
+                    "split it, or allow the process more memory",
+                    source_.name_of(index), metric_.name(), segment.hypothesis.size(), bytes));
   }
 
   // `number` is the batch's, also where reading it throws.

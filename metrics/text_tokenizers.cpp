@@ -430,7 +430,7 @@ struct Row {
 
 constexpr Row kTokenizers[] = {
     {{"13a", "punctuation split off Western text, as mteval-v13a"}, make<Tokenizer13a>},
-    {{"none", "white space only, for text that is tokenized already"}, make<TokenizerNone>},
+    {{"none", "white space only, for tokenized text"}, make<TokenizerNone>},
     {{"char", "every character"}, make<TokenizerChar>},
     {{"intl", "Unicode punctuation and symbols split off, as mteval-v14"},
      make<TokenizerInternational>},

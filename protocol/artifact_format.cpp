@@ -166,10 +166,10 @@ std::uint64_t ArtifactContainer::bits(ArtifactSectionKind kind) const {
 
 ArtifactContainer parse_artifact_container(std::string_view bytes, const std::string& name) {
   if (!bytes.starts_with(kMagic.substr(0, std::min(bytes.size(), kMagic.size())))) {
-    refuse(name, "is no petlab artifact: it does not begin like one");
+    refuse(name, "is not a petlab artifact: its first bytes differ");
   }
   if (bytes.size() < sizeof(Head)) {
-    refuse(name, fmt::format("is truncated: found {} bytes, an artifact begins with {}",
+    refuse(name, fmt::format("is truncated: found {} bytes, wanted at least the first {}",
                              bytes.size(), sizeof(Head)));
   }
   const auto head = read_struct<Head>(bytes, 0);
@@ -179,12 +179,12 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
                              head.version, kArtifactVersion));
   }
   if (head.version < kArtifactVersion) {
-    refuse(name, fmt::format("has format version {}, older than {}, the first that was published",
+    refuse(name, fmt::format("has format version {}, older than {}, the first published one",
                              head.version, kArtifactVersion));
   }
   if (head.sections > kMostSections) {
-    refuse(name, fmt::format("is said to have {} sections, at most {} are read", head.sections,
-                             kMostSections));
+    refuse(name, fmt::format("has {} sections according to its header, must have at most {}",
+                             head.sections, kMostSections));
   }
   const std::size_t table_bytes = head.sections * sizeof(TableEntry);
   const std::size_t behind_head = bytes.size() - sizeof(Head);
@@ -209,12 +209,12 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
     const auto entry = read_struct<TableEntry>(described, i * sizeof(TableEntry));
     ArtifactSection section = read_section(bytes, entry, end, name);
     if (container.find(section.kind) != nullptr) {
-      refuse(name, fmt::format("is damaged: section {} is there twice", to_string(section.kind)));
+      refuse(name, fmt::format("is damaged: section {} occurs twice", to_string(section.kind)));
     }
     container.sections.push_back(section);
   }
   if (end != bytes.size()) {
-    refuse(name, fmt::format("is damaged: {} bytes behind the last section", bytes.size() - end));
+    refuse(name, fmt::format("is damaged: {} bytes after the last section", bytes.size() - end));
   }
   return container;
 }
@@ -281,7 +281,7 @@ nlohmann::ordered_json to_json(const metrics::ModuleStorage& module) {
 }
 
 metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
-  if (!json.is_object()) throw base::Error("module is no object");
+  if (!json.is_object()) throw base::Error("module is not an object");
   metrics::ModuleStorage module;
   const std::string name = text_field(json, "family");
   const auto family = metrics::module_family_from(name);
@@ -323,7 +323,7 @@ metrics::ModuleStorage module_storage_from_json(const nlohmann::json& json) {
     }
   }
   if (module.mask != metrics::MaskKind::none && !module.share && module.tasks > 1) {
-    throw base::Error("module.tasks must be 1 where a mask has no shared prototype");
+    throw base::Error("module.tasks must be 1 for a mask without a shared prototype");
   }
   return module;
 }
@@ -335,16 +335,16 @@ ArtifactStorage artifact_storage(std::string_view bytes, const std::string& name
   try {
     header = base::parse_shallow_json(container.header, name + ": its header");
   } catch (const nlohmann::json::parse_error& error) {
-    refuse(name, fmt::format("its header is no JSON: error at byte {}", error.byte));
+    refuse(name, fmt::format("its header is not JSON: error at byte {}", error.byte));
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, fmt::format("its header is no JSON: {}", base::json_problem(error)));
+    refuse(name, fmt::format("its header is not JSON: {}", base::json_problem(error)));
   }
   try {
     storage.trial_id = header.at("trial").get<std::string>();
     storage.config = header.at("config").dump();
     if (header.contains("module")) storage.module = module_storage_from_json(header["module"]);
   } catch (const nlohmann::json::exception& error) {
-    refuse(name, fmt::format("its header is not as docs/reference/artifact.md says: {}",
+    refuse(name, fmt::format("its header does not follow docs/reference/artifact.md: {}",
                              base::json_problem(error)));
   } catch (const base::Error& error) {
     refuse(name, fmt::format("its header: {}", error.what()));

@@ -128,8 +128,8 @@ AttemptLog read_attempt_log(const TrialDirectory& directory) {
       const std::string word = line.value("outcome", "");
       const std::optional<Outcome> outcome = outcome_from(word);
       if (!outcome || outcome == Outcome::open || outcome == Outcome::finished) {
-        throw std::invalid_argument(fmt::format(
-            "outcome is {}, which no orchestrator says of an end", base::in_quotes(word)));
+        throw std::invalid_argument(
+            fmt::format("outcome is {}, which no orchestrator writes", base::in_quotes(word)));
       }
       log.ending = Ending{*outcome,
                           line.value("reason", ""),

@@ -46,7 +46,7 @@ std::vector<Decision> read_decisions(const std::filesystem::path& runs, const st
             return;
           }
         }
-        throw std::invalid_argument("decision is none that this petlab knows");
+        throw std::invalid_argument("this petlab does not know the decision");
       });
   if (left_out != nullptr) left_out->insert(left_out->end(), unread.begin(), unread.end());
   return decisions;

@@ -290,8 +290,7 @@ class Writer {
   void text(Key key, std::string_view value) {
     name(key);
     if (base::first_invalid_utf8(value)) {
-      throw std::invalid_argument(
-          fmt::format("an event's {} is no UTF-8, must be UTF-8", kNames[key]));
+      throw std::invalid_argument(fmt::format("an event's {} is not UTF-8", kNames[key]));
     }
     base::append_quoted(out_, value);
   }
@@ -329,7 +328,7 @@ void write(Writer& out, const Started& started) {
   try {
     if (!started.numerics.empty()) {
       const auto numerics = nlohmann::ordered_json::parse(started.numerics);
-      if (!numerics.is_object()) throw std::invalid_argument("it is no object");
+      if (!numerics.is_object()) throw std::invalid_argument("it is not an object");
       out.raw(kNumerics, numerics.dump());
     }
     if (!started.backbone_digest.empty() || !started.data_digests.empty()) {
@@ -340,7 +339,7 @@ void write(Writer& out, const Started& started) {
     }
     if (!started.provenance.empty()) {
       const auto provenance = nlohmann::ordered_json::parse(started.provenance);
-      if (!provenance.is_object()) throw std::invalid_argument("its provenance is no object");
+      if (!provenance.is_object()) throw std::invalid_argument("its provenance is not an object");
       out.raw(kProvenance, provenance.dump());
     }
   } catch (const std::exception& error) {

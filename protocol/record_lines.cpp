@@ -88,7 +88,7 @@ std::vector<std::string> each_record(const std::filesystem::path& file,
     if (line.ends_with(kTorn)) continue;
     const RecordLine json = base::shallow_ordered_json_or_none(line);
     if (!json.is_object()) {
-      leave_out("it is no JSON object");
+      leave_out("it is not a JSON object");
     } else if (json.value("v", RecordLine()) != 1) {
       leave_out(fmt::format("v is {}, must be 1", json.value("v", RecordLine()).dump()));
     } else {

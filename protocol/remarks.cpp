@@ -46,7 +46,7 @@ std::vector<Remark> read_remarks(const std::filesystem::path& file,
       remarks.push_back(remark);
       return;
     }
-    throw std::invalid_argument("it has neither tag, untag nor note");
+    throw std::invalid_argument("it has no tag, untag or note");
   });
   if (left_out != nullptr) left_out->insert(left_out->end(), unread.begin(), unread.end());
   return remarks;
@@ -60,7 +60,7 @@ std::string why_no_remark(const Remark& remark) {
   if (text.size() > longest) {
     return fmt::format("found a {} of {} bytes, wanted at most {}", what, text.size(), longest);
   }
-  if (base::first_invalid_utf8(text)) return fmt::format("the {} is no UTF-8", what);
+  if (base::first_invalid_utf8(text)) return fmt::format("the {} is not UTF-8", what);
   if (remark.what == Remark::What::note) return {};
   constexpr std::string_view kNever = " ,'\"=<>!";
   const bool odd = std::any_of(text.begin(), text.end(), [&](char c) {

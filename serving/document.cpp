@@ -23,7 +23,7 @@ std::string gzip(const std::string& bytes) {
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::runtime_error("a page cannot be compressed: zlib does not start");
+    throw std::runtime_error("a page cannot be compressed: zlib cannot be initialised");
   }
   std::string packed(deflateBound(&stream, bytes.size()), '\0');
   // zlib counts what a call is given in 32 bits; longer pages are given in pieces.
@@ -44,7 +44,7 @@ std::string gzip(const std::string& bytes) {
   }
   deflateEnd(&stream);
   if (state != Z_STREAM_END) {
-    throw std::runtime_error(fmt::format("a page cannot be compressed: zlib answers {}", state));
+    throw std::runtime_error(fmt::format("a page cannot be compressed: zlib returned {}", state));
   }
   packed.resize(made);
   return packed;

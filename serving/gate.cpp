@@ -95,24 +95,24 @@ std::string host_name(std::string_view host) {
 
 Verdict judge(const Asked& asked, const Rules& rules) {
   if (asked.method != "GET" && asked.method != "HEAD") {
-    return Refused{405, "reports are only read: GET and HEAD"};
+    return Refused{405, "reports are read-only: use GET or HEAD"};
   }
   if (!is_own_name(host_name(asked.host), rules)) {
     return Refused{403,
-                   "this server is known by another name: open the address that petlab serve "
-                   "printed, or name this one with --host"};
+                   "this server has another name: open the address that petlab serve printed, or "
+                   "set this one with --host"};
   }
   const std::size_t question = asked.target.find('?');
   const std::string_view path = asked.target.substr(0, question);
   const std::string_view query =
       question == std::string_view::npos ? std::string_view() : asked.target.substr(question + 1);
   if (is_from_elsewhere(asked, path == "/")) {
-    return Refused{403, "reports are not for pages of other sites"};
+    return Refused{403, "pages of other sites cannot use reports"};
   }
   if (!rules.token.empty()) {
     if (const std::string_view told = value_in(query, '&', "token"); !told.empty()) {
       if (!same_secret(told, rules.token)) {
-        return Refused{403, "the token is not the one that petlab serve printed"};
+        return Refused{403, "the token differs from the one that petlab serve printed"};
       }
       if (path == "/") return SignedIn{};
     } else {
@@ -123,8 +123,8 @@ Verdict judge(const Asked& asked, const Rules& rules) {
       if (!same_secret(value_in(asked.cookie, ';', rules.cookie), rules.token) &&
           !same_secret(bearer, rules.token)) {
         return Refused{403,
-                       "this page has a token: open the address that petlab serve printed, with "
-                       "all that follows the question mark"};
+                       "this page needs a token: open the full address that petlab serve printed, "
+                       "with the part after the question mark"};
       }
     }
   }
@@ -132,13 +132,13 @@ Verdict judge(const Asked& asked, const Rules& rules) {
   if (path == "/main") return Granted{Resource::changing_part};
   if (path == "/events") return Granted{Resource::events};
   if (path == "/favicon.ico") return Granted{Resource::icon};
-  return Refused{404, "there is nothing here but the reports, at /"};
+  return Refused{404, "not found; the reports are at /"};
 }
 
 std::string make_token() {
   std::array<unsigned char, 16> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw std::runtime_error("the system gives no random bytes for a token");
+    throw std::runtime_error("the system returned no random bytes for a token");
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string token;

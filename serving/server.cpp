@@ -30,10 +30,10 @@ tcp::endpoint endpoint_of(asio::io_context& io, const ServerOptions& options) {
   tcp::resolver resolver(io);
   const auto found = resolver.resolve(options.host, "", tcp::resolver::passive, error);
   if (error || found.empty()) {
-    throw std::runtime_error(fmt::format(
-        "--host is '{}', which leads to no address ({}); wanted an address of this machine, such "
-        "as 127.0.0.1, or 0.0.0.0 for all of them",
-        options.host, error.message()));
+    throw std::runtime_error(
+        fmt::format("--host is '{}', which has no address ({}); must be an address of this "
+                    "machine, such as 127.0.0.1, or 0.0.0.0 for all of them",
+                    options.host, error.message()));
   }
   return {found.begin()->endpoint().address(), options.port};
 }
@@ -119,8 +119,8 @@ Server::Server(const ServerOptions& options) : state_(std::make_unique<State>())
     }
   } catch (const boost::system::system_error& error) {
     throw std::runtime_error(
-        fmt::format("cannot listen on {} port {}: {}; --port names another, 0 takes one that is "
-                    "free, --host another address of this machine",
+        fmt::format("cannot listen on {} port {}: {}; choose another port with --port (0: a free "
+                    "one), or another address of this machine with --host",
                     options.host, options.port, error.code().message()));
   }
   state_->port = state_->acceptor.local_endpoint().port();

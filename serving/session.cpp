@@ -79,10 +79,10 @@ void Session::on_request(const Error& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     refuse(431, "the request's header is too long");
   } else if (error == http::error::body_limit) {
-    refuse(413, "requests have no body here");
+    refuse(413, "requests must not have a body");
   } else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream && error != http::error::partial_message) {
-    refuse(400, "this is no request of HTTP/1.1");
+    refuse(400, "this is not an HTTP/1.1 request");
   }
   // Else it is gone, or was silent for too long: the connection closes with this.
 }
@@ -93,7 +93,7 @@ void Session::answer() {
   close_ = !parser_->keep_alive();
   if (parser_->chunked() || parser_->content_length().value_or(0) > 0) {
     close_ = true;
-    refuse(413, "requests have no body here");
+    refuse(413, "requests must not have a body");
     return;
   }
   const auto header = [&](const char* name) { return view(request[name]); };
@@ -129,7 +129,7 @@ void Session::answer() {
   } else if (what == Resource::events) {
     begin_events();
   } else if (content.page.plain.bytes == nullptr) {
-    refuse(503, "the reports are being made; try again");
+    refuse(503, "the reports are not ready yet; try again");
   } else {
     send_page(what == Resource::page ? content.page : content.changing_part);
   }

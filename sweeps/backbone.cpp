@@ -30,7 +30,8 @@ class Config {
     const auto found = object_.find(key);
     if (found == object_.end() || found->is_null()) {
       if (otherwise) return *otherwise;
-      throw Error(fmt::format("{}: found no {}, wanted a whole number > 0", file_.string(), key));
+      throw Error(
+          fmt::format("{}: {} is missing, must be a whole number > 0", file_.string(), key));
     }
     const bool fits = found->is_number_integer() &&
                       (!found->is_number_unsigned() || found->get<std::uint64_t>() <= INT64_MAX);
@@ -77,8 +78,9 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     object = nullptr;
   }
   if (!object.is_object()) {
-    throw Error(fmt::format("{}: found no JSON object, wanted a Hugging Face configuration",
-                            file.string()));
+    throw Error(fmt::format(
+        "{}: found something else than a JSON object, wanted a Hugging Face configuration",
+        file.string()));
   }
   const Config config(file, object);
   BackboneShape shape;

@@ -28,7 +28,7 @@ std::vector<std::string> shards_of(const std::filesystem::path& index_file) {
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos) {
-      throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file beside it",
+      throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file next to it",
                               index_file.string(), tensor, base::shown(shard)));
     }
     shards.push_back(name);

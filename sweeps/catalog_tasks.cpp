@@ -132,7 +132,7 @@ TaskDeclaration text_task(const std::string& name, const std::string& help,
 
 TaskDeclaration wmt16_ro_en() {
   TaskDeclaration task =
-      text_task("wmt16-ro-en", "WMT16: translate Romanian news to English",
+      text_task("wmt16-ro-en", "WMT16: translate Romanian news into English",
                 "Hugging Face's data set wmt/wmt16, its part ro-en (statmt.org/wmt16)",
                 "translation.ro", "translation.en");
   TaskLayout aligned;
@@ -151,7 +151,7 @@ TaskDeclaration wmt16_ro_en() {
 
 TaskDeclaration xsum() {
   TaskDeclaration task =
-      text_task("xsum", "XSum: sum up a news article in one sentence",
+      text_task("xsum", "XSum: summarise a news article in one sentence",
                 "Hugging Face's data set EdinburghNLP/xsum", "document", "summary");
   task.metrics = {"rouge1", "rouge2", "rougeL", "rougeLsum"};
   task.select_by = {"rouge2"};

@@ -58,7 +58,8 @@ class ConditionReader {
     std::string word(text_.substr(at_, 3));
     for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     if (word.starts_with("or") && (text_.size() == at_ + 2 || is_space(text_[at_ + 2]))) {
-      fail("or", "`and`: one of several values is field=a,b, and petlab query knows all of SQL");
+      fail("or",
+           "`and`; for one of several values write field=a,b; for anything else use petlab query");
     }
     if (word != "and" || at_ + 3 == text_.size() || !is_space(text_[at_ + 3])) return false;
     at_ += 3;
@@ -101,7 +102,7 @@ class ConditionReader {
     if (found == ">") return Comparison::greater;
     if (found == ">=") return Comparison::at_least;
     at_ = begin;
-    fail(at_end() ? "nothing behind " + base::shown(nlohmann::json(word)) : rest(),
+    fail(at_end() ? "nothing after " + base::shown(nlohmann::json(word)) : rest(),
          "one of = != < <= > >=");
   }
 
@@ -111,7 +112,7 @@ class ConditionReader {
       const char quote = peek();
       made.quoted = true;
       for (++at_;; ++at_) {
-        if (at_end()) fail("a quote that nothing ends", fmt::format("{} behind it", quote));
+        if (at_end()) fail("a quote without a closing one", fmt::format("{} after it", quote));
         if (peek() == quote) {
           ++at_;
           if (at_end() || peek() != quote) break;
@@ -181,7 +182,7 @@ std::vector<nlohmann::json> typed_values(const WrittenCondition& condition, Fiel
     if (!value.quoted && value.text == "null") {
       if (condition.comparison != Comparison::equal &&
           condition.comparison != Comparison::unequal) {
-        refuse("a value that has a size");
+        refuse("a value that can be compared by size");
       }
       all.emplace_back(nullptr);
       continue;

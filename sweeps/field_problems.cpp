@@ -59,12 +59,12 @@ void check_pairs(const TrialConfig& config, std::vector<FieldProblem>& problems)
   const TrainingConfig& training = config.training;
   if (training.steps > 0 && training.epochs != usual.training.epochs) {
     problems.push_back({"training.epochs", std::to_string(training.epochs),
-                        fmt::format("left out beside training.steps ({})", training.steps)});
+                        fmt::format("omitted when training.steps is set ({})", training.steps)});
   }
   if (training.warmup_steps > 0 && training.warmup_ratio != usual.training.warmup_ratio) {
     problems.push_back(
         {"training.warmup_ratio", fmt::format("{}", training.warmup_ratio),
-         fmt::format("left out beside training.warmup_steps ({})", training.warmup_steps)});
+         fmt::format("omitted when training.warmup_steps is set ({})", training.warmup_steps)});
   }
   const DecodingConfig& decoding = config.decoding;
   if (decoding.max_tokens > 0 && decoding.min_tokens > decoding.max_tokens) {
@@ -135,7 +135,7 @@ std::vector<FieldProblem> backbone_problems(const TrialConfig& config,
     if (task == nullptr) continue;  // field_problems says so
     const std::string field = config.tasks.size() > 1 ? "tasks" : "task";
     if (is_encoder && task->kind == TaskKind::text) {
-      problems.push_back({field, fmt::format("{}, which asks for texts, on {}", name, encoder),
+      problems.push_back({field, fmt::format("{}, which generates texts, on {}", name, encoder),
                           "a T5 as backbone, or a task with labels or scores"});
     }
     if (is_encoder && task->kind == TaskKind::regression && config.training.label_smoothing > 0) {

@@ -178,7 +178,7 @@ void FileDigests::save() noexcept {
 std::string backbone_digest(const std::filesystem::path& folder, FileDigests& digests) {
   if (!is_file(folder / "config.json")) {
     throw Error(
-        fmt::format("{}: found no config.json, wanted the folder of a backbone", folder.string()));
+        fmt::format("{}: config.json is missing, must be a backbone's folder", folder.string()));
   }
   std::vector<std::string> names = weight_files(folder);
   for (const std::string_view name : kBackboneFiles) {

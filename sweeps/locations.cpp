@@ -36,8 +36,8 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
   }
   if (complete.size() > 1) {
     throw Error(
-        fmt::format("backbone {}: Hugging Face's cache {} has several of that name: {}; "
-                    "wanted one of these with its owner",
+        fmt::format("backbone {}: Hugging Face's cache {} has several models of that name: {}; "
+                    "name one with its owner",
                     backbone, locations.hub.string(), fmt::join(complete, ", ")));
   }
   if (complete.empty() && !found.empty() && !found.front().revisions.empty()) {
@@ -45,7 +45,7 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
     const std::string commits = base::list_in_quotes(model.revisions);
     throw Error(
         wanted->revision.empty()
-            ? fmt::format("backbone {0}: Hugging Face's cache {1} has it at several commits and no "
+            ? fmt::format("backbone {0}: Hugging Face's cache {1} has several commits of it but no "
                           "refs/main: {2}; name one ({3}@COMMIT), or download main: petlab fetch "
                           "backbone {3}",
                           backbone, locations.hub.string(), commits, model.repository)
@@ -84,7 +84,7 @@ Locations find_locations(const Environment& environment) {
     locations.home = std::filesystem::absolute(user) / ".local/share/petlab";
   } else {
     throw std::invalid_argument(
-        "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set, one must name petlab's folder");
+        "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set; set one to place petlab's folder");
   }
   if (const std::string data = named(environment, "PETLAB_DATA"); !data.empty()) {
     locations.data_folders.push_back(std::filesystem::absolute(data));
@@ -111,8 +111,7 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
   }
   if (is_path) {
     throw Error(
-        fmt::format("backbone {}: found no folder {}, wanted one with config.json and the "
-                    "weights",
+        fmt::format("backbone {}: the folder {} with config.json and weights does not exist",
                     backbone, folder.string()));
   }
   std::vector<std::string> there;
@@ -126,16 +125,15 @@ std::filesystem::path backbone_folder(const Locations& locations, const std::str
   for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
   const std::string near = nearest_word(backbone, there);
   throw Error(fmt::format(
-      "backbone {}: found no folder {}, wanted one with config.json and the "
-      "weights; there {}{} (PETLAB_HOME moves the folder, a name with a slash "
-      "is a path{})",
+      "backbone {}: the folder {} with config.json and weights does not exist; there {}{} (move "
+      "the folder with PETLAB_HOME; a name with a slash is a path{})",
       backbone, folder.string(), there.empty() ? "is none" : fmt::format("are: {}", known),
       near.empty() ? "" : fmt::format(", nearest: {}", near),
       locations.hub.empty()
           ? ""
-          : fmt::format("; Hugging Face's cache {} has no such model either, petlab fetch "
-                        "backbone downloads one there",
-                        locations.hub.string())));
+          : fmt::format(
+                "; nor is the model in Hugging Face's cache {}, which petlab fetch backbone fills",
+                locations.hub.string())));
 }
 
 }  // namespace petlab::sweeps

@@ -51,7 +51,7 @@ Setting read_override(const std::string& text, const std::filesystem::path& file
     const bool list = value.is_sequence() && name != "tasks";
     if (known && (value.is_map() || list)) {
       problems.add(1, name, base::shown(value),
-                   "one value, the same for every trial (variants and grids stand in the file)");
+                   "one value, the same for every trial (variants and grids belong in the file)");
     } else if (known && problems.empty()) {
       reader.read_value(setting, value, false);
     }
@@ -81,7 +81,7 @@ void apply_overrides(SweepDraft& draft, std::span<const std::string> overrides,
     for (const Setting& other : draft.overrides) {
       if (!same_field(other, setting)) continue;
       throw std::invalid_argument(
-          fmt::format("--set {}: found {} a second time, wanted it once", text, setting.name));
+          fmt::format("--set {}: found {} twice, wanted it once", text, setting.name));
     }
     std::set<int> lines;
     take_out(draft.base, setting, lines);
@@ -91,7 +91,7 @@ void apply_overrides(SweepDraft& draft, std::span<const std::string> overrides,
     }
     for (Rule& rule : draft.when) take_out(rule.set, setting, lines);
     if (!lines.empty()) {
-      notes.push_back(fmt::format("--set {} replaces what {} says in {} {}", text, file.string(),
+      notes.push_back(fmt::format("--set {} replaces the value in {}, {} {}", text, file.string(),
                                   lines.size() == 1 ? "line" : "lines", fmt::join(lines, ", ")));
     }
     setting.line = draft.base_line;
@@ -110,11 +110,11 @@ void check_overrides_merge_nothing(std::span<const std::string> overrides,
   std::size_t lost = 0;
   for (const auto& [trial, parts] : made_of) lost += parts.size() - 1;
   if (lost == 0) return;
-  throw std::invalid_argument(fmt::format(
-      "--set {}: {} {} of {} would become the same as others, from which nothing else tells {}; "
-      "to choose some of a sweep's trials there is --only",
-      fmt::join(overrides, ", --set "), lost, lost == 1 ? "trial" : "trials", file.string(),
-      lost == 1 ? "it" : "them"));
+  throw std::invalid_argument(
+      fmt::format("--set {}: {} {} of {} would become equal to others, because nothing else "
+                  "distinguishes {}; to choose some of a sweep's trials, use --only",
+                  fmt::join(overrides, ", --set "), lost, lost == 1 ? "trial" : "trials",
+                  file.string(), lost == 1 ? "it" : "them"));
 }
 
 }  // namespace petlab::sweeps

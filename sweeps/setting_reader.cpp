@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kUserNumberWanted =
-    "a whole number from -9223372036854775808 to 9223372036854775807; with quotes it is a text";
+    "a whole number from -9223372036854775808 to 9223372036854775807, or a quoted text";
 constexpr int kMostPriority = 1'000'000;
 constexpr std::string_view kTaskWanted = "the name of a task, or of a .yaml file that declares one";
 

@@ -246,7 +246,7 @@ class Expander {
         cycle += draft_.variants[*step].name + " -> ";
       }
       problems_.add(open.line, subject,
-                    fmt::format("match_storage_of in a circle ({}{})", cycle, open.variant),
+                    fmt::format("a cycle of match_storage_of ({}{})", cycle, open.variant),
                     "a variant whose sizes are written");
       return false;
     }
@@ -380,7 +380,7 @@ class Expander {
       const Field* const field = find_field(name);
       if (steps == 0 || known || state.lines.fields[index_of(field)] == 0) return;
       found.push_back({name, base::shown(field->get(state.config)),
-                       fmt::format("left out beside {} ({})", in_place, steps)});
+                       fmt::format("omitted when {} is set ({})", in_place, steps)});
     };
     add("training.epochs", "training.steps", training.steps);
     add("training.warmup_ratio", "training.warmup_steps", training.warmup_steps);
@@ -491,7 +491,7 @@ class Expander {
                                 const std::vector<bool>& held) {
       for (std::size_t i = 0; i < rules.size(); ++i) {
         if (held[i]) continue;
-        sweep_.notes.push_back(fmt::format("{}:{}: this entry of {} holds for no trial",
+        sweep_.notes.push_back(fmt::format("{}:{}: this entry of {} matches no trial",
                                            sweep_.file.string(), rules[i].line, name));
       }
     };

@@ -247,7 +247,7 @@ class SweepReader {
       // task and tasks are two spellings of one field.
       const auto [known, is_new] = seen.emplace(name == "tasks" ? "task" : name, line);
       if (!is_new) {
-        problems_.add(line, where, fmt::format("{} a second time", base::shown(json(name))),
+        problems_.add(line, where, fmt::format("{} twice", base::shown(json(name))),
                       fmt::format("it once (first in line {})", known->second));
         return;
       }

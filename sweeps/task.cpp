@@ -100,7 +100,7 @@ class Reader {
   void finish() const {
     for (const auto& [key, value] : object_.items()) {
       if (!asked_.contains(key)) {
-        throw std::invalid_argument(fmt::format("{}.{} is no key of a task", where_, key));
+        throw std::invalid_argument(fmt::format("{}.{} is not a key of a task", where_, key));
       }
     }
   }
@@ -322,8 +322,7 @@ TaskFiles find_task_files(const TaskDeclaration& task,
     searched += fmt::format("{}{}", searched.empty() ? "" : ", ", folder.string());
   }
   throw Error(
-      fmt::format("task {}: {} is in none of the folders {}{}{} (PETLAB_DATA names another "
-                  "folder)",
+      fmt::format("task {}: {} is in none of the folders {}{}{} (set PETLAB_DATA to add a folder)",
                   task.name, missing, searched.empty() ? "(none are set)" : searched,
                   task.source.empty() ? "" : "; it comes from ", task.source));
 }

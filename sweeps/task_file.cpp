@@ -124,8 +124,7 @@ class TaskReader {
       problems_.add(line, "task", base::shown(*root.find("task")),
                     "at most 100 letters, digits, '-', '_' and '.'");
     } else if (find_task(name) != nullptr) {
-      problems_.add(line, "task", base::shown(*root.find("task")),
-                    "a name that no built-in task has");
+      problems_.add(line, "task", base::shown(*root.find("task")), "a name of no built-in task");
     }
   }
 
@@ -187,7 +186,7 @@ class TaskReader {
       const base::YamlNode* const node = files->find(key);
       if (wanted || node == nullptr || node->kind == base::YamlNode::Kind::null) continue;
       problems_.add(node->line, fmt::format("files.{}", key), base::shown(*node),
-                    fmt::format("nothing with split {}", to_string(task_.split)));
+                    fmt::format("no value with split {}", to_string(task_.split)));
     }
     read_format(root, *files);
   }
@@ -218,7 +217,7 @@ class TaskReader {
     for (const char* const key : {"header", "skip_short_rows"}) {
       const base::YamlNode* const node = root.find(key);
       if (node == nullptr) continue;
-      problems_.add(node->line, key, base::shown(*node), "nothing with format aligned");
+      problems_.add(node->line, key, base::shown(*node), "no value with format aligned");
     }
   }
 
@@ -227,7 +226,7 @@ class TaskReader {
     if (task_.kind != TaskKind::classification) {
       if (node != nullptr) {
         problems_.add(node->line, "labels", base::shown(*node),
-                      fmt::format("nothing with columns.{}",
+                      fmt::format("no value with columns.{}",
                                   task_.kind == TaskKind::text ? "target" : "score"));
       }
       return;
@@ -258,8 +257,8 @@ class TaskReader {
     if (!has_number || !score->is_map()) {
       problems_.add(score->line, "score", base::shown(*score),
                     !score->is_map()               ? "{min: NUMBER, max: NUMBER}"
-                    : task_.kind == TaskKind::text ? "nothing with columns.target"
-                                                   : "nothing with columns.label");
+                    : task_.kind == TaskKind::text ? "no value with columns.target"
+                                                   : "no value with columns.label");
       return;
     }
     check_keys("score", *score, {"min", "max"});
@@ -352,13 +351,13 @@ class TaskReader {
     task_.text_to_text.targets = texts("text_to_text.targets", *targets);
     if (task_.kind != TaskKind::classification) {
       problems_.add(targets->line, "text_to_text.targets", base::shown(*targets),
-                    "nothing without labels");
+                    "no value without labels");
       return;
     }
     if (task_.text_to_text.targets.size() != task_.classes.size()) {
       problems_.add(targets->line, "text_to_text.targets",
                     fmt::format("{} targets", task_.text_to_text.targets.size()),
-                    fmt::format("{}, one a label", task_.classes.size()));
+                    fmt::format("{}, one per label", task_.classes.size()));
     }
   }
 

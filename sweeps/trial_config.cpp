@@ -44,7 +44,7 @@ void set_field(TrialConfig& config, const std::string& name, const json& value) 
     for (const Field& row : fields()) known.emplace_back(row.name);
     const std::string near = nearest_word(name, known);
     throw std::invalid_argument(
-        fmt::format("{} is no field of a trial{}", name,
+        fmt::format("{} is not a field of a trial{}", name,
                     near.empty() ? "" : fmt::format(", nearest: {}", near)));
   }
   if (!field->set(config, value)) refuse(name, value, field->wanted);
@@ -117,7 +117,7 @@ TrialConfig trial_config_from_json(const json& input) {
     }
   }
   if (input.contains("task") && input.contains("tasks")) {
-    throw std::invalid_argument("task and tasks are both there, must be one of them");
+    throw std::invalid_argument("found both task and tasks, wanted one of them");
   }
   return config;
 }

@@ -169,7 +169,7 @@ Split read_lines(const std::filesystem::path& file) {
     if (tab != std::string::npos) example.pair = line.substr(tab + 1);
     split.examples.push_back(std::move(example));
   }
-  if (stream.bad()) throw Error(file.string() + ": cannot be read to its end");
+  if (stream.bad()) throw Error(file.string() + ": cannot be read completely");
   return split;
 }
 
@@ -308,7 +308,7 @@ int run_tokenize(const TokenizeOptions& options) {
   }
   // std::cin reads through stdin, and takes what that cannot read for its end.
   if (std::cin.bad() || std::ferror(stdin) != 0) {
-    throw Error("standard input: cannot be read to its end");
+    throw Error("standard input: cannot be read completely");
   }
   return 0;
 }

@@ -130,7 +130,7 @@ void assign_task(LayeredHead& head, const std::string& name) {
                     (task.classes == head.labels || has_generic_labels(head.labels));
   if (!fits) {
     throw Error("the module's head has the outputs " + outputs_in_words(head.labels) + ", task " +
-                task.name + " wants " + outputs_in_words(task.classes));
+                task.name + " needs " + outputs_in_words(task.classes));
   }
   head.task = task.name;
   head.labels = task.classes;
@@ -146,15 +146,15 @@ int export_backbone(const Artifact& artifact, const sweeps::TrialConfig& config,
                     const std::filesystem::path& backbone, const std::filesystem::path& out) {
   if (config.module.kind != "full_finetuning") {
     throw std::invalid_argument("--format " + std::string(kBackboneFormat) +
-                                " wants an artifact of full_finetuning, found " +
+                                " needs an artifact of full_finetuning, found " +
                                 config.module.kind);
   }
   std::error_code failed;
   if (std::filesystem::exists(out, failed) && !std::filesystem::is_empty(out, failed)) {
-    throw Error(out.string() + ": holds files, must be a new folder or an empty one");
+    throw Error(out.string() + ": contains files, must be a new or empty folder");
   }
   std::filesystem::create_directories(out, failed);
-  if (failed) throw Error(out.string() + ": cannot be made: " + failed.message());
+  if (failed) throw Error(out.string() + ": cannot be created: " + failed.message());
   std::vector<std::pair<std::string, TensorView>> tensors;
   for (const ArtifactTensor& tensor : artifact.values) {
     const std::span<const float> values(tensor.values.data(), tensor.values.size());
@@ -195,13 +195,12 @@ int run_export(const ExportOptions& options) {
   for (const ModuleFile& file : files) {
     if (file.preferred.empty() || !std::filesystem::exists(options.out / file.preferred)) continue;
     throw Error((options.out / file.preferred).string() +
-                ": is there, and would be read instead of "
-                "the exported " +
-                file.name + ": remove it, or export to another folder");
+                ": exists, and would be read instead of the exported " + file.name +
+                ": remove it, or export to another folder");
   }
   std::error_code failed;
   std::filesystem::create_directories(options.out, failed);
-  if (failed) throw Error(options.out.string() + ": cannot be made: " + failed.message());
+  if (failed) throw Error(options.out.string() + ": cannot be created: " + failed.message());
   for (const ModuleFile& file : files) write_module_file(options.out / file.name, file);
   std::cout << options.out.string() << ": " << format->name << ", " << summary(module) << std::endl;
   return 0;

@@ -37,11 +37,11 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 void require_new_folder(const std::filesystem::path& folder) {
   std::error_code unknown;
   if (std::filesystem::exists(folder, unknown) && !std::filesystem::is_empty(folder, unknown)) {
-    throw Error(folder.string() + ": holds files, must be a new folder or an empty one");
+    throw Error(folder.string() + ": contains files, must be a new or empty folder");
   }
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) throw Error(folder.string() + ": cannot be made: " + failed.message());
+  if (failed) throw Error(folder.string() + ": cannot be created: " + failed.message());
 }
 
 /// A folder in the making.

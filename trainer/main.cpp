@@ -19,32 +19,31 @@ int run(int argc, char** argv, bool& is_worker) {
       "(docs/reference/worker-protocol.md)."};
   app.name("petlab-trainer");
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return "petlab-trainer: " + petlab::base::printable_message(error.what()) +
-           " (--help tells more)\n";
+    return "petlab-trainer: " + petlab::base::printable_message(error.what()) + " (see --help)\n";
   });
   bool describe = false;
   std::vector<std::string> folders;
   app.add_flag("--describe", describe, "Print name, version and numerics version as JSON");
-  app.add_option("DIR", folders,
-                 "Directories of attempts, each with its trial.json; - reads them from standard "
-                 "input, one a line");
+  app.add_option(
+      "DIR", folders,
+      "Attempt folders, each with a trial.json; - reads them from standard input, one per line");
 
   PredictOptions predict;
   CLI::App* const predicting = app.add_subcommand(
       "predict", "Evaluate a trained artifact on its task's data, or predict for a file");
   predicting->add_option("--artifact", predict.artifact, "artifact.petl of a trial")->required();
   predicting->add_option("--backbone", predict.backbone,
-                         "Folder or name of the backbone (default: as the trial says)");
+                         "Folder or name of the backbone (default: the trial's)");
   predicting->add_option("--data", predict.data_folders,
                          "Data folders (default: PETLAB_DATA, then PETLAB_HOME/data)");
   predicting->add_option("--task", predict.tasks,
-                         "A task of the artifact, where not all are wanted; or the file of a "
-                         "task's declaration, for each task that is not built in");
+                         "A task of the artifact (default: all), or a declaration file for a task "
+                         "that is not built in");
   predicting->add_option("--split", predict.split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}))
       ->capture_default_str();
   predicting->add_option("--input", predict.input,
-                         "Predict for these texts instead: one a line, a pair separated by a tab");
+                         "Predict for these texts instead: one per line, pairs separated by a tab");
   predicting->add_option("--device", predict.device, "Device to compute on: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
@@ -64,38 +63,38 @@ int run(int argc, char** argv, bool& is_worker) {
   exporting
       ->add_option("--format", exported.format,
                    formats + "; " + std::string(kBackboneFormat) +
-                       ": a fully fine-tuned backbone as a folder of its own")
+                       ": a fully fine-tuned backbone as a separate folder")
       ->required();
   exporting->add_option("--out", exported.out, "Folder to write")->required();
-  exporting->add_option("--task", exported.task, "Whose masks and head, where there are several");
+  exporting->add_option("--task", exported.task,
+                        "Task whose masks and head to export, if there are several");
   exporting->add_option("--backbone", exported.backbone,
-                        "Folder or name of the backbone (default: as the trial says)");
+                        "Folder or name of the backbone (default: the trial's)");
 
   ImportOptions imported;
   CLI::App* const importing =
-      app.add_subcommand("import", "Make an artifact of another library's module");
+      app.add_subcommand("import", "Create an artifact from another library's module");
   importing->add_option("--format", imported.format, formats)->required();
   importing->add_option("--from", imported.from, "Folder to read")->required();
   importing->add_option("--backbone", imported.backbone, "Folder or name of the backbone")
       ->required();
   importing->add_option("--out", imported.out, "Artifact to write")->required();
   importing->add_option("--task", imported.task,
-                        "What its head answers: a built-in task, or the file of a declaration");
+                        "Task of the head: a built-in one, or a declaration file");
 
   InitOptions init;
   CLI::App* const initialising = app.add_subcommand(
-      "init", "Make a T5, BERT or RoBERTa of random weights with a vocabulary of your texts");
+      "init", "Create a T5, BERT or RoBERTa with random weights and a vocabulary from your texts");
   initialising
-      ->add_option("--config", init.config,
-                   "Its config.json, which says kind (model_type) and sizes")
+      ->add_option("--config", init.config, "Its config.json with kind (model_type) and sizes")
       ->required();
-  initialising->add_option("--texts", init.texts, "Text files that the vocabulary is made of")
+  initialising->add_option("--texts", init.texts, "Text files to build the vocabulary from")
       ->required();
-  initialising->add_option("--vocabulary", init.vocabulary, "Pieces of the vocabulary, at most")
+  initialising->add_option("--vocabulary", init.vocabulary, "Maximum vocabulary size")
       ->required()
       ->check(CLI::Range(4, 1'000'000));
-  initialising->add_option("--seed", init.seed, "Of the weights")->capture_default_str();
-  initialising->add_flag("--cased", init.cased, "BERT: tell capitals and accents apart");
+  initialising->add_option("--seed", init.seed, "Seed of the weights")->capture_default_str();
+  initialising->add_flag("--cased", init.cased, "BERT: distinguish capitals and accents");
   initialising->add_option("--out", init.out, "A new folder to write")->required();
 
   TokenizeOptions tokenize;
@@ -103,7 +102,8 @@ int run(int argc, char** argv, bool& is_worker) {
       "tokenize", "Print a JSON line of token ids for each line of standard input");
   tokenizing->add_option("--backbone", tokenize.backbone, "Folder or name of the backbone")
       ->required();
-  tokenizing->add_option("--max-tokens", tokenize.max_tokens, "Truncate to so many tokens; 0: none")
+  tokenizing
+      ->add_option("--max-tokens", tokenize.max_tokens, "Truncate to this many tokens; 0: no limit")
       ->check(CLI::Range(0, 1'000'000));
 
   ForwardOptions forward;
@@ -113,8 +113,8 @@ int run(int argc, char** argv, bool& is_worker) {
       ->required();
   computing
       ->add_option("--inputs", forward.inputs,
-                   "safetensors file with input_ids, attention_mask and, if wanted, "
-                   "token_type_ids (sequences, length)")
+                   "safetensors file with input_ids, attention_mask and optionally token_type_ids "
+                   "(sequences, length)")
       ->required();
   computing->add_option("--out", forward.out, "safetensors file to write hidden_states.0 … to")
       ->required();

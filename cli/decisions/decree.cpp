@@ -9,7 +9,7 @@
 namespace petlab::cli {
 
 void add_decree_arguments(CLI::App& app, DecreeArguments& arguments) {
-  app.add_option("TRIAL", arguments.trials, "trial ids, or their beginnings")->required();
+  app.add_option("TRIAL", arguments.trials, "trial ids, or prefixes of them")->required();
   add_stored_arguments(app, arguments);
 }
 

@@ -17,11 +17,10 @@ struct DiscardArguments : DecreeArguments {
 std::function<int()> make_discard(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<DiscardArguments>();
   add_decree_arguments(app, *arguments);
-  app.add_option("--why", arguments->why, "the reason, which is kept with the decision")
-      ->required();
+  app.add_option("--why", arguments->why, "the reason, recorded with the decision")->required();
   app.footer(
-      "The result no longer counts, and the next petlab run computes another. To keep the old "
-      "result until then, use petlab run --rerun TRIAL.");
+      "The result no longer counts, and the next petlab run recomputes it. To keep the old result "
+      "until the new one exists, use petlab run --rerun TRIAL.");
   return [arguments, streams] {
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
       return orchestrator::discard_trial(place.to, place.runs, place.trial_id, arguments->why,

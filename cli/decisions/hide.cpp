@@ -20,7 +20,7 @@ std::function<int()> make_hide(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HideArguments>();
   add_decree_arguments(app, *arguments);
   CLI::Option* const why =
-      app.add_option("--why", arguments->why, "the reason, which is kept with the decision");
+      app.add_option("--why", arguments->why, "the reason, recorded with the decision");
   app.add_flag("--undo", arguments->undo, "include hidden trials again")->excludes(why);
   return [arguments, streams] {
     if (arguments->undo == !arguments->why.empty()) {

@@ -43,10 +43,10 @@ int print_notes_of(const NoteArguments& arguments, const results::Reader& reader
 
 int note(const NoteArguments& arguments, Streams streams) {
   if (arguments.trial.empty() && arguments.sweeps.empty()) {
-    throw std::invalid_argument("found no trial and no --sweep, wanted what the note is on");
+    throw std::invalid_argument("found neither a trial nor --sweep, wanted one of them");
   }
   if (arguments.sweeps.size() > 1 || (!arguments.sweeps.empty() && !arguments.text.empty())) {
-    throw std::invalid_argument("found several trials and sweeps, wanted one that the note is on");
+    throw std::invalid_argument("found several trials or sweeps, wanted one");
   }
   std::vector<std::string> trials;
   if (arguments.sweeps.empty()) trials.push_back(arguments.trial);
@@ -78,9 +78,9 @@ int note(const NoteArguments& arguments, Streams streams) {
 
 std::function<int()> make_note(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<NoteArguments>();
-  app.add_option("TRIAL", arguments->trial, "a trial id, or its beginning; not with --sweep");
+  app.add_option("TRIAL", arguments->trial, "a trial id or a prefix of it; not with --sweep");
   app.add_option("TEXT", arguments->text,
-                 "the note, - for standard input; without it the notes are printed");
+                 "the note, - for standard input; without it, print the notes");
   add_remark_arguments(app, *arguments, streams);
   app.add_flag("--json", arguments->json, "print JSON");
   return [arguments, streams] { return note(*arguments, streams); };

@@ -14,7 +14,7 @@ namespace petlab::cli {
 
 void add_remark_arguments(CLI::App& app, RemarkArguments& arguments, Streams streams) {
   add_sweep_option(app, arguments.sweeps, arguments, streams,
-                   "a sweep, by its name or file (repeatable)");
+                   "a sweep's name or file (repeatable)");
   add_stored_arguments(app, arguments);
 }
 

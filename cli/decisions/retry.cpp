@@ -18,7 +18,7 @@ std::function<int()> make_retry(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<RetryArguments>();
   add_decree_arguments(app, *arguments);
   app.add_flag("--declare-dead", arguments->declare_dead,
-               "the attempt on another, unreachable host has ended");
+               "record an attempt on an unreachable host as dead");
   return [arguments, streams] {
     return decree_each(*arguments, streams, [&](const DecreePlace& place) {
       return orchestrator::retry_trial(place.to, place.runs, place.trial_id,

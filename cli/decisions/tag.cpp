@@ -127,7 +127,7 @@ int tag(const TagArguments& arguments, Streams streams) {
       return kDone;
     }
     if (subjects.empty()) {
-      throw std::invalid_argument("found no trial and no --sweep, wanted what to tag");
+      throw std::invalid_argument("found neither a trial nor --sweep, wanted at least one");
     }
     if (request.changes.empty()) {
       print_tags(arguments, reader, subjects, streams.out);
@@ -171,8 +171,8 @@ std::vector<std::string> tag_words(std::vector<std::string> words) {
 std::function<int()> make_tag(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<TagArguments>();
   app.add_option("TRIAL", arguments->words,
-                 "trial ids, then +TAG to add a tag, -TAG to remove one; without tags the trials' "
-                 "tags are printed, without trials all tags");
+                 "trial ids, then +TAG to add a tag or -TAG to remove one; without tags, print the "
+                 "trials' tags; without trials, print all tags");
   app.add_option("--add", arguments->add, "as +TAG")->type_size(1)->allow_extra_args(false);
   app.add_option("--remove", arguments->remove, "as -TAG")->type_size(1)->allow_extra_args(false);
   add_remark_arguments(app, *arguments, streams);

@@ -28,10 +28,10 @@ int back_up(const BackupArguments& arguments, Streams streams) {
   if (std::filesystem::is_directory(copy, error)) copy /= database.filename();
   if (std::filesystem::exists(std::filesystem::symlink_status(copy, error))) {
     throw std::invalid_argument(
-        fmt::format("{}: the file exists; move it away, or name another", copy.string()));
+        fmt::format("{}: the file exists; move it, or name another", copy.string()));
   }
   results::back_up(database, copy);
-  streams.out << fmt::format("{}: a copy of {}, {}; the runs folder is not part of it\n",
+  streams.out << fmt::format("{}: a copy of {}, {}; it does not include the runs folder\n",
                              copy.string(), database.string(),
                              bytes_text(std::filesystem::file_size(copy)));
   return kDone;
@@ -41,7 +41,7 @@ int back_up(const BackupArguments& arguments, Streams streams) {
 
 std::function<int()> make_backup(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<BackupArguments>();
-  app.add_option("COPY", arguments->copy, "the new file, or the folder for it")->required();
+  app.add_option("COPY", arguments->copy, "the new file, or a folder to put it in")->required();
   add_database_option(app, arguments->database);
   return [arguments, streams] { return back_up(*arguments, streams); };
 }

@@ -37,7 +37,7 @@ ordered_json to_json(const CheckReport& report, const orchestrator::CheckedPlace
     if (one.attempt > 0) finding["attempt"] = one.attempt;
     if (!one.file.empty()) finding["file"] = one.file.string();
     finding["text"] = one.text;
-    finding["mend"] = one.mend;
+    finding["fix"] = one.fix;
     document["findings"].push_back(std::move(finding));
   }
   for (const std::string& note : report.notes) document["notes"].push_back(note);
@@ -52,16 +52,16 @@ void print_findings(const CheckReport& report, const std::string& database, std:
     if (!one.trial.empty()) out << ": ";
     out << reports::printable(one.text) << "\n";
     if (!one.file.empty()) out << "  file: " << reports::printable(one.file.string()) << "\n";
-    out << "  mend: " << reports::printable(one.mend) << "\n";
+    out << "  fix: " << reports::printable(one.fix) << "\n";
   }
   for (const std::string& note : report.notes) {
     out << "note: " << reports::printable(note) << "\n";
   }
-  out << fmt::format("{}: {}, {}, {}, {} ({} looked at): {}\n", database,
+  out << fmt::format("{}: {}, {}, {}, {} ({} read): {}\n", database,
                      counted(report.trials, "trial"), counted(report.attempts, "attempt"),
                      counted(report.values, "value"), counted(report.artifacts, "artifact"),
                      bytes_text(report.bytes),
-                     report.findings.empty() ? "all is as it should be"
+                     report.findings.empty() ? "no problems found"
                                              : counted(std::ssize(report.findings), "finding"));
 }
 
@@ -71,7 +71,7 @@ int check_database(const CheckArguments& arguments, Streams streams) {
   std::error_code error;
   if (!std::filesystem::exists(places.database, error)) {
     throw std::invalid_argument(
-        fmt::format("{}: there is no such database", places.database.string()));
+        fmt::format("{}: the database does not exist", places.database.string()));
   }
   places.runs = arguments.runs_path();
   places.database_word = "--db " + shell_word(places.database.string());

@@ -53,9 +53,9 @@ void print_archived(const orchestrator::Archived& done, const ArchiveArguments& 
                                        {"bytes", done.bytes},
                                        {"archive_bytes", done.archive_bytes},
                                        {"digest", done.digest},
-                                       {"left", nlohmann::ordered_json::array()}};
+                                       {"skipped", nlohmann::ordered_json::array()}};
     for (const orchestrator::NotTaken& one : done.left) {
-      document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
+      document["skipped"].push_back({{"trial", one.trial}, {"text", one.text}});
     }
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
@@ -142,10 +142,9 @@ void print_exported(const ExportArguments& arguments, const std::vector<Exported
                              counted(runs->runs, "run"), counted(runs->values, "value"),
                              shell_word(arguments.tensorboard));
   if (runs->without_events > 0) {
-    print_notes(streams.err,
-                {fmt::format("of {} no events.jsonl is there: their values have the times of their "
-                             "attempts, and there are no curves of the loss",
-                             counted(runs->without_events, "run"))});
+    print_notes(streams.err, {fmt::format("{} have no events.jsonl: their values carry their "
+                                          "attempt's time, and their loss curves are missing",
+                                          counted(runs->without_events, "run"))});
   }
 }
 
@@ -194,23 +193,23 @@ std::function<int()> make_export(CLI::App& app, Streams streams) {
   archive->add_option("FILE", arguments->archive, "the new file: ablation.petlab.tar.gz")
       ->required();
   add_sweep_option(*archive, arguments->options.sweeps, *arguments, streams,
-                   "only this sweep, by its name or file (repeatable)");
+                   "only this sweep: its name or file (repeatable)");
   archive
       ->add_option("--artifacts", arguments->artifacts,
-                   "artifacts to include: of results, all or none (default: result)")
+                   "artifacts to include: those of results, all or none (default: result)")
       ->check(CLI::IsMember({"result", "all", "none"}));
   archive->add_flag("--checkpoints", arguments->options.checkpoints,
                     "include checkpoints of unfinished trials");
   archive->add_flag("--json", arguments->json, "print one JSON object");
   add_stored_arguments(*archive, *arguments);
   const auto folders = std::make_shared<ExportArguments>();
-  app.add_option("FOLDER", folders->folder, "a new folder for six tables, a file each");
+  app.add_option("FOLDER", folders->folder, "a new folder for six tables, one file each");
   app.add_option("--format", folders->format, "the format of tables (default: csv)")
       ->check(CLI::IsMember({"csv", "json"}));
   app.add_option("--tensorboard", folders->tensorboard,
                  "a new folder for event files: tensorboard --logdir FOLDER");
   add_sweep_option(app, folders->sweeps, *folders, streams,
-                   "only this sweep, by its name or file (repeatable)");
+                   "only this sweep: its name or file (repeatable)");
   app.add_flag("--json", folders->json, "print one JSON object");
   add_stored_arguments(app, *folders);
   return [archive, arguments, folders, streams] {

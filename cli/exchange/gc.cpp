@@ -37,7 +37,7 @@ ordered_json to_json(const Collected& done, const GcArguments& arguments,
                            {"garbage", ordered_json::array()},
                            {"bytes", done.bytes},
                            {"running", done.running},
-                           {"left", ordered_json::array()}};
+                           {"skipped", ordered_json::array()}};
   for (const Garbage& one : done.garbage) {
     ordered_json row = {{"kind", one.kind}};
     if (!one.trial.empty()) row["trial"] = one.trial;
@@ -48,7 +48,7 @@ ordered_json to_json(const Collected& done, const GcArguments& arguments,
     document["garbage"].push_back(std::move(row));
   }
   for (const orchestrator::NotTaken& one : done.left) {
-    document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
+    document["skipped"].push_back({{"trial", one.trial}, {"text", one.text}});
   }
   return document;
 }
@@ -72,12 +72,11 @@ void print_collected(const Collected& done, const GcArguments& arguments,
   std::vector<std::string> notes;
   if (done.running > 0) {
     notes.push_back(
-        fmt::format("{} with an open attempt {} left alone; petlab run clears up what "
-                    "is dead",
+        fmt::format("{} with an open attempt {} skipped; petlab run cleans up dead attempts",
                     counted(done.running, "trial"), done.running == 1 ? "is" : "are"));
   }
   for (const orchestrator::NotTaken& one : done.left) {
-    notes.push_back(fmt::format("{} is left alone: {}", one.trial, one.text));
+    notes.push_back(fmt::format("{} is skipped: {}", one.trial, one.text));
   }
   print_notes(streams.err, notes);
 }
@@ -86,7 +85,7 @@ int collect(const GcArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   std::error_code error;
   if (!std::filesystem::exists(database, error)) {
-    throw std::invalid_argument(fmt::format("{}: there is no such database", database.string()));
+    throw std::invalid_argument(fmt::format("{}: the database does not exist", database.string()));
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
   orchestrator::GarbageOptions options;

@@ -23,14 +23,13 @@ struct MergeArguments : StoredArguments {
 std::filesystem::path runs_of_the_other(const MergeArguments& arguments) {
   std::error_code error;
   if (!std::filesystem::exists(arguments.other, error)) {
-    throw std::invalid_argument(fmt::format("{}: there is no such database", arguments.other));
+    throw std::invalid_argument(fmt::format("{}: the database does not exist", arguments.other));
   }
   const std::filesystem::path runs = runs_folder_of(arguments.other, arguments.other_runs);
   if (std::filesystem::is_directory(runs, error)) return runs;
   throw std::invalid_argument(
-      fmt::format("{}: the runs folder of {} is not there, and the attempts' files are what is "
-                  "taken over: copy "
-                  "it beside the database, or name it with --other-runs",
+      fmt::format("{}: the runs folder of {} does not exist, but a merge copies the attempts' "
+                  "files from it: copy it next to that database, or name it with --other-runs",
                   runs.string(), arguments.other));
 }
 
@@ -40,7 +39,7 @@ int merge(const MergeArguments& arguments, Streams streams) {
   std::error_code error;
   if (std::filesystem::equivalent(database, arguments.other, error)) {
     throw std::invalid_argument(
-        fmt::format("{}: it is the same database; name another", arguments.other));
+        fmt::format("{}: this is the same database; name another", arguments.other));
   }
   const std::filesystem::path runs = runs_to_fill(arguments);
   results::Store store = open_to_write(database, streams);
@@ -55,7 +54,7 @@ int merge(const MergeArguments& arguments, Streams streams) {
 std::function<int()> make_merge(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<MergeArguments>();
   arguments->use = DatabaseUse::may_create;
-  app.add_option("OTHER", arguments->other, "the other database, which is only read")->required();
+  app.add_option("OTHER", arguments->other, "the other database, opened read-only")->required();
   app.add_option("--other-runs", arguments->other_runs, "its runs folder (default: next to it)");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);

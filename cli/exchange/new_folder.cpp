@@ -19,12 +19,12 @@ NewFolder::NewFolder(std::filesystem::path folder)
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(folder_, error))) {
     throw std::invalid_argument(
-        fmt::format("{}: it exists; move it away, or name another folder", folder_.string()));
+        fmt::format("{}: already exists; move it, or name another folder", folder_.string()));
   }
   std::string name = folder_.string() + ".XXXXXX";
   if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0) {
     throw results::Error(
-        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(errno)));
+        fmt::format("{}: cannot be created: {}", folder_.string(), std::strerror(errno)));
   }
   made_ = name;
 }
@@ -37,7 +37,7 @@ NewFolder::~NewFolder() {
 void NewFolder::keep() {
   if (const int error = base::give_new_name(made_, folder_); error != 0) {
     throw results::Error(
-        fmt::format("{}: cannot be made: {}", folder_.string(), std::strerror(error)));
+        fmt::format("{}: cannot be created: {}", folder_.string(), std::strerror(error)));
   }
   made_.clear();
 }

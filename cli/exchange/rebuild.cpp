@@ -20,15 +20,15 @@ namespace {
 std::filesystem::path runs_to_read(const StoredArguments& arguments) {
   const std::filesystem::path runs = runs_folder_of(arguments.database_path(), arguments.runs);
   if (std::filesystem::is_directory(runs)) return runs;
-  throw std::invalid_argument(
-      fmt::format("{}: there is no such folder; name the runs folder with --runs", runs.string()));
+  throw std::invalid_argument(fmt::format(
+      "{}: the folder does not exist; name the runs folder with --runs", runs.string()));
 }
 
 int print_summary_of_runs(const orchestrator::RunsSummary& summary,
                           const std::filesystem::path& database, const std::filesystem::path& runs,
                           Streams streams) {
   for (const std::string& problem : summary.left_out) {
-    streams.err << "petlab: left out: " << base::printable_message(problem) << '\n';
+    streams.err << "petlab: skipped: " << base::printable_message(problem) << '\n';
   }
   streams.out << fmt::format("{}: {}, {}, {}, {} from {}\n", database.string(),
                              counted(summary.sweeps, "sweep"), counted(summary.trials, "trial"),
@@ -50,7 +50,7 @@ std::function<int()> make_rebuild(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<StoredArguments>();
   arguments->use = DatabaseUse::always_new;
   add_stored_arguments(app, *arguments);
-  app.footer("The database must not exist: move a damaged one away first.");
+  app.footer("The database must not exist: move a damaged one first.");
   return [arguments, streams] {
     const std::filesystem::path database = arguments->database_path();
     const std::filesystem::path runs = runs_to_read(*arguments);

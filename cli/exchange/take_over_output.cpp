@@ -55,24 +55,24 @@ int print_taken_over(const orchestrator::TakenOver& taken, const std::string& da
                                        {"bytes", taken.bytes},
                                        {"same", taken.same}};
     document["conflicts"] = as_list(taken.conflicts);
-    document["left"] = as_list(taken.left);
+    document["skipped"] = as_list(taken.left);
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
     print_lines(streams.err, "conflict", taken.conflicts);
-    print_lines(streams.err, "left", taken.left);
+    print_lines(streams.err, "skipped", taken.left);
     std::string text =
-        fmt::format("{}: {} taken over ({}, {}), {}; {} the same on both sides", database,
+        fmt::format("{}: merged {} ({}, {}), {}; {} identical on both sides", database,
                     counted(taken.trials, "trial"), counted(taken.attempts, "attempt"),
                     bytes_text(taken.bytes), counted(taken.sweeps, "sweep"), taken.same);
     if (taken.decisions > 0) text += ", " + counted(taken.decisions, "decision");
     if (taken.remarks > 0) text += ", " + counted(taken.remarks, "tag or note", "tags and notes");
     if (taken.files > 0)
-      text += fmt::format(", {} brought that {} lacking", counted(taken.files, "file"),
+      text += fmt::format(", copied {} that {} missing", counted(taken.files, "file"),
                           taken.files == 1 ? "was" : "were");
     if (!taken.conflicts.empty()) {
       text += ", " + counted(std::ssize(taken.conflicts), "conflict");
     }
-    if (!taken.left.empty()) text += fmt::format(", {} left", taken.left.size());
+    if (!taken.left.empty()) text += fmt::format(", {} skipped", taken.left.size());
     streams.out << text << "\n";
   }
   return taken.conflicts.empty() && taken.left.empty() ? kDone : kSomeFailed;

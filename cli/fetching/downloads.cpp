@@ -153,7 +153,7 @@ bool downloads(const fetch::HttpOptions& options, Streams streams,
     fetch::Http http(options, watcher);
     body(http, watcher);
   } catch (const fetch::Interrupted&) {
-    streams.err << "interrupted: the same command goes on where this stopped\n";
+    streams.err << "interrupted; run the same command to resume\n";
     return false;
   }
   return true;
@@ -194,8 +194,8 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
   if (const std::size_t at = wanted.name.find('@'); at != std::string::npos) {
     if (wanted.revision != fetch::BackboneRequest().revision) {
       throw std::invalid_argument(
-          fmt::format("{} names a revision, and so does --revision {}: wanted one of them",
-                      wanted.name, wanted.revision));
+          fmt::format("{} names a revision, and so does --revision {}: wanted one", wanted.name,
+                      wanted.revision));
     }
     wanted.revision = wanted.name.substr(at + 1);
     wanted.name.resize(at);
@@ -210,7 +210,7 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
   if (!over) return kInterrupted;
   streams.out << fmt::format("{}: {} files, {}, commit {}, in {}\n", wanted.name, fetched.files,
                              megabytes(fetched.bytes), fetched.commit, fetched.folder.string())
-              << (received == 0 ? std::string("all of it was there\n")
+              << (received == 0 ? std::string("all files were already there\n")
                                 : fmt::format("downloaded {}\n", megabytes(received)))
               << fmt::format("in a sweep: `backbone: {}`\n",
                              name_in_a_sweep(wanted, fetched, locations));
@@ -229,8 +229,8 @@ std::vector<const fetch::DataSource*> wanted_sources(const std::vector<std::stri
     if (task == "glue" || std::find(known.begin(), known.end(), task) != known.end()) continue;
     for (const sweeps::TaskDeclaration& declared : sweeps::tasks()) {
       if (declared.name != task) continue;
-      throw std::invalid_argument(fmt::format("{}: its data are not fetched by petlab; they are {}",
-                                              task, declared.source));
+      throw std::invalid_argument(
+          fmt::format("{}: petlab cannot fetch its data; they are {}", task, declared.source));
     }
     throw std::invalid_argument(base::unknown_word("task", task, known));
   }
@@ -270,7 +270,7 @@ int fetch_all_data(const FetchArguments& arguments, Streams streams) {
                                                   ? data_there(source->task, locations)
                                                   : std::filesystem::path();
           if (!there.empty() && there != into / source->folder) {
-            streams.out << fmt::format("{}: is there, in {}\n", source->task, there.string())
+            streams.out << fmt::format("{}: already in {}\n", source->task, there.string())
                         << std::flush;
             continue;
           }
@@ -279,19 +279,19 @@ int fetch_all_data(const FetchArguments& arguments, Streams streams) {
               http.download({server + file.path, "",
                              std::filesystem::path(file.path).filename().string(), file.size, to});
             } catch (const fetch::NoConnection& error) {
-              throw fetch::NoConnection(fmt::format(
-                  "{}: {}; --from names another server with the same files, https_proxy a proxy; "
-                  "without a network, unpack the task's archive of gluebenchmark.com/tasks to {}",
-                  source->task, error.what(), (into / source->folder).string()));
+              throw fetch::NoConnection(
+                  fmt::format("{}: {}; set --from to another server with the same files, or "
+                              "https_proxy to a proxy; without a network, unpack the task's "
+                              "archive from gluebenchmark.com/tasks to {}",
+                              source->task, error.what(), (into / source->folder).string()));
             }
           };
           const std::uintmax_t before = http.received();
           const fetch::FetchedData fetched = fetch::fetch_data(*source, into, download, watcher);
           streams.out << fmt::format("{}: {}, in {}\n", source->task,
-                                     fetched.of_the_user
-                                         ? "is there, put there by you and left alone"
+                                     fetched.of_the_user ? "kept (petlab did not download it)"
                                      : fetched.was_there
-                                         ? "is there"
+                                         ? "already there"
                                          : "downloaded " + megabytes(http.received() - before),
                                      fetched.folder.string())
                       << std::flush;

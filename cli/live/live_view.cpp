@@ -267,7 +267,7 @@ std::vector<std::string> draw(const LivePicture& picture, int width, int height)
       const std::size_t kept = most - 1;
       const std::size_t left_out = rows.size() - kept;
       rows.resize(kept);
-      rows.push_back(cut(fmt::format("… and {} more that run", left_out), width));
+      rows.push_back(cut(fmt::format("… and {} more running", left_out), width));
     }
     lines = std::move(rows);
   }

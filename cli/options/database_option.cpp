@@ -126,15 +126,15 @@ bool remembers_runs(const std::filesystem::path& database) {
 }
 
 std::string runs_folder_gone() {
-  return "the runs folder is not there: logs, checkpoints and artifacts were in it, scores are in "
-         "the database; put it back, or name it with --runs";
+  return "the runs folder is missing: logs, checkpoints and artifacts were in it, scores are in "
+         "the database; restore it, or name it with --runs";
 }
 
 void require_runs_folder(const std::filesystem::path& runs, const std::filesystem::path& database) {
   std::error_code error;
   if (std::filesystem::is_directory(runs, error)) return;
   throw results::Error(
-      fmt::format("{}: the runs folder of {} is not there; put it back, or name it with --runs",
+      fmt::format("{}: the runs folder of {} is missing; restore it, or name it with --runs",
                   runs.string(), database.string()));
 }
 

@@ -21,7 +21,7 @@ OpenToDecide::OpenToDecide(const std::filesystem::path& database, Streams stream
     store_.emplace(open_to_write(database, streams));
   } catch (const results::DatabaseHeld&) {
     reader_.emplace(database);
-    delay_ = "written; the run that holds the database records it within a second";
+    delay_ = "written; the run that has the database open records it within a second";
   }
 }
 

@@ -39,8 +39,8 @@ orchestrator::WorkerCommand worker_program(const std::string& named,
     return orchestrator::find_worker("petlab-trainer", search_path);
   } catch (const std::invalid_argument&) {
     throw std::invalid_argument(
-        "petlab-trainer is neither beside petlab nor on PATH (it is built where LibTorch is "
-        "found): --worker names another worker");
+        "petlab-trainer is neither next to petlab nor on PATH (building it needs LibTorch): "
+        "install it, or name another worker with --worker");
   }
 }
 

@@ -72,13 +72,13 @@ int logs(const LogsArguments& arguments, Streams streams) {
   const std::int64_t number =
       arguments.attempt > 0 ? arguments.attempt : facts.attempts.back().attempt.number;
   if (!reader.attempt_facts(id, number)) {
-    throw std::invalid_argument(fmt::format("trial {} has no attempt {}, the last is {}", id,
+    throw std::invalid_argument(fmt::format("trial {} has no attempt {}; its last is {}", id,
                                             number, facts.attempts.back().attempt.number));
   }
   const protocol::TrialDirectory directory(runs, id, number);
   if (!std::filesystem::is_directory(directory.folder())) {
     throw results::Error(
-        fmt::format("{}: the folder of the attempt is not there; --runs names another runs folder",
+        fmt::format("{}: the attempt's folder is missing; name the runs folder with --runs",
                     directory.folder().string()));
   }
   const std::filesystem::path log = directory.log();
@@ -110,11 +110,11 @@ int logs(const LogsArguments& arguments, Streams streams) {
 
 std::function<int()> make_logs(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<LogsArguments>();
-  app.add_option("TRIAL", arguments->trial, "a trial id, or its beginning")->required();
+  app.add_option("TRIAL", arguments->trial, "a trial id or a prefix of it")->required();
   app.add_flag("-f,--follow", arguments->follow, "continue until the attempt ends");
-  app.add_option("--tail", arguments->tail, "begin with the last N lines")
+  app.add_option("--tail", arguments->tail, "start with the last N lines")
       ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("--attempt", arguments->attempt, "the number of the attempt (default: the last)")
+  app.add_option("--attempt", arguments->attempt, "attempt number (default: the last)")
       ->check(CLI::Range(1, 1'000'000'000));
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return logs(*arguments, streams); };

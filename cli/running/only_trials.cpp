@@ -33,8 +33,8 @@ class KnownWord {
     if (word.scope == WordScope::attempt || word.scope == WordScope::tag ||
         (word.scope == WordScope::score && !is("task"))) {
       throw std::invalid_argument(
-          fmt::format("--only: found {}, wanted what a trial has before it is tried: a field, "
-                      "task, variant, trial_id or a size",
+          fmt::format("--only: found {}, wanted a property that a trial has before it runs: a "
+                      "field, task, variant, trial_id or a size",
                       word.name));
     }
   }
@@ -98,11 +98,11 @@ void check_met(const sweeps::Sweep& sweep, const Condition& condition, const Kno
     const std::string_view nearest = base::nearest_word(*text, words);
     std::string hint;
     if (texts.empty()) {
-      hint = "; none has one";
+      hint = "; no trial has a value for it";
     } else if (!nearest.empty()) {
       hint = fmt::format("; did you mean {}?", nearest);
     } else if (texts.size() <= 20) {
-      hint = fmt::format("; there are {}", fmt::join(texts, ", "));
+      hint = fmt::format("; it has {}", fmt::join(texts, ", "));
     }
     throw std::invalid_argument(fmt::format("--only: no trial of sweep {} has {} {}{}", sweep.name,
                                             condition.word.name, *text, hint));
@@ -141,9 +141,9 @@ std::optional<std::vector<std::size_t>> only_trials(const sweeps::Sweep& sweep,
     }
   }
   if (places.empty()) {
-    throw std::invalid_argument(
-        fmt::format("--only: no trial of sweep {} meets all of {}: each condition is met by some",
-                    sweep.name, fmt::join(only, ", ")));
+    throw std::invalid_argument(fmt::format(
+        "--only: no trial of sweep {} meets all of {}, although some trials meet each one",
+        sweep.name, fmt::join(only, ", ")));
   }
   return places;
 }

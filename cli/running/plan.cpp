@@ -43,7 +43,7 @@ struct PlanArguments : SweepArguments {
 // Throws std::invalid_argument for options that mean nothing together.
 void check_combination(const PlanArguments& arguments) {
   if (!arguments.device.empty() && !arguments.memory) {
-    throw std::invalid_argument("--device is given without --memory, which it is for");
+    throw std::invalid_argument("--device requires --memory");
   }
   if (arguments.more.empty()) return;
   for (const auto& [given, what] : {std::pair{!arguments.only.empty(), "--only chooses"},
@@ -169,7 +169,7 @@ void print_text(std::ostream& out, const sweeps::Sweep& sweep,
   const std::string size =
       arguments.only.empty()
           ? fmt::format("{} {}", plans.size(), plans.size() == 1 ? "trial" : "trials")
-          : fmt::format("{} of {} trials, those with {}", plans.size(), arguments.of,
+          : fmt::format("{} of {} trials: those with {}", plans.size(), arguments.of,
                         fmt::join(arguments.only, " and "));
   out << fmt::format("sweep {}: {}\ndatabase: {}\nruns: {}\n", sweep.name, size,
                      arguments.database_path().string(), arguments.runs_path().string());
@@ -216,12 +216,12 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
   const orchestrator::InputCheck check =
       orchestrator::check_inputs(sweep, trials, locations, worker_to_check(worker));
   for (const std::string& problem : check.problems) {
-    sweep.notes.push_back("cannot be trained on: " + problem);
+    sweep.notes.push_back("input problem: " + problem);
   }
   if (!check.not_looked.empty()) sweep.notes.push_back(check.not_looked);
   if (failed > 0) {
     sweep.notes.push_back(
-        fmt::format("{} failed: once the cause is mended, petlab run --rerun failed tries {} again",
+        fmt::format("{} failed: fix the cause, then petlab run --rerun failed retries {}",
                     failed == 1 ? "1 trial has" : fmt::format("{} trials have", failed),
                     failed == 1 ? "it" : "them"));
   }
@@ -232,12 +232,12 @@ void look_ahead(sweeps::Sweep& sweep, const std::vector<orchestrator::TrialPlan>
 std::function<int()> make_plan(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<PlanArguments>();
   add_sweep_arguments(app, *arguments, streams);
-  app.add_option("MORE", arguments->more, "more sweep files: count trials per file and in all");
+  app.add_option("MORE", arguments->more, "more sweep files: count trials per file and in total");
   app.add_flag("--json", arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
   add_only_option(app, arguments->only);
   app.add_flag("--memory", arguments->memory, "estimate the peak memory of each trial");
-  app.add_option("--device", arguments->device, "with --memory: the worker's device (default: cpu)")
+  app.add_option("--device", arguments->device, "the worker's device for --memory (default: cpu)")
       ->check(CLI::IsMember({"cpu", "gpu"}));
   return [arguments, streams] {
     check_combination(*arguments);

@@ -67,8 +67,8 @@ void print_memory(std::ostream& out, const sweeps::Sweep& sweep,
     ++rows[row->second].second;
   }
   out << fmt::format(
-      "memory of petlab-trainer on a {} by formula, in MiB, where every text is as long as "
-      "data.max_tokens lets it be:\n",
+      "memory of petlab-trainer on a {} by formula, in MiB, if every text has data.max_tokens "
+      "tokens:\n",
       device == MemoryDevice::cpu ? "CPU" : "GPU");
   const std::unique_ptr<RowPrinter> table = table_printer(out);
   std::vector<std::string> names{"trials", "variant", "kind", "tokens", "peak"};

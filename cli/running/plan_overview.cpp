@@ -70,7 +70,7 @@ void print_overview(std::ostream& out, const PlanOverview& overview, bool json) 
                        row.shared, row.to_train, row.file);
     for (const std::string& note : row.notes) out << "note: " << base::printable(note) << "\n";
   }
-  out << fmt::format("together, equal trials once: {} {}, of which {} to train\n", overview.trials,
+  out << fmt::format("in total, counting equal trials once: {} {}, {} to train\n", overview.trials,
                      overview.trials == 1 ? "trial" : "trials", overview.to_train);
 }
 

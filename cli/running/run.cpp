@@ -82,7 +82,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   if (arguments.launcher == "slurm") {
     if (arguments.device != "auto" || arguments.pack > 1 || arguments.trial_memory > 0) {
       throw std::invalid_argument(
-          "--device, --pack and --trial-memory have no meaning with --launcher slurm, which gives "
+          "--device, --pack and --trial-memory cannot be used with --launcher slurm: Slurm assigns "
           "each job its device");
     }
     request.slurm = arguments.slurm;
@@ -95,7 +95,7 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
   request.pack = arguments.pack;
   if (arguments.trial_memory > 0) {
     if (arguments.pack == 1) {
-      throw std::invalid_argument("--trial-memory is given without --pack, which it is for");
+      throw std::invalid_argument("--trial-memory requires --pack");
     }
     constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
     request.options.trial_memory_mib =
@@ -138,10 +138,10 @@ void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& s
       if (found.size() != 1) {
         throw std::invalid_argument(
             found.empty()
-                ? fmt::format("--rerun: found {}, wanted stale, failed, all or the id of a trial "
-                              "that is asked for (petlab plan names them)",
+                ? fmt::format("--rerun: found {}, wanted stale, failed, all or the id of a "
+                              "requested trial (petlab plan lists them)",
                               word)
-                : fmt::format("--rerun: {} is the beginning of {} trials, give more of it", word,
+                : fmt::format("--rerun: {} is a prefix of {} trial ids; give a longer one", word,
                               found.size()));
       }
       options.rerun_trials.insert(found.front());
@@ -169,10 +169,10 @@ void require_inputs(const RunArguments& arguments, const sweeps::Sweep& sweep,
   const orchestrator::InputCheck check =
       orchestrator::check_inputs(sweep, trials, locations, request.worker);
   if (check.problems.empty()) return;
-  throw sweeps::Error(fmt::format(
-      "{}\nnothing was started; mend this, or train what can be trained with --keep-going (and "
-      "after the repair the rest with --rerun failed)",
-      fmt::join(check.problems, "\n")));
+  throw sweeps::Error(
+      fmt::format("{}\nnothing was started; fix this, or pass --keep-going to run the trials that "
+                  "can run (and, once it is fixed, the rest with --rerun failed)",
+                  fmt::join(check.problems, "\n")));
 }
 
 // What prints the report of a sweep: a shipped one that is about it, or the table of any sweep.
@@ -227,10 +227,10 @@ int run(const RunArguments& arguments, Streams streams) {
   }
   const int code = exit_code(result);
   if (code == kDone && is_live) {
-    streams.err << "its report: " << report_command(sweep.name, request.database) << "\n";
+    streams.err << "report: " << report_command(sweep.name, request.database) << "\n";
   }
   if (code == kInterrupted && !arguments.quiet && !arguments.json) {
-    streams.err << "interrupted: the same command goes on where this stopped\n";
+    streams.err << "interrupted; run the same command to resume\n";
   }
   return code;
 }
@@ -251,7 +251,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(add_retries_option(app, arguments.retries,
                               "retries of a crashed or stalled trial (default: 2)"));
   advanced(add_duration(app, "--retry-delay", arguments.retry_delay,
-                        "wait before a retry, doubling each time (default: 1s)"));
+                        "wait before the first retry, then twice as long (default: 1s)"));
   advanced(add_duration(app, "--time-limit", arguments.time_limit,
                         "fail an attempt after this long (default: none)"));
   advanced(add_duration(app, "--no-progress-limit", arguments.no_progress_limit,
@@ -267,11 +267,11 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(app.add_option("--slurm-time", arguments.slurm.time,
                           "as sbatch --time; the next job resumes"));
   advanced(app.add_option("--slurm-arg", arguments.slurm.arguments,
-                          "more for sbatch, as --slurm-arg=--mem=8G"))
+                          "another argument of sbatch, as --slurm-arg=--mem=8G"))
       ->type_size(1)
       ->allow_extra_args(false);
   advanced(add_duration(app, "--slurm-poll", arguments.slurm_poll,
-                        "interval between calls of squeue (default: 5s)"));
+                        "interval between squeue calls (default: 5s)"));
 }
 
 }  // namespace
@@ -300,7 +300,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   add_advanced_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {
-      throw std::invalid_argument("--quiet and --json are given, want one of them");
+      throw std::invalid_argument("found --quiet and --json, wanted one of them");
     }
     if (arguments->launcher != "slurm") {
       for (const CLI::Option* option : app.get_options()) {
@@ -310,8 +310,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       }
     } else if (arguments->fresh_workers) {
       throw std::invalid_argument(
-          "--fresh-workers has no meaning with --launcher slurm, where each "
-          "trial is a job");
+          "--fresh-workers cannot be used with --launcher slurm: each trial is a job of its own");
     }
     return run(*arguments, streams);
   };

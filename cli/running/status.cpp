@@ -385,7 +385,7 @@ int status(const StatusArguments& arguments, Streams streams) {
     const char* term = std::getenv("TERM");
     if (arguments.json || out.writer() == nullptr ||
         !Screen::can_draw(out.writer()->fd(), term == nullptr ? "" : term)) {
-      throw std::invalid_argument(arguments.json ? "--watch and --json are given, want one of them"
+      throw std::invalid_argument(arguments.json ? "found --watch and --json, wanted one of them"
                                                  : "--watch needs a terminal");
     }
     return watch(observer, *out.writer());
@@ -406,10 +406,10 @@ int status(const StatusArguments& arguments, Streams streams) {
       streams.out << fmt::format("  {} stale: {}\n", count, reports::printable(why));
     }
     if (sweep.discarded > 0) {
-      streams.out << fmt::format("  {} discarded: not made again yet\n", sweep.discarded);
+      streams.out << fmt::format("  {} discarded: not rerun yet\n", sweep.discarded);
     }
     if (sweep.hidden > 0) {
-      streams.out << fmt::format("  {} hidden: in no report and no answer\n", sweep.hidden);
+      streams.out << fmt::format("  {} hidden: excluded from reports and answers\n", sweep.hidden);
     }
   }
   for (const auto& one : snapshot.orchestrators) {
@@ -437,7 +437,7 @@ std::function<int()> make_status(CLI::App& app, Streams streams) {
   add_retries_option(app, arguments->retries, "as for petlab run");
   app.add_flag("--json", arguments->json, "print one JSON object");
   app.add_flag("--watch", arguments->watch,
-               "keep the display up to date until all runs end (on a terminal)");
+               "update the display until all runs end (on a terminal)");
   return [arguments, streams] { return status(*arguments, streams); };
 }
 

@@ -25,7 +25,7 @@ int stop(const StopArguments& arguments, Streams streams) {
     const std::string name = sweeps::sweep_name(arguments.file);
     std::erase_if(running, [&](const auto& one) { return one.sweep != name; });
   }
-  if (running.empty()) streams.out << "no petlab run goes on in " << runs.string() << "\n";
+  if (running.empty()) streams.out << "no petlab run is active in " << runs.string() << "\n";
   int code = kDone;
   for (const auto& one : running) {
     const std::string who =
@@ -34,9 +34,9 @@ int stop(const StopArguments& arguments, Streams streams) {
     if (orchestrator::ask_to_stop(one, arguments.now)) {
       streams.out << who
                   << (arguments.now ? ": asked to checkpoint and stop\n"
-                                    : ": asked to finish the running trials and end\n");
+                                    : ": asked to finish its running trials and exit\n");
     } else {
-      streams.err << who << ": cannot be reached from here: say it on its own machine\n";
+      streams.err << who << ": cannot be reached from this machine; run petlab stop on that one\n";
       code = kSomeFailed;
     }
   }
@@ -48,8 +48,7 @@ int stop(const StopArguments& arguments, Streams streams) {
 std::function<int()> make_stop(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<StopArguments>();
   add_file_argument(app, *arguments, streams);
-  app.add_flag("--now", arguments->now,
-               "write checkpoints and stop, instead of finishing running trials");
+  app.add_flag("--now", arguments->now, "write checkpoints and stop instead of finishing trials");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return stop(*arguments, streams); };
 }

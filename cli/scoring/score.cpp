@@ -93,7 +93,7 @@ void require_applicable(const CLI::App& app, const std::vector<std::string>& nam
         })) {
       continue;
     }
-    throw std::invalid_argument(fmt::format("{} means nothing for {}: it belongs to {}", row.option,
+    throw std::invalid_argument(fmt::format("{} does not apply to {}: it belongs to {}", row.option,
                                             fmt::join(names, " and "),
                                             fmt::join(row.metrics, ", ")));
   }
@@ -111,7 +111,7 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options, bool s
   const auto excludes = [&](const char* option, const char* other) {
     if (given(option) && given(other)) {
       throw std::invalid_argument(
-          fmt::format("{} and {} are both there: one is wanted", option, other));
+          fmt::format("found both {} and {}, wanted one of them", option, other));
     }
   };
   wants("--confidence-n", "--confidence");
@@ -126,24 +126,24 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options, bool s
   excludes("--sentence-level", "--baseline");
   excludes("--confidence", "--baseline");
   if (given("--baseline") && !given("--paired-bs") && !given("--paired-ar")) {
-    throw std::invalid_argument("--baseline wants --paired-bs or --paired-ar");
+    throw std::invalid_argument("--baseline requires --paired-bs or --paired-ar");
   }
   const bool compares = given("--baseline") || given("--paired-bs") || given("--paired-ar");
   if (given("--seed") && !given("--confidence") && !compares) {
-    throw std::invalid_argument("--seed wants --confidence or --baseline");
+    throw std::invalid_argument("--seed requires --confidence or --baseline");
   }
   std::vector<std::string> files = options.references;
   files.push_back(options.hypotheses);
   files.push_back(options.resampling.baseline);
   const auto standard_input = std::count(files.begin(), files.end(), "-");
   if (standard_input > 1) {
-    throw std::invalid_argument(
-        fmt::format("- is there {} times: standard input can be read once", standard_input));
+    throw std::invalid_argument(fmt::format(
+        "- is given {} times, but standard input can be read only once", standard_input));
   }
   if (given("--baseline") &&
       std::count(options.references.begin(), options.references.end(), "-")) {
     throw std::invalid_argument(
-        "--ref is -: with --baseline references are read twice, a file is wanted");
+        "--ref is -, must be a file: --baseline reads the references twice");
   }
 }
 
@@ -213,16 +213,15 @@ void require_numbers(const ScoreOptions& options) {
 void run_own_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
   ScoreOptions& options = command.options;
   if (command.words.empty()) {
-    throw std::invalid_argument("score wants a metric (petlab score --list shows them)");
+    throw std::invalid_argument("score needs a metric (petlab score --list shows them)");
   }
   if (command.words.size() > 1) {
-    throw std::invalid_argument(
-        fmt::format("score: \"{}\" is one word too many", command.words[1]));
+    throw std::invalid_argument(fmt::format("score: unexpected argument \"{}\"", command.words[1]));
   }
   options.metric = command.words.front();
   const metrics::MetricRow& metric = metrics::metric_named(options.metric);
-  if (options.hypotheses.empty()) throw std::invalid_argument("score wants --hyp FILE");
-  if (options.references.empty()) throw std::invalid_argument("score wants --ref FILE");
+  if (options.hypotheses.empty()) throw std::invalid_argument("score requires --hyp FILE");
+  if (options.references.empty()) throw std::invalid_argument("score requires --ref FILE");
   options.chrf.lowercase = options.chrf.lowercase || options.bleu.lowercase;
   require_applicable(app, {options.metric});
   require_consistent(app, options);
@@ -240,22 +239,22 @@ void run_sacrebleus_form(const CLI::App& app, ScoreCommand& command, Streams str
   SacrebleuForm& form = command.form;
   for (const char* option : {"--hyp", "--ref", "--baseline", "--json"}) {
     if (app.get_option(option)->count() == 0) continue;
-    throw std::invalid_argument(fmt::format(
-        "{} is not of this form: score REFERENCES… --input HYPOTHESES… --metrics METRIC…, or score "
-        "METRIC --hyp FILE --ref FILE",
-        option));
+    throw std::invalid_argument(
+        fmt::format("{} does not belong to this form; the forms are score REFERENCES… --input "
+                    "HYPOTHESES… --metrics METRIC…, and score METRIC --hyp FILE --ref FILE",
+                    option));
   }
   if (command.words.empty()) {
-    throw std::invalid_argument("score wants files of references before --input");
+    throw std::invalid_argument("score needs reference files before --input");
   }
   options.references = command.words;
   if (form.metrics.empty()) form.metrics = {"bleu"};
   for (const std::string& name : form.metrics) {
     const metrics::MetricRow& metric = metrics::metric_named(name);
     if (metric.input != metrics::MetricInput::text) {
-      throw std::invalid_argument(
-          fmt::format("--metrics names {}, which is of {}: petlab score {} --hyp FILE --ref FILE",
-                      name, group(metric.input), name));
+      throw std::invalid_argument(fmt::format(
+          "--metrics names {}, a metric of {}: use petlab score {} --hyp FILE --ref FILE", name,
+          group(metric.input), name));
     }
     if (std::count(form.metrics.begin(), form.metrics.end(), name) > 1) {
       throw std::invalid_argument(fmt::format("--metrics names {} twice", name));
@@ -270,7 +269,7 @@ void run_sacrebleus_form(const CLI::App& app, ScoreCommand& command, Streams str
   const bool again = form.metrics.size() > 1 || form.systems.size() > 1;
   if (standard_input > 1 || (standard_input == 1 && again)) {
     throw std::invalid_argument(
-        "standard input can be read once: files are wanted for several metrics or systems");
+        "standard input can be read only once: several metrics or systems need files");
   }
   options.width = command.width.value_or(1);
   require_numbers(options);
@@ -294,8 +293,8 @@ int run_score(const CLI::App& app, ScoreCommand& command, Streams streams) {
     std::vector<std::string> files = command.form.systems;
     if (files.empty()) files = {options.hypotheses.empty() ? "-" : options.hypotheses};
     throw std::runtime_error(fmt::format(
-        "{} and {}: there is not enough memory for what {} keeps of all their lines; "
-        "score parts of them, or allow the process more memory",
+        "{} and {}: not enough memory for the data that {} keeps of all lines; score parts of "
+        "them, or allow the process more memory",
         fmt::join(shown_names(files), ", "), fmt::join(shown_names(options.references), ", "),
         options.metric.empty()
             ? std::string(fmt::format("{}", fmt::join(command.form.metrics, ", ")))

@@ -135,7 +135,7 @@ template <class Parser>
 void for_each(const ScoreOptions& options, Streams streams, const Parser& parser,
               const ColumnsVisitor<typename Parser::Value>& visit) {
   if (options.references.size() != 1) {
-    throw std::invalid_argument(fmt::format("--ref is there {} times, {} takes one",
+    throw std::invalid_argument(fmt::format("--ref is given {} times, {} takes one",
                                             options.references.size(), options.metric));
   }
   metrics::LineReader hypotheses = open_lines(options.hypotheses, streams);

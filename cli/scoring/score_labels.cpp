@@ -98,7 +98,7 @@ void score_labels(const metrics::MetricRow& metric, const ScoreOptions& options,
   } else {
     const NumberPairs numbers = read_numbers(options, streams);
     value = metric.of_scores(numbers.gold, numbers.predicted);
-    if (!value) note = "undefined: all numbers of a file are equal, or there is one line only";
+    if (!value) note = "undefined: all numbers of a file are equal, or it has only one line";
     n = static_cast<std::int64_t>(numbers.gold.size());
     json["score"] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
     json["n"] = n;

@@ -266,11 +266,9 @@ std::string test_text(const std::string& baseline, const ScoreOptions& options) 
                         options.resampling.paired_randomisation_n);
   const std::string line(title.size(), '-');
   return fmt::format(
-      "{}\n{}\n{}\n"
-      " - Each system is compared with {}.\n"
-      "   {}\n"
-      " - p is the share of {} in which the scores differ by at least as much as observed,\n"
-      "   if one process had made both; below 0.05 it is marked with \"*\".\n\n",
+      "{}\n{}\n{}\n - Each system is compared with {}.\n   {}\n - p is the share of {} in which "
+      "the scores differ by at least as much as observed,\n   if the systems did not differ; \"*\" "
+      "marks values below 0.05.\n\n",
       line, title, line, baseline,
       options.resampling.paired_bootstrap
           ? "Score, mean of the resamples and half of their 95 % interval are given."
@@ -327,25 +325,25 @@ void require_possible(const SacrebleuForm& form, const ScoreOptions& options) {
   }
   const std::size_t systems = std::max<std::size_t>(1, form.systems.size());
   if (form.format == "latex" && systems < 2) {
-    refuse("--format latex is a table of systems: --input wants at least two");
+    refuse("--format latex prints a table of systems: --input needs at least two");
   }
   if (paired && systems < 2) {
-    refuse("a paired test compares systems: --input wants at least two, the baseline first");
+    refuse("a paired test compares systems: --input needs at least two, the baseline first");
   }
   if (options.resampling.confidence && systems > 1) {
-    refuse("--confidence is of one system: of several, --paired-bs tells intervals");
+    refuse("--confidence takes one system; for several, --paired-bs shows intervals");
   }
   if (options.sentence_level && (systems > 1 || form.metrics.size() > 1)) {
-    refuse("--sentence-level is of one system and one metric");
+    refuse("--sentence-level takes one system and one metric");
   }
   if (form.score_only && systems > 1) {
-    refuse("--score-only is of one system; several are a table of scores");
+    refuse("--score-only takes one system; several are printed as a table");
   }
   for (std::size_t i = 0; i < form.systems.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       if (form.systems[i] == form.systems[k]) {
         refuse(
-            fmt::format("--input names {} twice: each system wants its own file", form.systems[i]));
+            fmt::format("--input names {} twice: each system needs its own file", form.systems[i]));
       }
     }
   }

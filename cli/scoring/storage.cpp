@@ -110,7 +110,7 @@ Backbone named_backbone(const std::string& name, const std::filesystem::path& re
   }
   std::vector<std::string_view> known;
   for (const auto& row : metrics::published_backbones()) known.push_back(row.name);
-  throw std::invalid_argument(fmt::format("{} (folders under {} and paths are known too)",
+  throw std::invalid_argument(fmt::format("{} (or a folder under {}, or a path)",
                                           base::unknown_word("backbone", name, known),
                                           locations.models().string()));
 }
@@ -120,10 +120,10 @@ std::optional<Backbone> backbone_of(const StorageOptions& options, const std::st
   if (options.d_model || options.layers || options.parameters) {
     if (!options.backbone.empty()) {
       throw std::invalid_argument(
-          "--backbone and --d-model, --layers or --parameters are both there: one is wanted");
+          "found both --backbone and --d-model, --layers or --parameters, wanted one of them");
     }
     if (!options.d_model || !options.layers) {
-      throw std::invalid_argument("a backbone without a name wants --d-model and --layers");
+      throw std::invalid_argument("a backbone without a name needs --d-model and --layers");
     }
     return Backbone{"", *options.d_model, *options.layers, 0, options.parameters};
   }
@@ -137,12 +137,13 @@ std::optional<Backbone> backbone_of(const StorageOptions& options, const std::st
 Backbone required_backbone(std::optional<Backbone> backbone) {
   if (backbone) return *backbone;
   throw std::invalid_argument(
-      "storage of a configuration wants --backbone, or --d-model and --layers");
+      "storage of a configuration requires --backbone, or --d-model and --layers");
 }
 
 std::int64_t required_parameters(const Backbone& backbone, std::string_view kind) {
   if (backbone.parameters) return *backbone.parameters;
-  throw std::invalid_argument(fmt::format("storage of {} wants --backbone or --parameters", kind));
+  throw std::invalid_argument(
+      fmt::format("storage of {} requires --backbone or --parameters", kind));
 }
 
 // The name of a family's size: bottleneck, rank, prefix_length.
@@ -241,7 +242,7 @@ void require_active(const nlohmann::json& module, const sweeps::TrialConfig& con
   const nlohmann::json active = sweeps::to_json(config).at("module");
   for (const auto& [key, value] : module.items()) {
     if (active.contains(key)) continue;
-    throw std::invalid_argument(fmt::format("--{} means nothing for kind {} with mask {}",
+    throw std::invalid_argument(fmt::format("--{} does not apply to kind {} with mask {}",
                                             option_name(key), config.module.kind,
                                             metrics::to_string(config.module.mask)));
   }
@@ -294,7 +295,7 @@ Report report_of_configuration(const StorageOptions& options) {
   }
   if (is_hypernetwork(kind) && report.backbone->decoder_layers == 0) {
     throw std::invalid_argument(
-        fmt::format("{} wants a backbone with an encoder and a decoder", kind));
+        fmt::format("{} needs a backbone with an encoder and a decoder", kind));
   }
   sweeps::BackboneShape shape;
   shape.d_model = report.backbone->d_model;
@@ -418,18 +419,18 @@ int run_storage(const StorageOptions& options, Streams streams) {
   const bool is_artifact = !options.file.empty() && !is_configuration;
   if (options.file.empty() == options.kind.empty()) {
     throw std::invalid_argument(
-        "storage wants an artifact, a configuration file, or --kind with its options");
+        "storage needs an artifact, a configuration file, or --kind with its options");
   }
   if (!options.file.empty()) {
     const nlohmann::json given = module_json(options);
     for (const auto& [key, value] : given.items()) {
       if (key == "kind") continue;
-      throw std::invalid_argument(
-          fmt::format("--{} and {} are both there: one is wanted", option_name(key), options.file));
+      throw std::invalid_argument(fmt::format("found both --{} and {}, wanted one of them",
+                                              option_name(key), options.file));
     }
   }
   if (is_artifact && options.tasks) {
-    throw std::invalid_argument("--tasks means nothing for an artifact, which knows its tasks");
+    throw std::invalid_argument("--tasks does not apply to an artifact, which contains its tasks");
   }
   const Report report =
       is_artifact ? report_of_artifact(options) : report_of_configuration(options);
@@ -454,9 +455,9 @@ std::function<int()> make_storage(CLI::App& app, Streams streams) {
   app.add_option("--rank", options->rank, "rank of LoRA");
   app.add_option("--prefix-length", options->prefix_length, "positions of a prefix");
   app.add_option("--hyper-embedding", options->hyper_embedding,
-                 "embeddings of a hypernetwork: of a task, a layer, a position");
+                 "embedding size of a hypernetwork: task, layer and position");
   app.add_option("--hyper-hidden", options->hyper_hidden, "hidden size of its MLP");
-  app.add_option("--hyper-projected", options->hyper_projected, "what its MLP makes");
+  app.add_option("--hyper-projected", options->hyper_projected, "output size of its MLP");
   app.add_flag("--share,!--no-share", options->share, "one prototype for all layers");
   app.add_option("--mask", options->mask, "none, learned or random");
   app.add_option("--sparsity-ratio", options->sparsity_ratio, "fraction of ones in a mask");

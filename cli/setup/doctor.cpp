@@ -26,7 +26,7 @@ struct DoctorArguments {
 
 DoctorRequest doctor_request(const DoctorArguments& arguments) {
   if (!arguments.database.empty() && !arguments.named.empty()) {
-    throw std::invalid_argument("DATABASE and --db are given, want one of them");
+    throw std::invalid_argument("found DATABASE and --db, wanted one of them");
   }
   DoctorRequest request;
   request.database = find_database(arguments.named.empty() ? arguments.database : arguments.named,
@@ -49,7 +49,7 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                                   {"name", check.name},
                                   {"state", std::string(to_string(check.state))},
                                   {"found", check.found}};
-    if (!check.mend.empty()) row["mend"] = check.mend;
+    if (!check.fix.empty()) row["fix"] = check.fix;
     if (!check.facts.empty()) row["facts"] = check.facts;
     checks.push_back(std::move(row));
   }
@@ -67,7 +67,7 @@ void print_checks(std::ostream& out, const Diagnosis& diagnosis) {
     group = check.group;
     out << fmt::format("  {:<7}  {:<9}  {}\n", to_string(check.state), check.name,
                        on_one_line(check.found));
-    if (!check.mend.empty()) out << fmt::format("  {:<7}  {:<9}  -> {}\n", "", "", check.mend);
+    if (!check.fix.empty()) out << fmt::format("  {:<7}  {:<9}  -> {}\n", "", "", check.fix);
   }
   const nlohmann::ordered_json& uses = diagnosis.uses;
   if (uses.is_object() && uses.at("worker").is_string()) {
@@ -95,13 +95,13 @@ int doctor(const DoctorArguments& arguments, Streams streams) {
 std::function<int()> make_doctor(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<DoctorArguments>();
   app.add_option("DATABASE", arguments->database,
-                 "the database whose folder is checked; it need not exist");
+                 "the database whose folder to check; it need not exist");
   app.add_option("--db", arguments->named, "the same");
   app.add_option("--runs", arguments->runs,
                  "the runs folder (default: the one in the database, else next to it)");
   app.add_option("--worker", arguments->worker, "the training program (default: petlab-trainer)");
   app.add_flag("--json", arguments->json, "print one JSON object");
-  app.footer("Exit code 0: petlab run works here; 1: the list names a problem and its fix.");
+  app.footer("Exit code 0: petlab run works here; 1: the list shows a problem and its fix.");
   return [arguments, streams] { return doctor(*arguments, streams); };
 }
 

@@ -32,8 +32,8 @@ constexpr auto kAnswerWithin = std::chrono::seconds(30);
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 constexpr const char* kBuildTrainer =
-    "scripts/setup.sh && scripts/build.sh release, which build it with LibTorch; or name another "
-    "worker with --worker";
+    "scripts/setup.sh && scripts/build.sh release build it with LibTorch; or name another worker "
+    "with --worker";
 
 std::string first_line_of(const std::string& text) {
   std::istringstream lines(text);
@@ -145,7 +145,7 @@ class Doctor {
       }
     } else if (choice.failed) {
       diagnosis_.add("machine", "gpus", State::problem, choice.why_not,
-                     "repair that, or train on CPU cores with --device cpu");
+                     "fix that, or train on CPU cores with --device cpu");
       return;
     } else if (driver && !choice.unused) {
       diagnosis_.add("machine", "gpus", State::note,
@@ -225,7 +225,7 @@ class Doctor {
     Check& check = diagnosis_.add(
         "worker", "program", State::fine,
         fmt::format("{} {} at {}, computes on {}", description_.name, description_.version,
-                    worker_.text(), devices.empty() ? "what it is given" : devices));
+                    worker_.text(), devices.empty() ? "the given device" : devices));
     check.facts = {{"path", worker_.text()},
                    {"name", description_.name},
                    {"version", description_.version},
@@ -236,9 +236,9 @@ class Doctor {
         !fs::is_regular_file(worker_.check_program(), error)) {
       diagnosis_.add(
           "worker", "check", State::note,
-          fmt::format("there is no {}-check: weights and data are not looked at before the first "
-                      "trial",
-                      worker_.text()),
+          fmt::format(
+              "{}-check is missing: weights and data are not checked before the first trial",
+              worker_.text()),
           "scripts/build.sh release");
     }
   }
@@ -305,7 +305,7 @@ class Doctor {
         .add("clusters", "slurm", up ? State::fine : State::note,
              up ? fmt::format("{}; --launcher slurm uses it", first_line_of(answer.output))
                 : fmt::format("it does not answer (scontrol ping {})", why_failed(answer)),
-             up ? "" : "ask whoever runs the cluster; --launcher slurm needs it")
+             up ? "" : "ask the cluster's administrator; --launcher slurm needs it")
         .facts = {{"there", true}, {"answers", up}};
   }
 
@@ -332,13 +332,13 @@ std::string_view to_string(Check::State state) {
 }
 
 Check& Diagnosis::add(const std::string& group, const std::string& name, State state,
-                      std::string found, std::string mend) {
+                      std::string found, std::string fix) {
   Check check;
   check.group = group;
   check.name = name;
   check.state = state;
   check.found = std::move(found);
-  check.mend = std::move(mend);
+  check.fix = std::move(fix);
   checks.push_back(std::move(check));
   return checks.back();
 }

@@ -20,7 +20,7 @@ struct Check {
   std::string name;
   State state = State::fine;
   std::string found;
-  std::string mend;  // a command, or what to do; of a problem never empty
+  std::string fix;  // a command, or what to do; of a problem never empty
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
 };
 
@@ -33,7 +33,7 @@ struct Diagnosis {
   bool fine() const;
   /// A check of that kind, to which facts may be added.
   Check& add(const std::string& group, const std::string& name, Check::State state,
-             std::string found, std::string mend = "");
+             std::string found, std::string fix = "");
 };
 
 struct DoctorRequest {

@@ -46,9 +46,10 @@ void look_at_database(const DoctorRequest& request, Diagnosis& diagnosis) {
   const fs::path folder = fs::absolute(database).parent_path();
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    diagnosis.add("places", "database", State::problem,
-                  fmt::format("{}: there is no folder {}", database.string(), folder.string()),
-                  fmt::format("mkdir -p {}", folder.string()));
+    diagnosis.add(
+        "places", "database", State::problem,
+        fmt::format("{}: the folder {} does not exist", database.string(), folder.string()),
+        fmt::format("mkdir -p {}", folder.string()));
     return;
   }
   const results::DatabasePlace place = results::examine_place(database);
@@ -63,11 +64,11 @@ void look_at_database(const DoctorRequest& request, Diagnosis& diagnosis) {
              locks ? fmt::format("{} on {}: {}", folder.string(), type, place.lock_problem)
                    : place.problem,
              locks ? "a folder on a disk of this machine, named with --db"
-                   : "a folder that can be written and has room, named with --db")
+                   : "a writable folder with free space, named with --db")
         .facts = facts;
     return;
   }
-  std::string stored = fs::exists(database, error) ? "" : ", not there yet";
+  std::string stored = fs::exists(database, error) ? "" : ", not created yet";
   if (stored.empty()) {
     try {
       const std::size_t sweeps = results::Reader(database).sweep_names().size();
@@ -90,9 +91,9 @@ void look_at_database(const DoctorRequest& request, Diagnosis& diagnosis) {
   }
   diagnosis
       .add("places", "database", place.network ? State::note : State::fine,
-           fmt::format("{} on {}{}: SQLite writes there and keeps a second writer out{}",
+           fmt::format("{} on {}{}: SQLite can write there and locks out a second writer{}",
                        database.string(), type, stored,
-                       place.network ? "; between machines one petlab at a time may write it" : ""))
+                       place.network ? "; only one machine at a time may write to it" : ""))
       .facts = facts;
 }
 
@@ -101,7 +102,7 @@ void look_at_runs(const DoctorRequest& request, Diagnosis& diagnosis) {
   std::error_code error;
   if (fs::exists(request.runs, error) && !fs::is_directory(request.runs, error)) {
     diagnosis.add("places", "runs", State::problem,
-                  fmt::format("{}: is no folder", request.runs.string()),
+                  fmt::format("{}: is not a folder", request.runs.string()),
                   "name a folder with --runs");
     return;
   }

@@ -35,7 +35,7 @@ void add_retries(CLI::App& app, FetchArguments& arguments) {
   pointers.push_back(nullptr);
   const std::string program = beside_this_program(name).string();
   ::execv(program.c_str(), pointers.data());
-  throw std::runtime_error(fmt::format("{}: cannot be run: {}; it is built beside petlab", program,
+  throw std::runtime_error(fmt::format("{}: cannot be run: {}; it is built next to petlab", program,
                                        std::strerror(errno)));
 }
 
@@ -68,8 +68,8 @@ void add_fetch_options(CLI::App& app, FetchArguments& arguments) {
                    "another server (default: https://dl.fbaipublicfiles.com)");
   add_retries(*data, arguments);
   data->footer(
-      "Existing files are left alone. Environment: HF_HUB_DOWNLOAD_TIMEOUT (seconds "
-      "without a byte, 30), https_proxy, SSL_CERT_FILE.");
+      "Existing files are kept. Environment: HF_HUB_DOWNLOAD_TIMEOUT (seconds without a byte, 30), "
+      "https_proxy, SSL_CERT_FILE.");
   backbone->callback([&arguments] { arguments.of_backbone = true; });
 }
 

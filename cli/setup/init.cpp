@@ -87,18 +87,13 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
                        const std::string& task, const std::vector<std::string>& backbones,
                        const std::vector<std::string>& tasks) {
   std::string text = fmt::format(
-      "# petlab plan {0} says what this file asks for, petlab run {0} trains it.\n"
-      "sweep: first\n"
-      "about: Sharing and masking an adapter, at equal storage\n"
-      "base:                                  # what all trials have in common\n"
-      "  # here are: {1}\n"
-      "  backbone: {2}\n"
-      "  # with data here: {3}\n"
-      "  task: {4}\n"
-      "  module.kind: adapter                 # {5}\n"
-      "  training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n"
-      "  data: {{max_train_examples: 1000}}     # small, for a first look; 0 is all\n"
-      "  # All further fields, with their defaults:\n",
+      "# petlab plan {0} lists this file's trials, petlab run {0} trains them.\nsweep: "
+      "first\nabout: Sharing and masking an adapter, at equal storage\nbase:                       "
+      "           # what all trials have in common\n  # on this machine: {1}\n  backbone: {2}\n  # "
+      "with data on this machine: {3}\n  task: {4}\n  module.kind: adapter                 # {5}\n "
+      " training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n  data: "
+      "{{max_train_examples: 1000}}     # small, for a first look; 0 is all\n  # All further "
+      "fields, with their defaults:\n",
       file, others(backbones), yaml_text(backbone), others(tasks), yaml_text(task),
       sweeps::find_field("module.kind")->wanted);
   const std::vector<std::string_view> above = {"backbone",
@@ -130,7 +125,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(arguments.file, error))) {
     throw std::invalid_argument(
-        fmt::format("{} is there already; name another file", arguments.file));
+        fmt::format("{}: already exists; name another file", arguments.file));
   }
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const std::vector<std::string> backbones = backbones_here(locations);

@@ -45,16 +45,16 @@ std::string shown_name(const std::string& name) {
 
 std::string why_no_archive_name(const std::string& name) {
   if (name.empty()) return "it has no name";
-  if (name.front() == '/') return "its name leads out of the archive: it is absolute";
-  if (base::first_invalid_utf8(name)) return "its name is no UTF-8";
+  if (name.front() == '/') return "its name leads out of the archive: it is an absolute path";
+  if (base::first_invalid_utf8(name)) return "its name is not UTF-8";
   if (std::any_of(name.begin(), name.end(), [](char c) {
         return static_cast<unsigned char>(c) < 0x20 || c == '\x7f' || c == '\\';
       })) {
-    return "its name has a character that no file of a runs folder has";
+    return "its name has a character that does not occur in a runs folder";
   }
   const std::vector<std::string> parts = parts_of(name);
   for (const std::string& part : parts) {
-    if (part == "..") return "its name leads out of the archive: it has ..";
+    if (part == "..") return "its name leads out of the archive: it contains ..";
     if (part.empty() || part == ".") return "its name has an empty part";
     if (part.size() > 255) return "a part of its name has more than 255 bytes";
   }
@@ -66,7 +66,7 @@ std::string why_no_archive_name(const std::string& name) {
     }
     if (parts.size() > 3 && protocol::attempt_number(parts[2])) return {};
   }
-  return "it is no file of a runs folder (runs/sweeps/NAME, runs/TRIAL/NUMBER/…)";
+  return "it is not a file of a runs folder (runs/sweeps/NAME, runs/TRIAL/NUMBER/…)";
 }
 
 std::string archive_list_text(const ArchiveList& list) {
@@ -88,7 +88,7 @@ ArchiveList parse_archive_list(const std::string& text, const std::filesystem::p
   try {
     const nlohmann::json json = base::parse_shallow_json(text, archive.string());
     if (!json.is_object() || json.value("kind", "") != "petlab archive") {
-      refuse("found no list of a petlab archive, wanted one");
+      refuse("found something else than the list of a petlab archive");
     }
     if (json.at("v") != kArchiveFormat) {
       refuse(fmt::format("v is {}, must be {}: made by a newer petlab", json.at("v").dump(),
@@ -104,13 +104,13 @@ ArchiveList parse_archive_list(const std::string& text, const std::filesystem::p
       const FileDigest file{entry.at("size").get<std::uintmax_t>(),
                             entry.at("digest").get<std::string>()};
       if (!entry.at("size").is_number_unsigned() || !is_digest(file.digest)) {
-        refuse(shown_name(name) + ": size or digest is none");
+        refuse(shown_name(name) + ": its size or digest is invalid");
       }
-      if (!list.files.emplace(name, file).second) refuse(shown_name(name) + ": is there twice");
+      if (!list.files.emplace(name, file).second) refuse(shown_name(name) + ": is listed twice");
     }
     for (const auto& [folder, names] : list.left_out) {
       if (!why_no_archive_name(folder + "/x").empty()) {
-        refuse(shown_name(folder) + ": is no attempt's folder");
+        refuse(shown_name(folder) + ": is not an attempt's folder");
       }
     }
   } catch (const nlohmann::json::exception& error) {

@@ -41,7 +41,7 @@ void make_parent(const fs::path& file) {
   fs::create_directories(file.parent_path(), error);
   if (error) {
     throw Error(
-        fmt::format("{}: cannot be made: {}", file.parent_path().string(), error.message()));
+        fmt::format("{}: cannot be created: {}", file.parent_path().string(), error.message()));
   }
 }
 
@@ -211,8 +211,7 @@ FileDigest copy_checked(const fs::path& from, const fs::path& to) {
   if (::fsync(out.get()) != 0) fail_copy(to, "cannot be written", errno);
   if (const FileDigest there = digest_of_file(to); there != copied) {
     throw Error(
-        fmt::format("{}: it was written with digest {} and reads back with {}; look at "
-                    "the disk",
+        fmt::format("{}: it was written with digest {} and reads back with {}; check the disk",
                     to.string(), copied.digest, there.digest));
   }
   return copied;
@@ -325,7 +324,7 @@ std::vector<std::string> complete_attempt(const AttemptCopy& copy, const fs::pat
       copy_checked(copy.from.folder() / name, made);
       make_parent(folder / name);
       if (::rename(made.c_str(), (folder / name).c_str()) != 0) {
-        fail_copy(folder / name, "cannot be made", errno);
+        fail_copy(folder / name, "cannot be created", errno);
       }
       sync_folder((folder / name).parent_path());
     }

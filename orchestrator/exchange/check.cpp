@@ -52,8 +52,8 @@ class Check {
     std::error_code error;
     if (!fs::is_directory(places_.runs, error)) {
       find({"no_runs_folder", "", 0, places_.runs,
-            "the runs folder is not there: artifacts, logs and checkpoints were in it",
-            fmt::format("put it back, or name where it is: petlab db import {} --runs FOLDER",
+            "the runs folder is missing: artifacts, logs and checkpoints were in it",
+            fmt::format("restore it, or name its place: petlab db import {} --runs FOLDER",
                         places_.database_word)});
       return std::move(report_);
     }
@@ -64,16 +64,16 @@ class Check {
             0,
             {},
             text,
-            "put the file back from a copy of the runs folder (petlab db import takes what another "
+            "restore the file from a copy of the runs folder (petlab db import copies what another "
             "machine has)"});
     }
     check_sweeps();
     check_trials();
     if (attempts_without_examples_ > 0) {
-      report_.notes.push_back(fmt::format(
-          "attempts without numbers of examples in the database, as an earlier petlab read their "
-          "events: {}; to have them: {}",
-          attempts_without_examples_, anew()));
+      report_.notes.push_back(
+          fmt::format("attempts without example counts in the database, because an earlier petlab "
+                      "read their events: {}; to add them: {}",
+                      attempts_without_examples_, anew()));
     }
     FileCheck files(places_, report_);
     files.check_artifacts(contents_.artifacts());
@@ -88,7 +88,7 @@ class Check {
     return fmt::format("petlab db import {} {}", places_.database_word, places_.runs_word);
   }
   std::string anew() const {
-    return fmt::format("move {} away, then petlab db rebuild {} {}", places_.database.string(),
+    return fmt::format("move {}, then run petlab db rebuild {} {}", places_.database.string(),
                        places_.database_word, places_.runs_word);
   }
 
@@ -103,8 +103,8 @@ class Check {
       const auto there = written.sweep(name);
       if (said && !there) {
         find({"sweep_without_file", "", 0, protocol::sweep_file(places_.runs, name),
-              fmt::format("sweep {} is in the database and has no file", name),
-              "petlab run with its sweep file writes it again"});
+              fmt::format("sweep {} is in the database but has no file", name),
+              "petlab run with its sweep file rewrites it"});
       } else if (!said || said->members != there->members) {
         find({"sweep_not_in_database", "", 0, protocol::sweep_file(places_.runs, name),
               said ? fmt::format("sweep {} has {} members in the database, {} in its file", name,
@@ -153,7 +153,7 @@ class Check {
     const std::string text = difference_of_decisions(said, there);
     if (text.empty()) return;
     find({"decisions", said.trial_id, 0, protocol::decisions_file(places_.runs, said.trial_id),
-          text, ingest() + "; where that does not help: " + anew()});
+          text, ingest() + "; if that does not help: " + anew()});
   }
 
   std::string difference_of_decisions(const TrialFacts& said, const TrialFacts& there) const {
@@ -162,18 +162,18 @@ class Check {
     };
     std::vector<std::string> found;
     if (said.result_attempt != there.result_attempt) {
-      found.push_back(fmt::format("the result is of {} in the database, of {} by the files",
+      found.push_back(fmt::format("the result comes from {} in the database, from {} in the files",
                                   number(said.result_attempt), number(there.result_attempt)));
     }
     const auto compare = [&](const char* what, std::int64_t a, std::int64_t b) {
       if (a != b) {
-        found.push_back(fmt::format("{} is {} in the database, {} by the file", what, a, b));
+        found.push_back(fmt::format("{} is {} in the database, {} in the file", what, a, b));
       }
     };
     compare("cancelled", said.cancelled, there.cancelled);
     compare("the last attempt before a retry", said.retried_after, there.retried_after);
-    compare("the last attempt that is to be made again", said.renewed_after, there.renewed_after);
-    compare("the last attempt that was discarded", said.discarded_after, there.discarded_after);
+    compare("the last attempt to rerun", said.renewed_after, there.renewed_after);
+    compare("the last discarded attempt", said.discarded_after, there.discarded_after);
     compare("hidden", results::care_of(said_, said.trial_id).hidden.has_value(),
             results::care_of(folder_.read(), said.trial_id).hidden.has_value());
     if (remarks_differ({said.trial_id, ""})) found.emplace_back("tags or notes differ");
@@ -189,7 +189,7 @@ class Check {
                      const AttemptFacts* there) {
     const fs::path folder = protocol::TrialDirectory(places_.runs, id, number).folder();
     if (said == nullptr) {
-      find({"not_in_database", id, number, folder, "the database does not know it", ingest()});
+      find({"not_in_database", id, number, folder, "it is not in the database", ingest()});
     } else if (said->outcome == Outcome::open) {
       check_open(id, *said, there, folder);
     } else if (there == nullptr) {
@@ -197,9 +197,9 @@ class Check {
       // What is there and not understood was named already.
       if (fs::is_directory(folder, error)) return;
       find({"no_folder", id, number, folder,
-            fmt::format("it is {} in the database, and its folder is not there",
+            fmt::format("it is {} in the database, but its folder is missing",
                         to_string(said->outcome)),
-            fmt::format("put it back, or take it over from a copy: petlab db import COPY {}",
+            fmt::format("restore it, or import it from a copy: petlab db import COPY {}",
                         places_.database_word)});
     } else {
       check_closed(id, *said, *there, folder);
@@ -210,7 +210,7 @@ class Check {
                   const fs::path& folder) {
     if (there != nullptr && there->outcome != Outcome::open) {
       find({"behind", id, said.attempt.number, folder,
-            fmt::format("it is {} by its files, and the database has not read that yet",
+            fmt::format("it is {} in its files, which the database has not read yet",
                         to_string(there->outcome)),
             ingest()});
       return;
@@ -218,8 +218,8 @@ class Check {
     const auto alive = liveness(said.begun, locks_folder(places_.runs), this_host());
     if (alive != Liveness::dead) return;
     find({"dead_attempt", id, said.attempt.number, folder,
-          "it is open, and the petlab run that began it is dead",
-          "petlab run of its sweep ends it and tries again"});
+          "it is open, but the petlab run that started it is dead",
+          "petlab run of its sweep closes it and retries"});
   }
 
   std::string difference_of_examples(const results::Examples& said,
@@ -230,8 +230,7 @@ class Check {
       ++attempts_without_examples_;
       return {};
     }
-    return "on how many examples it was trained and scored differs between the database and its "
-           "events.jsonl";
+    return "its example counts differ between the database and its events.jsonl";
   }
 
   void check_closed(const std::string& id, const AttemptFacts& said, const AttemptFacts& there,
@@ -244,25 +243,26 @@ class Check {
     const results::ValuesDigest b = values_of(values_there_);
     std::string text;
     if (said.outcome != there.outcome) {
-      text = fmt::format("it is {} in the database, {} by its files", to_string(said.outcome),
+      text = fmt::format("it is {} in the database, {} in its files", to_string(said.outcome),
                          to_string(there.outcome));
     } else if (a.values != b.values) {
       text = fmt::format("it has {} values in the database, {} in its events.jsonl", a.values,
                          b.values);
     } else if (a != b) {
-      text = "its values in the database are not those of its events.jsonl";
+      text = "its values in the database differ from those in its events.jsonl";
     } else if (said.numerics != there.numerics || said.backbone_digest != there.backbone_digest ||
                said.data_digests != there.data_digests || said.begun != there.begun) {
-      text = "digests, numerics or who began it differ between the database and its files";
+      text =
+          "digests, numerics or the run that started it differ between the database and its files";
     } else {
       text = difference_of_examples(results::examples_of(said_, said.attempt),
                                     results::examples_of(folder_.read(), there.attempt));
     }
     if (text.empty()) return;
     find({"other_content", id, said.attempt.number, folder, text,
-          fmt::format("where the files are right: {}; where the database is: put the files back "
-                      "from a copy",
-                      anew())});
+          fmt::format(
+              "if the files are right: {}; if the database is right: restore the files from a copy",
+              anew())});
   }
 
   const CheckedPlaces& places_;

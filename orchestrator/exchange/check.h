@@ -22,7 +22,7 @@ struct Finding {
   std::int64_t attempt = 0;    ///< 0: none
   std::filesystem::path file;  ///< empty: none
   std::string text;            ///< what was found and wanted
-  std::string mend;            ///< a command, or what else to do
+  std::string fix;             ///< a command, or what else to do
 };
 
 struct CheckReport {

@@ -52,15 +52,15 @@ void FileCheck::check_artifacts(const std::vector<Artifact>& artifacts) {
     if (note && std::find(note->left_out.begin(), note->left_out.end(), artifact.path) !=
                     note->left_out.end()) {
       report_.notes.push_back(
-          fmt::format("{}: left out of what it was taken over from, {}; petlab db import of what "
-                      "has it brings it",
+          fmt::format("{}: was left out of its source, {}; petlab db import from a source that has "
+                      "it copies it",
                       file.string(), note->from));
       continue;
     }
     report_.findings.push_back(
-        {"no_artifact", artifact.trial_id, artifact.attempt, file, "the artifact is not there",
-         fmt::format("put it back, take it over from a copy (petlab db import COPY {}), or make it "
-                     "again: petlab run SWEEP --rerun {}",
+        {"no_artifact", artifact.trial_id, artifact.attempt, file, "the artifact is missing",
+         fmt::format("restore it, import it from a copy (petlab db import COPY {}), or recompute "
+                     "it: petlab run SWEEP --rerun {}",
                      places_.database_word, artifact.trial_id)});
   }
 }
@@ -72,16 +72,15 @@ void FileCheck::check_artifact(const Artifact& artifact, const fs::path& file) {
   const auto find = [&](const std::string& text) {
     report_.findings.push_back(
         {"damaged_artifact", artifact.trial_id, artifact.attempt, file, text,
-         fmt::format(
-             "move it away and take it over from a copy (petlab db import COPY {}), or make it "
-             "again: petlab run SWEEP --rerun {}",
-             places_.database_word, artifact.trial_id)});
+         fmt::format("move it and import it from a copy (petlab db import COPY {}), or recompute "
+                     "it: petlab run SWEEP --rerun {}",
+                     places_.database_word, artifact.trial_id)});
   };
   if (!begins_as_petlabs(file)) {
     if (fs::file_size(file, error) == 0) find("it is empty");
     if (file.filename() == "artifact.petl" && fs::file_size(file, error) > 0) {
       report_.notes.push_back(fmt::format(
-          "{}: no artifact of petlab-trainer, its content is not looked at", file.string()));
+          "{}: not an artifact of petlab-trainer; its content is not checked", file.string()));
     }
     return;
   }
@@ -91,7 +90,7 @@ void FileCheck::check_artifact(const Artifact& artifact, const fs::path& file) {
       find(fmt::format("it is the artifact of trial {}", storage.trial_id));
     } else if (artifact.stored_bits &&
                static_cast<std::uint64_t>(*artifact.stored_bits) != storage.stored_bits()) {
-      find(fmt::format("it holds {} bits, the database says {}", storage.stored_bits(),
+      find(fmt::format("it holds {} bits, the database records {}", storage.stored_bits(),
                        *artifact.stored_bits));
     }
   } catch (const std::runtime_error& why) {
@@ -109,7 +108,7 @@ void FileCheck::check_notes() {
                             const std::string& from) {
         report_.findings.push_back(
             {"other_file", trial.filename().string(), *number, file, text,
-             fmt::format("put it back from where it came ({}), or from a copy of that", from)});
+             fmt::format("restore it from its source ({}), or from a copy of that", from)});
       };
       try {
         const auto note = read_taken_over_note(folder);
@@ -119,7 +118,7 @@ void FileCheck::check_notes() {
           if (!fs::exists(folder / name, error)) {
             // Artifacts have a finding of their own.
             if (name == "trial.json" || name == "events.jsonl") {
-              find(folder / name, "it is not there", note->from);
+              find(folder / name, "it is missing", note->from);
             }
             continue;
           }
@@ -127,7 +126,7 @@ void FileCheck::check_notes() {
           report_.bytes += there.size;
           if (there != wanted) {
             find(folder / name,
-                 fmt::format("its content has digest {}, it came with {}", there.digest,
+                 fmt::format("its content has digest {}, its source had {}", there.digest,
                              wanted.digest),
                  note->from);
           }
@@ -141,14 +140,14 @@ void FileCheck::check_notes() {
 
 void FileCheck::look_for_leftovers() {
   if (LockFile::is_held(incoming_lock(places_.runs))) return;
-  const auto look = [&](const fs::path& folder, const char* text, const std::string& mend) {
+  const auto look = [&](const fs::path& folder, const char* text, const std::string& fix) {
     std::error_code error;
     if (!fs::exists(folder, error)) return;
-    report_.findings.push_back({"left_behind", "", 0, folder, text, mend});
+    report_.findings.push_back({"left_behind", "", 0, folder, text, fix});
   };
-  look(incoming_folder(places_.runs), "a merge or an import ended before its end",
-       "repeat the petlab db merge or petlab db import: it takes over the rest and clears up");
-  look(garbage_folder(places_.runs), "a petlab db gc ended before its end",
+  look(incoming_folder(places_.runs), "a merge or an import did not finish",
+       "repeat the petlab db merge or petlab db import: it copies the rest and cleans up");
+  look(garbage_folder(places_.runs), "a petlab db gc did not finish",
        "petlab db gc " + places_.database_word + " removes it");
 }
 

@@ -64,7 +64,8 @@ class TrialGarbage {
       const auto number = protocol::attempt_number(name);
       if (number && !known.contains(*number)) {
         return fmt::format(
-            "attempt {} is in the runs folder and not in the database: petlab db import", *number);
+            "attempt {} is in the runs folder but not in the database: petlab db import adds it",
+            *number);
       }
       if (is_unfinished_directory(name)) half_made.push_back(entry);
     }
@@ -72,7 +73,7 @@ class TrialGarbage {
       std::sort(half_made.begin(), half_made.end());
       for (const fs::path& folder : half_made) {
         found.push_back({"leftover", facts.trial_id, 0, folder, bytes_of(folder),
-                         "a petlab run was killed while it made it"});
+                         "a petlab run was killed while it created it"});
       }
     }
     for (const AttemptFacts& attempt : facts.attempts) look_at(trial, attempt, found);
@@ -95,16 +96,18 @@ class TrialGarbage {
     if (!fs::exists(directory.folder(), error)) return std::nullopt;
     const std::string said = attempt_identity(attempt.begun);
     if (!said.empty() && attempt_identity(directory) != said) {
-      return fmt::format("attempt {} in the runs folder is not the database's: petlab db check",
-                         number);
+      return fmt::format(
+          "attempt {} in the runs folder is not the one in the database: see petlab db check",
+          number);
     }
     const results::Cursor& read = trial.read_to.at(number);
     if (read.closed) return std::nullopt;
     const std::string events = base::read_file_if_any(directory.events(), kMostEvents).value_or("");
     // A line counts once it has its newline.
     if (events.find('\n', static_cast<std::size_t>(read.offset)) != std::string::npos) {
-      return fmt::format("attempt {} has events that the database has not read: petlab db import",
-                         number);
+      return fmt::format(
+          "attempt {} has events that the database has not read: petlab db import reads them",
+          number);
     }
     return std::nullopt;
   }
@@ -221,8 +224,8 @@ void refuse_other_runs(const fs::path& database, const fs::path& runs) {
     std::error_code error;
     if (fs::equivalent(one.database, database, error) && !error) continue;
     throw Error(
-        fmt::format("{}: a run of another database goes on in it ({}, process {} on {}): what that "
-                    "needs is not known here; wait for its end",
+        fmt::format("{}: a run of another database is using it ({}, process {} on {}): the files "
+                    "it needs are unknown here; wait until it ends",
                     runs.string(), one.database, one.pid, one.host));
   }
 }
@@ -234,7 +237,7 @@ std::vector<Garbage> left_folders(const fs::path& runs) {
   const fs::path incoming = incoming_folder(runs);
   if (fs::exists(incoming, error)) {
     found.push_back({"leftover", "", 0, incoming, bytes_of(incoming),
-                     "a merge or an import was killed; repeated, it takes over the rest"});
+                     "a merge or an import was killed; repeat it to copy the rest"});
   }
   const fs::path garbage = garbage_folder(runs);
   if (fs::exists(garbage, error)) {
@@ -316,7 +319,7 @@ class GarbageFolder {
     fs::remove_all(folder_, error);
     if (!error) fs::create_directory(folder_, error);
     if (error) {
-      throw Error(fmt::format("{}: cannot be made: {}", folder_.string(), error.message()));
+      throw Error(fmt::format("{}: cannot be created: {}", folder_.string(), error.message()));
     }
   }
 

@@ -13,12 +13,12 @@ LockFile lock_incoming(const std::filesystem::path& runs) {
   const std::filesystem::path locks = locks_folder(runs);
   std::error_code error;
   std::filesystem::create_directories(locks, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", locks.string(), error.message()));
+  if (error) throw Error(fmt::format("{}: cannot be created: {}", locks.string(), error.message()));
   auto lock = LockFile::try_lock(incoming_lock(runs));
   if (!lock) {
-    throw Error(
-        fmt::format("{}: another petlab db merge, import or gc goes on there; wait for its end",
-                    runs.string()));
+    throw Error(fmt::format(
+        "{}: another petlab db merge, import or gc is running there; wait until it ends",
+        runs.string()));
   }
   return std::move(*lock);
 }
@@ -38,7 +38,8 @@ Incoming::Incoming(const std::filesystem::path& runs)
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
   if (!error) std::filesystem::create_directory(folder_, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder_.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder_.string(), error.message()));
 }
 
 Incoming::~Incoming() {

@@ -93,7 +93,7 @@ class TakeOver {
     ingest_runs(store_, runs_);
     const RunsSummary summary = ingest_runs(other_, other_runs_);
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
-      throw Error(fmt::format("{}: holds no sweep and no attempt, wanted a runs folder{}",
+      throw Error(fmt::format("{}: found no sweep and no attempt, wanted a runs folder{}",
                               options_.source,
                               summary.left_out.empty() ? "" : ": " + summary.left_out.front()));
     }
@@ -159,11 +159,12 @@ class TakeOver {
         if (!members.contains(key(member))) missing.insert(member.trial_id);
       }
       if (missing.empty()) return;
-      conflict("", fmt::format(
-                       "sweep {}: {} of its trials there {} not in it here ({} for one); the sweep "
-                       "stays what it is here, their results are taken over beside it; petlab run "
-                       "or petlab plan with the other's sweep file makes it that",
-                       name, missing.size(), missing.size() == 1 ? "is" : "are", *missing.begin()));
+      conflict(
+          "",
+          fmt::format("sweep {}: {} of its trials there {} not in it here ({} for one); the sweep "
+                      "keeps its members here, and the other trials' results are merged without "
+                      "it; petlab run or petlab plan with the other sweep file changes its members",
+                      name, missing.size(), missing.size() == 1 ? "is" : "are", *missing.begin()));
       return;
     }
     record_sweep(store_, runs_, there.sweep, there.trials, there.time);
@@ -186,10 +187,9 @@ class TakeOver {
   void look_at(const TrialFacts& here, const TrialFacts& there) {
     const std::string& id = there.trial_id;
     if (const AttemptFacts* open = open_one(there)) {
-      leave(id,
-            fmt::format("attempt {} runs there {}, as far as its files say: merge again when it "
-                        "is over (petlab run there ends what has died)",
-                        open->attempt.number, where_it_runs(*open)));
+      leave(id, fmt::format("attempt {} runs there {}, according to its files: merge again when it "
+                            "has ended (petlab run there closes dead attempts)",
+                            open->attempt.number, where_it_runs(*open)));
       return;
     }
     std::map<std::string, std::int64_t> known = identities_here(id);
@@ -211,10 +211,9 @@ class TakeOver {
       const std::int64_t number = attempt.attempt.number;
       const std::string identity = attempt_identity(TrialDirectory(other_runs_, id, number));
       if (identity.empty()) {
-        leave(id,
-              fmt::format("attempt {} does not say who began it (its attempt.jsonl): nobody can "
-                          "tell whether it is here already",
-                          number));
+        leave(id, fmt::format("attempt {} does not record which run started it (in attempt.jsonl), "
+                              "so petlab cannot decide whether it is already here",
+                              number));
         return;
       }
       if (const auto found = known.find(identity); found != known.end()) {
@@ -243,7 +242,7 @@ class TakeOver {
         protocol::read_decisions(runs_, id));
     if (fresh.empty() && decisions.empty()) return;
     if (const AttemptFacts* open = open_one(here)) {
-      leave(id, fmt::format("attempt {} runs here {}: merge again when it is over",
+      leave(id, fmt::format("attempt {} runs here {}: merge again when it has ended",
                             open->attempt.number, where_it_runs(*open)));
       return;
     }
@@ -281,12 +280,11 @@ class TakeOver {
       if (ours == nullptr) continue;  // it is to come
       if (ours->outcome != attempt.outcome ||
           values_of(values_here, number_here) != values_of(values_there, number)) {
-        conflict(
-            id,
-            fmt::format("attempt {} there is attempt {} here, {} and with other values than "
-                        "there ({}): what is here stays; one of both runs folders was "
-                        "changed (petlab db check)",
-                        number, number_here, to_string(ours->outcome), to_string(attempt.outcome)));
+        conflict(id, fmt::format("attempt {} there is attempt {} here, where it is {} with "
+                                 "different values (there: {}): the one here is kept; one of the "
+                                 "two runs folders was changed (see petlab db check)",
+                                 number, number_here, to_string(ours->outcome),
+                                 to_string(attempt.outcome)));
         return false;
       }
       if (lost.contains(number_here)) continue;  // its folder is to come
@@ -308,8 +306,8 @@ class TakeOver {
       if (!copy.artifact.empty() && fs::is_regular_file(from, error) &&
           fs::is_regular_file(target.folder() / copy.artifact, error) &&
           !have_same_bytes(target.folder() / copy.artifact, from)) {
-        conflict(id, fmt::format("{} of attempt {} is {} here, {} there (attempt {}): what is here "
-                                 "stays; petlab db check says which is damaged",
+        conflict(id, fmt::format("{} of attempt {} is {} here, {} there (attempt {}): the one here "
+                                 "is kept; petlab db check shows which is damaged",
                                  copy.artifact, copy.number,
                                  digest_of_file(target.folder() / copy.artifact).digest,
                                  digest_of_file(from).digest, there.attempt.number));
@@ -350,7 +348,7 @@ class TakeOver {
     }
     conflict(id,
              fmt::format("has a result here (attempt {}) and there (attempt {}): {}; the one here "
-                         "stays (to have the other: petlab discard {} --why …, then merge again)",
+                         "is kept (to use the other: petlab discard {} --why …, then merge again)",
                          *here.result_attempt, number, fmt::join(differences, "; "), id));
   }
 
@@ -388,7 +386,7 @@ class TakeOver {
       const TrialFacts now =
           store_.read().trial_facts(std::vector<std::string>{trial.trial_id}).front();
       if (now.changes != trial.changes) {
-        leave(trial.trial_id, "something happened to it here meanwhile: merge again");
+        leave(trial.trial_id, "it changed here during the merge: merge again");
         continue;
       }
       place_trial(batch, trial);
@@ -408,7 +406,8 @@ class TakeOver {
     const fs::path folder = protocol::trial_folder(runs_, trial.trial_id);
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    if (error)
+      throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     if (!store_.read().trial(trial.trial_id)) batch.record_trial(trial.row);
     // First what is said of them, so that none of them counts that is not to.
     for (const Decision& decision : trial.decisions) {
@@ -418,7 +417,7 @@ class TakeOver {
       const TrialDirectory directory(runs_, trial.trial_id, attempt.copy.number);
       // It replaces only an empty folder, and no attempt's is empty.
       if (std::rename(attempt.folder.c_str(), directory.folder().c_str()) != 0) {
-        throw Error(fmt::format("{}: cannot be made: {}", directory.folder().string(),
+        throw Error(fmt::format("{}: cannot be created: {}", directory.folder().string(),
                                 std::strerror(errno)));
       }
     }
@@ -454,8 +453,8 @@ class TakeOver {
         if (!said[i].result_attempt || attempt_of(there[i], *said[i].result_attempt) != nullptr) {
           continue;
         }
-        leave(part[i], fmt::format("its result is in the other database, and attempt {} is not in "
-                                   "the runs folder: only what has its files is taken over",
+        leave(part[i], fmt::format("its result is in the other database, but attempt {} is not in "
+                                   "the runs folder: only attempts with files are merged",
                                    *said[i].result_attempt));
       }
     }
@@ -481,8 +480,9 @@ TakenOver take_over(results::Store& store, const Incoming& incoming, const fs::p
                     const TakeOverOptions& options) {
   std::error_code error;
   if (fs::equivalent(incoming.runs(), other_runs, error)) {
-    throw Error(fmt::format("{}: it is the runs folder of {} itself; petlab db import reads it",
-                            other_runs.string(), store.file().string()));
+    throw Error(
+        fmt::format("{}: this is the runs folder of {} itself; read it with petlab db import",
+                    other_runs.string(), store.file().string()));
   }
   return TakeOver(store, incoming, other_runs, options).run();
 }

@@ -28,23 +28,23 @@ class Unpacking {
  public:
   Unpacking(const fs::path& file, const fs::path& folder)
       : file_(file), folder_(folder), archive_(archive_read_new(), &archive_read_free) {
-    if (!archive_) throw Error("libarchive cannot be started");
+    if (!archive_) throw Error("libarchive cannot be initialised");
     archive_read_support_format_tar(archive_.get());
     archive_read_support_filter_gzip(archive_.get());
     if (archive_read_open_filename(archive_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK) {
-      refuse("cannot be read as an archive of petlab" + library_says());
+      refuse("cannot be read as a petlab archive" + library_says());
     }
   }
 
   void unpack() {
     if (!next() || name_ != kArchiveList) {
-      refuse(fmt::format("is no archive of petlab: its first entry must be {}", kArchiveList));
+      refuse(fmt::format("is not a petlab archive: its first entry must be {}", kArchiveList));
     }
     list_ = parse_archive_list(read_list(), file_);
     check_room();
     while (next()) write_entry();
     for (const auto& [name, wanted] : list_.files) {
-      if (!written_.contains(name)) refuse_entry(name, "it is not there: the archive is cut");
+      if (!written_.contains(name)) refuse_entry(name, "it is missing: the archive is truncated");
     }
     for (const auto& [folder, names] : list_.left_out) {
       const fs::path attempt = folder_ / folder;
@@ -57,7 +57,7 @@ class Unpacking {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(fmt::format("{}: {}; nothing was taken over", file_.string(), what));
+    throw Error(fmt::format("{}: {}; nothing was imported", file_.string(), what));
   }
   [[noreturn]] void refuse_entry(const std::string& name, const std::string& what) const {
     refuse(fmt::format("entry {}: {}", shown_name(name), what));
@@ -74,13 +74,13 @@ class Unpacking {
     const int found = archive_read_next_header(archive_.get(), &entry);
     if (found == ARCHIVE_EOF) return false;
     if (found != ARCHIVE_OK && found != ARCHIVE_WARN) {
-      refuse(before.empty() ? "cannot be read as an archive of petlab" + library_says()
-                            : fmt::format("what follows entry {} is cut or damaged{}",
+      refuse(before.empty() ? "cannot be read as a petlab archive" + library_says()
+                            : fmt::format("the data after entry {} is truncated or damaged{}",
                                           shown_name(before), library_says()));
     }
     const char* const path = archive_entry_pathname(entry);
     if (path == nullptr)
-      refuse(fmt::format("the entry after {} has no name that can be read", shown_name(before)));
+      refuse(fmt::format("the entry after {} has no readable name", shown_name(before)));
     name_ = path;
     if (archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr ||
         archive_entry_filetype(entry) == AE_IFLNK) {
@@ -95,7 +95,7 @@ class Unpacking {
       refuse_entry(name_, "it is a folder or a device, wanted a file");
     }
     if (archive_entry_size_is_set(entry) == 0 || archive_entry_size(entry) < 0) {
-      refuse_entry(name_, "it does not say how large it is");
+      refuse_entry(name_, "its size is missing");
     }
     size_ = static_cast<std::uintmax_t>(archive_entry_size(entry));
     return true;
@@ -108,9 +108,9 @@ class Unpacking {
     while (true) {
       const la_ssize_t got = archive_read_data(archive_.get(), block_.data(), block_.size());
       if (got == 0) return;
-      if (got < 0) refuse_entry(name_, "it is cut or damaged" + library_says());
+      if (got < 0) refuse_entry(name_, "it is truncated or damaged" + library_says());
       if (static_cast<std::uintmax_t>(got) > left) {
-        refuse_entry(name_, fmt::format("it has more than the {} bytes that it says", most));
+        refuse_entry(name_, fmt::format("it is longer than its recorded {} bytes", most));
       }
       left -= static_cast<std::uintmax_t>(got);
       take(block_.data(), static_cast<std::size_t>(got));
@@ -141,16 +141,16 @@ class Unpacking {
     }
     if (sum <= room) return;
     refuse_entry(largest.second,
-                 fmt::format("it has {} bytes, all have {}, and the disk has room for {}",
+                 fmt::format("it has {} bytes of {} in total, but the disk has room for {}",
                              largest.first, sum, room));
   }
 
   void write_entry() {
     const auto wanted = list_.files.find(name_);
-    if (wanted == list_.files.end()) refuse_entry(name_, "the archive's list has no such file");
-    if (!written_.insert(name_).second) refuse_entry(name_, "it is there twice");
+    if (wanted == list_.files.end()) refuse_entry(name_, "the archive's list does not contain it");
+    if (!written_.insert(name_).second) refuse_entry(name_, "it occurs twice");
     if (size_ != wanted->second.size) {
-      refuse_entry(name_, fmt::format("it has {} bytes, the archive's list says {}", size_,
+      refuse_entry(name_, fmt::format("it has {} bytes, the archive's list records {}", size_,
                                       wanted->second.size));
     }
     const fs::path to = folder_ / name_;
@@ -174,10 +174,11 @@ class Unpacking {
       }
     });
     if (got != size_) {
-      refuse_entry(name_, fmt::format("it has {} bytes of {}: the archive is cut", got, size_));
+      refuse_entry(name_,
+                   fmt::format("it has {} bytes of {}: the archive is truncated", got, size_));
     }
     if (const std::string digest = hash.finish(); digest != wanted->second.digest) {
-      refuse_entry(name_, fmt::format("its content has digest {}, the archive's list says {}",
+      refuse_entry(name_, fmt::format("its content has digest {}, the archive's list records {}",
                                       digest, wanted->second.digest));
     }
   }
@@ -202,7 +203,8 @@ fs::path unpack_archive(const fs::path& file, const Incoming& incoming) {
   const fs::path folder = incoming.folder() / "unpacked";
   std::error_code error;
   fs::create_directory(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   Unpacking(file, folder).unpack();
   const fs::path runs = folder / "runs";
   fs::create_directory(runs, error);

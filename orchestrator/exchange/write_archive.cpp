@@ -97,7 +97,7 @@ class ArchiveWriter {
  public:
   explicit ArchiveWriter(PendingArchive& pending)
       : pending_(pending), archive_(archive_write_new(), &archive_write_free) {
-    if (!archive_) throw Error("libarchive cannot be started");
+    if (!archive_) throw Error("libarchive cannot be initialised");
     check(archive_write_set_format_pax_restricted(archive_.get()));
     check(archive_write_add_filter_gzip(archive_.get()));
     check(archive_write_set_bytes_in_last_block(archive_.get(), 1));
@@ -156,7 +156,7 @@ class Collection {
     std::set<std::string> trials;
     for (const std::string& name : options_.sweeps.empty() ? all : options_.sweeps) {
       if (std::find(all.begin(), all.end(), name) == all.end()) {
-        throw std::invalid_argument(fmt::format("there is no sweep {}; there {} {}", name,
+        throw std::invalid_argument(fmt::format("sweep {} does not exist; there {} {}", name,
                                                 all.size() == 1 ? "is" : "are",
                                                 fmt::join(all, ", ")));
       }
@@ -213,7 +213,7 @@ class Collection {
         done.left.push_back({id, fmt::format("attempt {} runs {}", attempt.attempt.number,
                                              where_it_runs(attempt))});
       } else if (!fs::is_directory(directory.folder(), error)) {
-        done.left.push_back({id, fmt::format("attempt {} has no folder: {} is not there",
+        done.left.push_back({id, fmt::format("attempt {} has no folder: {} is missing",
                                              attempt.attempt.number, directory.folder().string())});
       } else {
         add_attempt(directory, options_.checkpoints && !facts.result_attempt);
@@ -257,7 +257,7 @@ Archived write_archive(const results::Reader& reader, const fs::path& database,
   std::error_code error;
   if (fs::exists(fs::symlink_status(file, error))) {
     throw std::invalid_argument(
-        fmt::format("{}: it exists; move it away, or name another file", file.string()));
+        fmt::format("{}: already exists; move it, or name another file", file.string()));
   }
   Collection collection(reader, database, runs, options);
   collection.collect();
@@ -290,7 +290,7 @@ Archived write_archive(const results::Reader& reader, const fs::path& database,
     });
     if (read != wanted) {
       throw SourceError(
-          fmt::format("{}: it changed while it was read; export again", path.string()));
+          fmt::format("{}: the file changed during the export; export again", path.string()));
     }
   }
   writer.end();

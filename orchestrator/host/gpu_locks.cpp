@@ -39,8 +39,8 @@ std::filesystem::path gpu_locks_folder(const sweeps::Environment& environment,
     tried.push_back(folder.string());
   }
   throw Error(
-      fmt::format("no folder for the locks of GPUs that all users of this host may write: "
-                  "tried {}; PETLAB_SLOTS names a folder for this user alone",
+      fmt::format("no folder for GPU locks is writable by all users of this host: tried {}; set "
+                  "PETLAB_SLOTS to a folder for this user alone",
                   fmt::join(tried, ", ")));
 }
 

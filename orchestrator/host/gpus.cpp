@@ -168,7 +168,7 @@ GpuList only_visible_to_rocm(GpuList list, const std::string& variable, const st
     });
     if (found == all.end()) {
       throw std::invalid_argument(
-          fmt::format("{} names '{}', must be the number of a GPU that is there", variable, name));
+          fmt::format("{} names '{}', must be the number of an existing GPU", variable, name));
     }
     if (std::find(visible.gpus.begin(), visible.gpus.end(), *found) == visible.gpus.end()) {
       visible.gpus.push_back(*found);
@@ -269,7 +269,8 @@ GpuList find_gpus(const GpuKind& kind, const sweeps::Environment& environment,
     list.why_none = fmt::format("{} is {}on PATH", tools, neither ? "" : "not ");
     list.failed = may_open_one(kind.name, devices);
     if (list.failed)
-      list.why_none = fmt::format("there is a GPU of {}, but {}", kind.vendor, list.why_none);
+      list.why_none =
+          fmt::format("this machine has a GPU from {}, but {}", kind.vendor, list.why_none);
     return list;
   }
   GpuQuery::Interview interview(*tool, true);

@@ -18,7 +18,7 @@ namespace {
 [[noreturn]] void refuse_to_lock(const std::filesystem::path& file) {
   throw Error(fmt::format(
       "{}: the file cannot be locked: {}; its folder must be on a file system with flock (Lustre: "
-      "mount option flock; NFS: lockd), --runs and PETLAB_SLOTS name other folders",
+      "mount option flock; NFS: lockd); choose other folders with --runs and PETLAB_SLOTS",
       file.string(), std::strerror(errno)));
 }
 

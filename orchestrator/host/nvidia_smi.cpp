@@ -177,10 +177,10 @@ GpuList read_nvidia_smi(const GpuTool::Answers& answers) {
       continue;
     }
     if (!slices.contains(gpu.uuid) && answers.size() > 2) {
-      list.notes.push_back(fmt::format(
-          "GPU {} ({}) is not used: it is in MIG mode and has no slices (nvidia-smi mig -cgi makes "
-          "some)",
-          gpu.index, gpu.uuid));
+      list.notes.push_back(
+          fmt::format("GPU {} ({}) is not used: it is in MIG mode and has no slices (create some "
+                      "with nvidia-smi mig -cgi)",
+                      gpu.index, gpu.uuid));
     }
     for (Gpu slice : slices[gpu.uuid]) {
       slice.index = gpu.index;

@@ -93,16 +93,15 @@ std::filesystem::path slots_folder(const sweeps::Environment& environment) {
     folder = fmt::format("/tmp/petlab-slots-{}", ::getuid());
   }
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(
-        fmt::format("{}: the folder of slot locks cannot be made: {} (PETLAB_SLOTS names "
-                    "another)",
-                    folder.string(), std::strerror(errno)));
+    throw Error(fmt::format(
+        "{}: the folder of slot locks cannot be created: {} (choose another with PETLAB_SLOTS)",
+        folder.string(), std::strerror(errno)));
   }
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
       status.st_uid != ::getuid()) {
     throw Error(fmt::format(
-        "{}: the folder of slot locks is not a folder of this user (PETLAB_SLOTS names another)",
+        "{}: the folder of slot locks belongs to another user (choose another with PETLAB_SLOTS)",
         folder.string()));
   }
   return folder;

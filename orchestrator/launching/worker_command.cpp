@@ -65,8 +65,8 @@ std::vector<std::string> words_of_command(const std::string& text) {
     }
   }
   if (quote != 0) {
-    throw std::invalid_argument(fmt::format(
-        "--worker is {}, must have a second {} behind the one that begins", text, quote));
+    throw std::invalid_argument(
+        fmt::format("--worker is {}, must have a closing {} after the opening one", text, quote));
   }
   if (word) words.push_back(*word);
   return words;
@@ -132,11 +132,11 @@ WorkerCommand find_worker(const std::string& named, const std::string& search_pa
   const bool script =
       named.ends_with(".py") && words.size() < 2 && std::filesystem::is_regular_file(named, error);
   throw std::invalid_argument(
-      (whole.seen ? fmt::format("--worker is '{}', which may not be executed", named)
+      (whole.seen ? fmt::format("--worker is '{}', which is not executable", named)
                   : fmt::format("--worker is '{}', must be a program's path, or its name on PATH, "
-                                "with its arguments behind it",
+                                "followed by its arguments",
                                 named)) +
-      (script ? fmt::format("; of a script: --worker \"python3 {}\"", named) : ""));
+      (script ? fmt::format("; for a script: --worker \"python3 {}\"", named) : ""));
 }
 
 }  // namespace petlab::orchestrator

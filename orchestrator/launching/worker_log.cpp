@@ -110,7 +110,7 @@ void WorkerLog::write(std::string_view bytes) {
   if (static_cast<std::int64_t>(bytes.size()) > room) {
     bytes = bytes.substr(0, static_cast<std::size_t>(room));
     note =
-        fmt::format("\npetlab: the log is full ({} bytes): what follows is not kept\n", max_bytes_);
+        fmt::format("\npetlab: the log is full ({} bytes); later output is dropped\n", max_bytes_);
     full_ = true;
   }
   for (const std::string_view piece : {bytes, std::string_view(note)}) {

@@ -101,13 +101,14 @@ int elapsed_ms(const timespec& since) {
 Guardian::Guardian(std::chrono::milliseconds grace, const std::filesystem::path& asked) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("no pipe for a guardian: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot create a pipe for a guardian: {}", std::strerror(errno)));
   }
   base::FileDescriptor reading(ends[0]);
   pipe_ = base::FileDescriptor(ends[1]);
   const int grace_ms = static_cast<int>(grace.count());
   pid_ = ::fork();
-  if (pid_ < 0) throw Error(fmt::format("no process for a guardian: {}", std::strerror(errno)));
+  if (pid_ < 0)
+    throw Error(fmt::format("cannot start a guardian process: {}", std::strerror(errno)));
   if (pid_ == 0) guard(reading.get(), grace_ms, asked.c_str());
 }
 

@@ -93,7 +93,7 @@ std::vector<std::string> worker_environment(const LockFile& lock, const Slot& sl
 std::pair<base::FileDescriptor, base::FileDescriptor> make_pipe() {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("no pipe for a worker: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot create a pipe for a worker: {}", std::strerror(errno)));
   }
   return {base::FileDescriptor(ends[0]), base::FileDescriptor(ends[1])};
 }
@@ -262,7 +262,7 @@ class LocalWorker final : public Worker {
     input_.close(ignored);
     WorkerEnd end;
     if (!status) {
-      end.how = TakenAway{"it was traced, so how it ended is not known"};
+      end.how = TakenAway{"it was traced, so its exit status is unknown"};
     } else if (WIFSIGNALED(*status)) {
       end.how = Killed{WTERMSIG(*status)};
     } else {
@@ -385,10 +385,8 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
     if (!lock) {
       // Only a process that left an earlier worker's group can hold it: a stated limit.
-      throw Error(
-          fmt::format("{}: the worker's lock is still held by a process that an earlier "
-                      "worker left behind",
-                      name));
+      throw Error(fmt::format(
+          "{}: a process left over from an earlier worker still holds the worker's lock", name));
     }
     const auto entry = slots_.try_emplace(
         name, LocalSlot{std::move(*slot), std::move(*lock), nullptr, base::ProcessEnd(loop_)});

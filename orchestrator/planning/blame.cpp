@@ -81,7 +81,7 @@ Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& w
     ending.reason = "the worker was stopped by a signal";
   } else if (begun > 1) {
     ending.outcome = Outcome::stopped;
-    ending.reason += fmt::format(" with {} trials begun: each is tried alone", begun);
+    ending.reason += fmt::format(" with {} trials running: retrying each alone", begun);
     try_alone = true;
   } else {
     ending.outcome = Outcome::crashed;
@@ -93,7 +93,7 @@ Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& w
 Ending unbegun_one(const End& how, const UnfinishedAttempt& attempt) {
   Ending ending = how.ending;
   ending.outcome = Outcome::never_started;
-  ending.reason += " before this trial began";
+  ending.reason += " before it started this trial";
   switch (attempt.verdict) {
     case Verdict::cancelled:
       ending.outcome = Outcome::cancelled;
@@ -102,7 +102,7 @@ Ending unbegun_one(const End& how, const UnfinishedAttempt& attempt) {
     case Verdict::timed_out:
     case Verdict::stalled:
       ending.outcome = attempt.verdict == Verdict::stalled ? Outcome::stalled : Outcome::timed_out;
-      ending.reason = "the worker never began it";
+      ending.reason = "the worker never started it";
       break;
     case Verdict::none:
       if (how.out_of_time) ending.outcome = Outcome::timed_out;

@@ -36,7 +36,7 @@ DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
     }
     if (!list.gpus.empty()) {
       choice.unused = true;
-      list.why_none = fmt::format("{} says that it does not compute on {}", worker.name,
+      list.why_none = fmt::format("{} reports that it does not compute on {}", worker.name,
                                   kind.name == "cuda" ? "GPUs" : "AMD GPUs");
     }
     // The first reason counts, and a failure more than any.

@@ -55,9 +55,9 @@ InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t>
   if (!std::filesystem::is_regular_file(program, error)) {
     found.not_looked =
         program.empty()
-            ? fmt::format("weights and data are not looked at: {} has no -check program",
+            ? fmt::format("weights and data are not checked: {} has no -check program",
                           worker.text())
-            : fmt::format("weights and data are not looked at: there is no {}", program.string());
+            : fmt::format("weights and data are not checked: {} does not exist", program.string());
     return found;
   }
   base::ChildCommand command;
@@ -68,7 +68,7 @@ InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t>
   const base::ChildAnswer answer = base::run_child(std::move(command));
   if (!answer.problem.empty()) {
     found.not_looked =
-        fmt::format("weights and data are not looked at: {} {}", program.string(), answer.problem);
+        fmt::format("weights and data are not checked: {} {}", program.string(), answer.problem);
     return found;
   }
   std::istringstream lines(answer.output);

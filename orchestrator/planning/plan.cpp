@@ -106,7 +106,7 @@ bool files_are_gone(const AttemptFacts& attempt, const PlanContext& context) {
 std::string last_end(const AttemptFacts& last) {
   std::string text = fmt::format(
       "attempt {} {}", last.attempt.number,
-      last.outcome == Outcome::open ? "was cut off" : std::string(to_string(last.outcome)));
+      last.outcome == Outcome::open ? "was interrupted" : std::string(to_string(last.outcome)));
   std::replace(text.begin(), text.end(), '_', ' ');
   if (!last.reason.empty()) text += ": " + last.reason;
   return text;
@@ -151,17 +151,17 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
       break;  // has no attempt
     case TrialState::running:
       plan.why = fmt::format("attempt {} runs {}{}", last.attempt.number, where_it_runs(last),
-                             alive == Liveness::unknown ? " as far as is known from here" : "");
+                             alive == Liveness::unknown ? ", according to its last record" : "");
       break;
     case TrialState::stale:
     case TrialState::done:
     case TrialState::cached:
       plan.why = found.state == TrialState::stale
-                     ? changed + " (--rerun stale trains it again)"
+                     ? changed + " (--rerun stale reruns it)"
                      : fmt::format("finished in attempt {}", found.result->attempt.number);
       if (found.state == TrialState::cached) plan.why += " by sweep " + found.result->begun.sweep;
       plan.files_gone = files_are_gone(*found.result, context);
-      if (plan.files_gone) plan.why += "; its files are gone";
+      if (plan.files_gone) plan.why += "; its files are missing";
       break;
     case TrialState::cancelled:
       plan.why = "cancelled after attempt " + std::to_string(last.attempt.number);
@@ -169,27 +169,27 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
     case TrialState::failed: {
       plan.why = last_end(last);
       const bool final = is_final_failure(last) && last.attempt.number > facts.retried_after;
-      if (!final) plan.why += fmt::format(" ({} attempts of {})", plan.failures, plan.retries + 1);
+      if (!final) plan.why += fmt::format(" ({} of {} attempts)", plan.failures, plan.retries + 1);
       break;
     }
     case TrialState::interrupted:
       if (found.to_renew && last.outcome == Outcome::finished) {
         plan.why =
             results::is_to_renew(facts)
-                ? fmt::format("the result of attempt {} is to be made again", *facts.result_attempt)
-                : "stale, to be trained again";
+                ? fmt::format("rerunning; attempt {} has the current result", *facts.result_attempt)
+                : "stale; rerunning";
         break;
       }
       if (last.outcome == Outcome::finished) {
-        plan.why = fmt::format("the result of attempt {} was discarded; starts again",
-                               last.attempt.number);
+        plan.why =
+            fmt::format("the result of attempt {} was discarded; restarts", last.attempt.number);
         break;
       }
       plan.resume = find_resume(facts, context);
       plan.why =
-          last_end(last) + (plan.resume ? fmt::format("; goes on from step {} of attempt {}",
+          last_end(last) + (plan.resume ? fmt::format("; resumes from step {} of attempt {}",
                                                       plan.resume->step, plan.resume->attempt)
-                                        : std::string("; starts again"));
+                                        : std::string("; restarts"));
       break;
   }
   return plan;
@@ -225,8 +225,8 @@ std::int64_t finished_former_members(const results::Reader& reader, const sweeps
 std::string former_members_text(std::int64_t finished, const std::string& sweep) {
   if (finished == 0) return {};
   return fmt::format(
-      "{} finished {} of earlier definitions of sweep {} {} no longer in it, and in none of its "
-      "tables; the view former_sweep_results has what {} reported",
+      "{} finished {} of earlier definitions of sweep {} {} no longer in it or in its tables; the "
+      "view former_sweep_results has the values that {} reported",
       finished, finished == 1 ? "trial" : "trials", sweep, finished == 1 ? "is" : "are",
       finished == 1 ? "it" : "they");
 }

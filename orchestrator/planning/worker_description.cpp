@@ -39,7 +39,7 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
   }
   const nlohmann::json object = base::shallow_json_or_none(answer.output);
   if (!object.is_object()) {
-    description.undescribed = "printed no JSON object";
+    description.undescribed = "did not print a JSON object";
     return description;
   }
   const auto refuse = [&](const char* key, const nlohmann::json& found, const char* wanted) {

@@ -44,7 +44,8 @@ void write_new(const std::filesystem::path& file, const std::string& text) {
 void make_folders(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
 }
 
 // Of the name under which the attempt's directory is made.
@@ -79,7 +80,7 @@ bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path
     sync(to);
     return true;
   }
-  fail(to, "cannot be made");
+  fail(to, "cannot be created");
 }
 
 }  // namespace
@@ -95,7 +96,7 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
   if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) make_folders(parent);
   if (mkdir(made.c_str(), 0777) != 0) {
     std::filesystem::remove_all(made, ignored);
-    if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be made");
+    if (mkdir(made.c_str(), 0777) != 0) fail(made, "cannot be created");
   }
   try {
     if (!checkpoint.empty()) {
@@ -113,7 +114,7 @@ bool make_attempt_directory(const protocol::TrialDirectory& directory,
     protocol::log_begun(made / directory.attempt_log().filename(), begun);
     // rename() replaces only an empty directory, and no attempt's is empty.
     if (rename(made.c_str(), directory.folder().c_str()) != 0) {
-      fail(directory.folder(), "cannot be made");
+      fail(directory.folder(), "cannot be created");
     }
   } catch (...) {
     std::filesystem::remove_all(made, ignored);

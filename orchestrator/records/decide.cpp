@@ -63,7 +63,7 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
   // Before the file is touched, so that a mistyped id leaves nothing.
   if (!to.read().trial(trial_id)) {
     throw std::invalid_argument(
-        fmt::format("there is no trial {} in {}", trial_id, to.database().string()));
+        fmt::format("trial {} is not in {}", trial_id, to.database().string()));
   }
   decide(to, runs, {{trial_id, decision}});
 }
@@ -76,7 +76,8 @@ void decide(const DecisionWriter& to, const std::filesystem::path& runs,
     const std::filesystem::path folder = protocol::trial_folder(runs, trial_id);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+    if (error)
+      throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
     protocol::append_decision(runs, trial_id, decision, one);
   }
   if (!one) sync_file_system_of(runs);

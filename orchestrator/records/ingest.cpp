@@ -60,11 +60,11 @@ class Ingest::File {
   std::string lost_since(const results::Cursor& cursor) const {
     const std::int64_t bytes = size();
     if (bytes < cursor.offset) {
-      return fmt::format("the file has {} bytes, {} were read already", bytes, cursor.offset);
+      return fmt::format("the file has {} bytes, but {} were already read", bytes, cursor.offset);
     }
     char last = '\n';
     if (cursor.offset > 0 && (read(&last, 1, cursor.offset - 1) != 1 || last != '\n')) {
-      return "the lines before it, which were read already, have changed";
+      return "the lines before it have changed since they were read";
     }
     return {};
   }
@@ -95,7 +95,7 @@ std::string out_of_order(const protocol::Event& event, std::int64_t next_seq) {
   if (next_seq == 0 && !started) {
     return fmt::format("the first event is {}, must be started", type_of(event));
   }
-  if (next_seq > 0 && started) return "started comes a second time, must be only the first event";
+  if (next_seq > 0 && started) return "started occurs a second time, must be the first event only";
   return {};
 }
 
@@ -229,8 +229,8 @@ NewEvents Ingest::look(const results::AttemptRef& attempt, std::size_t max_bytes
     if (writer == Writer::gone) {
       read_marks_.erase(mark);
       throw std::runtime_error(
-          fmt::format("{}/{}/events.jsonl: {}; after a power cut the next petlab run of its sweep "
-                      "reads it again",
+          fmt::format("{}/{}/events.jsonl: {}; after a power cut, the next petlab run of its sweep "
+                      "rereads the file",
                       attempt.trial_id, attempt.number, problem));
     }
     lines.break_off(problem);
@@ -330,10 +330,9 @@ void Ingest::note_what_follows(const File& file, std::int64_t size, NewEvents& e
   if (cursor.broken || size <= cursor.offset) return;
   const std::size_t bytes = file.read(buffer_.data(), buffer_.size(), cursor.offset);
   if (std::string_view(buffer_.data(), bytes).find('\n') == std::string_view::npos) return;
-  events.update_.note = fmt::format(
-      "{}/{}/events.jsonl:{}: a line after the last event (finished or failed); it is "
-      "ignored",
-      events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
+  events.update_.note =
+      fmt::format("{}/{}/events.jsonl:{}: ignored a line after the last event (finished or failed)",
+                  events.attempt_.trial_id, events.attempt_.number, cursor.lines + 1);
 }
 
 IngestUpdate Ingest::read_all(const results::AttemptRef& attempt, Writer writer) {

@@ -56,7 +56,7 @@ results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
   }
   const auto config = json.is_object() ? json.find("config") : json.end();
   if (!json.is_object() || config == json.end() || !config->is_object()) {
-    throw Error(fmt::format("{}: it holds no configuration, want a JSON object with `config`",
+    throw Error(fmt::format("{}: found no configuration, wanted a JSON object with `config`",
                             directory.trial_json().string()));
   }
   results::TrialRow row;
@@ -220,7 +220,7 @@ class RunsReader {
     const std::string text = base::read_file(file, std::uintmax_t{64} << 20);
     const std::string digest = base::sha256(text);
     if (file.filename() != protocol::sweep_text_file(runs_, digest).filename()) {
-      throw Error(fmt::format("{}: its content has digest {}, must have that of its name",
+      throw Error(fmt::format("{}: its content has digest {}, must be the one in its name",
                               file.string(), digest));
     }
     to_store_.push_back(
@@ -232,8 +232,9 @@ class RunsReader {
         protocol::read_decisions(runs_, trial_id, &summary_.left_out);
     if (decisions.empty()) return;
     if (!store_.read().trial(trial_id)) {
-      summary_.left_out.push_back(fmt::format("{}: no sweep and no attempt says what the trial is",
-                                              protocol::decisions_file(runs_, trial_id).string()));
+      summary_.left_out.push_back(
+          fmt::format("{}: no sweep and no attempt records the trial's configuration",
+                      protocol::decisions_file(runs_, trial_id).string()));
       return;
     }
     to_store_.push_back([trial_id, decisions](results::Batch& batch) {
@@ -248,8 +249,8 @@ class RunsReader {
     const std::vector<protocol::Remark> remarks = protocol::read_remarks(file, &summary_.left_out);
     if (remarks.empty()) return;
     if (!subject.trial_id.empty() && !store_.read().trial(subject.trial_id)) {
-      summary_.left_out.push_back(
-          fmt::format("{}: no sweep and no attempt says what the trial is", file.string()));
+      summary_.left_out.push_back(fmt::format(
+          "{}: no sweep and no attempt records the trial's configuration", file.string()));
       return;
     }
     to_store_.push_back([subject, remarks](results::Batch& batch) {
@@ -303,7 +304,7 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
                     const std::function<void(const RunsSummary&)>& progress) {
   if (std::filesystem::exists(database)) {
     throw std::invalid_argument(fmt::format(
-        "{}: the database exists; move it away, or name another with --db", database.string()));
+        "{}: the database exists; move it, or name another with --db", database.string()));
   }
   const std::filesystem::path folder = base::folder_of(database);
   const std::filesystem::path made =
@@ -322,24 +323,25 @@ RunsSummary rebuild(const std::filesystem::path& runs, const std::filesystem::pa
     }
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
       throw Error(
-          fmt::format("{}: holds no sweep and no attempt, there is nothing to make {} of{}",
-                      runs.string(), database.string(),
+          fmt::format("{}: found no sweep and no attempt, so {} cannot be rebuilt{}", runs.string(),
+                      database.string(),
                       summary.left_out.empty()
                           ? ""
-                          : fmt::format("; left out: {}", fmt::join(summary.left_out, "; "))));
+                          : fmt::format("; skipped: {}", fmt::join(summary.left_out, "; "))));
     }
     // Closing brings the log beside it into the file and removes it, and does not tell where that
     // fails.
     if (std::filesystem::exists(made.string() + "-wal")) {
       throw Error(
-          fmt::format("{}: cannot be made: the disk is full or cannot be read", database.string()));
+          fmt::format("{}: cannot be created: the disk is full or unreadable", database.string()));
     }
     const int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
     const int unsynced = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
     if (descriptor >= 0) close(descriptor);
     const int error = unsynced != 0 ? unsynced : base::give_new_name(made, database);
     if (error != 0) {
-      throw Error(fmt::format("{}: cannot be made: {}", database.string(), std::strerror(error)));
+      throw Error(
+          fmt::format("{}: cannot be created: {}", database.string(), std::strerror(error)));
     }
     return summary;
   } catch (...) {

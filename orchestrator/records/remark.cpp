@@ -29,7 +29,7 @@ void remark(const DecisionWriter& to, const std::filesystem::path& runs,
                                               : to.read().trial(subject.trial_id).has_value();
   if (!known) {
     throw std::invalid_argument(fmt::format(
-        "there is no {} in {}",
+        "{} is not in {}",
         subject.trial_id.empty() ? "sweep " + subject.sweep : "trial " + subject.trial_id,
         to.database().string()));
   }
@@ -38,7 +38,7 @@ void remark(const DecisionWriter& to, const std::filesystem::path& runs,
   std::filesystem::create_directories(file.parent_path(), error);
   if (error) {
     throw Error(
-        fmt::format("{}: cannot be made: {}", file.parent_path().string(), error.message()));
+        fmt::format("{}: cannot be created: {}", file.parent_path().string(), error.message()));
   }
   protocol::append_remarks(file, remarks);
   if (to.store() == nullptr) return post_to_inbox(runs, subject);

@@ -100,7 +100,8 @@ void record_sweep(results::Store& store, const std::filesystem::path& runs,
   const std::filesystem::path folder = protocol::sweeps_folder(runs);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   const std::filesystem::path file = protocol::sweep_file(runs, sweep.name);
   std::string text = sweep_text(sweep, trials, time);
   bool same = same_but_for_time(file, text);
@@ -157,7 +158,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
         content.sweep.members.push_back(
             {json.at("member").get<std::string>(), json.at("variant").get<std::string>()});
         if (!known.contains(content.sweep.members.back().trial_id)) {
-          throw Error(fmt::format("{}:{}: its member {} is no trial of the file", file.string(),
+          throw Error(fmt::format("{}:{}: its member {} is not a trial of the file", file.string(),
                                   number, content.sweep.members.back().trial_id));
         }
       }
@@ -166,7 +167,7 @@ SweepFile read_sweep_file(const std::filesystem::path& file) {
     throw Error(
         fmt::format("{}:{}: cannot be understood: {}", file.string(), number + 1, error.what()));
   }
-  if (in.bad()) fail_at(file, "cannot be read to its end");
+  if (in.bad()) fail_at(file, "cannot be read completely");
   if (number == 0) throw Error(fmt::format("{}: it is empty", file.string()));
   return content;
 }

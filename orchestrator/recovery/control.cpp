@@ -40,12 +40,11 @@ std::string find_trial(const results::Reader& reader, const std::filesystem::pat
   // A whole id that another begins with.
   if (std::find(found.begin(), found.end(), text) != found.end()) return text;
   if (found.empty()) {
-    throw std::invalid_argument(
-        fmt::format("there is no trial {} in {} (petlab status and petlab plan name them)", text,
-                    database.string()));
+    throw std::invalid_argument(fmt::format("trial {} is not in {} (petlab plan lists trial ids)",
+                                            text, database.string()));
   }
   throw std::invalid_argument(fmt::format(
-      "{} is the beginning of several trials, give more of it: {}{}", text,
+      "{} is a prefix of several trial ids; give a longer one: {}{}", text,
       fmt::join(found.begin(), found.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(found)),
                 ", "),
       found.size() > kShown ? ", …" : ""));
@@ -55,13 +54,14 @@ Decree cancel_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                     const std::string& trial_id, const HostIdentity& here, double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && facts.retried_after < *facts.result_attempt) {
-    return {false, fmt::format("finished in attempt {}: its result stays", *facts.result_attempt)};
+    return {false,
+            fmt::format("finished in attempt {}: its result is kept", *facts.result_attempt)};
   }
-  if (facts.cancelled) return {true, "is cancelled already"};
+  if (facts.cancelled) return {true, "is already cancelled"};
   decide(to, runs, trial_id, {protocol::Decision::What::cancel, 0, time});
   const results::AttemptFacts* open = open_attempt(facts);
   if (open != nullptr && liveness(open->begun, locks_folder(runs), here) != Liveness::dead) {
-    return {true, fmt::format("cancelled; attempt {}, which runs {} ({}), is asked to stop",
+    return {true, fmt::format("cancelled; asked attempt {}, which runs {} ({}), to stop",
                               open->attempt.number, where_it_runs(*open), open->begun.device)};
   }
   return {true, "cancelled"};
@@ -72,27 +72,27 @@ Decree retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                    double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && !results::is_to_renew(facts)) {
-    return {false, fmt::format("finished in attempt {}: nothing to try again (petlab run --rerun "
-                               "stale renews what is stale, --rerun {} this)",
-                               *facts.result_attempt, trial_id)};
+    return {false, fmt::format(
+                       "finished in attempt {}: nothing to retry (petlab run --rerun {} reruns it)",
+                       *facts.result_attempt, trial_id)};
   }
   const std::int64_t latest = facts.attempts.empty() ? 0 : facts.attempts.back().attempt.number;
-  std::string text = "is tried again";
+  std::string text = "will be retried";
   if (const results::AttemptFacts* open = open_attempt(facts)) {
     const Liveness alive = liveness(open->begun, locks_folder(runs), here);
     if (alive == Liveness::alive) {
-      return {false, fmt::format("attempt {} runs {} ({}): its lock is held; petlab cancel ends "
-                                 "it",
-                                 latest, where_it_runs(*open), open->begun.device)};
+      return {false,
+              fmt::format("attempt {} runs {} ({}): its lock is held; stop it with petlab cancel",
+                          latest, where_it_runs(*open), open->begun.device)};
     }
     if (alive == Liveness::unknown && !declare_dead) {
-      return {false, fmt::format("attempt {} runs {}, as far as is known from here; where that "
-                                 "is over, --declare-dead says so",
+      return {false, fmt::format("attempt {} runs {}, according to its last record; if it has "
+                                 "ended, pass --declare-dead",
                                  latest, where_it_runs(*open))};
     }
     if (declare_dead && to.store() == nullptr) {
-      return {false, fmt::format("a running petlab holds {}; --declare-dead writes to it: wait "
-                                 "until that run is over",
+      return {false, fmt::format("a running petlab holds {}, to which --declare-dead must write: "
+                                 "wait until that run ends",
                                  to.database().string())};
     }
     if (declare_dead) {
@@ -105,7 +105,7 @@ Decree retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
       results::Batch batch = to.store()->begin();
       batch.record_ending(open->attempt, ending);
       batch.commit();
-      text = fmt::format("is tried again; attempt {} is recorded as lost", latest);
+      text = fmt::format("will be retried; attempt {} is recorded as lost", latest);
     }
   }
   decide(to, runs, trial_id, {protocol::Decision::What::retry, latest, time});
@@ -122,23 +122,23 @@ Decree discard_trial(const DecisionWriter& to, const std::filesystem::path& runs
     if (attempt.outcome == results::Outcome::finished) last = attempt.attempt.number;
   }
   decide(to, runs, trial_id, {protocol::Decision::What::discard, last, time, why});
-  return {true, fmt::format("the result of attempt {} counts no more; the next run makes it again",
+  return {true, fmt::format("the result of attempt {} no longer counts; the next run recomputes it",
                             *facts.result_attempt)};
 }
 
 Decree hide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                   const std::string& trial_id, const std::string& why, double time) {
   const std::optional<results::Hiding> hidden = results::care_of(to.read(), trial_id).hidden;
-  if (hidden && hidden->why == why) return {false, "is hidden already"};
+  if (hidden && hidden->why == why) return {false, "is already hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
-  return {true, "is in no report and no answer any more"};
+  return {true, "is now excluded from reports and answers"};
 }
 
 Decree unhide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
                     const std::string& trial_id, double time) {
   if (!results::care_of(to.read(), trial_id).hidden) return {false, "is not hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
-  return {true, "is in reports and answers again"};
+  return {true, "is included in reports and answers again"};
 }
 
 std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::path& runs,

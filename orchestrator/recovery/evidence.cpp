@@ -83,7 +83,8 @@ bool in_queue(const protocol::AttemptBegun& begun) { return begun.launcher == "s
 
 std::string where_it_runs(const results::AttemptFacts& attempt) {
   if (!in_queue(attempt.begun)) return "on " + attempt.begun.host;
-  if (!attempt.launch || attempt.launch->job.empty()) return "in Slurm, as a job not known yet";
+  if (!attempt.launch || attempt.launch->job.empty())
+    return "in Slurm, as a job with no known id yet";
   const std::string host = attempt.launch->host.empty() ? "" : " on " + attempt.launch->host;
   return "as Slurm job " + attempt.launch->job + host;
 }

@@ -289,9 +289,10 @@ bool Claims::any_to_give_back(const WorkerSlot& slot) const {
 }
 
 std::string Claims::why_given_back(const WorkerSlot& slot) const {
-  if (course_.phase != Course::Phase::running) return "the run was stopped before it began";
-  if (!course_.problem.empty()) return "the run ended before it began, because of an error";
-  return fmt::format("slot {} was disabled before it began", slot.name);
+  if (course_.phase != Course::Phase::running)
+    return "the run was stopped before the trial started";
+  if (!course_.problem.empty()) return "an error ended the run before the trial started";
+  return fmt::format("slot {} was disabled before the trial started", slot.name);
 }
 
 void Claims::give_ready_back(WorkerSlot& slot) {
@@ -314,7 +315,7 @@ void Claims::give_ready_back(WorkerSlot& slot) {
 
 // Its checkpoint was there when it was planned; its writer, which was thought dead, has removed it.
 void Claims::take_back(const LiveAttempt& live, WorkerSlot& slot) {
-  context_.observer.note(fmt::format("{}: the checkpoint {} is there no more: planned again",
+  context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
                                      live.attempt.trial_id, live.resume_from.string()));
   next_.writes.push_back(
       [attempt = live.attempt](results::Batch& batch) { batch.forget_attempt(attempt); });

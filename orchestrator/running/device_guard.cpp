@@ -59,12 +59,12 @@ void DeviceGuard::settle_committed() {
     const Known& its = known_.at(change.device);
     context_.observer.note(
         change.disabled
-            ? fmt::format("{} is disabled for this run: {} different trials in a row failed there, "
-                          "while others finish on {}; what failed there is retried elsewhere (last "
-                          "failure: {})",
-                          its.name, health_.failures(change.device),
-                          known_.at(change.finished_on).name, its.why)
-            : fmt::format("{} is used again: trials that failed there failed elsewhere, too",
+            ? fmt::format(
+                  "{} is disabled for this run: {} different trials in a row failed there, while "
+                  "others finish on {}; the failed ones are retried elsewhere (last failure: {})",
+                  its.name, health_.failures(change.device), known_.at(change.finished_on).name,
+                  its.why)
+            : fmt::format("{} is enabled again: the trials that failed there also failed elsewhere",
                           its.name));
   }
   for (const DeviceHealth::Failure& failure : health_.take_excused()) excuse(failure);

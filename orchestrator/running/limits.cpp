@@ -53,9 +53,9 @@ void Limits::tell_of_silence(LiveAttempt& front, EventLoop::Time now) {
   if (reported.told_silent || silent < most) return;
   reported.told_silent = true;
   context_.observer.note(fmt::format(
-      "{}: its worker has reported nothing for {} s{}; a trial is over when it writes finished or "
-      "failed (docs/reference/worker-protocol.md), and --no-progress-limit ends a worker that is "
-      "silent",
+      "{}: its worker has reported nothing for {} s{}; a trial ends when its worker writes "
+      "finished or failed (docs/reference/worker-protocol.md); --no-progress-limit kills a silent "
+      "worker",
       front.attempt.trial_id, std::chrono::duration_cast<std::chrono::seconds>(silent).count(),
       all_steps ? " since its last step" : ""));
 }

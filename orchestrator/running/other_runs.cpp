@@ -36,7 +36,7 @@ bool OtherRuns::clear_up() {
   const Recovered recovered = recovery_.step(looked_, context_.loop.wall_seconds());
   if (recovered.attempts > 0) {
     context_.observer.note(
-        fmt::format("cleared up after {} orchestrator(s) that had died: {} attempt(s)",
+        fmt::format("cleaned up after {} dead orchestrator(s): closed {} attempt(s)",
                     recovered.owners, recovered.attempts));
   }
   return recovered.attempts > 0;
@@ -83,13 +83,13 @@ void OtherRuns::plan_elsewhere() {
     }
   }
   if (any_lasting) {
-    unknown_hint_ = "held by a worker of an earlier run that was killed and does not end";
+    unknown_hint_ = "held by a worker of an earlier run that was killed but does not exit";
     return;
   }
   unknown_hint_ = any_in_queue && context_.launcher.queue() == nullptr
-                      ? "run as jobs of Slurm; `petlab run --launcher slurm` goes on with them"
-                      : "run on another host, as far as is known from here; where that is over, "
-                        "`petlab retry --declare-dead` says so";
+                      ? "run as Slurm jobs; `petlab run --launcher slurm` takes them over"
+                      : "run on another host, according to their last records; if they have ended, "
+                        "use `petlab retry --declare-dead`";
 }
 
 void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_taken) {
@@ -136,7 +136,7 @@ void OtherRuns::decided(std::size_t trial, const results::Decided& now,
   trials_.replan(trial);
   if (member.plan.state == before) return;
   if (member.standing == Standing::waiting) {
-    context_.observer.note(fmt::format("{} waits again: {}", member.id(), member.plan.why));
+    context_.observer.note(fmt::format("{} is pending again: {}", member.id(), member.plan.why));
   } else {
     context_.observer.trial_over(member.id(), member.plan.state, member.plan.why, "");
   }

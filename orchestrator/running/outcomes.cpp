@@ -217,7 +217,7 @@ void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, cons
     return;
   }
   const std::string message = fmt::format(
-      "{} is left for the next run: three workers in a row ended before they began it: {}{}{}",
+      "{}: skipped in this run; three workers in a row exited before starting it: {}{}{}",
       live.attempt.trial_id, what, lines.empty() ? "" : "\n", lines);
   context_.observer.note(message);
   if (course_.left.empty()) course_.left = message;
@@ -242,12 +242,12 @@ void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const st
     const std::string who =
         failures.queue ? "three jobs" : fmt::format("{} workers", launch_failures_);
     course_.problem =
-        fmt::format("{} in a row ended before they began a trial: {}{}", who, what, output);
+        fmt::format("{} in a row exited before starting a trial: {}{}", who, what, output);
   }
   if (!after.stop_slot) return;
   slot.broken = true;
   const std::string message = fmt::format(
-      "slot {} is stopped: three workers in a row ended before they began a trial: {}{}", slot.name,
+      "slot {} is disabled: three workers in a row exited before starting a trial: {}{}", slot.name,
       what, output);
   context_.observer.note(message);
   if (!slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); })) {
@@ -264,10 +264,10 @@ void Outcomes::give_up(WorkerSlot& slot) {
     take_out(*live, slot);
   }
   const std::string message = fmt::format(
-      "slot {}: worker {} was killed and does not end: it waits in the kernel, perhaps for a "
-      "device or a file server. Its slot stays closed{}{}",
+      "slot {}: worker {} was killed but does not exit: it waits in the kernel, perhaps for a "
+      "device or a file server. The slot stays disabled{}{}",
       slot.name, slot.worker().launch().pid,
-      trials.empty() ? "" : "; left for the next run: ", fmt::join(trials, ", "));
+      trials.empty() ? "" : "; skipped in this run: ", fmt::join(trials, ", "));
   context_.observer.note(message);
   const bool any_other =
       slots_.any([](const WorkerSlot& other) { return !other.broken && !other.is_lost(); });

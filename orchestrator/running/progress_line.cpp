@@ -29,7 +29,7 @@ std::string progress_text(const RunStatus& status, double per_second) {
   std::string text = fmt::format("{} of {} done, {} running, {} failed", status.done, status.total,
                                  status.running, status.failed);
   if (status.cancelled > 0) text += fmt::format(", {} cancelled", status.cancelled);
-  if (status.elsewhere > 0) text += fmt::format(", {} run elsewhere", status.elsewhere);
+  if (status.elsewhere > 0) text += fmt::format(", {} running elsewhere", status.elsewhere);
   if (status.stale > 0) text += fmt::format(", {} stale", status.stale);
   return text +
          rate_text(per_second, status.total - status.done - status.failed - status.cancelled);

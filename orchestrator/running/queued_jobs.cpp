@@ -65,11 +65,11 @@ void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_ta
     orphans_.push_back(std::move(orphans));
   }
   if (adopted > 0) {
-    context_.observer.note(fmt::format("adopted {} job(s) of a petlab run that had died", adopted));
+    context_.observer.note(fmt::format("adopted {} job(s) of a dead petlab run", adopted));
   }
   if (!strays_.empty()) {
     context_.observer.note(fmt::format(
-        "{} job(s) of trials that the sweep no longer has are cancelled", strays_.size()));
+        "cancelled {} job(s) of trials that are no longer in the sweep", strays_.size()));
   }
 }
 
@@ -146,7 +146,7 @@ void QueuedJobs::conclude_strays() {
       continue;
     }
     conclude_orphan(context_.store, context_.ingest, context_.options.runs, stray->facts,
-                    "the sweep no longer has the trial: " + to_string(*stray->end),
+                    "the trial is no longer in the sweep: " + to_string(*stray->end),
                     context_.loop.wall_seconds());
     stray->worker.reset();
     context_.launcher.release_slot(stray->slot);

@@ -332,7 +332,7 @@ void Run::Impl::tell_why_nothing_runs(EventLoop::Time now) {
   if (now < *waits_since_) return;
   waits_since_ = now + kTellAgain;
   const std::string why = context_.launcher.why_no_slot();
-  context_.observer.note("waits for a slot" + (why.empty() ? std::string() : ": " + why));
+  context_.observer.note("waiting for a slot" + (why.empty() ? std::string() : ": " + why));
 }
 
 // Of a worker that has several trials the whole is stopped: the others go on from their
@@ -370,9 +370,9 @@ void Run::Impl::go_to(Phase phase) {
   }
   if (course_.phase == Phase::finishing) {
     context_.observer.note(
-        "finishing the running trials; again: checkpoint and stop; a third time: kill");
+        "finishing the running trials; Ctrl-C again: checkpoint and stop; a third time: kill");
   } else if (course_.phase == Phase::stopping) {
-    context_.observer.note("stopping at a checkpoint; Ctrl-C: kill");
+    context_.observer.note("stopping at a checkpoint; Ctrl-C again: kill");
   }
 }
 
@@ -381,7 +381,7 @@ void Run::Impl::end_workers_after_error() noexcept {
     if (jobs_) {
       // Their files hold what comes; the next run adopts them.
       if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker(); })) {
-        context_.observer.note("jobs that were handed in go on; the same command adopts them");
+        context_.observer.note("submitted jobs keep running; run the same command to adopt them");
       }
       slots_.clear();
       jobs_->abandon();

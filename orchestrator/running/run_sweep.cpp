@@ -74,9 +74,9 @@ void make_folder(const std::filesystem::path& folder, const char* what, const ch
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || ::access(folder.c_str(), W_OK) != 0) {
-    throw Error(fmt::format("{}: the {} cannot be written: {} ({} names another)", folder.string(),
-                            what, error ? error.message() : std::string("permission denied"),
-                            setting));
+    throw Error(fmt::format("{}: the {} cannot be written: {} (choose another with {})",
+                            folder.string(), what,
+                            error ? error.message() : std::string("permission denied"), setting));
   }
 }
 
@@ -93,8 +93,8 @@ void require_same_user(const std::filesystem::path& runs) {
   if (::fstat(probe.get(), &now) != 0 || now.st_uid == before.st_uid) return;
   const passwd* user = ::getpwuid(before.st_uid);
   throw Error(fmt::format(
-      "{}: this runs folder is used by {}; two users cannot share one (--runs and --db name "
-      "others)",
+      "{}: this runs folder belongs to {}; two users cannot share one (choose others with --runs "
+      "and --db)",
       runs.string(), user != nullptr ? user->pw_name : fmt::format("user {}", before.st_uid)));
 }
 
@@ -107,12 +107,12 @@ DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& wo
   }
   if (choice.failed) {
     throw std::invalid_argument(fmt::format(
-        "the GPUs cannot be queried: {}; repair that, or train on CPU cores with --device cpu",
+        "the GPUs cannot be queried: {}; fix that, or train on CPU cores with --device cpu",
         choice.why_not));
   }
   if (request.pack > 1 || request.options.trial_memory_mib) {
     throw std::invalid_argument(fmt::format(
-        "{} is for GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
+        "{} needs GPUs, but {}", request.pack > 1 ? "--pack" : "--trial-memory", choice.why_not));
   }
   return choice;
 }
@@ -125,14 +125,13 @@ void fit_open_files(RunOptions& options, RunObserver& observer) {
   if (options.slots <= fits) return;
   if (fits < 1) {
     throw Error(
-        fmt::format("the limit of open files is {}, too low for one worker; `ulimit -n` raises it, "
-                    "to {} at least",
+        fmt::format("the limit of open files is {}, too low for one worker; raise it with `ulimit "
+                    "-n` to at least {}",
                     limit, open + files_of_workers(1, options.threads)));
   }
   observer.note(fmt::format(
-      "running at most {} workers, not {}: the limit of open files is {}; `ulimit -n` "
-      "raises it, {} "
-      "are needed",
+      "running at most {} workers, not {}: the limit of open files is {}; raise it with `ulimit "
+      "-n` to at least {}",
       fits, options.slots, limit, open + files_of_workers(options.slots, options.threads)));
   options.slots = fits;
 }
@@ -156,7 +155,8 @@ class OwnLock {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       lock_ = LockFile::try_lock(owner_lock(locks, owner));
     }
-    if (!lock_) throw Error(fmt::format("{}: the lock of a new name is held", owner));
+    if (!lock_)
+      throw Error(fmt::format("{}: another process holds the lock of this new name", owner));
     const HostIdentity here = this_host();
     const nlohmann::ordered_json about = {
         {"pid", ::getpid()},
@@ -202,11 +202,11 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
   const auto unknown = std::count_if(facts.begin(), facts.end(),
                                      [](const auto& trial) { return trial.attempts.empty(); });
   if (unknown == 0) return;
-  observer.note(fmt::format(
-      "{} is new, but {} holds attempts at {} of {} trials: these are trained again; to have their "
-      "results instead: petlab db import --db {} --runs {}",
-      request.database.string(), request.runs.string(), unknown, sweep.trials.size(),
-      request.database.string(), request.runs.string()));
+  observer.note(
+      fmt::format("{} is new, but {} holds attempts of {} of {} trials: these are rerun; to use "
+                  "their results instead: petlab db import --db {} --runs {}",
+                  request.database.string(), request.runs.string(), unknown, sweep.trials.size(),
+                  request.database.string(), request.runs.string()));
 }
 
 // What `petlab run` says of itself, with what it was asked for and where it runs.
@@ -229,10 +229,8 @@ void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& asked, RunOption
                RunObserver& observer) {
   for (const sweeps::SweepTrial& trial : sweep.trials) options.left_out.insert(trial.id.value);
   for (const sweeps::SweepTrial& trial : asked.trials) options.left_out.erase(trial.id.value);
-  observer.note(
-      fmt::format("{} of the {} trials of sweep {} are asked for; the others wait for a run "
-                  "without --only",
-                  asked.trials.size(), sweep.trials.size(), sweep.name));
+  observer.note(fmt::format("running {} of {} trials of sweep {} (--only); the rest stay pending",
+                            asked.trials.size(), sweep.trials.size(), sweep.name));
 }
 
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
@@ -277,14 +275,14 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   request.runs = std::filesystem::absolute(request.runs).lexically_normal();
   if (request.runs.string().find_first_of("\n\t") != std::string::npos) {
     throw std::invalid_argument(
-        fmt::format("the runs folder is {}: a line break or a tab in its path cannot be told to a "
-                    "worker; --runs names another",
+        fmt::format("the runs folder is {}: its path must not contain line breaks or tabs; choose "
+                    "another with --runs",
                     nlohmann::json(request.runs.string())
                         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
   }
   make_folder(request.runs, "runs folder", "--runs");
   require_same_user(request.runs);
-  make_folder(locks_folder(request.runs), "folder of locks", "--runs");
+  make_folder(locks_folder(request.runs), "locks folder", "--runs");
   RunOptions& options = request.options;
   options.runs = request.runs;
   options.owner = to_string(new_owner());

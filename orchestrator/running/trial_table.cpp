@@ -94,8 +94,8 @@ bool TrialTable::plan_all(const std::function<bool()>& goes_on) {
                                         [](const TrialPlan& plan) { return plan.files_gone; });
   if (files_gone > 0) {
     context_.observer.note(fmt::format(
-        "the files of {} finished trial(s) are gone from {}: their scores are in the database, "
-        "their artifacts and logs are lost; with another --db they are trained again",
+        "the files of {} finished trial(s) are missing from {}: their scores are in the database, "
+        "their artifacts and logs are lost; with another --db they would be rerun",
         files_gone, context_.options.runs.string()));
   }
   std::vector<ScheduledTrial> scheduled(trials_.size());

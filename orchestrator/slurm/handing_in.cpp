@@ -31,7 +31,7 @@ void SlurmHandingIn::withdraw_queued(SlurmJob& job) {
   job.become(SlurmJob::At::over);
   boost::asio::post(context_.loop, [this, key = SlurmJobs::key_of(job)] {
     if (SlurmJob* its = jobs_.find(key)) {
-      jobs_.finish(*its, {TakenAway{"withdrawn before it was handed to Slurm"}, ""});
+      jobs_.finish(*its, {TakenAway{"withdrawn before it was submitted to Slurm"}, ""});
     }
   });
 }
@@ -183,7 +183,7 @@ void SlurmHandingIn::refused(const std::vector<SlurmJob*>& jobs, const std::stri
   }
   if (std::exchange(refused_text_, why) != why) {
     context_.note(
-        fmt::format("sbatch takes no more jobs for now ({}): fewer are tried, later", why));
+        fmt::format("sbatch rejects more jobs for now ({}); retrying later with fewer", why));
   }
   try_again_in(std::min<SlurmClock::duration>(
       kLongestPause, context_.options.poll * (std::int64_t{1} << std::min(refusals_, 6)) / 2));

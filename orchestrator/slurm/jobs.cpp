@@ -54,7 +54,7 @@ void SlurmContext::silent(const base::ChildAnswer& answer) {
   if (std::exchange(silent_, true)) return;
   std::string why = answer.timed_out() ? "no answer in time" : in_one_line(answer.errors);
   if (why.empty()) why = answer.problem;
-  note(fmt::format("Slurm does not answer ({}): jobs go on, this waits", why));
+  note(fmt::format("Slurm does not answer ({}): jobs keep running, petlab waits", why));
 }
 
 void SlurmContext::heard() {

@@ -122,10 +122,9 @@ void SlurmLauncher::use_device(const std::string& host, DeviceUse use) {
             kSlurmAnswerLimit),
         [this, array](const base::ChildAnswer& answer) {
           if (answer.exit_code == 0 || is_unknown_job(answer.output + answer.errors)) return;
-          context_.note(
-              fmt::format("tasks of Slurm job {} that wait may still run on a disabled host: "
-                          "scontrol update {}",
-                          array, answer.problem));
+          context_.note(fmt::format(
+              "pending tasks of Slurm job {} may still run on a disabled host: scontrol update {}",
+              array, answer.problem));
         });
   }
 }
@@ -183,10 +182,10 @@ void check_slurm_options(const SlurmOptions& options) {
     throw std::invalid_argument("--slurm-poll must be at least 100ms");
   }
   if (!options.time.empty() && !is_slurm_time(options.time)) {
-    throw std::invalid_argument(fmt::format(
-        "--slurm-time is '{}', must be as sbatch takes it: minutes, hours:minutes:seconds or "
-        "days-hours",
-        options.time));
+    throw std::invalid_argument(
+        fmt::format("--slurm-time is '{}', must be in sbatch's format: minutes, "
+                    "hours:minutes:seconds or days-hours",
+                    options.time));
   }
   constexpr std::pair<std::string_view, char> kOwn[] = {
       {"array", 'a'},    {"job-name", 'J'}, {"output", 'o'}, {"error", 'e'},   {"chdir", 'D'},
@@ -196,12 +195,12 @@ void check_slurm_options(const SlurmOptions& options) {
   for (const std::string& word : options.arguments) {
     if (!word.starts_with('-')) {
       throw std::invalid_argument(fmt::format(
-          "--slurm-arg is '{}', must be one word that begins with -, such as --mem=8G", word));
+          "--slurm-arg is '{}', must be one word starting with -, such as --mem=8G", word));
     }
     for (const auto& [long_name, short_name] : kOwn) {
       if (!names(word, long_name, short_name)) continue;
       throw std::invalid_argument(
-          fmt::format("--slurm-arg is '{}', which petlab itself decides", word));
+          fmt::format("--slurm-arg is '{}', which petlab sets itself", word));
     }
   }
 }
@@ -209,7 +208,7 @@ void check_slurm_options(const SlurmOptions& options) {
 std::unique_ptr<Launcher> make_slurm_launcher(asio::io_context& loop, SlurmOptions options) {
   check_slurm_options(options);
   if (options.runs.string().find('\n') != std::string::npos) {
-    throw std::invalid_argument("--runs is a path with a line break, which Slurm jobs cannot have");
+    throw std::invalid_argument("--runs is a path with a line break, which Slurm jobs cannot use");
   }
   return std::make_unique<SlurmLauncher>(loop, std::move(options));
 }

@@ -95,7 +95,8 @@ void write_submission(const std::filesystem::path& runs, const Submission& submi
   const std::filesystem::path folder = submission_folder(runs, submission.id);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   const std::filesystem::path tasks = folder / kTasks;
   std::string command = quoted(worker.program.string());
   for (const std::string& argument : worker.arguments) command += " " + quoted(argument);
@@ -183,8 +184,8 @@ bool withdraw(const protocol::TrialDirectory& directory, double time) {
       // Empty: who made it died before it wrote a line.
       return log && log->job.empty();
     }
-    throw Error(
-        fmt::format("{}: cannot be made: {}", directory.job_log().string(), std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be created: {}", directory.job_log().string(),
+                            std::strerror(errno)));
   }
   const std::string line =
       nlohmann::ordered_json{{"v", 1}, {"type", "withdrawn"}, {"time", time}}.dump() + "\n";

@@ -181,8 +181,8 @@ std::string parse_submission(std::string_view text) {
   each_line(text, [&](std::string_view line) { last = line; });
   const std::string_view job = last.substr(0, last.find(';'));
   if (!is_digits(job)) {
-    throw Error(fmt::format("sbatch --parsable printed {}, wanted the number of a job",
-                            base::in_quotes(last)));
+    throw Error(
+        fmt::format("sbatch --parsable printed {}, wanted a job number", base::in_quotes(last)));
   }
   return std::string(job);
 }

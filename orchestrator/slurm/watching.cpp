@@ -264,18 +264,16 @@ void SlurmWatching::forgotten(SlurmJob& job) {
   if (log && log->job == job.launched.job && log->exit_code) {
     jobs_.finish(job, {how_of(*log->exit_code), ""});
   } else if (withdraw(job.directory, wall_clock_seconds())) {
-    jobs_.finish(
-        job,
-        {TakenAway{fmt::format("Slurm has forgotten job {}, which never began", job.launched.job)},
-         ""});
+    jobs_.finish(job, {TakenAway{fmt::format("Slurm no longer lists job {}, which never started",
+                                             job.launched.job)},
+                       ""});
   } else if (const std::optional<JobLog> now = read_job_log(job.directory);
              now && !now->job.empty() && now->job != job.launched.job) {
     jobs_.becomes_job(job, now->job);  // its double
   } else {
-    jobs_.finish(
-        job,
-        {TakenAway{fmt::format("Slurm has forgotten job {}, which noted no end", job.launched.job)},
-         ""});
+    jobs_.finish(job, {TakenAway{fmt::format("Slurm no longer lists job {}, which recorded no end",
+                                             job.launched.job)},
+                       ""});
   }
 }
 
@@ -317,7 +315,7 @@ void SlurmWatching::note_reason(const JobRow& row) {
   // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": the nodes change, the reason does not.
   const std::string reason = row.reason.substr(0, row.reason.find(','));
   if (!reasons_.insert(reason).second) return;
-  context_.note(fmt::format("Slurm job {} waits: {}", row.job, row.reason));
+  context_.note(fmt::format("Slurm job {} is pending: {}", row.job, row.reason));
 }
 
 }  // namespace petlab::orchestrator

@@ -99,7 +99,7 @@ def test_a_trial_from_started_to_finished(tmp_path: Path) -> None:
     assert list((folder / "checkpoint").iterdir()) == []
     # An attempt is run once.
     again = run_line(folder)
-    assert again.returncode == 1 and "holds events already" in again.stderr
+    assert again.returncode == 1 and "already contains events" in again.stderr
 
 
 def test_the_configuration_has_types(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ TEST_CASE("A child's outputs and exit code are told apart", "[base]") {
   const ChildAnswer killed = run_child(shell("kill -SEGV $$"));
   CHECK(killed.ending == Ending::signalled);
   CHECK(killed.exit_code == -1);
-  CHECK(killed.problem == "was ended by signal 11 (Segmentation fault)");
+  CHECK(killed.problem == "was killed by signal 11 (Segmentation fault)");
 }
 
 TEST_CASE("A child's standard input is what it is given, and ends", "[base]") {
@@ -94,7 +94,7 @@ TEST_CASE("A child that takes too long is killed with all that it started", "[ba
   CHECK(since(began) < 20s);
   CHECK(answer.ending == Ending::timed_out);
   CHECK(answer.exit_code == -1);
-  CHECK(answer.problem == "gave no answer within 300 ms");
+  CHECK(answer.problem == "did not finish within 300 ms");
   CHECK(ends(std::stoi(answer.output)));
 }
 

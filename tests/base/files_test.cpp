@@ -135,7 +135,7 @@ TEST_CASE("A file takes the place of no device, pipe, folder or link", "[sweeps]
     } catch (const base::Error& error) {
       message = error.what();
     }
-    CHECK(message == place.string() + ": is no regular file, must be one, or not be there yet");
+    CHECK(message == place.string() + ": is not a regular file, must be one or not exist yet");
   }
   CHECK(std::filesystem::is_fifo(pipe));
   CHECK(std::filesystem::is_symlink(device));

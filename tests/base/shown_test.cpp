@@ -77,8 +77,8 @@ TEST_CASE("Lines that a carriage return alone ends are named as such", "[base]")
 
 TEST_CASE("A merge key of YAML is refused by name", "[base]") {
   CHECK(yaml_problem("a: &x {b: 1}\nc:\n  <<: *x\n") ==
-        "f.yaml:3: found the merge key <<, which is not supported; in a sweep file, write what "
-        "several trials share under base, and differences under variants");
+        "f.yaml:3: found the merge key <<, which is not supported; in a sweep file, put shared "
+        "settings under base and differences under variants");
   CHECK(yaml_problem("'<<': 1\n") == "");
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("No picture is wider or higher than its terminal", "[cli]") {
   }
   const Lines lines = draw(large, 80, 20);
   CHECK(lines.size() == 20);
-  CHECK(lines[16] == "… and 17 more that run");
+  CHECK(lines[16] == "… and 17 more running");
   CHECK(lines[19] == "second sweep");
   CHECK(draw(large, 80, 1) == Lines{"second sweep"});
 }

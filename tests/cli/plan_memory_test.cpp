@@ -30,7 +30,7 @@ TEST_CASE("Trials that need the same memory are one row", "[cli]") {
   std::ostringstream out;
   print_memory(out, sweep, estimates, device);
   CHECK("\n" + out.str() == R"(
-memory of petlab-trainer on a CPU by formula, in MiB, where every text is as long as data.max_tokens lets it be:
+memory of petlab-trainer on a CPU by formula, in MiB, if every text has data.max_tokens tokens:
 trials  variant  kind             tokens     peak  weights  optimizer  activations  workspace  program  total
 ──────  ───────  ───────────────  ─────────  ────  ───────  ─────────  ───────────  ─────────  ───────  ─────
      3  vanilla  adapter          4096       step       88          4          399         72      125    686

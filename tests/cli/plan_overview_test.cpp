@@ -34,7 +34,7 @@ TEST_CASE("Of several sweep files, equal trials are counted once", "[cli]") {
         "sweep   trials  shared  to train  file\n"
         "one          3       0         3  " +
             files[0] + "\n" + "other        2       1         2  " + files[1] + "\n" +
-            "together, equal trials once: 4 trials, of which 4 to train\n");
+            "in total, counting equal trials once: 4 trials, 4 to train\n");
   std::ostringstream json;
   print_overview(json, overview, true);
   const nlohmann::json read = nlohmann::json::parse(json.str());

@@ -155,7 +155,7 @@ TEST_CASE("files of different lengths are refused with both lengths, whichever e
                                   std::to_string(n) + ", ref has " + std::to_string(n + 70000));
   }
   Files empty("", "");
-  CHECK(refusal(empty) == "hyp: the corpus is empty; at least one line was wanted");
+  CHECK(refusal(empty) == "hyp: the corpus is empty, wanted at least one line");
   Files one("", "1\n");
   CHECK(refusal(one) == "the files have different numbers of lines: hyp has 0, ref has 1");
 }

@@ -182,7 +182,7 @@ TEST_CASE("petlab score reads compressed files, and references parted by tabs", 
   }
   files.dir.write("plain.gz", "the cat\n");
   CHECK(files.refusal("ref -i plain.gz", 1) ==
-        "petlab: plain.gz: is not compressed, as its name says\n");
+        "petlab: plain.gz: is not compressed, although its name ends like a compressed file\n");
   files.dir.write("cut.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03"
                                         "abc",
                                         13));
@@ -195,30 +195,30 @@ TEST_CASE("petlab score reads compressed files, and references parted by tabs", 
   CHECK(files.out("bleu --hyp hyp --ref both --num-refs 2") ==
         files.out("bleu --hyp hyp --ref ref --ref other"));
   CHECK(files.refusal("ref -i hyp -nr 2", 1) ==
-        "petlab: ref:1: found 1 reference parted by tabs, wanted 2\n");
+        "petlab: ref:1: found 1 reference separated by tabs, wanted 2\n");
 }
 
 TEST_CASE("petlab score refuses what sacrebleu's form cannot mean", "[cli]") {
   const Systems files;
-  CHECK(files.refusal("-i hyp") == "petlab: score wants files of references before --input\n");
+  CHECK(files.refusal("-i hyp") == "petlab: score needs reference files before --input\n");
   CHECK(files.refusal("ref -i hyp -m accuracy") ==
-        "petlab: --metrics names accuracy, which is of labels: petlab score accuracy --hyp FILE "
-        "--ref FILE\n");
+        "petlab: --metrics names accuracy, a metric of labels: use petlab score accuracy --hyp "
+        "FILE --ref FILE\n");
   CHECK(files.refusal("ref -i hyp -m bleu bleu") == "petlab: --metrics names bleu twice\n");
   CHECK(files.refusal("ref -i hyp hyp") ==
-        "petlab: --input names hyp twice: each system wants its own file\n");
+        "petlab: --input names hyp twice: each system needs its own file\n");
   CHECK(files.refusal("ref -i hyp -pbs") ==
-        "petlab: a paired test compares systems: --input wants at least two, the baseline first\n");
+        "petlab: a paired test compares systems: --input needs at least two, the baseline first\n");
   CHECK(files.refusal("ref -i hyp -f latex") ==
-        "petlab: --format latex is a table of systems: --input wants at least two\n");
+        "petlab: --format latex prints a table of systems: --input needs at least two\n");
   CHECK(files.refusal("ref -i hyp -f html") ==
         "petlab: --format is 'html', must be text, json or latex\n");
   CHECK(files.refusal("ref -i hyp other -ci") ==
-        "petlab: --confidence is of one system: of several, --paired-bs tells intervals\n");
+        "petlab: --confidence takes one system; for several, --paired-bs shows intervals\n");
   CHECK(files.refusal("ref -m bleu ter < hyp") ==
-        "petlab: standard input can be read once: files are wanted for several metrics or "
-        "systems\n");
+        "petlab: standard input can be read only once: several metrics or systems need files\n");
   CHECK(files.refusal("ref -i hyp -m chrf -tok 13a")
-            .starts_with("petlab: --tokenize means nothing for chrf: it belongs to bleu"));
-  CHECK(files.refusal("ref -i hyp --json").starts_with("petlab: --json is not of this form"));
+            .starts_with("petlab: --tokenize does not apply to chrf: it belongs to bleu"));
+  CHECK(files.refusal("ref -i hyp --json")
+            .starts_with("petlab: --json does not belong to this form"));
 }

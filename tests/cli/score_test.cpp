@@ -255,7 +255,7 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
   const CommandResult plain = score(files.dir, "bleu --hyp plain.hyp --ref plain.ref --json");
   CHECK(of("bleu") == nlohmann::json::parse(plain.out).at("score").get<double>());
   check_refused(files.dir, "accuracy --json-lines --hyp pred --ref gold", 2,
-                "--json-lines means nothing for accuracy: it belongs to text");
+                "--json-lines does not apply to accuracy: it belongs to text");
 }
 
 // AddressSanitizer reserves more address space than any limit would leave.
@@ -276,7 +276,7 @@ TEST_CASE("petlab score names the line that does not fit into memory", "[cli]") 
     CHECK(result.exit_code == 1);
     CHECK(result.out.empty());
     CHECK(result.err.starts_with("petlab: huge:"));
-    CHECK(result.err.find(": there is not enough memory for this line, of which ") !=
+    CHECK(result.err.find(": not enough memory for this line, after reading ") !=
           std::string::npos);
   }
 }
@@ -289,7 +289,7 @@ TEST_CASE("petlab score reads standard input for one of its files", "[cli]") {
   CHECK(score(files.dir, "chrf --hyp hyp --ref - <ref").out == expected);
   CHECK(score(files.dir, "accuracy --hyp - --ref gold <pred").out == "accuracy = 0.7500 (n = 4)\n");
   check_refused(files.dir, "chrf --hyp - --ref - <hyp", 2,
-                "- is there 2 times: standard input can be read once");
+                "- is given 2 times, but standard input can be read only once");
 }
 
 TEST_CASE("petlab score scores labels and numbers", "[cli]") {
@@ -315,7 +315,7 @@ TEST_CASE("petlab score says where a value is undefined or a convention", "[cli]
   CHECK(undefined.exit_code == 0);
   CHECK(undefined.out == "pearson = undefined (n = 3)\n");
   CHECK(undefined.err ==
-        "petlab: undefined: all numbers of a file are equal, or there is one line only\n");
+        "petlab: undefined: all numbers of a file are equal, or it has only one line\n");
   const auto json =
       nlohmann::json::parse(score(files.dir, "pearson --hyp same --ref x --json").out);
   CHECK(json.at("score").is_null());
@@ -342,7 +342,7 @@ TEST_CASE("petlab score skips a byte order mark before labels and keeps it in te
   CHECK(score(files.dir, "chrf --hyp marked --ref plain").out !=
         score(files.dir, "chrf --hyp plain --ref plain").out);
   check_refused(files.dir, "accuracy --hyp only-mark --ref only-mark", 1,
-                "only-mark: the corpus is empty; at least one line was wanted");
+                "only-mark: the corpus is empty, wanted at least one line");
 }
 
 TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]") {
@@ -388,7 +388,7 @@ TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]
   check_refused(files.dir, "f1-macro --hyp three --ref gold --num-labels 2", 1,
                 "three:3: found '2', wanted a label from 0 to 1");
   check_refused(files.dir, "f1 --hyp three --ref gold", 2,
-                "f1 is of two classes, here are 3: f1-macro takes any number");
+                "f1 needs two classes, found 3: f1-macro takes any number");
   check_refused(files.dir, "chrf --hyp bad-utf8 --ref ref", 1,
                 "bad-utf8:2: invalid UTF-8 at byte 2 of the line (0xFF)");
   for (const char* metric : {"bleu", "rouge2", "accuracy", "pearson"}) {
@@ -410,31 +410,31 @@ TEST_CASE("petlab score refuses words that it does not know, with the nearest", 
   check_refused(files.dir, "bleu --smooth-method flor" + both, 2,
                 "unknown smoothing method \"flor\"; did you mean \"floor\"?");
   check_refused(files.dir, "bleu --spm-model nothing.model" + both, 1,
-                "nothing.model: there is no such file; a SentencePiece model was wanted");
+                "nothing.model: does not exist, wanted a SentencePiece model");
 }
 
 TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {
   const Folder files;
   const std::string both = " --hyp hyp --ref ref";
   check_refused(files.dir, "bleu --stem" + both, 2,
-                "--stem means nothing for bleu: it belongs to rouge1, rouge2, rougeL, rougeLsum");
+                "--stem does not apply to bleu: it belongs to rouge1, rouge2, rougeL, rougeLsum");
   check_refused(files.dir, "chrf --tokenize 13a" + both, 2,
-                "--tokenize means nothing for chrf: it belongs to bleu");
+                "--tokenize does not apply to chrf: it belongs to bleu");
   check_refused(files.dir, "accuracy --sentence-level --hyp pred --ref gold", 2,
-                "--sentence-level means nothing for accuracy: it belongs to text");
+                "--sentence-level does not apply to accuracy: it belongs to text");
   check_refused(files.dir, "pearson --num-labels 3 --hyp x --ref y", 2,
-                "--num-labels means nothing for pearson: it belongs to labels");
+                "--num-labels does not apply to pearson: it belongs to labels");
   check_refused(files.dir, "accuracy --hyp pred --ref gold --ref gold", 2,
-                "--ref is there 2 times, accuracy takes one");
+                "--ref is given 2 times, accuracy takes one");
   check_refused(files.dir, "bleu --paired-bs" + both, 2, "--paired-bs wants --baseline");
   check_refused(files.dir, "bleu --baseline hyp" + both, 2,
-                "--baseline wants --paired-bs or --paired-ar");
-  check_refused(files.dir, "bleu --seed 3" + both, 2, "--seed wants --confidence or --baseline");
+                "--baseline requires --paired-bs or --paired-ar");
+  check_refused(files.dir, "bleu --seed 3" + both, 2, "--seed requires --confidence or --baseline");
   check_refused(files.dir, "bleu --threads 0" + both, 2, "--threads is 0, must be > 0");
   check_refused(files.dir, "bleu --width 18" + both, 2, "--width is 18, must be 0 to 17");
-  check_refused(files.dir, "bleu --hyp hyp", 2, "score wants --ref FILE");
+  check_refused(files.dir, "bleu --hyp hyp", 2, "score requires --ref FILE");
   check_refused(files.dir, "--hyp hyp --ref ref", 2,
-                "score wants a metric (petlab score --list shows them)");
+                "score needs a metric (petlab score --list shows them)");
 }
 
 TEST_CASE("petlab score prints the same with any number of threads", "[cli][golden][wide]") {

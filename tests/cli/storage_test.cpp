@@ -186,15 +186,16 @@ TEST_CASE("petlab storage shows an artifact as published and as stored", "[cli]"
   CHECK(damaged.exit_code == 1);
   CHECK(damaged.err.find("damaged.petl") != std::string::npos);
   check_storage_refuses(dir, "artifact.petl --tasks 2", 2,
-                        "--tasks means nothing for an artifact, which knows its tasks");
+                        "--tasks does not apply to an artifact, which contains its tasks");
 }
 
 TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   const TempDir dir;
   check_storage_refuses(
-      dir, "", 2, "storage wants an artifact, a configuration file, or --kind with its options");
-  check_storage_refuses(dir, "--kind adapter", 2,
-                        "storage of a configuration wants --backbone, or --d-model and --layers");
+      dir, "", 2, "storage needs an artifact, a configuration file, or --kind with its options");
+  check_storage_refuses(
+      dir, "--kind adapter", 2,
+      "storage of a configuration requires --backbone, or --d-model and --layers");
   check_storage_refuses(
       dir, "--kind adaptor --backbone t5-base", 2,
       "module.kind is 'adaptor', must be adapter, lora, prefix, full_finetuning, head_only or "
@@ -202,25 +203,24 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   check_storage_refuses(dir, "--kind adapter --bottleneck 0 --backbone t5-base", 2,
                         "module.bottleneck is 0, must be a whole number from 1 to 1048576");
   check_storage_refuses(dir, "--kind adapter --rank 3 --backbone t5-base", 2,
-                        "--rank means nothing for kind adapter with mask none");
+                        "--rank does not apply to kind adapter with mask none");
   check_storage_refuses(dir, "--kind adapter --sparsity-ratio 0.5 --backbone t5-base", 2,
-                        "--sparsity-ratio means nothing for kind adapter with mask none");
+                        "--sparsity-ratio does not apply to kind adapter with mask none");
   check_storage_refuses(dir, "--kind hyperformer++ --share --backbone t5-base", 2,
                         "module.share is true, must be false with module.kind hyperformer++");
   check_storage_refuses(dir, "--kind adapter --hyper-hidden 4 --backbone t5-base", 2,
-                        "--hyper-hidden means nothing for kind adapter with mask none");
+                        "--hyper-hidden does not apply to kind adapter with mask none");
   check_storage_refuses(dir, "--kind hyperformer++ --hyper-hidden 65537 --backbone t5-base", 2,
                         "module.hyper_hidden is 65537, must be a whole number from 1 to 65536");
   check_storage_refuses(dir, "--kind hyperformer++ --backbone roberta-base", 2,
-                        "hyperformer++ wants a backbone with an encoder and a decoder");
-  check_storage_refuses(
-      dir, "--kind adapter --mask learned --tasks 3 --backbone t5-base", 2,
-      "storage of masked modules that are not shared has no formula for 3 tasks: share "
-      "is false, must be true with a mask and several tasks");
+                        "hyperformer++ needs a backbone with an encoder and a decoder");
+  check_storage_refuses(dir, "--kind adapter --mask learned --tasks 3 --backbone t5-base", 2,
+                        "there is no storage formula for masked, unshared modules with 3 tasks: "
+                        "share is false, must be true with a mask and several tasks");
   check_storage_refuses(dir, "--kind full_finetuning --d-model 8 --layers 2", 2,
-                        "storage of full_finetuning wants --backbone or --parameters");
+                        "storage of full_finetuning requires --backbone or --parameters");
   check_storage_refuses(dir, "--kind adapter --d-model 8", 2,
-                        "a backbone without a name wants --d-model and --layers");
+                        "a backbone without a name needs --d-model and --layers");
   dir.write("bad.yaml", "module: {kind: adapter\n");
   const CommandResult bad = storage(dir, "bad.yaml");
   CHECK(bad.exit_code == 2);
@@ -229,7 +229,7 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   check_storage_refuses(dir, "list.json", 2,
                         "list.json: found no mapping, wanted a trial's configuration");
   dir.write("sweep.yaml", "sweep: a\nbase: {backbone: minilm}\n");
-  check_storage_refuses(dir, "sweep.yaml", 2, "sweep.yaml: base is no field of a trial");
+  check_storage_refuses(dir, "sweep.yaml", 2, "sweep.yaml: base is not a field of a trial");
   dir.write("small.yaml", "backbone: t5-base\nmodule: {kind: adapter, bottleneck: 0}\n");
   check_storage_refuses(dir, "small.yaml", 2,
                         "small.yaml: module.bottleneck is 0, must be a whole number from 1 to "
@@ -237,7 +237,7 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   dir.write("c.yaml", "backbone: t5-base\nmodule: {kind: adapter}\n");
   check_storage_refuses(
       dir, "c.yaml --kind lora", 2,
-      "storage wants an artifact, a configuration file, or --kind with its options");
+      "storage needs an artifact, a configuration file, or --kind with its options");
   check_storage_refuses(dir, "c.yaml --rank 4", 2,
-                        "--rank and c.yaml are both there: one is wanted");
+                        "found both --rank and c.yaml, wanted one of them");
 }

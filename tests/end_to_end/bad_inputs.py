@@ -30,11 +30,12 @@ class BadInputs(TinyWorld):
         refused = self.run_sweep(slots=1)
         self.assertEqual((refused.code, refused.out), (1, ""))
         self.assertTrue(refused.err.startswith("petlab: "), refused)
-        self.assertIn("\nnothing was started; mend this, or train what can be trained with "
-                      "--keep-going (and after the repair the rest with --rerun failed)\n",
+        self.assertIn("\nnothing was started; fix this, or pass --keep-going to run the "
+                      "trials that can run (and, once it is fixed, the rest with --rerun "
+                      "failed)\n",
                       refused.err)
         self.assertFalse((self.root / "sweep.db").exists())
-        self.assertIn("note: cannot be trained on: ", self.petlab("plan", "sweep.yaml").out)
+        self.assertIn("note: input problem: ", self.petlab("plan", "sweep.yaml").out)
         done = self.run_sweep("--keep-going", slots=1)
         spoilt, = self.query("SELECT trial_id, reason FROM attempts JOIN trials ON "
                              "trials.key = attempts.trial WHERE outcome = 'failed'")
@@ -74,7 +75,7 @@ class BadInputs(TinyWorld):
         mend = self.mend_file("grades-test.tsv")
         self.write("grades-test.tsv", "grade\tsentence\n1.5\tthe film\n1,5\tthe film\n")
         self.use_task("grades.yaml")
-        self.check("ROOT/grades-test.tsv:3: score '1,5' is no finite number", mend)
+        self.check("ROOT/grades-test.tsv:3: score '1,5' is not a finite number", mend)
 
     def test_text_that_is_not_utf8(self):
         mend = self.mend_file("films-train.tsv")
@@ -89,8 +90,8 @@ class BadInputs(TinyWorld):
         self.use_task("qnli")
         self.check("task qnli: glue/QNLI/train.tsv is in none of the folders ROOT/data, "
                    "ROOT/home/data; it comes from the official GLUE files, "
-                   "gluebenchmark.com/tasks, unpacked to a data folder as glue/QNLI; petlab fetch data "
-                   "qnli does that (PETLAB_DATA names another folder)",
+                   "gluebenchmark.com/tasks, unpacked to a data folder as glue/QNLI; petlab "
+                   "fetch data qnli does that (set PETLAB_DATA to add a folder)",
                    lambda: self.write("data/glue/QNLI/train.tsv", header + rows))
 
     # A backbone with other weights is another trial: it is new, and nothing is rerun.

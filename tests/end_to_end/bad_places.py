@@ -74,13 +74,13 @@ class BadPlaces(TinyWorld):
         done = self.scripted("--runs", "a-file")
         self.assertEqual((done.code, done.err),
                          (1, "petlab: ROOT/a-file: the runs folder cannot be written: Not a "
-                             "directory (--runs names another)\n"))
+                             "directory (choose another with --runs)\n"))
         disk = self.small_disk("1m")
         self.make_read_only(disk)
         done = self.scripted("--runs", "disk/runs")
         self.assertEqual((done.code, done.err),
-                         (1, "petlab: ROOT/disk/runs: the runs folder cannot be written: Read-only "
-                             "file system (--runs names another)\n"))
+                         (1, "petlab: ROOT/disk/runs: the runs folder cannot be written: "
+                             "Read-only file system (choose another with --runs)\n"))
         done = self.scripted()
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts"), [{"n": 4}])

@@ -54,7 +54,7 @@ class Doctor(TinyWorld):
         problems = [check["name"] for check in checks.values() if check["state"] == "problem"]
         self.assertEqual(problems, [name], checks)
         self.assertRegex(checks[name]["found"], found)
-        self.assertEqual(checks[name]["mend"], mend)
+        self.assertEqual(checks[name]["fix"], mend)
 
     def fake_gpus(self, count):
         (self.root / "bin/nvidia-smi").symlink_to(FAKE)
@@ -88,7 +88,7 @@ class Doctor(TinyWorld):
             self.assertIn(f"\n{line}\n", "\n" + text)
         self.assertRegex(text, r"\n  ok       memory     \d+\.\d GiB, \d+\.\d GiB free")
         self.assertRegex(text, r"\n  ok       gpus       none: nvidia-smi is not on PATH\n")
-        self.assertRegex(text, r"\n  ok       database   petlab\.db on \w+, not there yet: SQLite "
+        self.assertRegex(text, r"\n  ok       database   petlab\.db on \w+, not created yet: SQLite "
                                r"writes there and keeps a second writer out\n")
         self.assertRegex(text, r"\n  (ok|note)     *runs       petlab\.runs: \d+\.\d GiB free\n")
         self.assertNotIn("problem", text)
@@ -111,9 +111,9 @@ class Doctor(TinyWorld):
 
     def test_without_a_trainer(self):
         alone = shutil.copy(PETLAB, self.root / "bin/petlab")
-        mend = ("scripts/setup.sh && scripts/build.sh release, which build it with LibTorch; or name "
+        mend = ("scripts/setup.sh && scripts/build.sh release build it with LibTorch; or name "
                 "another worker with --worker")
-        self.problem("program", "^petlab-trainer is neither beside petlab nor on PATH", mend,
+        self.problem("program", "^petlab-trainer is neither next to petlab nor on PATH", mend,
                      worker=None, program=alone)
         self.assertEqual(self.uses["worker"], None)
         self.script("bin/petlab-trainer", "echo \"$0: error while loading shared libraries: "
@@ -153,14 +153,14 @@ class Doctor(TinyWorld):
         worker = self.script("own", "echo '{\"name\": \"own\", \"devices\": [\"cpu\"]}'\n")
         check = self.checks(worker=worker)["gpus"]
         self.assertEqual((check["state"], check["found"]),
-                         ("note", "not used: own says that it does not compute on GPUs"))
+                         ("note", "not used: own reports that it does not compute on GPUs"))
         self.assertEqual(self.uses["device"], "cpu")
 
     def test_a_driver_that_fails(self):
         self.fake_gpus(1)
         self.write("gpus/broken", "NVIDIA-SMI has failed\n")
         self.problem("gpus", "^nvidia-smi ended with exit code 9: NVIDIA-SMI has failed$",
-                     "repair that, or train on CPU cores with --device cpu")
+                     "fix that, or train on CPU cores with --device cpu")
 
     def test_a_folder_that_cannot_be_written(self):
         disk = self.small_disk("8m")
@@ -168,12 +168,12 @@ class Doctor(TinyWorld):
         runs = ["--runs", "runs"]
         self.problem("database", r"^disk/new\.db: cannot make it: folder \S+/disk cannot be written "
                      r"\(Read-only file system\); make it writable or name another database with "
-                     r"--db$", "a folder that can be written and has room, named with --db",
+                     r"--db$", "a writable folder with free space, named with --db",
                      "disk/new.db", *runs)
         self.problem("runs", "disk: the runs folder cannot be written: Read-only file system",
                      "name another folder with --runs", "--runs", "disk/runs")
         self.more["PETLAB_SLOTS"] = str(disk / "slots")
-        self.problem("slots", r"disk/slots: the folder of slot locks cannot be made: Read-only file "
+        self.problem("slots", r"disk/slots: the folder of slot locks cannot be created: Read-only file "
                      "system", "name another folder with PETLAB_SLOTS")
 
     def test_a_disk_that_is_full(self):
@@ -186,7 +186,7 @@ class Doctor(TinyWorld):
         self.assertEqual([path.name for path in disk.iterdir()], ["ballast"])
 
     def test_a_folder_that_is_not_there(self):
-        self.problem("database", "^none/new.db: there is no folder ROOT/none$", "mkdir -p ROOT/none",
+        self.problem("database", "^none/new.db: the folder ROOT/none does not exist$", "mkdir -p ROOT/none",
                      "none/new.db", "--runs", "runs")
 
     def test_locks_that_lock_nobody_out(self):
@@ -221,15 +221,15 @@ class Doctor(TinyWorld):
 
     def test_nothing_to_train_with_is_a_note_with_a_command(self):
         checks = self.checks()
-        self.assertEqual((checks["backbones"]["state"], checks["backbones"]["mend"]),
+        self.assertEqual((checks["backbones"]["state"], checks["backbones"]["fix"]),
                          ("note", "petlab fetch backbone FacebookAI/roberta-base"))
-        self.assertEqual((checks["data"]["state"], checks["data"]["mend"]),
+        self.assertEqual((checks["data"]["state"], checks["data"]["fix"]),
                          ("note", "petlab fetch data glue"))
 
     def test_words_that_mean_nothing(self):
         done = self.petlab("doctor", "a.db", "--db", "b.db")
         self.assertEqual((done.code, done.err),
-                         (2, "petlab: DATABASE and --db are given, want one of them\n"))
+                         (2, "petlab: found DATABASE and --db, wanted one of them\n"))
 
 
 if __name__ == "__main__":

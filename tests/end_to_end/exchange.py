@@ -25,8 +25,8 @@ class Merge(ExchangeWorld):
         self.machine("b", "--only", "seed=3..4")
         before = self.files("b")
         merged = self.as_json("a", "db", "merge", "b.db")
-        self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "left")},
-                         {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "left": []})
+        self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "skipped")},
+                         {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "skipped": []})
         self.assertEqual(self.files("b"), before)
         self.assertEqual(self.tables("a"), self.tables("one"))
         self.assertEqual(self.artifacts("a"), self.artifacts("one"))
@@ -69,7 +69,7 @@ class Merge(ExchangeWorld):
                 self.assertEqual((merged["trials"], merged["same"], len(merged["conflicts"])), (2, 0, 2))
                 for conflict in merged["conflicts"]:
                     self.assertRegex(conflict["text"], text)
-                    self.assertIn("the one here stays", conflict["text"])
+                    self.assertIn("the one here is kept", conflict["text"])
                 rows = [row for row in self.tables("c")[0]
                         if row["trial_id"] in [conflict["trial"] for conflict in merged["conflicts"]]]
                 self.assertEqual(rows, tables)
@@ -110,8 +110,8 @@ class Merge(ExchangeWorld):
         merged = self.as_json("a", *merge, code=1)
         self.assertEqual([(one["trial"], one["text"]) for one in merged["conflicts"]], [
             (trial, f"artifact.petl of attempt 1 is sha256:{before[trial]} here, "
-                    f"sha256:{self.artifacts('b')[trial]} there (attempt 1): what is here stays; petlab db check "
-                    "says which is damaged")])
+                    f"sha256:{self.artifacts('b')[trial]} there (attempt 1): the one here is "
+                    f"kept; petlab db check shows which is damaged")])
         self.assertEqual(self.artifacts("a"), before)
 
     def test_a_trial_that_runs_there_is_left_until_it_is_over(self):
@@ -124,11 +124,11 @@ class Merge(ExchangeWorld):
             "SELECT 1 FROM progress WHERE step = 3", "b.db")) == 2)
         for words in (["db", "merge", "b.db"], ["db", "import", "b.runs"]):
             merged = self.as_json("a", *words, code=1)
-            self.assertEqual((merged["trials"], len(merged["left"])), (0, 2))
-            self.assertIn("attempt 1 runs there", merged["left"][0]["text"])
+            self.assertEqual((merged["trials"], len(merged["skipped"])), (0, 2))
+            self.assertIn("attempt 1 runs there", merged["skipped"][0]["text"])
         # Here, too.
         merged = self.as_json("b", "db", "merge", "a.db")
-        self.assertEqual((merged["trials"], merged["left"]), (2, []))
+        self.assertEqual((merged["trials"], merged["skipped"]), (2, []))
         self.write("gate", "")
         self.assertEqual(self.end(process).code, 0)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["trials"], 2)
@@ -156,13 +156,13 @@ class Merge(ExchangeWorld):
         self.machine("b", "--only", "seed=2")
         (self.root / "b.runs").rename(self.root / "away")
         done = self.on("a", "db", "merge", "b.db", code=2)
-        self.assertIn("the runs folder of b.db is not there", done.err)
+        self.assertIn("the runs folder of b.db does not exist", done.err)
         self.assertEqual(self.petlab("db", "merge", "b.db", "--other-runs", "away", "--db", "a.db").code, 0)
-        self.assertIn("it is the same database", self.on("a", "db", "merge", "a.db", code=2).err)
+        self.assertIn("this is the same database", self.on("a", "db", "merge", "a.db", code=2).err)
         self.assertIn("itself", self.on("a", "db", "import", "a.runs", code=1).err)
-        self.assertIn("there is no such database", self.on("a", "db", "merge", "none.db", code=2).err)
+        self.assertIn("the database does not exist", self.on("a", "db", "merge", "none.db", code=2).err)
         (self.root / "empty").mkdir()
-        self.assertIn("holds no sweep and no attempt", self.on("a", "db", "import", "empty", code=1).err)
+        self.assertIn("found no sweep and no attempt", self.on("a", "db", "import", "empty", code=1).err)
         # An attempt whose folder is gone is named; one that holds a link is left.
         trial = self.trials("b", "seed = 2")[0]
         self.machine("c", "--only", "seed=3")
@@ -170,7 +170,7 @@ class Merge(ExchangeWorld):
         shutil.rmtree(self.root / f"c.runs/{one}")
         os.symlink("/etc/passwd", self.root / f"c.runs/{two}/1/secret")
         merged = self.as_json("a", "db", "merge", "c.db", code=1)
-        texts = {left["trial"]: left["text"] for left in merged["left"]}
+        texts = {left["trial"]: left["text"] for left in merged["skipped"]}
         self.assertIn("not in the runs folder", texts[one])
         self.assertIn("found a link, wanted a regular file", texts[two])
         self.assertNotIn(trial, texts)
@@ -248,7 +248,8 @@ class Archive(ExchangeWorld):
         self.on("clean", "db", "export", "archive", "b.tar.gz")
         self.assertEqual((self.root / "b.tar.gz").read_bytes(), archive)
         done = self.on("a", "db", "export", "archive", "a.tar.gz", code=2)
-        self.assertEqual(done.err, "petlab: a.tar.gz: it exists; move it away, or name another file\n")
+        self.assertEqual(done.err, "petlab: a.tar.gz: already exists; move it, or name "
+                                   "another file\n")
 
     def test_artifacts_by_choice(self):
         self.machine("a", "--only", "seed=1")
@@ -279,7 +280,7 @@ class Archive(ExchangeWorld):
         self.on("c", "db", "import", "a.tar.gz")
         self.assertEqual(self.query("SELECT name FROM sweeps", "c.db"), [{"name": "other"}])
         done = self.on("a", "db", "export", "archive", "b.tar.gz", "--sweep", "othr", code=2)
-        self.assertIn("there is no sweep othr", done.err)
+        self.assertIn("sweep othr does not exist", done.err)
 
     def entries(self):
         with tarfile.open(self.root / "a.tar.gz") as archive:
@@ -330,7 +331,8 @@ class Archive(ExchangeWorld):
 
         for change, listed, text in (
                 (added("runs/../../evil"), None, "entry 'runs/../../evil': its name leads out of the archive"),
-                (added("/etc/evil"), None, "entry '/etc/evil': its name leads out of the archive: it is absolute"),
+                (added("/etc/evil"), None, "entry '/etc/evil': its name leads out of the "
+                                           "archive: it is an absolute path"),
                 (added("runs/sweeps/link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), None,
                  "entry 'runs/sweeps/link': it is a link, wanted a file"),
                 (added("runs/sweeps/link", type=tarfile.LNKTYPE, linkname=events), None,
@@ -339,9 +341,9 @@ class Archive(ExchangeWorld):
                  "entry 'runs/sweeps/pipe': it is a folder or a device, wanted a file"),
                 (added("runs/sweeps/more.yaml"), None, "entry 'runs/sweeps/more.yaml': the archive's list has no such"),
                 (added("runs/\x1b[31mred"), None, r"entry 'runs/\x1b[31mred': its name has a character"),
-                (added("petlab.db"), None, "entry 'petlab.db': it is no file of a runs folder"),
-                (lambda all: all.append(all[1]), None, "it is there twice"),
-                (lambda all: all[:-1], None, "it is not there: the archive is cut"),
+                (added("petlab.db"), None, "entry 'petlab.db': it is not a file of a runs folder"),
+                (lambda all: all.append(all[1]), None, "it occurs twice"),
+                (lambda all: all[:-1], None, "it is missing: the archive is truncated"),
                 (lambda all: all[1:], None, "its first entry must be petlab-archive.json"),
                 (lambda all: [(m, d.replace(b"test", b"tset")) for m, d in all[:1]] +
                              [(m, d.replace(b'"test"', b'"tset"')) for m, d in all[1:]], None,
@@ -350,7 +352,8 @@ class Archive(ExchangeWorld):
                 (lambda all: None, lambda d: other(d, digest="sha256:" + "0" * 64),
                  f"entry '{events}': its content has digest"),
                 (lambda all: None, lambda d: other(d, size=2**62), f"entry '{events}': it has {2**62} bytes, all have"),
-                (lambda all: None, lambda d: other(d, size=-1), f"'{events}': size or digest is none"),
+                (lambda all: None, lambda d: other(d, size=-1), f"'{events}': its size or "
+                                                                f"digest is invalid"),
                 (lambda all: None, lambda d: other(d, name="runs/../x"), "'runs/../x': its name leads out"),
                 (lambda all: None, lambda d: d.update(v=2), "v is 2, must be 1: made by a newer petlab"),
                 (lambda all: None, lambda d: d.pop("files"), "petlab-archive.json: cannot be understood")):
@@ -450,8 +453,8 @@ class Check(ExchangeWorld):
         self.assertEqual(self.found(code=0), set())
         shutil.rmtree(self.root / "c.runs")
         done = self.on("c", "db", "check", code=1)
-        self.assertIn("no_runs_folder: the runs folder is not there", done.out)
-        self.assertIn("mend: put it back", done.out)
+        self.assertIn("no_runs_folder: the runs folder is missing", done.out)
+        self.assertIn("fix: restore it", done.out)
 
     def test_files_that_came_from_elsewhere_are_held_against_their_digests(self):
         self.machine("a", "--only", "seed=1,variant=small")
@@ -461,11 +464,11 @@ class Check(ExchangeWorld):
         file.write_text("other\n")
         self.assertEqual(self.found(), {("other_file", trial)})
         done = self.on("c", "db", "check", code=1)
-        self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, it came with ")
-        self.assertTrue(re.search(r"^  mend: put it back from where it came \(a\.runs\)", done.out, re.M), done.out)
+        self.assertRegex(done.out, r"other_file: \w+ attempt 1: its content has digest sha256:\w+, its source had ")
+        self.assertTrue(re.search(r"^  fix: restore it from its source \(a\.runs\)", done.out, re.M), done.out)
 
     def test_a_database_that_is_none(self):
-        self.assertIn("there is no such database", self.on("none", "db", "check", code=2).err)
+        self.assertIn("the database does not exist", self.on("none", "db", "check", code=2).err)
         self.write("text.db", "no database at all, but long enough to be read as a header\n" * 9)
         done = self.petlab("db", "check", "--db", "text.db", "--runs", "x")
         self.assertEqual((done.code, done.err.count("\n")), (1, 1))

@@ -103,7 +103,7 @@ class Fetching(FetchWorld):
         self.hub.forget()
         done = self.fetch()
         self.assertEqual(done.code, 0, done)
-        self.assertIn("all of it was there\n", done.out)
+        self.assertIn("all files were already there\n", done.out)
         self.assertEqual(self.hub.paths(), ["/api/models/someone/tiny-bert/revision/main"])
         self.hub.forget()
         done = self.fetch("--revision", self.model.head)
@@ -122,16 +122,16 @@ class Fetching(FetchWorld):
                               env=self.environment(), capture_output=True)
         self.assertEqual((done.returncode, done.stderr.replace(str(self.root), "ROOT")),
                          (1, "petlab: ROOT/alone/petlab-fetch: cannot be run: No such file or "
-                          "directory; it is built beside petlab\n"))
+                             "directory; it is built next to petlab\n"))
         self.assertEqual(self.hub.requests, [])
 
     def test_offline_it_says_what_forbids_the_download(self):
         self.hub_environment = {"HF_HUB_OFFLINE": "1"}
         done = self.fetch()
         self.assertEqual((done.code, done.err),
-                         (1, "petlab: someone/tiny-bert: revision main is not there, and "
-                             "HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) forbids to download it: "
-                             "unset it\n"))
+                         (1, "petlab: someone/tiny-bert: revision main is not in the cache, "
+                             "and HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) forbids "
+                             "downloading it: unset it\n"))
         self.assertEqual(self.hub.requests, [])
 
     def test_a_new_commit_brings_only_what_changed(self):
@@ -228,9 +228,9 @@ class Fetching(FetchWorld):
         self.write("mine/config.json", "{}")
         done = self.fetch("--into", "mine")
         self.assertEqual((done.code, done.err),
-                         (1, "petlab: ROOT/mine/config.json: is there, and is not what would be "
-                             "fetched; --into wants a new folder, or one that petlab fetch has "
-                             "made\n"))
+                         (1, "petlab: ROOT/mine/config.json: exists, but differs from the "
+                             "file to fetch; --into needs a new folder, or one created by "
+                             "petlab fetch\n"))
         self.assertEqual([path.name for path in (self.root / "mine").iterdir()], ["config.json"])
 
 
@@ -277,7 +277,7 @@ class Faults(FetchWorld):
             with self.subTest(name):
                 done = self.petlab("fetch", "backbone", "--", name)
                 self.assertEqual(done.code, 2, done)
-                self.assertIn(f"the backbone is '{name}', must be a model's name on the hub", done.err)
+                self.assertIn(f"the backbone is '{name}', must be the name of a model on the hub", done.err)
         done = self.fetch("--revision", "../../x")
         self.assertEqual((done.code, done.err),
                          (2, "petlab: --revision is '../../x', must be a branch, a tag or a commit\n"))
@@ -286,23 +286,23 @@ class Faults(FetchWorld):
         self.assertEqual(self.hub.requests, [])
 
     def test_a_model_that_is_not_there_or_not_open_says_what_to_do(self):
-        self.refused("someone/tinybert: no such model at HUB, or a private one (HF_TOKEN can hold a "
-                     "token that may read it); names have an owner before the slash, as in "
-                     "FacebookAI/roberta-base", name="someone/tinybert")
+        self.refused("someone/tinybert: the model is not at HUB, or it is private (set "
+                     "HF_TOKEN to a token that may read it); names have an owner before the "
+                     "slash, as in FacebookAI/roberta-base", name="someone/tinybert")
         self.model.token, self.model.gated = "hf_right", True
-        self.refused("someone/tiny-bert: its owners let in only whom they know: accept the conditions "
-                     "on HUB/someone/tiny-bert, and let HF_TOKEN hold a token of yours "
+        self.refused("someone/tiny-bert: access is restricted: accept the conditions on "
+                     "HUB/someone/tiny-bert, and set HF_TOKEN to your token "
                      "(HUB/settings/tokens)")
         self.hub_environment = {"HF_TOKEN": "hf_wrong"}
-        self.refused("someone/tiny-bert: its owners let in only whom they know: accept the conditions "
-                     "on HUB/someone/tiny-bert, and let HF_TOKEN hold a token of yours "
-                     "(HUB/settings/tokens); the one that was sent does not suffice")
+        self.refused("someone/tiny-bert: access is restricted: accept the conditions on "
+                     "HUB/someone/tiny-bert, and set HF_TOKEN to your token "
+                     "(HUB/settings/tokens); the current token has no access")
 
     def test_a_revision_that_is_not_there(self):
-        self.refused("someone/tiny-bert: has no such revision; --revision wants a branch, a tag or a "
-                     "commit of HUB/someone/tiny-bert/commits/main", "--revision", "v9")
-        self.refused("someone/tiny-bert: has no such revision; --revision wants a branch, a tag or a "
-                     "commit of HUB/someone/tiny-bert/commits/main", "--revision", "d" * 40)
+        self.refused("someone/tiny-bert: the revision does not exist; --revision must be a "
+                     "branch, a tag or a commit of HUB/someone/tiny-bert/commits/main", "--revision", "v9")
+        self.refused("someone/tiny-bert: the revision does not exist; --revision must be a "
+                     "branch, a tag or a commit of HUB/someone/tiny-bert/commits/main", "--revision", "d" * 40)
 
     def test_models_without_what_petlab_reads_say_what_they_have(self):
         for files, wanted in (
@@ -321,19 +321,19 @@ class Faults(FetchWorld):
         self.hub.close()
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        self.assertRegex(done.err, "^petlab: someone/tiny-bert: HUB cannot be reached: HUB: .*; "
-                         "HF_ENDPOINT names a mirror, https_proxy a proxy; without a network, fetch "
-                         "it where there is one and copy ROOT/hf/hub/models--someone--tiny-bert "
-                         "here\n$")
+        self.assertRegex(done.err, "^petlab: someone/tiny-bert: HUB cannot be reached: HUB: "
+                                   ".*; set HF_ENDPOINT to a mirror or https_proxy to a "
+                                   "proxy; without a network, fetch it on another machine and "
+                                   "copy ROOT/hf/hub/models--someone--tiny-bert here\n$")
         self.nothing_half()
 
     def test_a_page_of_somebody_else_is_no_hub(self):
         self.hub.faults["/api/models/someone/tiny-bert/revision/main"] = [("rubbish",)]
-        self.refused("someone/tiny-bert: HUB names no commit of revision main (HF_ENDPOINT names the "
-                     "server that was asked)")
+        self.refused("someone/tiny-bert: HUB names no commit of revision main (HF_ENDPOINT "
+                     "sets the server)")
         self.hub.faults[f"/api/models/someone/tiny-bert/tree/{self.model.head}"] = [("rubbish",)]
-        self.refused("someone/tiny-bert: found no list, wanted the hub's list of files (HF_ENDPOINT "
-                     "names the server that was asked)")
+        self.refused("someone/tiny-bert: found no list, wanted the hub's list of files "
+                     "(HF_ENDPOINT sets the server)")
 
     def test_a_circle_of_redirects_ends(self):
         path = "/api/models/someone/tiny-bert/revision/main"
@@ -400,9 +400,9 @@ class Faults(FetchWorld):
 
     def test_a_wrong_digest_is_thrown_away(self):
         self.hub.faults[self.weights] = [("wrong",)]
-        self.refused("model.safetensors: what was downloaded has another digest than it must have, "
-                     "and is thrown away; try again, or another network: something on the way "
-                     "changes it")
+        self.refused("model.safetensors: the downloaded file has the wrong digest and was "
+                     "deleted; try again, or use another network: something on the way "
+                     "changes the data")
         self.assertEqual(list((self.folder / "blobs").glob("*.incomplete")), [])
         self.survived()
 
@@ -416,8 +416,8 @@ class Faults(FetchWorld):
     def test_a_damaged_beginning_is_noticed_and_not_gone_on_with(self):
         size = self.big()
         self.write(self.folder / "blobs" / f"{self.weights[5:]}.incomplete", b"rubbish" * 1000)
-        self.survived("model.safetensors: what was there of an earlier download is damaged; from the "
-                      "beginning")
+        self.survived("model.safetensors: the partial file of an earlier download is damaged; "
+                      "starting again")
         self.assertEqual(self.ranges(), ["bytes=7000-", None])
         # One that is longer than the file is begun anew at once.
         blob = self.folder / "blobs" / self.weights[5:]
@@ -434,7 +434,7 @@ class Faults(FetchWorld):
         content = bytearray(blob.read_bytes())
         content[100] ^= 1
         blob.write_bytes(content)
-        self.survived("model.safetensors: what is there of it is damaged, and fetched again")
+        self.survived("model.safetensors: the existing file is damaged; downloading it again")
 
     def test_killed_half_way_it_goes_on_where_it_was(self):
         self.big(8_000_000)
@@ -451,7 +451,7 @@ class Faults(FetchWorld):
                     self.assertEqual(done.code, -signal.SIGKILL)
                 else:
                     self.assertEqual((done.code, done.err), (
-                        3, "interrupted: the same command goes on where this stopped\n"))
+                        3, "interrupted; run the same command to resume\n"))
                 self.nothing_half()
         partial, = self.folder.glob("blobs/*.incomplete")
         self.hub.forget()
@@ -489,8 +489,7 @@ class Faults(FetchWorld):
         self.folder = disk / "hub/models--someone--tiny-bert"
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        self.assertRegex(done.err, r"^petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: 3\.0 MB "
-                         r"are to be downloaded, and its disk has [01]\.[0-9] MB free\n$")
+        self.assertRegex(done.err, r"^petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: the download has 3\.0 MB, but the disk has only [01]\.[0-9] MB free\n$")
         self.assertEqual(self.ranges(), [])
 
     def test_a_disk_that_fills_up_half_way_keeps_what_came(self):
@@ -516,7 +515,7 @@ class Faults(FetchWorld):
         self.hub_environment = {"HF_HOME": str(disk)}
         done = self.fetch()
         self.assertEqual((done.code, done.err),
-                         (1, "petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: cannot be made: "
+                         (1, "petlab: ROOT/disk/hub/models--someone--tiny-bert/blobs: cannot be created: "
                              "Read-only file system\n"))
 
     def test_a_server_whose_certificate_nobody_vouches_for_is_refused(self):
@@ -533,7 +532,7 @@ class Faults(FetchWorld):
         self.hub_environment = {"HF_ENDPOINT": secure.url}
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        self.assertIn("where a proxy of your own signs, SSL_CERT_FILE names its certificates", done.err)
+        self.assertIn("if your proxy signs connections, set SSL_CERT_FILE to its certificates", done.err)
         self.assertEqual(secure.requests, [])
         self.nothing_half()
         self.hub_environment["SSL_CERT_FILE"] = str(self.root / "public.pem")
@@ -584,14 +583,14 @@ class Data(FetchWorld):
                          (2, "petlab: unknown task \"colla\"; did you mean \"cola\"?\n"))
         done = self.fetch_data("movie-polarity")
         self.assertEqual(done.code, 2, done)
-        self.assertIn("movie-polarity: its data are not fetched by petlab; they are "
+        self.assertIn("movie-polarity: petlab cannot fetch its data; they are "
                       "hutto_ICWSM_2014.tar.gz", done.err)
         self.assertEqual(self.fetch_data("cola", "--from", "dl.org").code, 2)
         self.assertEqual(self.petlab("fetch", "data").code, 2)
         done = self.petlab("fetch", "dta", "cola")
         self.assertEqual((done.code, done.err),
-                         (2, "petlab: unknown subcommand of fetch \"dta\"; did you mean \"data\"? "
-                             "(--help tells more)\n"))
+                         (2, "petlab: unknown subcommand of fetch \"dta\"; did you mean "
+                             "\"data\"? (see --help)\n"))
         self.assertEqual(self.hub.requests, [])
 
     def test_an_archive_of_another_digest_is_thrown_away(self):
@@ -599,9 +598,10 @@ class Data(FetchWorld):
         self.hub.faults["/glue/data/CoLA.zip"] = [("short", 100_000), ("status", 503)]
         done = self.fetch_data("cola")
         self.assertEqual((done.code, done.out), (1, ""), done)
-        self.assertEqual(done.err.splitlines()[-1], "petlab: CoLA.zip: what was downloaded has another "
-                         "digest than it must have, and is thrown away; try again, or another "
-                         "network: something on the way changes it")
+        self.assertEqual(done.err.splitlines()[-1], "petlab: CoLA.zip: the downloaded file "
+                                                    "has the wrong digest and was deleted; "
+                                                    "try again, or use another network: "
+                                                    "something on the way changes the data")
         self.assertEqual([headers.get("Range") for _, _, headers in self.hub.requests],
                          [None, "bytes=100000-", "bytes=100000-"])
         self.nothing_there()
@@ -613,9 +613,10 @@ class Data(FetchWorld):
         self.hub.close()
         done = self.fetch_data("rte")
         self.assertEqual(done.code, 1, done)
-        self.assertRegex(done.err, "^petlab: rte: HUB: .*; --from names another server with the same "
-                         "files, https_proxy a proxy; without a network, unpack the task's archive of "
-                         "gluebenchmark.com/tasks to ROOT/home/data/glue/RTE\n$")
+        self.assertRegex(done.err, "^petlab: rte: HUB: .*; set --from to another server with "
+                                   "the same files, or https_proxy to a proxy; without a "
+                                   "network, unpack the task's archive from "
+                                   "gluebenchmark.com/tasks to ROOT/home/data/glue/RTE\n$")
         self.nothing_there()
 
     def test_data_of_the_user_are_left_alone(self):
@@ -624,8 +625,7 @@ class Data(FetchWorld):
             self.write(f"home/data/glue/RTE/{name}", "mine\n")
         done = self.fetch_data("cola", "rte")
         self.assertEqual((done.code, done.out),
-                         (0, "cola: is there, in ROOT/data/glue/CoLA\nrte: is there, put there by you "
-                             "and left alone, in ROOT/home/data/glue/RTE\n"))
+                         (0, "cola: already in ROOT/data/glue/CoLA\nrte: kept (petlab did not download it), in ROOT/home/data/glue/RTE\n"))
         self.assertEqual(self.hub.requests, [])
 
 

@@ -112,8 +112,10 @@ class WhatGoes(Garbage):
         found = self.gc()
         self.assertEqual(sorted(pathlib.Path(row["file"]).name for row in found["garbage"]),
                          [".2.new-4711", ".incoming"])
-        self.assertEqual(found["left"], [{"trial": second, "text": "attempt 2 is in the runs folder and not in "
-                                                                  "the database: petlab db import"}])
+        self.assertEqual(found["skipped"], [{"trial": second, "text": "attempt 2 is in the runs "
+                                                                   "folder but not in the "
+                                                                   "database: petlab db "
+                                                                   "import adds it"}])
         self.assertFalse(half.exists())
         self.assertTrue((self.root / f"sweep.runs/{first}/.mine").exists())
 
@@ -134,7 +136,7 @@ class WhatStays(Garbage):
         before = self.files("sweep")
         done = self.gc()
         self.assertEqual(done["garbage"], [])
-        self.assertEqual([row["text"] for row in done["left"]], [why])
+        self.assertEqual([row["text"] for row in done["skipped"]], [why])
         self.assertEqual(self.files("sweep"), before)
 
     def test_what_the_database_has_not_read(self):
@@ -152,9 +154,10 @@ class WhatStays(Garbage):
         self.assertEqual(len(self.gc("--dry-run")["garbage"]), 1)
         with events.open("a") as out:
             out.write(told[-1:] + "\n")
-        self.left_alone("attempt 1 has events that the database has not read: petlab db import")
+        self.left_alone("attempt 1 has events that the database has not read: petlab db "
+                        "import reads them")
         self.assertEqual(self.run_scripted().code, 0)
-        self.assertEqual(self.gc("--dry-run")["left"], [])
+        self.assertEqual(self.gc("--dry-run")["skipped"], [])
 
     def test_another_machines_attempt_under_the_same_number(self):
         self.stopped()
@@ -165,7 +168,8 @@ class WhatStays(Garbage):
         first, *rest = log.read_text().splitlines(keepends=True)
         begun = json.loads(first)
         log.write_text(json.dumps(dict(begun, time=begun["time"] - 3600)) + "\n" + "".join(rest))
-        self.left_alone("attempt 1 in the runs folder is not the database's: petlab db check")
+        self.left_alone("attempt 1 in the runs folder is not the one in the database: see "
+                        "petlab db check")
 
     def test_checkpoints_in_another_place(self):
         self.stopped()
@@ -213,7 +217,7 @@ class WhatStays(Garbage):
         run = self.start_scripted("--db", "other.db", "--runs", "sweep.runs")
         self.until(lambda: list(self.root.glob("sweep.runs/*/2/checkpoint/step-*.txt")))
         done = self.on("sweep", "db", "gc", code=1)
-        self.assertIn("a run of another database goes on in it", done.err)
+        self.assertIn("a run of another database is using it", done.err)
         self.interrupt(run, 2)
         self.end(run)
 
@@ -224,7 +228,7 @@ class WhatStays(Garbage):
         stopped = self.start("db", "gc", "--db", "sweep.db", stderr=subprocess.PIPE)
         self.faults = ""
         self.until(lambda: pathlib.Path(f"/proc/{stopped.pid}/stat").read_text().split()[2] == "T")
-        self.assertIn("another petlab db merge, import or gc goes on there", self.on("sweep", "db", "gc", code=1).err)
+        self.assertIn("another petlab db merge, import or gc is running there", self.on("sweep", "db", "gc", code=1).err)
         self.on("sweep", "db", "gc", "--dry-run")
         stopped.send_signal(signal.SIGCONT)
         stopped.communicate()

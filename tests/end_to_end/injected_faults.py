@@ -84,8 +84,8 @@ class InjectedFaults(ScriptedWorld):
         wanted = self.stopped_at_a_checkpoint()
         done = self.run_scripted(faults=fail("link", "*/resume/*", "ENOENT", times=1))
         self.assertEqual(done.code, 0, done)
-        self.assertRegex(done.err, f"{TRIAL}: the checkpoint ROOT/sweep.runs/{TRIAL}/1/checkpoint/"
-                                   r"step-\d+.txt is there no more: planned again")
+        self.assertRegex(done.err, f"{TRIAL}: checkpoint ROOT/sweep.runs/{TRIAL}/1/checkpoint/"
+                                   r"step-\d+.txt no longer exists; planned again")
         self.assertEqual(self.query(METRICS), wanted)
         # The claim was taken back: there is no second attempt, and its number is not given again.
         self.assertEqual([(row["number"], row["outcome"], row["parent"]) for row in self.resumed()],
@@ -113,7 +113,7 @@ class InjectedFaults(ScriptedWorld):
             (fail("write", "*/trial.json", "ENOSPC", after=1),
              fr"RUNS/{TRIAL}/\.1\.new-\d+/trial\.json{cannot}"),
             (fail("mkdir", "*.new-*", "ENOSPC", after=1),
-             fr"RUNS/{TRIAL}/\.1\.new-\d+: cannot be made: {FULL}"),
+             fr"RUNS/{TRIAL}/\.1\.new-\d+: cannot be created: {FULL}"),
             (fail("write", "*/sweeps/*", "ENOSPC"), f"RUNS/sweeps/scripted.jsonl{cannot}"),
             (fail("open", "*.locks/*", "ENOSPC"),
              f"RUNS/.locks/{OWNER}.lock: the lock file cannot be opened: {FULL}"),
@@ -132,7 +132,7 @@ class InjectedFaults(ScriptedWorld):
              f"RUNS/{TRIAL}/1/events.jsonl: cannot be read: {BROKEN}"),
             (fail("open", "*/events.jsonl", "EIO", after=3),
              f"RUNS/{TRIAL}/1/events.jsonl: cannot be read: {BROKEN}"),
-            (fail("rename", "*/[0-9a-f]*/1", "EIO", after=1), f"RUNS/{TRIAL}/1: cannot be made: {BROKEN}"),
+            (fail("rename", "*/[0-9a-f]*/1", "EIO", after=1), f"RUNS/{TRIAL}/1: cannot be created: {BROKEN}"),
             (fail("fsync", "*/sweeps/*", "EIO"), f"RUNS/sweeps/scripted.jsonl: cannot be written: {BROKEN}"),
         ])
 
@@ -166,11 +166,12 @@ class InjectedFaults(ScriptedWorld):
         self.write_sweep(CHECKPOINTS)
         done = self.run_scripted(faults=fail("fork", "*", "EAGAIN"))
         self.assertEqual((done.code, done.err), (
-            1, "petlab: no process for a guardian: Resource temporarily unavailable\n"))
+            1, "petlab: cannot start a guardian process: Resource temporarily unavailable\n"))
         done = self.run_scripted(faults=fail("fork,vfork", "*", "EAGAIN", after=2), slots=1)
         self.assertEqual((done.code, self.last_line(done)), (
-            1, "petlab: slot cpu-0 is stopped: three workers in a row ended before they began a trial: "
-               f"{WORKER}: the worker cannot be started: Resource temporarily unavailable"))
+            1, f"petlab: slot cpu-0 is disabled: three workers in a row exited before starting "
+               f"a trial: {WORKER}: the worker cannot be started: Resource temporarily "
+               f"unavailable"))
         self.assertEqual(self.run_scripted().code, 0)
 
     def test_a_worker_whose_disk_fails(self):
@@ -179,8 +180,8 @@ class InjectedFaults(ScriptedWorld):
                 (fail("fdatasync", "*/events.jsonl", "EIO", "scripted-worker"),
                  "attempt 1 failed: events.jsonl: cannot be synced"),
                 (fail("write", "*/events.jsonl", "EIO", "scripted-worker", after=4),
-                 "attempt 3 crashed: the worker ended with exit code 1: scripted-worker: events.jsonl: "
-                 "cannot be written (3 attempts of 3)")):
+                 "attempt 3 crashed: the worker ended with exit code 1: scripted-worker: "
+                 "events.jsonl: cannot be written (3 of 3 attempts)")):
             with self.subTest(rule):
                 subprocess.run("rm -rf sweep.db* sweep.runs", shell=True, cwd=self.root, check=True)
                 done = self.run_scripted(faults=rule, slots=1)
@@ -265,7 +266,7 @@ class InjectedFaults(ScriptedWorld):
                                  slots=1)
         self.assertEqual(done.code, 0, done)
         self.assertIn(" interrupted: attempt 1 stalled: reported nothing for 1 s (--no-progress-limit); "
-                      "starts again\n", done.err)
+                      "restarts\n", done.err)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE outcome = 'finished'"),
                          [{"n": 101}])
 
@@ -402,8 +403,9 @@ class InjectedFaults(ScriptedWorld):
     def test_a_new_database_over_an_old_runs_folder(self):
         self.write_sweep({}, {})
         self.assertEqual(self.run_scripted().code, 0)
-        note = ("new.db is new, but ROOT/sweep.runs holds attempts at 2 of 2 trials: these are trained "
-                "again; to have their results instead: petlab db import --db new.db --runs ROOT/sweep.runs")
+        note = ("new.db is new, but ROOT/sweep.runs holds attempts of 2 of 2 trials: these "
+                "are rerun; to use their results instead: petlab db import --db new.db --runs "
+                "ROOT/sweep.runs")
         for how in ("again", "ingested"):
             with self.subTest(how):
                 subprocess.run("rm -f new.db*", shell=True, cwd=self.root, check=True)

@@ -11,7 +11,7 @@ import time
 import tiny_world
 from scripted_world import HEARD, METRICS, ScriptedWorld
 
-WAITS = "interrupted: the same command goes on where this stopped\n"
+WAITS = "interrupted; run the same command to resume\n"
 
 
 class Interrupts(ScriptedWorld):
@@ -44,8 +44,8 @@ class Interrupts(ScriptedWorld):
         self.gate.touch()
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
-        self.assertIn("\nfinishing the running trials; again: checkpoint and stop; a third time: "
-                      "kill\n", done.err)
+        self.assertIn("\nfinishing the running trials; Ctrl-C again: checkpoint and stop; a "
+                      "third time: kill\n", done.err)
         self.assertTrue(done.err.endswith(WAITS), done)
         self.assertEqual(self.outcomes()["finished"], 2)
         self.assertNotIn("stopped", self.outcomes())
@@ -56,7 +56,7 @@ class Interrupts(ScriptedWorld):
         self.interrupt(process, times=2)
         done = self.end(process)
         self.assertEqual(done.code, 3, done)
-        self.assertIn("\nstopping at a checkpoint; Ctrl-C: kill\n", done.err)
+        self.assertIn("\nstopping at a checkpoint; Ctrl-C again: kill\n", done.err)
         self.assertEqual(self.outcomes(), {"stopped": 2})
         self.goes_on(attempts=6)
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts WHERE parent = 1"),
@@ -101,7 +101,7 @@ class Interrupts(ScriptedWorld):
                     process.send_signal(signal.SIGINT)
                 stopped = self.end(stop)
                 self.assertEqual(stopped.code, 0, stopped)
-                self.assertIn(": asked to finish the running trials and end\n", stopped.out)
+                self.assertIn(": asked to finish its running trials and exit\n", stopped.out)
                 if order == "stop first":
                     self.interrupt(process)
                 # Time for what comes second to do harm.

@@ -12,7 +12,7 @@ import unittest
 import tiny_world
 from tiny_world import PETLAB, PROGRAMS, SWEEP, TRAINER, VARIANTS, TinyWorld
 
-LOST = "petlab: standard output cannot be written: {}; not all that there was to say is there\n"
+LOST = "petlab: standard output cannot be written: {}; the output is incomplete\n"
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
 
 
@@ -166,9 +166,9 @@ class EndlessQueries(TinyWorld):
         self.write("hyp.txt", "1\n" * 10_000_000)
         done = self.within(150 << 20, "score", "spearman", "--hyp", "hyp.txt", "--ref", "hyp.txt")
         self.assertEqual((done.code, done.out), (1, ""))
-        self.assertEqual(done.err, "petlab: hyp.txt and hyp.txt: there is not enough memory for what "
-                                   "spearman keeps of all their lines; score parts of them, or allow "
-                                   "the process more memory\n")
+        self.assertEqual(done.err, "petlab: hyp.txt and hyp.txt: not enough memory for the "
+                                   "data that spearman keeps of all lines; score parts of "
+                                   "them, or allow the process more memory\n")
 
     def test_a_query_cannot_write_attach_or_load(self):
         before = (self.root / "sweep.db").read_bytes()

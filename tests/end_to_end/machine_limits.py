@@ -43,7 +43,7 @@ class MachineLimits(ScriptedWorld):
         for run in runs.values():
             done = self.end(run)
             self.assertEqual(done.code, 0, done)
-            self.assertNotIn("waits for a slot", done.err)
+            self.assertNotIn("waiting for a slot", done.err)
 
     def test_workers_are_bound_only_where_the_cores_were_chosen(self):
         gate = self.root / "gate"
@@ -95,7 +95,7 @@ class MachineLimits(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(done.err.count("ulimit -n"), 1, done)
         self.assertRegex(done.err, r"(?m)^running at most 1\d\d workers, not 200: the limit of open "
-                                   r"files is 1024; `ulimit -n` raises it, 1\d\d\d are needed$")
+                                   r"files is 1024; raise it with `ulimit -n` to at least 1\d\d\d$")
         self.assertEqual(self.query("SELECT outcome, count(*) AS n FROM attempts GROUP BY 1", "few.db"),
                          [{"outcome": "finished", "n": 200}])
 

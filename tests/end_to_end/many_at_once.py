@@ -13,7 +13,7 @@ from scripted_world import METRICS, WORKER, ScriptedWorld
 
 SLOTS = 6
 TRIALS = 30
-WAITS = "waits for a slot\n"
+WAITS = "waiting for a slot\n"
 REPEATS = int(os.environ.get("PETLAB_TEST_REPEATS", "2"))
 TIMES_AT_ONCE = int(os.environ.get("PETLAB_TEST_REPEATS", "1"))
 # The first line of a worker's life comes when it has its slot, the last before it gives it back.
@@ -46,7 +46,7 @@ class ManyAtOnce(ScriptedWorld):
 
     def check_silent(self, ends):
         """All of them, so that a failure shows what each of the runs said. On a machine that has no time left a
-        run says that it waits for a slot, which is so."""
+        run reports that it is waiting for a slot, which is true."""
         self.assertEqual([done for done in ends if (done.code, done.out, done.err.replace(WAITS, "")) !=
                           (0, "", "")], [])
 

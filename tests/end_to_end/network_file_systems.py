@@ -9,7 +9,7 @@ import json
 import tiny_world
 from scripted_world import ScriptedWorld
 
-HELD = "petlab: written; the run that holds the database records it within a second\n"
+HELD = "petlab: written; the run that has the database open records it within a second\n"
 
 
 class DecisionsDuringARun(ScriptedWorld):
@@ -87,7 +87,7 @@ class WithoutLocks(ScriptedWorld):
         done = self.run_scripted(faults="fail program=petlab calls=flock path=*/.locks/* error=ENOLCK")
         self.assertEqual(done.code, 1, done)
         self.assertIn("its folder must be on a file system with flock (Lustre: mount option flock; NFS: lockd), "
-                      "--runs and PETLAB_SLOTS name other folders\n", done.err)
+                      "choose other folders with --runs and PETLAB_SLOTS\n", done.err)
 
 
 class UnreadableFiles(ScriptedWorld):
@@ -105,7 +105,7 @@ class UnreadableFiles(ScriptedWorld):
                 self.faults = ""
                 self.assertEqual(done.code, 1, done)
                 self.assertEqual(done.err, "".join(
-                    f"petlab: left out: sweep.runs/{trial}/{name}: cannot be read: {text}\n"
+                    f"petlab: skipped: sweep.runs/{trial}/{name}: cannot be read: {text}\n"
                     for name in ("decisions.jsonl", "remarks.jsonl")))
 
     def fails(self, message, *words, faults=""):
@@ -146,7 +146,8 @@ class UnreadableFiles(ScriptedWorld):
     def test_a_rebuild_names_a_sweep_that_it_cannot_read_to_its_end(self):
         self.write_sweep({})
         self.assertEqual(self.run_scripted().code, 0)
-        self.fails("left out: sweep.runs/sweeps/scripted.jsonl: cannot be read to its end: Input/output error",
+        self.fails("skipped: sweep.runs/sweeps/scripted.jsonl: cannot be read completely: "
+                   "Input/output error",
                    "db", "rebuild", "--db", "anew.db", "--runs", "sweep.runs",
                    faults="fail program=petlab calls=read path=*/sweeps/scripted.jsonl error=EIO after=1")
 

@@ -179,7 +179,7 @@ class Predicting(TinyWorld):
         refused = self.end(self.start("tokenize", "--backbone", "./tiny", program=TRAINER,
                                       stdin=directory))
         self.assertEqual((refused.code, refused.err),
-                         (1, "petlab-trainer: standard input: cannot be read to its end\n"))
+                         (1, "petlab-trainer: standard input: cannot be read completely\n"))
 
     def test_a_task_that_is_not_the_artifacts_is_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")
@@ -217,8 +217,9 @@ class Predicting(TinyWorld):
             file = self.write(f"out/{older}", "")
             before = (self.root / "out" / newer).stat().st_mtime_ns
             self.assertEqual(self.trainer(*exported, code=1).err,
-                             f"petlab-trainer: out/{older}: is there, and would be read instead of "
-                             f"the exported {newer}: remove it, or export to another folder\n")
+                             f"petlab-trainer: out/{older}: exists, and would be read instead "
+                             f"of the exported {newer}: remove it, or export to another "
+                             f"folder\n")
             self.assertEqual((self.root / "out" / newer).stat().st_mtime_ns, before)
             file.unlink()
         head = self.root / "out/head_config.json"
@@ -236,8 +237,8 @@ class Predicting(TinyWorld):
         for name in ("pytorch_model_head.bin", "model_head.safetensors"):
             (self.root / "out/pytorch_model_head.bin").rename(self.root / "out" / name)
             self.assertEqual(self.trainer(*imported, code=1).err,
-                             "petlab-trainer: out/head_config.json: is not there, must tell what "
-                             f"{name} beside it holds\n")
+                             f"petlab-trainer: out/head_config.json: is missing, must describe "
+                             f"the contents of {name} next to it\n")
 
     def test_labels_that_are_not_those_of_the_built_in_task_are_refused(self):
         folder, = self.train(SWEEP.replace("tasks: [films.yaml, grades.yaml]", "task: films.yaml")

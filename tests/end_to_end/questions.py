@@ -81,7 +81,7 @@ grid: {seed: [1, 2, 3]}
                 (["compare", "small", "larg"], "no trial has variant larg; did you mean large?"),
                 (["best"], "it is not known whether more of score is better: say --highest or --lowest"),
                 (["results", "--where", "variant='\xff\n"],
-                 "--where: found a quote that nothing ends, wanted ' behind it")]:
+                 "--where: found a quote without a closing one, wanted ' behind it")]:
             if words == ["best"]:
                 words = ["best", "--metric", "score", "--split", "test"]
             self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")
@@ -183,7 +183,7 @@ grid: {seed: [1, 2, 3]}
         self.assertEqual(plan.code, 0, plan)
         again = self.petlab("init", "first.yaml")
         self.assertEqual((again.code, again.err),
-                         (2, "petlab: first.yaml is there already; name another file\n"))
+                         (2, "petlab: first.yaml: already exists; name another file\n"))
         wrong = self.petlab("init", "other.yaml", "--task", "colla")
         self.assertEqual((wrong.code, wrong.err),
                          (2, 'petlab: unknown task "colla"; did you mean "cola"?\n'))

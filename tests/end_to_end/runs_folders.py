@@ -73,8 +73,9 @@ class RunsFolders(ScriptedWorld):
         done = self.petlab("run", "sweeps/sweep.yaml", "--rerun", "all", "--worker", WORKER,
                            user=65534)
         self.assertEqual((done.code, done.err),
-                         (1, "petlab: ROOT/sweeps/sweep.runs: this runs folder is used by root; two "
-                             "users cannot share one (--runs and --db name others)\n"))
+                         (1, "petlab: ROOT/sweeps/sweep.runs: this runs folder belongs to "
+                             "root; two users cannot share one (choose others with --runs and "
+                             "--db)\n"))
         self.assertEqual(self.query("SELECT count(*) AS n FROM attempts", "sweeps/sweep.db"), before)
 
     def test_database_and_runs_folder_can_be_moved_together(self):
@@ -93,11 +94,11 @@ class RunsFolders(ScriptedWorld):
         for words in (["logs", trial], ["cancel", trial], ["retry", trial]):
             done = self.petlab(*words, "--db", "sweeps/sweep.db")
             self.assertEqual((done.code, done.err), (
-                1, "petlab: ROOT/sweeps/sweep.runs: the runs folder of sweeps/sweep.db is not "
-                   "there; put it back, or name it with --runs\n"))
+                1, "petlab: ROOT/sweeps/sweep.runs: the runs folder of sweeps/sweep.db is "
+                   "missing; restore it, or name it with --runs\n"))
         done = self.run_it()
         self.assertEqual(done.code, 1)
-        self.assertIn("sweeps/sweep.runs: the runs folder of sweeps/sweep.db is not there",
+        self.assertIn("sweeps/sweep.runs: the runs folder of sweeps/sweep.db is missing",
                       done.err)
         self.assertFalse((self.root / "sweeps/sweep.runs").exists())
         # Named once, it is known.
@@ -110,8 +111,9 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.run_it().code, 0)
         text = (self.root / "sweeps/sweep.yaml").read_text()
         self.write("sweeps/sweep.yaml", text.replace("seed: 2", "seed: 3"))
-        told = ("1 finished trial of earlier definitions of sweep scripted is no longer in it, and "
-                "in none of its tables; the view former_sweep_results has what it reported\n")
+        told = ("1 finished trial of earlier definitions of sweep scripted is no longer in it "
+                "or in its tables; the view former_sweep_results has the values that it "
+                "reported\n")
         self.assertIn("note: " + told, self.petlab("plan", "sweeps/sweep.yaml").out)
         done = self.run_it()
         self.assertEqual(done.code, 0, done)
@@ -153,7 +155,7 @@ class RunsFolders(ScriptedWorld):
         os.symlink(PROGRAMS / "petlab-trainer-check", self.root / "bin/worker-check")
         run = ["run", "sweeps/sweep.yaml", "--worker", "bin/worker", "--db", "a.db", "--runs", "r"]
         plan = ["plan", "sweeps/sweep.yaml", "--worker", "bin/worker", "--db", "a.db"]
-        for word in ("cannot be trained on", "not looked at"):
+        for word in ("input problem", "not checked"):
             self.assertNotIn(word, self.petlab(*plan).out)
         weights = (self.root / "tiny/model.safetensors").read_bytes()
         rows = (self.root / "sweeps/films-dev.tsv").read_text()
@@ -168,12 +170,12 @@ class RunsFolders(ScriptedWorld):
                 self.write(name, content)
                 done = self.petlab(*plan)
                 self.assertEqual(done.code, 0, done)
-                self.assertRegex(done.out, "\nnote: cannot be trained on: ROOT/" +
+                self.assertRegex(done.out, "\nnote: input problem: ROOT/" +
                                  re.escape(problem))
                 done = self.petlab(*run)
                 self.assertEqual((done.code, done.out), (1, ""))
                 self.assertTrue(done.err.startswith("petlab: ROOT/" + problem), done)
-                self.assertIn("nothing was started; mend this, or train what can be", done.err)
+                self.assertIn("nothing was started; fix this, or pass --keep-going", done.err)
                 self.assertFalse((self.root / "a.db").exists())
                 self.write(name, before)
         (self.root / "sweeps/films-test.tsv").rename(self.root / "away.tsv")
@@ -184,14 +186,13 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.petlab(*run).code, 0)
         plan[3] = WORKER
         plan[5] = "other.db"
-        self.assertIn("note: weights and data are not looked at: there is no "
-                      f"{WORKER}-check\n", self.petlab(*plan).out)
+        self.assertIn(f"note: weights and data are not checked: there is no {WORKER}-check\n", self.petlab(*plan).out)
 
     def test_an_empty_runs_folder_makes_no_database(self):
         (self.root / "none").mkdir()
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "none")
         self.assertEqual((done.code, done.err), (
-            1, "petlab: none: holds no sweep and no attempt, there is nothing to make new.db of\n"))
+            1, "petlab: none: found no sweep and no attempt, so new.db cannot be rebuilt\n"))
         self.assertFalse((self.root / "new.db").exists())
 
     def test_what_an_ingest_leaves_out_is_in_its_exit_code(self):
@@ -201,7 +202,7 @@ class RunsFolders(ScriptedWorld):
                       ["rebuild", "--db", "new.db", "--runs", "sweeps/sweep.runs"]):
             done = self.petlab("db", *words)
             self.assertEqual(done.code, 1, done)
-            self.assertRegex(done.err, "^petlab: left out: .*0123456789abcdef/1/trial.json")
+            self.assertRegex(done.err, "^petlab: skipped: .*0123456789abcdef/1/trial.json")
             self.assertIn("2 attempts", done.out)
 
 

@@ -409,8 +409,7 @@ class Serving(ScriptedWorld):
         taken = self.petlab("serve", "--db", "sweep.db", "--port", server.port)
         self.assertEqual((taken.code, taken.out), (1, ""))
         self.assertRegex(taken.err, r"^petlab: cannot listen on 127.0.0.1 port \d+: Address already "
-                         r"in use; --port names another, 0 takes one that is free, --host another "
-                         r"address of this machine\n$")
+                         r"in use; choose another port with --port \(0: a free one\), or another address of this machine with --host\n$")
         nowhere = self.petlab("serve", "--db", "sweep.db", "--host", "192.0.2.1", "--port", "0")
         self.assertEqual(nowhere.code, 1)
         self.assertRegex(nowhere.err, "^petlab: cannot listen on 192.0.2.1 port 0: ")

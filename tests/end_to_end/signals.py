@@ -102,7 +102,7 @@ class Signals(ScriptedWorld):
         worker, = self.workers(1)
         self.until(lambda: signal.SIGTERM in signals_in(worker, "SigIgn"))
         run.send_signal(signal.SIGTERM)
-        self.until(lambda: "stopping at a checkpoint; Ctrl-C: kill\n" in self.said(run))
+        self.until(lambda: "stopping at a checkpoint; Ctrl-C again: kill\n" in self.said(run))
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.end(run, timeout=20).code, 3)
         self.assertEqual(self.outcomes(), {"stopped": 1})
@@ -124,7 +124,7 @@ class Signals(ScriptedWorld):
         self.assertEqual(done.code, 0, done)
         os.waitpid(worker, 0)
         self.assertEqual(self.query("SELECT reason FROM attempts WHERE outcome = 'stopped'"),
-                         [{"reason": "it was traced, so how it ended is not known"}])
+                         [{"reason": "it was traced, so its exit status is unknown"}])
 
 
 if __name__ == "__main__":

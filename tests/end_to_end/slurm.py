@@ -304,7 +304,7 @@ exec "$REAL" "$@"
         self.assertEqual(set(ends), {"finished", "crashed", "stopped"})
         self.assertIn("signal 6", ends["crashed"])
         self.assertEqual(ends["stopped"],
-                         f"Slurm has forgotten job {killed['job']}, which noted no end")
+                         f"Slurm no longer lists job {killed['job']}, which recorded no end")
 
     def test_an_error_leaves_the_jobs_to_the_next_run(self):
         self.sweep(3, "{steps: 12, step_ms: 250}")
@@ -314,7 +314,7 @@ exec "$REAL" "$@"
         done = self.end(run)
         (self.root / "away.db").rename(self.root / "sweep.db")
         self.assertEqual(done.code, 1, done)
-        self.assertIn("jobs that were handed in go on; the same command adopts them", done.err)
+        self.assertIn("submitted jobs keep running; run the same command to adopt them", done.err)
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
 
@@ -327,7 +327,7 @@ exec "$REAL" "$@"
         done = self.end(self.begin())
         self.environment = lambda: before
         self.assertEqual(done.code, 1, done)
-        self.assertIn("jobs that were handed in go on; the same command adopts them", done.err)
+        self.assertIn("submitted jobs keep running; run the same command to adopt them", done.err)
         self.assertIn("/1/job.jsonl: cannot be read: Input/output error", done.err)
         self.check_complete(self.end(self.begin()), 3)
         self.assertEqual(len(self.attempt_folders()), 3)
@@ -373,7 +373,7 @@ exit 1""")
         self.sweep(10, "{steps: 1}")
         done = self.end(self.begin())
         self.check_complete(done, 10)
-        self.assertIn("sbatch takes no more jobs for now (sbatch: error: AssocMaxSubmitJobLimit",
+        self.assertIn("sbatch rejects more jobs for now (sbatch: error: AssocMaxSubmitJobLimit",
                       done.err)
 
     def test_a_run_on_this_machine_leaves_jobs_of_a_dead_one_alone(self):
@@ -383,8 +383,8 @@ exit 1""")
         self.kill(run)
         here = self.run_sweep("--worker", str(PROGRAMS / "scripted-worker"))
         self.assertEqual(here.code, 1, here)
-        self.assertIn("2 trial(s) run as jobs of Slurm; `petlab run --launcher slurm` goes on with "
-                      "them", here.err)
+        self.assertIn("2 trial(s) run as Slurm jobs; `petlab run --launcher slurm` takes them "
+                      "over", here.err)
         # A trial that the sweep no longer has is not trained on.
         self.sweep(1, "{steps: 12, step_ms: 250, checkpoint_every: 2}")
         self.assertEqual(self.end(self.begin()).code, 0)

@@ -45,12 +45,12 @@ class Only(Steering):
         self.assertEqual((part["only"], part["of"]), (["variant=large,seed=1..2"], 6))
         text = self.petlab("plan", "sweep.yaml", "--worker", WORKER, "--only", "seed>1", "--only",
                            "module.bottleneck=8").out
-        self.assertIn("sweep steered: 2 of 6 trials, those with seed>1 and module.bottleneck=8\n",
+        self.assertIn("sweep steered: 2 of 6 trials: those with seed>1 and "
+                      "module.bottleneck=8\n",
                       text)
         done = self.run_scripted("--only", "variant=large,seed=1..2")
         self.assertEqual(done.code, 0, done)
-        self.assertIn("2 of the 6 trials of sweep steered are asked for; the others wait for a run "
-                      "without --only\n", done.err)
+        self.assertIn("running 2 of 6 trials of sweep steered (--only); the rest stay pending\n", done.err)
         self.assertEqual(self.query("SELECT count(*) AS n FROM sweep_trials"), [{"n": 6}])
         self.assertEqual([trial["state"] for trial in self.plan()["trials"]],
                          ["new"] * 3 + ["done"] * 2 + ["new"])
@@ -86,17 +86,17 @@ class Only(Steering):
                 ("seed=7", "--only: no trial of sweep steered meets the condition on seed"),
                 ("sed=1", 'unknown field "sed"; did you mean "seed"?'),
                 ("seed=one", "seed: found 'one', wanted a whole number, or several as 1..5"),
-                ("host=a", "--only: found host, wanted what a trial has before it is tried: a field, "
-                           "task, variant, trial_id or a size"),
+                ("host=a", "--only: found host, wanted a property that a trial has before it "
+                           "runs: a field, task, variant, trial_id or a size"),
                 ("split=test", "--only: found split, wanted a field"),
-                ("seed", "--only: found nothing behind 'seed', wanted one of = != < <= > >=")):
+                ("seed", "--only: found nothing after 'seed', wanted one of = != < <= > >=")):
             with self.subTest(words):
                 self.assertEqual(self.plan("--only", words, code=2), f"petlab: {message}\n")
                 done = self.run_scripted("--only", words)
                 self.assertEqual((done.code, done.err), (2, f"petlab: {message}\n"))
         self.assertEqual(self.plan("--only", "seed=1", "--only", "seed=2", code=2),
-                         "petlab: --only: no trial of sweep steered meets all of seed=1, seed=2: each "
-                         "condition is met by some\n")
+                         "petlab: --only: no trial of sweep steered meets all of seed=1, "
+                         "seed=2, although some trials meet each one\n")
         self.assertFalse((self.root / "sweep.db").exists())
 
     def test_the_shell_completes_the_words(self):
@@ -113,7 +113,7 @@ class Set(Steering):
                          [trial["id"] for trial in wanted])
         self.assertEqual(found["set"], ["training.epochs=1"])
         self.assertEqual(found["notes"][0],
-                         "--set training.epochs=1 replaces what sweep.yaml says in line 6")
+                         "--set training.epochs=1 replaces the value in sweep.yaml, line 6")
         text = self.petlab("plan", "sweep.yaml", "--worker", WORKER, "--set",
                            "user.note=a=b", "--set", "data.max_tokens=16").out
         self.assertIn("\nset: user.note=a=b\nset: data.max_tokens=16\n", text)
@@ -124,8 +124,8 @@ class Set(Steering):
         found = self.plan("--set", "module.mask=none", "--set", "module.share=false")
         self.assertEqual({trial["config"]["module"]["mask"] for trial in found["trials"]}, {"none"})
         self.assertEqual([note for note in found["notes"] if "--set" in note],
-                         ["--set module.mask=none replaces what sweep.yaml says in line 10",
-                          "--set module.share=false replaces what sweep.yaml says in line 10"])
+                         ["--set module.mask=none replaces the value in sweep.yaml, line 10",
+                          "--set module.share=false replaces the value in sweep.yaml, line 10"])
         self.assertIn("--set module.rank: no trial uses it with its module and switches",
                       self.plan("--set", "module.rank=3")["notes"])
 
@@ -156,14 +156,14 @@ class Set(Steering):
                 ("variant=small", "--set: found 'variant', wanted a field of a trial"),
                 ("module.kind=adaptor", "--set module.kind: found 'adaptor', wanted "),
                 ("seed=[4, 5]", "--set seed: found "),
-                ("seed=7", "--set seed=7: 4 trials of sweep.yaml would become the same as others, "
-                           "from which nothing else tells them; to choose some of a sweep's trials "
-                           "there is --only")):
+                ("seed=7", "--set seed=7: 4 trials of sweep.yaml would become equal to "
+                           "others, because nothing else distinguishes them; to choose some "
+                           "of a sweep's trials, use --only")):
             with self.subTest(word):
                 self.assertIn(f"petlab: {message}", self.plan("--set", word, code=2))
                 self.assertEqual(self.run_scripted("--set", word).code, 2)
         twice = ["--set", "task=films.yaml", "--set", "tasks=[films.yaml]"]
-        self.assertIn("a second time, wanted it once", self.plan(*twice, code=2))
+        self.assertIn("twice, wanted it once", self.plan(*twice, code=2))
         self.assertFalse((self.root / "sweep.db").exists())
 
 
@@ -231,11 +231,11 @@ class Again(Steering):
 
     def test_what_is_no_trial_cannot_be_made_again(self):
         for words, message in (
-                (["--rerun", "every"], "--rerun: found every, wanted stale, failed, all or the id of "
-                                       "a trial that is asked for (petlab plan names them)"),
+                (["--rerun", "every"], "--rerun: found every, wanted stale, failed, all or "
+                                       "the id of a requested trial (petlab plan lists them)"),
                 (["--rerun", self.trials[0], "--only", "variant=large"],
-                 f"--rerun: found {self.trials[0]}, wanted stale, failed, all or the id of a trial "
-                 "that is asked for (petlab plan names them)")):
+                 f"--rerun: found {self.trials[0]}, wanted stale, failed, all or the id of a "
+                 f"requested trial (petlab plan lists them)")):
             done = self.run_scripted(*words)
             self.assertEqual((done.code, done.err), (2, f"petlab: {message}\n"))
         self.assertEqual(self.outcomes(), {"finished": 6})
@@ -243,15 +243,15 @@ class Again(Steering):
     def test_a_result_that_is_discarded_counts_no_more_and_is_made_again(self):
         trial = self.trials[1]
         done = self.decide("discard", trial[:10], "--why", "the data was\nwrong")
-        self.assertEqual(done.out, f"{trial} the result of attempt 1 counts no more; the next run "
-                                   "makes it again\n")
+        self.assertEqual(done.out, f"{trial} the result of attempt 1 no longer counts; the "
+                                   f"next run recomputes it\n")
         self.assertNotIn(trial, self.attempts())
         self.assertNotIn(trial, self.attempts(self.rebuilt()))
         self.assertEqual(self.decide("discard", trial, "--why", "x", code=1).err,
                          f"{trial} has no result to discard\n")
         self.assertIn("1 discarded: not made again yet",
                       self.petlab("status", "sweep.yaml").out)
-        self.assertIn("the result of attempt 1 was discarded; starts again",
+        self.assertIn("the result of attempt 1 was discarded; restarts",
                       self.petlab("plan", "sweep.yaml", "--worker", WORKER).out)
         self.assertIn("up to attempt 1: the data was", self.decide("show", trial).out)
         self.assertRegex(self.decide("show", trial).out, "discarded +up to attempt 1: the data was")
@@ -286,7 +286,7 @@ class Again(Steering):
         self.assertIn("1 hidden: in no report and no answer", self.petlab("status", "sweep.yaml").out)
         self.assertIn("an outlier of the cluster", self.decide("show", trial).out)
         self.assertEqual(self.decide("hide", trial, "--why", "an outlier of the cluster", code=1).err,
-                         f"{trial} is hidden already\n")
+                         f"{trial} is already hidden\n")
         # It is run like any other, and is not made again.
         self.assertEqual(self.run_scripted().code, 0)
         self.assertEqual(self.outcomes(), {"finished": 6})
@@ -356,7 +356,7 @@ class WhereNumbersComeFrom(Steering):
         file.write_text("sweep: other\n")
         done = self.petlab("db", "rebuild", "--db", "new.db", "--runs", "sweep.runs")
         self.assertEqual(done.code, 1, done)
-        self.assertIn("must have that of its name", done.out + done.err)
+        self.assertIn("must be the one in its name", done.out + done.err)
         self.assertEqual(self.query("SELECT * FROM sweep_texts", "new.db"), [])
 
 

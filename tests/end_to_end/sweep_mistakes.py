@@ -59,9 +59,9 @@ when, exclude (nearest: grid)
         for command in ("plan", "run"):
             with self.subTest(command):
                 done = self.petlab(command, "sweep.yaml")
-                self.assertEqual(done.err, "petlab: sweep.yaml:3: backbone ROOT/tinny: found no "
-                                           "folder ROOT/tinny, wanted one with config.json and "
-                                           "the weights\n")
+                self.assertEqual(done.err, "petlab: sweep.yaml:3: backbone ROOT/tinny: the "
+                                           "folder ROOT/tinny with config.json and weights "
+                                           "does not exist\n")
                 self.assertEqual(done.code, 2)
         self.write("sweep.yaml", SWEEP)
         (self.root / "tiny/model.safetensors").unlink()

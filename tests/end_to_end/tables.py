@@ -86,7 +86,8 @@ class Tables(ExchangeWorld):
     def test_what_is_there_stays_and_what_fails_leaves_nothing(self):
         (self.root / "there").mkdir()
         done = self.on("a", "db", "export", "there", code=2)
-        self.assertEqual(done.err, "petlab: there: it exists; move it away, or name another folder\n")
+        self.assertEqual(done.err, "petlab: there: already exists; move it, or name another "
+                                   "folder\n")
         done = self.on("a", "db", "export", code=2)
         self.assertIn("found neither a folder, --tensorboard nor archive FILE", done.err)
         self.assertIn("not in", self.on("a", "db", "export", "x", "--format", "xml", code=2).err)
@@ -121,7 +122,7 @@ class Tables(ExchangeWorld):
         (self.root / "a.runs").rename(self.root / "away")
         done = self.petlab("db", "export", "--tensorboard", "tb2", "--db", "a.db")
         self.assertEqual(done.out, "tb2: 4 runs, 16 values; tensorboard --logdir tb2\n")
-        self.assertIn("of 4 runs no events.jsonl is there", done.err)
+        self.assertIn("4 runs have no events.jsonl", done.err)
 
     def test_names_that_no_file_system_takes_are_cut_and_stay_apart(self):
         long = "é" * 49

@@ -204,7 +204,7 @@ class Texts(TinyWorld):
                               "adapterhub", "--backbone", "./own", "--out", "exported",
                               program=TRAINER)
         self.assertEqual(refused.code, 1, refused)
-        self.assertIn("whose hypernetwork makes the layers' weights", refused.err)
+        self.assertIn("whose hypernetwork generates the layers' weights", refused.err)
 
         # The same, killed at checkpoints and gone on with.
         losses = self.losses()
@@ -239,7 +239,7 @@ class Texts(TinyWorld):
         self.write("sweep.yaml", "sweep: tiny\nbase: {backbone: ./tiny, task: digits.yaml}\n")
         done = self.run_sweep()
         self.assertEqual(done.code, 2, done)
-        self.assertIn("which asks for texts", done.err)
+        self.assertIn("which generates texts", done.err)
 
 
 if __name__ == "__main__":

@@ -363,8 +363,8 @@ class Training(TinyWorld):
         plan = self.petlab("plan", "sweep.yaml", "--worker", worker)
         self.assertEqual(plan.code, 0, plan)
         self.assertIn("\n      1 stale\n", plan.out)
-        self.assertIn(f" numerics version was {version}, is {version}-next now (--rerun stale trains "
-                      "it again)\n", plan.out)
+        self.assertIn(f" numerics version was {version}, is {version}-next now (--rerun stale "
+                      f"reruns it)\n", plan.out)
 
     def test_a_failing_trial_ends_the_run_with_1_and_ctrl_c_twice_with_3(self):
         self.write("sweep.yaml", SWEEP.replace("mask_learning_rate: 5e-2", "max_grad_norm: 0") +
@@ -385,12 +385,12 @@ class Training(TinyWorld):
         process.send_signal(signal.SIGINT)
         stopped = self.end(process)
         self.assertEqual(stopped.code, 3, stopped)
-        self.assertIn("interrupted: the same command goes on where this stopped\n", stopped.err)
+        self.assertIn("interrupted; run the same command to resume\n", stopped.err)
         last, = self.query("SELECT outcome, checkpoint_step FROM attempts", "long.db")
         self.assertEqual(last["outcome"], "stopped")
         self.assertGreater(last["checkpoint_step"], 0)
         plan = self.petlab("plan", "long.yaml", "--db", "long.db")
-        self.assertIn(f"goes on from step {last['checkpoint_step']} of attempt 1", plan.out)
+        self.assertIn(f"resumes from step {last['checkpoint_step']} of attempt 1", plan.out)
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ TEST_CASE("A task's data come out of their archive, and are not downloaded twice
   }
   SECTION("and what the user has changed since is not written over") {
     std::ofstream(world.folder / "dev.tsv") << "mine\n";
-    CHECK_THROWS_WITH(world.fetch(), (world.folder / "dev.tsv").string() +
-                                         ": was changed since petlab fetched it; move it away to "
-                                         "have it fetched again");
+    CHECK_THROWS_WITH(world.fetch(),
+                      (world.folder / "dev.tsv").string() +
+                          ": has changed since petlab fetched it; move it to fetch it again");
     CHECK(text_of(world.folder / "dev.tsv") == "mine\n");
   }
 }
@@ -119,11 +119,10 @@ TEST_CASE("What the user has put there is left alone", "[fetch]") {
   World world;
   fs::create_directories(world.folder);
   std::ofstream(world.folder / "train.tsv") << "mine\n";
-  CHECK_THROWS_WITH(
-      world.fetch(),
-      (world.folder / "train.tsv").string() +
-          ": is there, without all that goes with it (train.tsv, dev.tsv), and petlab "
-          "has not fetched it: move it away, or name another folder with --into");
+  CHECK_THROWS_WITH(world.fetch(),
+                    (world.folder / "train.tsv").string() +
+                        ": exists without the other files of its task (train.tsv, dev.tsv), and "
+                        "petlab did not fetch it: move it, or name another folder with --into");
   std::ofstream(world.folder / "dev.tsv") << "mine\n";
   CHECK(world.fetch().of_the_user);
   CHECK(text_of(world.folder / "train.tsv") == "mine\n");
@@ -136,10 +135,9 @@ TEST_CASE("An archive that is wrong leaves no data", "[fetch]") {
   SECTION("of another digest") {
     world.content = zip_of(world.root.path() / "other.zip",
                            {{"RTE/train.tsv", "another"}, {"RTE/dev.tsv", "another"}});
-    CHECK_THROWS_WITH(
-        world.fetch(),
-        "RTE.zip: what was downloaded has another digest than it must have, and is "
-        "thrown away; try again, or another network: something on the way changes it");
+    CHECK_THROWS_WITH(world.fetch(),
+                      "RTE.zip: the downloaded file has the wrong digest and was deleted; try "
+                      "again, or use another network: something on the way changes the data");
     world.content = right;
   }
   SECTION("that lacks a file, or is no archive") {

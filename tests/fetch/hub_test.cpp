@@ -44,7 +44,7 @@ TEST_CASE("The hub is where Hugging Face's own libraries are told it is", "[fetc
   CHECK_FALSE(settings_of({{"HF_HUB_OFFLINE", "0"}}).offline);
   CHECK(settings_of({{"HF_TOKEN", " hf_x\n"}}).token == "hf_x");
   CHECK_THROWS_WITH(settings_of({{"HF_TOKEN", "a b"}}),
-                    "HF_TOKEN, or the file of the token, is not one word");
+                    "HF_TOKEN, or the token file, is not a single word");
   std::ofstream(root.path() / "token") << "hf_stored\n";
   std::ofstream(root.path() / "other") << "hf_other";
   CHECK(settings_of({{"HF_HOME", home}}).token == "hf_stored");

@@ -106,8 +106,9 @@ TEST_CASE("label metrics of a million examples agree with scikit-learn's values"
 }
 
 TEST_CASE("label metrics refuse what is no classification", "[metrics]") {
-  CHECK(error_of({0, 1, 1}, {0, 1}, 2) == "3 gold labels and 2 predictions: as many are wanted");
-  CHECK(error_of({}, {}, 2) == "no examples: at least one is wanted");
+  CHECK(error_of({0, 1, 1}, {0, 1}, 2) ==
+        "3 gold labels and 2 predictions: the numbers must be equal");
+  CHECK(error_of({}, {}, 2) == "no examples: at least one is needed");
   CHECK(error_of({0, 1, 1}, {0, 2, 1}, 2) ==
         "predicted label 2 of element 1 is outside the classes 0..1");
   CHECK(error_of({0, 3, 1}, {0, 1, 1}, 3) ==
@@ -115,9 +116,9 @@ TEST_CASE("label metrics refuse what is no classification", "[metrics]") {
   CHECK(error_of({0, 1, 1}, {0, -1, 1}, 2) ==
         "predicted label -1 of element 1 is outside the classes 0..1");
   CHECK(error_of({0}, {0}, 0) == "the number of classes is 0, must be 1 to 4096");
-  CHECK_THROWS_WITH(accuracy(Confusion(2)), "accuracy of no examples: at least one is wanted");
+  CHECK_THROWS_WITH(accuracy(Confusion(2)), "accuracy of no examples: at least one is needed");
   CHECK_THROWS_WITH(f1(Confusion(Labels{0, 2}, Labels{0, 2}, 3)),
-                    "f1 is of two classes, here are 3: f1-macro takes any number");
+                    "f1 needs two classes, found 3: f1-macro takes any number");
 }
 
 TEST_CASE("label metrics refuse every golden input that is none", "[metrics][golden][wide]") {

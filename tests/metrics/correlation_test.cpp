@@ -97,8 +97,8 @@ TEST_CASE("correlations of a million pairs agree with scipy's values", "[metrics
 TEST_CASE("correlations refuse columns that do not pair up or are not finite", "[metrics]") {
   const Numbers two = {1, 2};
   const Numbers three = {1, 2, 3};
-  CHECK_THROWS_WITH(pearson(two, three), "2 and 3 numbers: as many are wanted");
-  CHECK_THROWS_WITH(spearman(Numbers{}, Numbers{}), "no pairs of numbers: at least one is wanted");
+  CHECK_THROWS_WITH(pearson(two, three), "2 and 3 numbers: the counts must be equal");
+  CHECK_THROWS_WITH(spearman(Numbers{}, Numbers{}), "no pairs of numbers: at least one is needed");
   CHECK_THROWS_WITH(pearson(three, Numbers{1, NAN, 2}),
                     "second number nan of element 1 is not finite");
   CHECK_THROWS_WITH(spearman(Numbers{1, 2, -INFINITY}, three),

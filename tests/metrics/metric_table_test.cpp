@@ -31,7 +31,8 @@ TEST_CASE("Every metric has the one function of what it compares", "[metrics]") 
     CHECK((row.text_metric != nullptr) == (row.input == MetricInput::text));
     if (row.text_metric == nullptr) continue;
     CHECK_FALSE(row.of_texts({}, {}));
-    CHECK_THROWS_WITH(row.of_texts(Texts{"a"}, {}), "1 references and 0 texts: as many are wanted");
+    CHECK_THROWS_WITH(row.of_texts(Texts{"a"}, {}),
+                      "1 references and 0 texts: the numbers must be equal");
     CHECK_THROWS_AS(row.of_texts(Texts{"a"}, Texts{"\xff"}), InputError);
     const Texts texts{"The cat sat on the mat.", "A second one, longer than four words"};
     const double best = row.name == "bleu" || row.name == "chrf" ? 100 : row.higher_is_better;

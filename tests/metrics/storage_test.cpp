@@ -163,8 +163,8 @@ TEST_CASE("storage that has no formula is refused", "[metrics]") {
   module.sparsity_ratio = 0.5;
   module.tasks = 3;
   CHECK_THROWS_WITH(bls_bits(module),
-                    "storage of masked modules that are not shared has no formula for 3 tasks: "
-                    "share is false, must be true with a mask and several tasks");
+                    "there is no storage formula for masked, unshared modules with 3 tasks: share "
+                    "is false, must be true with a mask and several tasks");
   CHECK_THROWS_WITH(bls_percent(1, 0), "backbone_parameters is 0, must be > 0");
 }
 

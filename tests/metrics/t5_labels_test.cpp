@@ -169,7 +169,7 @@ TEST_CASE("a target text rounds as numpy does", "[metrics]") {
   CHECK(score_text(5) == "5.0");
   CHECK_THROWS_WITH(score_text(1.0 / 0.0), "the score inf is not finite");
   CHECK_THROWS_WITH(confusion_of_texts(Labels{1}, Texts{}, 2),
-                    "1 gold labels and 0 texts: as many are wanted");
+                    "1 gold labels and 0 texts: the numbers must be equal");
   CHECK_THROWS_WITH(confusion_of_texts(Labels{}, Texts{}, 2),
-                    "no examples: at least one is wanted");
+                    "no examples: at least one is needed");
 }

@@ -98,7 +98,7 @@ TEST_CASE("memory that runs out while a segment is scored is told with the segme
   };
   MemoryCorpus corpus({"small", "large"}, {{"a", "b"}});
   CHECK_THROWS_WITH(evaluate(corpus, Hungry()),
-                    "segment 2: there is not enough memory to compute hungry of its 5 bytes beside "
-                    "1 of references; split it, or allow the process more memory");
+                    "segment 2: not enough memory to compute hungry of its 5 bytes with 1 of "
+                    "references; split it, or allow the process more memory");
   CHECK_THROWS_AS(evaluate(corpus, Hungry(), 2), InputError);
 }

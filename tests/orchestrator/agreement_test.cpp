@@ -69,7 +69,7 @@ TEST_CASE("A trial that the usual retries are left for is interrupted for whoeve
 TEST_CASE("Commands that go on without the runs folder say that it is gone", "[orchestrator]") {
   const testing::ScriptedSweep sweep("  a: {seed: 1}\n");
   REQUIRE(sweep.run().exit_code == 0);
-  const std::string gone = "note: the runs folder is not there: ";
+  const std::string gone = "note: the runs folder is missing: ";
   for (const std::string words : {"status sweep.yaml", "plan sweep.yaml"}) {
     CHECK(sweep.petlab(words).out.find(gone) == std::string::npos);
   }

@@ -74,7 +74,7 @@ TEST_CASE("A record behind a torn line of attempt.jsonl is a line of its own", "
   CHECK(log.left_out.empty());  // nobody had said it whole
   f.append(directory.attempt_log(), "rubbish\n");
   CHECK(protocol::read_attempt_log(directory).left_out ==
-        std::vector<std::string>{directory.attempt_log().string() + ":5: it is no JSON object"});
+        std::vector<std::string>{directory.attempt_log().string() + ":5: it is not a JSON object"});
 }
 
 TEST_CASE("In an attempt log the first begin, last launch and first end count", "[orchestrator]") {
@@ -172,10 +172,8 @@ TEST_CASE("A damaged attempt.jsonl is named, and the rest of the runs folder is 
   const RunsSummary summary = rebuild(f.runs, database);
   REQUIRE(summary.left_out.size() == 3);
   const std::string file = damaged.attempt_log().string();
-  CHECK(summary.left_out[0] ==
-        file + ":2: outcome is 'finished', which no orchestrator says of an end");
-  CHECK(summary.left_out[1] ==
-        file + ":3: outcome is 'open', which no orchestrator says of an end");
+  CHECK(summary.left_out[0] == file + ":2: outcome is 'finished', which no orchestrator writes");
+  CHECK(summary.left_out[1] == file + ":3: outcome is 'open', which no orchestrator writes");
   CHECK(summary.left_out[2].starts_with(file + ":4: "));
   const auto rows =
       results::query(database, "SELECT count(*) FROM attempts WHERE outcome = 'crashed'").rows;
@@ -197,8 +195,9 @@ TEST_CASE("A sweep's file with a member that is no trial is named and left out",
   write("good", "");
   const auto database = f.folder.path() / "again.db";
   const RunsSummary summary = rebuild(f.runs, database);
-  CHECK(summary.left_out == std::vector<std::string>{protocol::sweep_file(f.runs, "bad").string() +
-                                                     ":4: its member t9 is no trial of the file"});
+  CHECK(summary.left_out ==
+        std::vector<std::string>{protocol::sweep_file(f.runs, "bad").string() +
+                                 ":4: its member t9 is not a trial of the file"});
   CHECK(summary.sweeps == 1);
   CHECK(summary.attempts == 1);
 }

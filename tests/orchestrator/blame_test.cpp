@@ -30,7 +30,7 @@ TEST_CASE("A crash is blamed on the one trial that had begun", "[orchestrator]")
   CHECK(blame.endings[0].signal == 6);
   CHECK(blame.endings[0].log_tail == "one\nlast words\n");
   CHECK(blame.endings[1].reason ==
-        "the worker ended with signal 6 (Aborted) before this trial began");
+        "the worker ended with signal 6 (Aborted) before it started this trial");
   CHECK(blame.endings[1].log_tail.empty());
   CHECK(blame.to_try_alone.empty());
   CHECK_FALSE(blame.never_begun);
@@ -42,7 +42,7 @@ TEST_CASE("Of several that had begun nobody is blamed: each is tried alone", "[o
   CHECK(outcomes(blame) == Outcomes{stopped, never_started, stopped});
   CHECK(blame.to_try_alone == std::vector<std::size_t>{0, 2});
   CHECK(blame.endings[0].reason ==
-        "the worker ended with exit code 1 with 2 trials begun: each is tried alone");
+        "the worker ended with exit code 1 with 2 trials running: retrying each alone");
 }
 
 TEST_CASE("Exit code 3 with a checkpoint is a stop, without one a crash", "[orchestrator]") {
@@ -70,7 +70,7 @@ TEST_CASE("What the run or the user did itself is nobody's blame", "[orchestrato
         "reported nothing for 1.5 s (--no-progress-limit)");
   CHECK(outcomes(verdict_of(true, Verdict::cancelled)) == Outcomes{cancelled});
   CHECK(outcomes(verdict_of(false, Verdict::timed_out)) == Outcomes{timed_out});
-  CHECK(verdict_of(false, Verdict::stalled).endings[0].reason == "the worker never began it");
+  CHECK(verdict_of(false, Verdict::stalled).endings[0].reason == "the worker never started it");
   CHECK(outcomes(verdict_of(false, Verdict::cancelled)) == Outcomes{cancelled});
   CHECK(verdict_of(false, Verdict::timed_out).launch == LaunchBlame::none);
 }

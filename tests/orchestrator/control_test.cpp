@@ -46,12 +46,12 @@ TEST_CASE("A trial that runs is cancelled within two seconds, and retried later"
   CHECK(shown.out.find("attempts\n  1  cancelled, begun ") != std::string::npos);
   const auto done = sweep.petlab(fmt::format("cancel {} {}", id_of(sweep, 2), kDb));
   CHECK(done.exit_code == 1);
-  CHECK(done.err.find("finished in attempt 1: its result stays") != std::string::npos);
+  CHECK(done.err.find("finished in attempt 1: its result is kept") != std::string::npos);
 
-  CHECK(sweep.petlab(fmt::format("retry {} {}", id, kDb)).out == id + " is tried again\n");
+  CHECK(sweep.petlab(fmt::format("retry {} {}", id, kDb)).out == id + " will be retried\n");
   const auto plan = nlohmann::json::parse(sweep.plan("--json").out);
   CHECK(plan["trials"][0]["state"] == "interrupted");
-  CHECK(plan["trials"][0]["why"].get<std::string>().find("goes on from step") != std::string::npos);
+  CHECK(plan["trials"][0]["why"].get<std::string>().find("resumes from step") != std::string::npos);
 }
 
 TEST_CASE("Trials that wait are cancelled, and come back while the run goes on", "[orchestrator]") {
@@ -85,7 +85,7 @@ TEST_CASE("A failed trial is tried again by a run that goes on", "[orchestrator]
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
   const auto again = sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb));
   CHECK(again.exit_code == 1);
-  CHECK(again.err.find("finished in attempt 2: nothing to try again") != std::string::npos);
+  CHECK(again.err.find("finished in attempt 2: nothing to retry") != std::string::npos);
 }
 
 TEST_CASE("An attempt of another host is retried only when it is declared dead", "[orchestrator]") {
@@ -101,13 +101,13 @@ TEST_CASE("An attempt of another host is retried only when it is declared dead",
   CHECK(sweep.petlab("db rebuild --db sweep.db").exit_code == 0);
   const auto refused = sweep.petlab(fmt::format("retry {} {}", id, kDb));
   CHECK(refused.exit_code == 1);
-  CHECK(refused.err == id + " attempt 1 runs on far, as far as is known from here; where that is "
-                            "over, --declare-dead says so\n");
+  CHECK(refused.err == id + " attempt 1 runs on far, according to its last record; if it has "
+                            "ended, pass --declare-dead\n");
   const auto run = sweep.run();
   CHECK(run.exit_code == 1);
-  CHECK(run.err.find("`petlab retry --declare-dead` says so") != std::string::npos);
+  CHECK(run.err.find("use `petlab retry --declare-dead`") != std::string::npos);
   const auto declared = sweep.petlab(fmt::format("retry --declare-dead {} {}", id, kDb));
-  CHECK(declared.out == id + " is tried again; attempt 1 is recorded as lost\n");
+  CHECK(declared.out == id + " will be retried; attempt 1 is recorded as lost\n");
   CHECK(sweep.run().exit_code == 0);
   CHECK(sweep.number("SELECT attempt FROM results LIMIT 1") == 2);
 }
@@ -125,7 +125,7 @@ TEST_CASE("petlab stop lets the running trials finish, with --now they stop at a
   CHECK(sweep.petlab("stop sweep.yaml").exit_code == 0);  // again: nothing harder
   CHECK(first.wait().exit_code == 3);
   CHECK(sweep.text("SELECT outcome FROM attempts") == "finished");
-  CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run goes on in") == 0);
+  CHECK(sweep.petlab("stop sweep.yaml").out.find("no petlab run is active in") == 0);
   Background second([&] { return sweep.run("--slots 1"); });
   REQUIRE(
       sweep.until("SELECT count(*) FROM attempts WHERE checkpoint_step > 0 AND number = 1 AND "
@@ -170,7 +170,7 @@ TEST_CASE("status, show and logs follow a sweep while it runs", "[orchestrator]"
         std::string::npos);
   const auto nobody = sweep.petlab(fmt::format("show xyz {}", kDb));
   CHECK(nobody.exit_code == 2);
-  CHECK(nobody.err.find("there is no trial xyz in sweep.db") != std::string::npos);
+  CHECK(nobody.err.find("trial xyz is not in sweep.db") != std::string::npos);
 }
 
 TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt database agrees",
@@ -182,7 +182,7 @@ TEST_CASE("Run with --rerun stale renews what the views show, and a rebuilt data
   CHECK(stays.exit_code == 0);
   CHECK(stays.out.find("\"stale\":2,\"failed\":0,\"cancelled\":0,\"trained\":0") !=
         std::string::npos);
-  const std::string why = "numerics version was 1, is 2 now (--rerun stale trains it again)";
+  const std::string why = "numerics version was 1, is 2 now (--rerun stale reruns it)";
   const std::string worker = "--worker " + testing::program("scripted-worker").string();
   CHECK(sweep.petlab("status sweep.yaml " + worker, newer)
             .out.find("sweep scripted: 2 trials: 2 stale\n  2 stale: " + why + "\n") !=

@@ -223,7 +223,7 @@ TEST_CASE("A trial that runs out of memory with a GPU for itself counts against 
   const ScriptedSweep sweep(trials(1, "gpu_mib: 90000"));
   const CommandResult result = run(sweep, gpus, "--pack 2 --retries 1");
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("CUDA out of memory (2 attempts of 2)") != std::string::npos);
+  CHECK(result.err.find("CUDA out of memory (2 of 2 attempts)") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts") == 3);  // the first was on a share
 }
 
@@ -268,11 +268,11 @@ TEST_CASE("What cannot be had of GPUs is said, not passed over", "[orchestrator]
   };
   const std::string none = "PATH=/nowhere";
   CHECK(said("--device gpu", none) == "petlab: --device is gpu, but nvidia-smi is not on PATH\n");
-  CHECK(said("--pack 2", none) == "petlab: --pack is for GPUs, but nvidia-smi is not on PATH\n");
+  CHECK(said("--pack 2", none) == "petlab: --pack needs GPUs, but nvidia-smi is not on PATH\n");
   CHECK(said("--device cpu --pack 2", gpus.variables()) ==
-        "petlab: --pack is for GPUs, but --device is cpu\n");
+        "petlab: --pack needs GPUs, but --device is cpu\n");
   CHECK(said("--trial-memory 1GiB", gpus.variables()) ==
-        "petlab: --trial-memory is given without --pack, which it is for\n");
+        "petlab: --trial-memory requires --pack\n");
   CHECK(said("", gpus.variables() + " CUDA_VISIBLE_DEVICES=3")
             .find("CUDA_VISIBLE_DEVICES names '3', must be") != std::string::npos);
   // The worker's devices decide, and the user's choice.
@@ -314,8 +314,8 @@ TEST_CASE("Trials do not begin on CPU cores where GPUs cannot be queried", "[orc
   CHECK(refused.exit_code == 2);
   CHECK(refused.err ==
         "petlab: the GPUs cannot be queried: nvidia-smi ended with exit code 9: NVIDIA-SMI has "
-        "failed because it could not communicate with the driver; repair that, or train on CPU "
-        "cores with --device cpu\n");
+        "failed because it could not communicate with the driver; fix that, or train on CPU cores "
+        "with --device cpu\n");
   CHECK_FALSE(std::filesystem::exists(sweep.database()));
   CHECK(sweep.run("--device cpu", gpus.variables()).exit_code == 0);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE device LIKE 'cpu-%'") == 1);

@@ -309,11 +309,10 @@ TEST_CASE("Two users of one host do not get the same GPU", "[orchestrator]") {
   REQUIRE(::seteuid(0) == 0);
   // Where no folder is for all, that is said.
   const testing::TempDir own;
-  CHECK_THROWS_WITH(
-      gpu_locks_folder(none, {own.path()}),
-      "no folder for the locks of GPUs that all users of this host may write: tried " +
-          (own.path() / "petlab-gpus").string() +
-          "; PETLAB_SLOTS names a folder for this user alone");
+  CHECK_THROWS_WITH(gpu_locks_folder(none, {own.path()}),
+                    "no folder for GPU locks is writable by all users of this host: tried " +
+                        (own.path() / "petlab-gpus").string() +
+                        "; set PETLAB_SLOTS to a folder for this user alone");
 }
 
 TEST_CASE("A share whose state cannot be read counts as the whole GPU", "[orchestrator]") {

@@ -132,7 +132,7 @@ TEST_CASE("What --device auto does for each answer of nvidia-smi", "[orchestrato
               "nvidia-smi ended with exit code 14; nvidia-smi printed 'WARNING: infoROM is "
               "corrupted', "
               "expected index, uuid, memory.total, memory.used"},
-          Row{"killed", with("kill -9 $$\n"), "", "nvidia-smi was ended by signal 9 (Killed)", ""},
+          Row{"killed", with("kill -9 $$\n"), "", "nvidia-smi was killed by signal 9 (Killed)", ""},
           Row{"silent", with("exec /bin/sleep 60\n"), "", "nvidia-smi gave no answer", ""},
           Row{"a stray line", with(print("warning: persistence mode\n0, GPU-a, 81559, 4\n")), a, "",
               "nvidia-smi printed 'warning: persistence mode', expected index, uuid, memory.total, "
@@ -158,9 +158,8 @@ TEST_CASE("What --device auto does for each answer of nvidia-smi", "[orchestrato
                {"-L", print("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aa)\n")},
                {"-q", ""}},
               "",
-              "GPU 0 (GPU-aa) is not used: it is in MIG mode and has no slices (nvidia-smi mig "
-              "-cgi "
-              "makes some)",
+              "GPU 0 (GPU-aa) is not used: it is in MIG mode and has no slices (create some with "
+              "nvidia-smi mig -cgi)",
               ""},
           Row{"slices of unknown memory",
               {{kList,
@@ -209,7 +208,8 @@ TEST_CASE("A GPU that can be opened but not queried is a failure, not a machine 
   devices.write("nvidia0", "");
   devices.write("kfd", "");
   CHECK(found("cuda").failed);
-  CHECK(found("cuda").why_none == "there is a GPU of NVIDIA, but nvidia-smi is not on PATH");
+  CHECK(found("cuda").why_none ==
+        "this machine has a GPU from NVIDIA, but nvidia-smi is not on PATH");
   CHECK(found("rocm").failed);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("AMD GPUs are read as rocm-smi and amd-smi print them", "[orchestrator
   CHECK(selected({{"ROCR_VISIBLE_DEVICES", "10,2"}, {"HIP_VISIBLE_DEVICES", "1"}}) == "gpu-2=1 ");
   CHECK(selected({{"HIP_VISIBLE_DEVICES", "-1"}}).empty());
   CHECK_THROWS_WITH(selected({{"HIP_VISIBLE_DEVICES", "3"}}),
-                    "HIP_VISIBLE_DEVICES names '3', must be the number of a GPU that is there");
+                    "HIP_VISIBLE_DEVICES names '3', must be the number of an existing GPU");
 
   rocm.add("rocm-smi", {{"--showuniqueid", "echo 'ERROR: no driver'; exit 1\n"}});
   CHECK(with(rocm).failed);

@@ -244,7 +244,7 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
     f.write({f.start()});
     f.write({f.start()});
     CHECK(f.failure() ==
-          "t1/1/events.jsonl:2: started comes a second time, must be only the first event");
+          "t1/1/events.jsonl:2: started occurs a second time, must be the first event only");
   }
   SECTION("rubbish") {
     f.write({f.start(), "Traceback (most recent call last):\n"});
@@ -272,14 +272,14 @@ TEST_CASE("a worker that breaks the protocol has failed, with file, line, found 
     std::filesystem::resize_file(f.directory.events(), 10);
     const auto offset = std::to_string(results::cursor_of(f.store.read(), f.attempt).offset);
     CHECK(f.failure() ==
-          "t1/1/events.jsonl:3: the file has 10 bytes, " + offset + " were read already");
+          "t1/1/events.jsonl:3: the file has 10 bytes, but " + offset + " were already read");
   }
   SECTION("a file that was written anew") {
     f.write({f.start(), f.metric(1)});
     f.ingest.read_all(f.attempt);
     std::ofstream(f.directory.events(), std::ios::trunc) << std::string(5000, 'x');
     CHECK(f.failure() ==
-          "t1/1/events.jsonl:3: the lines before it, which were read already, have changed");
+          "t1/1/events.jsonl:3: the lines before it have changed since they were read");
   }
   // What it writes from now on does not count, and says nothing new.
   f.write({f.metric(9)});
@@ -380,7 +380,7 @@ TEST_CASE("lines after the last event are ignored and noted", "[orchestrator]") 
   CHECK(f.ingest.read_all(f.attempt).note.empty());
   f.write({" that is one now\n"});
   const std::string note =
-      "t1/1/events.jsonl:3: a line after the last event (finished or failed); it is ignored";
+      "t1/1/events.jsonl:3: ignored a line after the last event (finished or failed)";
   CHECK(f.ingest.read_all(f.attempt).note == note);
   CHECK(f.facts().note == note);
   CHECK(f.facts().outcome == results::Outcome::finished);

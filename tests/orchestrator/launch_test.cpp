@@ -50,7 +50,7 @@ TEST_CASE("A trial that no worker lives to begin is left after three, whatever s
                                testing::program("scripted-worker").string()),
                    "timeout 20");
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("three workers in a row ended before they began it: the worker ended with "
+  CHECK(result.err.find("three workers in a row exited before starting it: the worker ended with "
                         "signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);
   // The second waited as before a first retry, the third twice as long.
@@ -78,8 +78,9 @@ TEST_CASE("A runs folder whose path a worker cannot be told is refused", "[orche
   for (const char* name : {"$(printf 'two\\nlines')", "$(printf 'a\\ttab')"}) {
     const auto result = sweep.run(fmt::format("--runs \"{}\"", name));
     CHECK(result.exit_code == 2);
-    CHECK(result.err.find("a line break or a tab in its path cannot be told to a worker; --runs "
-                          "names another") != std::string::npos);
+    CHECK(result.err.find(
+              "its path must not contain line breaks or tabs; choose another with --runs") !=
+          std::string::npos);
   }
 }
 
@@ -123,11 +124,10 @@ TEST_CASE("A run whose limit of open files is too low has fewer workers, and say
   int needed = 0;
   const std::size_t at = result.err.find("running at most ");
   REQUIRE(at != std::string::npos);
-  CHECK(
-      std::sscanf(result.err.c_str() + at,
-                  "running at most %d workers, not 40: the limit of open files is 128; `ulimit -n` "
-                  "raises it, %d are needed\n",
-                  &fits, &needed) == 2);
+  CHECK(std::sscanf(result.err.c_str() + at,
+                    "running at most %d workers, not 40: the limit of open files is 128; raise it "
+                    "with `ulimit -n` to at least %d\n",
+                    &fits, &needed) == 2);
   CHECK(result.err.find("ulimit", result.err.find("ulimit") + 1) == std::string::npos);
   CHECK(fits >= 4);
   CHECK(fits <= 9);
@@ -184,9 +184,10 @@ TEST_CASE("A worker that never says that a trial is over gets a hint", "[orchest
   const Scripted sweep("  a: {seed: 1, user: {behaviour: leave, phase: end}}\n");
   const auto result = sweep.run("", "timeout --signal=TERM --preserve-status 40");
   CHECK(result.err.find(": its worker has reported nothing for 3") != std::string::npos);
-  CHECK(result.err.find(" s since its last step; a trial is over when it writes finished or failed "
-                        "(docs/reference/worker-protocol.md), and --no-progress-limit ends a "
-                        "worker that is silent\n") != std::string::npos);
+  CHECK(result.err.find(
+            " s since its last step; a trial ends when its worker writes finished or failed "
+            "(docs/reference/worker-protocol.md); --no-progress-limit kills a silent worker\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") {
@@ -196,8 +197,9 @@ TEST_CASE("Finished trials whose files are gone are told of", "[orchestrator]") 
        std::filesystem::directory_iterator(sweep.folder.path() / "sweep.runs")) {
     std::filesystem::remove_all(trial.path());
   }
-  CHECK(sweep.plan().out.find("finished in attempt 1; its files are gone\n") != std::string::npos);
+  CHECK(sweep.plan().out.find("finished in attempt 1; its files are missing\n") !=
+        std::string::npos);
   const auto result = sweep.run();
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("the files of 2 finished trial(s) are gone from ") != std::string::npos);
+  CHECK(result.err.find("the files of 2 finished trial(s) are missing from ") != std::string::npos);
 }

@@ -304,9 +304,8 @@ TEST_CASE("an attempt counts whose configuration is damaged where a sweep tells 
 TEST_CASE("a rebuild never touches a database that exists", "[orchestrator]") {
   RebuildFixture f;
   live(f);
-  CHECK_THROWS_WITH(
-      rebuild(f.runs, f.file),
-      f.file.string() + ": the database exists; move it away, or name another with --db");
+  CHECK_THROWS_WITH(rebuild(f.runs, f.file),
+                    f.file.string() + ": the database exists; move it, or name another with --db");
   CHECK_THROWS_WITH(
       rebuild(f.folder.path() / "nowhere", f.folder.path() / "new.db"),
       (f.folder.path() / "nowhere").string() + ": cannot be read: No such file or directory");

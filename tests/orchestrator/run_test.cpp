@@ -49,7 +49,7 @@ TEST_CASE("A trial that always crashes fails after the retries, alone", "[orches
   const auto result = sweep.run("--retries 2");
   CHECK(result.exit_code == 1);
   CHECK(result.err.find("the worker ended with signal 6 (Aborted): about to crash in training (3 "
-                        "attempts of 3)") != std::string::npos);
+                        "of 3 attempts)") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") == 3);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);
   // Failed stays failed, and the exit code says so again.
@@ -66,9 +66,9 @@ TEST_CASE("Three workers in a row that die before a trial stop the slot", "[orch
   const Scripted sweep(variants);
   const auto result = sweep.run("--slots 1");
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("slot cpu-0 is stopped: three workers in a row ended before they began a "
-                        "trial: the worker ended "
-                        "with signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
+  CHECK(result.err.find(
+            "slot cpu-0 is disabled: three workers in a row exited before starting a trial: the "
+            "worker ended with signal 6 (Aborted)\nabout to crash in begin") != std::string::npos);
 }
 
 TEST_CASE("Exit code 3 is a stop where there is a checkpoint, and else a crash", "[orchestrator]") {

@@ -296,6 +296,6 @@ TEST_CASE("Two suspects of one crash are each tried alone", "[orchestrator]") {
   CHECK(result.status.done == 40);
   CHECK(open == std::vector<std::vector<std::size_t>>{{5}, {6}});
   CHECK(others_wait);
-  CHECK(
-      sweep.facts(6).attempts.front().reason.ends_with("with 2 trials begun: each is tried alone"));
+  CHECK(sweep.facts(6).attempts.front().reason.ends_with(
+      "with 2 trials running: retrying each alone"));
 }

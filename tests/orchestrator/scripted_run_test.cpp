@@ -192,10 +192,10 @@ TEST_CASE("A GPU on which everything fails is disabled, and another trains all o
 TEST_CASE("The line about a disabled GPU says which, why, and what happens now", "[orchestrator]") {
   OneBadGpu sweep(8, Does::fail_device);
   CHECK(orchestrator::exit_code(sweep.execute()) == 0);
-  CHECK(sweep.notes == std::vector<std::string>{
-                           "hand-0 is disabled for this run: 3 different trials in a row failed "
-                           "there, while others finish on hand-1; what failed there is retried "
-                           "elsewhere (last failure: the GPU is lost)"});
+  CHECK(sweep.notes ==
+        std::vector<std::string>{"hand-0 is disabled for this run: 3 different trials in a row "
+                                 "failed there, while others finish on hand-1; the failed ones are "
+                                 "retried elsewhere (last failure: the GPU is lost)"});
   CHECK(sweep.facts(0).attempts.front().kind == "device");
 }
 
@@ -225,7 +225,8 @@ TEST_CASE("A GPU is used again once trials that failed there failed elsewhere, t
   CHECK(result.status.done == 9);
   CHECK(result.status.failed == 3);
   REQUIRE(sweep.notes.size() == 2);
-  CHECK(sweep.notes[1] == "hand-0 is used again: trials that failed there failed elsewhere, too");
+  CHECK(sweep.notes[1] ==
+        "hand-0 is enabled again: the trials that failed there also failed elsewhere");
   for (const std::size_t trial : {0, 2, 3}) CHECK(sweep.facts(trial).attempts.size() <= 2);
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("Workers that die before they begin stop their slot, and the trial is 
   sweep.script(2, {{Does::die}});
   const orchestrator::RunResult result = sweep.execute();
   CHECK(orchestrator::exit_code(result) == 1);
-  CHECK(result.problem.find("three workers in a row ended before they began a trial") !=
+  CHECK(result.problem.find("three workers in a row exited before starting a trial") !=
         std::string::npos);
   CHECK(sweep.launcher.started == 3);
 }
@@ -263,8 +264,8 @@ TEST_CASE("A worker that a kill does not end is given up, named, and its slot st
   CHECK(orchestrator::exit_code(result) == 1);
   const std::string id = sweep.sweep.trials[0].id.value;
   CHECK(result.problem ==
-        "slot hand-0: worker 1 was killed and does not end: it waits in the kernel, perhaps for a "
-        "device or a file server. Its slot stays closed; left for the next run: " +
+        "slot hand-0: worker 1 was killed but does not exit: it waits in the kernel, perhaps for a "
+        "device or a file server. The slot stays disabled; skipped in this run: " +
             id);
   CHECK(std::count(sweep.notes.begin(), sweep.notes.end(), result.problem) == 1);
   CHECK(result.status.done == 5);
@@ -319,8 +320,8 @@ TEST_CASE("A trial that its slot gives back unbegun says why", "[orchestrator]")
     for (const auto& attempt : sweep.facts(trial).attempts) reasons.insert(attempt.reason);
   }
   CHECK(reasons ==
-        std::set<std::string>{"the run ended before it began, because of an error",
-                              "the worker ended with exit code 1 before this trial began"});
+        std::set<std::string>{"an error ended the run before the trial started",
+                              "the worker ended with exit code 1 before it started this trial"});
 }
 
 TEST_CASE("A cancelled trial is stopped within a second, and the others go on", "[orchestrator]") {

@@ -156,7 +156,7 @@ TEST_CASE("A job stopped while refused is not submitted again", "[orchestrator]"
   jobs.until([&] { return jobs.slurm.lines("handed").size() == 1; });
   jobs.workers[1]->stop();
   jobs.until([&] { return jobs.launched.size() == 3 && jobs.ended.size() == 1; });
-  CHECK(jobs.ended == Lines{"1: withdrawn before it was handed to Slurm"});
+  CHECK(jobs.ended == Lines{"1: withdrawn before it was submitted to Slurm"});
   std::string all;
   const Lines handed = jobs.slurm.lines("handed");
   for (std::size_t i = 1; i < handed.size(); ++i) all += (i > 1 ? " " : "") + handed[i];

@@ -82,9 +82,9 @@ TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "
   CHECK(parse_submission("1234;cluster\n") == "1234");
   CHECK(parse_submission("Welcome to the cluster\n\n1234\n") == "1234");
   CHECK(message_of([] { parse_submission(""); }) ==
-        "sbatch --parsable printed '', wanted the number of a job");
+        "sbatch --parsable printed '', wanted a job number");
   CHECK(message_of([] { parse_submission("Submitted batch job 12\n"); }) ==
-        "sbatch --parsable printed 'Submitted batch job 12', wanted the number of a job");
+        "sbatch --parsable printed 'Submitted batch job 12', wanted a job number");
 }
 
 TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[orchestrator]") {
@@ -218,19 +218,19 @@ TEST_CASE("what petlab decides itself is no word for sbatch", "[orchestrator]") 
   CHECK_NOTHROW(check_slurm_options(options));
   options.arguments = {"--array=0-3"};
   CHECK(message_of([&] { check_slurm_options(options); }) ==
-        "--slurm-arg is '--array=0-3', which petlab itself decides");
+        "--slurm-arg is '--array=0-3', which petlab sets itself");
   options.arguments = {"-Jname"};
   CHECK(message_of([&] { check_slurm_options(options); }) ==
-        "--slurm-arg is '-Jname', which petlab itself decides");
+        "--slurm-arg is '-Jname', which petlab sets itself");
   options.arguments = {"8G"};
   CHECK(message_of([&] { check_slurm_options(options); }) ==
-        "--slurm-arg is '8G', must be one word that begins with -, such as --mem=8G");
+        "--slurm-arg is '8G', must be one word starting with -, such as --mem=8G");
   options.arguments = {};
   options.poll = std::chrono::milliseconds(99);
   CHECK(message_of([&] { check_slurm_options(options); }) == "--slurm-poll must be at least 100ms");
   options.poll = std::chrono::seconds(5);
   options.time = "2h";
   CHECK(message_of([&] { check_slurm_options(options); }) ==
-        "--slurm-time is '2h', must be as sbatch takes it: minutes, hours:minutes:seconds or "
+        "--slurm-time is '2h', must be in sbatch's format: minutes, hours:minutes:seconds or "
         "days-hours");
 }

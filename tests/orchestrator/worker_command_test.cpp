@@ -80,17 +80,16 @@ TEST_CASE("A worker that cannot be started is named", "[orchestrator]") {
   const Places places;
   const std::string script = (places.folder.path() / "script.py").string();
   CHECK(places.problem("none") ==
-        "--worker is 'none', must be a program's path, or its name on PATH, with its arguments "
-        "behind it");
+        "--worker is 'none', must be a program's path, or its name on PATH, followed by its "
+        "arguments");
   CHECK(places.problem("") ==
-        "--worker is '', must be a program's path, or its name on PATH, with its arguments behind "
-        "it");
+        "--worker is '', must be a program's path, or its name on PATH, followed by its arguments");
   CHECK(places.problem(script) ==
-        fmt::format("--worker is '{0}', which may not be executed; of a script: --worker \"python3 "
-                    "{0}\"",
-                    script));
+        fmt::format(
+            "--worker is '{0}', which is not executable; for a script: --worker \"python3 {0}\"",
+            script));
   CHECK(places.problem(script + " x") ==
-        fmt::format("--worker is '{} x', which may not be executed", script));
+        fmt::format("--worker is '{} x', which is not executable", script));
   CHECK(places.problem("runner 'x") ==
-        "--worker is runner 'x, must have a second ' behind the one that begins");
+        "--worker is runner 'x, must have a closing ' after the opening one");
 }

@@ -127,7 +127,7 @@ TEST_CASE("Each attempt's log is kept to its own size", "[orchestrator]") {
   WorkerLog log = f.log_expecting_all(4);
   log.log_to(f.given[0].log());
   log.append(f.announced(0) + "123456" + f.announced(1) + "1234" + f.announced(2) + "12345");
-  const std::string full = "\npetlab: the log is full (4 bytes): what follows is not kept\n";
+  const std::string full = "\npetlab: the log is full (4 bytes); later output is dropped\n";
   CHECK(f.logged(0) == "1234" + full);
   CHECK(f.logged(1) == "1234");
   CHECK(f.logged(2) == "1234" + full);

@@ -101,7 +101,7 @@ TEST_CASE("A bad trial.json is refused with file, found and wanted", "[sweeps]")
   check(R"({"v":1,"trial":7})", "trial is 7, must be text");
   check(R"({"v":1,"trial":"a","attempt":0})", "attempt is 0, must be a whole number >= 1");
   check(head + R"({"backbone":"b","task":"cola","module":{"bottelneck":3}}})",
-        "module.bottelneck is no field of a trial, nearest: module.bottleneck");
+        "module.bottelneck is not a field of a trial, nearest: module.bottleneck");
   check(head + R"({"backbone":"b","task":"cola","seed":"x"}})",
         "seed is 'x', must be a whole number from 0");
   check(head + R"({"backbone":"b","task":"colla","training":{"learning_rate":-0.1}}})",

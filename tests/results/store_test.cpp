@@ -464,8 +464,7 @@ TEST_CASE("the free group of a configuration is a column of JSON", "[results]") 
 TEST_CASE("what cannot be meant is refused", "[results]") {
   StoreFixture f;
   Batch batch = f.store.begin();
-  CHECK_THROWS_WITH(batch.begin_attempt(request("t9")),
-                    "there is no trial t9 in " + f.file.string());
+  CHECK_THROWS_WITH(batch.begin_attempt(request("t9")), "trial t9 is not in " + f.file.string());
   CHECK_THROWS_AS(set_cancelled(batch, "t9", true), std::invalid_argument);
   CHECK_THROWS_AS(batch.record_ending({}, {Outcome::finished, "", {}, {}, "", 0}),
                   std::invalid_argument);

@@ -140,13 +140,13 @@ TEST_CASE("A missing data file is named, with where it comes from", "[sweeps]") 
   const TempDir folder;
   const std::vector<std::filesystem::path> folders{folder.path(), "/nowhere"};
   folder.write("glue/QNLI/dev.tsv", "");
-  CHECK_THROWS_WITH(
-      find_task_files(*find_task("qnli"), folders),
-      "task qnli: glue/QNLI/train.tsv is in none of the folders " + folder.path().string() +
-          ", /nowhere; it comes from the official GLUE files, "
-          "gluebenchmark.com/tasks, unpacked to a "
-          "data folder as glue/QNLI; petlab fetch data qnli does that (PETLAB_DATA names another "
-          "folder)");
+  CHECK_THROWS_WITH(find_task_files(*find_task("qnli"), folders),
+                    "task qnli: glue/QNLI/train.tsv is in none of the folders " +
+                        folder.path().string() +
+                        ", /nowhere; it comes from the official GLUE files, "
+                        "gluebenchmark.com/tasks, unpacked to a "
+                        "data folder as glue/QNLI; petlab fetch data qnli does that (set "
+                        "PETLAB_DATA to add a folder)");
   // JSON lines stand in where they are complete.
   folder.write("glue/QNLI/train.jsonl", "");
   CHECK_THROWS_AS(find_task_files(*find_task("qnli"), folders), Error);
@@ -258,9 +258,9 @@ TEST_CASE("A config.json without a usable shape is refused by name", "[sweeps]")
     CHECK_THROWS_WITH(read_backbone_shape(folder.path()),
                       folder.path().string() + "/config.json: " + message);
   };
-  check("", "found no JSON object, wanted a Hugging Face configuration");
+  check("", "found something else than a JSON object, wanted a Hugging Face configuration");
   check("{}", "model_type: found nothing, wanted bert, roberta or t5");
-  check(R"({"model_type":"bert"})", "found no hidden_size, wanted a whole number > 0");
+  check(R"({"model_type":"bert"})", "hidden_size is missing, must be a whole number > 0");
   check(R"({"model_type":"bert","hidden_size":-8})",
         "hidden_size: found -8, wanted a whole number from 1 to 4194304");
   check(R"({"model_type":"bert","hidden_size":10,"num_hidden_layers":2,"num_attention_heads":3,
@@ -280,7 +280,7 @@ TEST_CASE("Locations come from the environment that is passed in", "[sweeps]") {
   CHECK(user.data_folders.size() == 1);
   CHECK_THROWS_WITH(
       find_locations(environment_of({})),
-      "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set, one must name petlab's folder");
+      "none of PETLAB_HOME, XDG_DATA_HOME and HOME is set; set one to place petlab's folder");
 }
 
 TEST_CASE("States have the words of the design", "[sweeps]") {

@@ -50,16 +50,16 @@ TEST_CASE("Conditions are divided by and, or by a comma", "[sweeps]") {
 TEST_CASE("A condition that cannot be read says what was found and wanted", "[sweeps]") {
   CHECK(refused_conditions("") == "--where: found nothing, wanted a condition such as task=cola");
   CHECK(refused_conditions("task") ==
-        "--where: found nothing behind 'task', wanted one of = != < <= > >=");
+        "--where: found nothing after 'task', wanted one of = != < <= > >=");
   CHECK(refused_conditions("task=") == "--where: found no value for task, wanted one");
   CHECK(refused_conditions("task=a,") == "--where: found no value for task, wanted one");
   CHECK(refused_conditions("task=>a") == "--where: found '=>a', wanted one of = != < <= > >=");
   CHECK(refused_conditions("task='a") ==
-        "--where: found a quote that nothing ends, wanted ' behind it");
+        "--where: found a quote without a closing one, wanted ' after it");
   CHECK(refused_conditions("a=1 b=2") == "--where: found 'b=2', wanted `and`, a comma or the end");
   CHECK(refused_conditions("a=1 or b=2") ==
-        "--where: found or, wanted `and`: one of several values is field=a,b, and petlab query "
-        "knows all of SQL");
+        "--where: found or, wanted `and`; for one of several values write field=a,b; for anything "
+        "else use petlab query");
   CHECK(refused_conditions("a<1,2") ==
         "--where: found 2 values of a, wanted one for a comparison by size");
   CHECK(refused_conditions("a=1 and") == "--where: found 'and', wanted `and`, a comma or the end");
@@ -83,7 +83,7 @@ TEST_CASE("Values are read in the type of their field", "[sweeps]") {
   CHECK(typed("rate=inf", FieldType::number) == "rate: found 'inf', wanted a number");
   CHECK(typed("share=yes", FieldType::boolean) == "share: found 'yes', wanted true or false");
   CHECK(typed("seed<null", FieldType::integer) ==
-        "seed: found 'null', wanted a value that has a size");
+        "seed: found 'null', wanted a value that can be compared by size");
 }
 
 }  // namespace

@@ -46,10 +46,9 @@ TEST_CASE("A task that asks for texts wants a T5", "[sweeps]") {
   home.folder().write("mine.yaml",
                       "task: mine\nfiles: {train: x.jsonl}\nsplit: one_file\n"
                       "columns: {text: a, target: b}\nmetrics: [bleu]\n");
-  CHECK(
-      home.problems("sweep: t\nbase: {backbone: minilm, task: mine.yaml}\n") ==
-      Strings{"sweep.yaml:2: task: found mine, which asks for texts, on an encoder (bert), wanted "
-              "a T5 as backbone, or a task with labels or scores"});
+  CHECK(home.problems("sweep: t\nbase: {backbone: minilm, task: mine.yaml}\n") ==
+        Strings{"sweep.yaml:2: task: found mine, which generates texts, on an encoder (bert), "
+                "wanted a T5 as backbone, or a task with labels or scores"});
   CHECK(home.problems("sweep: t\nbase: {backbone: t5-small, task: mine.yaml}\n").empty());
 }
 
@@ -109,12 +108,13 @@ TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too"
       home.problems(base +
                     "  training.steps: 10\n  training.epochs: 20\n  training.warmup_steps: 2\n"
                     "  training.warmup_ratio: 0.1\n") ==
-      Strings{"sweep.yaml:6: training.epochs: found 20, wanted left out beside training.steps (10)",
-              "sweep.yaml:8: training.warmup_ratio: found 0.1, wanted left out beside "
-              "training.warmup_steps (2)"});
+      Strings{
+          "sweep.yaml:6: training.epochs: found 20, wanted omitted when training.steps is set (10)",
+          "sweep.yaml:8: training.warmup_ratio: found 0.1, wanted omitted when "
+          "training.warmup_steps is set (2)"});
   CHECK(home.problems(base + "  training.steps: 10\n  training.epochs: 3\n") ==
-        Strings{
-            "sweep.yaml:6: training.epochs: found 3, wanted left out beside training.steps (10)"});
+        Strings{"sweep.yaml:6: training.epochs: found 3, wanted omitted when training.steps is set "
+                "(10)"});
   // A variant that trains for as long as its epochs say.
   CHECK(home.problems(base + "variants:\n  a: {training.steps: 10}\n  b: {training.epochs: 3}\n")
             .empty());

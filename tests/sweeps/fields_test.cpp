@@ -108,12 +108,12 @@ TEST_CASE("What cannot be together is said, whoever wrote it", "[sweeps]") {
   config.training.warmup_ratio = 0.25;
   config.decoding.min_tokens = 9;
   config.decoding.max_tokens = 8;
-  CHECK(
-      validate(config) ==
-      std::vector<Problem>{
-          {"training.epochs", "is 3, must be left out beside training.steps (100)"},
-          {"training.warmup_ratio", "is 0.25, must be left out beside training.warmup_steps (10)"},
-          {"decoding.min_tokens", "is 9, must be at most decoding.max_tokens (8)"}});
+  CHECK(validate(config) ==
+        std::vector<Problem>{
+            {"training.epochs", "is 3, must be omitted when training.steps is set (100)"},
+            {"training.warmup_ratio",
+             "is 0.25, must be omitted when training.warmup_steps is set (10)"},
+            {"decoding.min_tokens", "is 9, must be at most decoding.max_tokens (8)"}});
   config = default_config("adapter");
   config.backbone = "b";
   config.tasks = {"cola"};

@@ -125,7 +125,7 @@ TEST_CASE("A revision of a cached model is named behind an @", "[sweeps]") {
   const std::string cache = hub.string();
   CHECK_THROWS_WITH(folder("o/m"),
                     "backbone o/m: Hugging Face's cache " + cache +
-                        " has it at several commits and no refs/main: 'aa11', 'aa22'; name one "
+                        " has several commits of it but no refs/main: 'aa11', 'aa22'; name one "
                         "(o/m@COMMIT), or download main: petlab fetch backbone o/m");
   for (const char* revision : {"aa", "bb", "../../models--o--m/refs/pr/1"}) {
     CHECK_THROWS_WITH(folder(std::string("o/m@") + revision),
@@ -139,9 +139,9 @@ TEST_CASE("A revision of a cached model is named behind an @", "[sweeps]") {
                                              (root.path() / "p/none@v1").string() +
                                              " nor this model in Hugging Face's cache " + cache +
                                              "; to download it: petlab fetch backbone p/none@v1");
-  CHECK_THROWS_WITH(folder("./p/none"), "backbone ./p/none: found no folder " +
+  CHECK_THROWS_WITH(folder("./p/none"), "backbone ./p/none: the folder " +
                                             (root.path() / "p/none").string() +
-                                            ", wanted one with config.json and the weights");
+                                            " with config.json and weights does not exist");
 }
 
 TEST_CASE("A cached model that is not whole, or whose name two have, is refused", "[sweeps]") {
@@ -158,14 +158,14 @@ TEST_CASE("A cached model that is not whole, or whose name two have, is refused"
     add_model(locations.hub, std::string("models--") + owner + "--twice", "r",
               {"config.json", "model.safetensors"});
   }
-  CHECK_THROWS_WITH(backbone_folder(locations, "twice", root.path()),
-                    "backbone twice: Hugging Face's cache " + locations.hub.string() +
-                        " has several of that name: a/twice, b/twice; wanted one of these with "
-                        "its owner");
-  CHECK_THROWS_WITH(backbone_folder(locations, "none", root.path()),
-                    "backbone none: found no folder " + (locations.models() / "none").string() +
-                        ", wanted one with config.json and the weights; there is none (PETLAB_HOME "
-                        "moves the folder, a name with a slash is a path; Hugging Face's cache " +
-                        locations.hub.string() +
-                        " has no such model either, petlab fetch backbone downloads one there)");
+  CHECK_THROWS_WITH(
+      backbone_folder(locations, "twice", root.path()),
+      "backbone twice: Hugging Face's cache " + locations.hub.string() +
+          " has several models of that name: a/twice, b/twice; name one with its owner");
+  CHECK_THROWS_WITH(
+      backbone_folder(locations, "none", root.path()),
+      "backbone none: the folder " + (locations.models() / "none").string() +
+          " with config.json and weights does not exist; there is none (move the folder with "
+          "PETLAB_HOME; a name with a slash is a path; nor is the model in Hugging Face's cache " +
+          locations.hub.string() + ", which petlab fetch backbone fills)");
 }

@@ -173,7 +173,8 @@ TEST_CASE("A sharded backbone counts with its shards", "[sweeps]") {
       "checkpoint");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"w":"../x"}})");
   check(
-      "/model.safetensors.index.json: tensor w: found '../x', wanted the name of a file beside it");
+      "/model.safetensors.index.json: tensor w: found '../x', wanted the name of a file next to "
+      "it");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"w":"a","v":"b","u":"a"}})");
   folder.write("a", "1");
   check("/b: cannot be read: No such file or directory");

@@ -412,10 +412,10 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
     check(kBase + "exclude: [{seed: 42}]\n",
           {"sweep.yaml:3: exclude: found rules that leave no trial, wanted rules that leave some"});
     check(kBase + "grid: {training.epochs: [1], training: {epochs: [2]}}\n",
-          {"sweep.yaml:3: grid: found 'training.epochs' a second time, wanted it once (first in "
+          {"sweep.yaml:3: grid: found 'training.epochs' twice, wanted it once (first in "
            "line 3)"});
     check(kBase + "grid: {task: [cola], tasks: [[rte]]}\n",
-          {"sweep.yaml:3: grid: found 'tasks' a second time, wanted it once (first in line 3)"});
+          {"sweep.yaml:3: grid: found 'tasks' twice, wanted it once (first in line 3)"});
   }
   SECTION("of whole numbers that no database holds") {
     check(kBase + "grid: {seed: [9223372036854775807, 9223372036854775808, -1]}\n",
@@ -423,8 +423,8 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
            "sweep.yaml:3: seed: found 9223372036854775808, wanted a whole number from 0 to "
            "9223372036854775807"});
     const std::string range =
-        ", wanted a whole number from -9223372036854775808 to 9223372036854775807; with quotes it "
-        "is a text";
+        ", wanted a whole number from -9223372036854775808 to 9223372036854775807, or a quoted "
+        "text";
     check(kBase +
               "grid: {user.k: [9223372036854775807, -9223372036854775808, '9223372036854775808', "
               "1e30, 9223372036854775808, 18446744073709551616, -9223372036854775809]}\n",
@@ -489,12 +489,12 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
     check(kBase +
               "variants:\n  a: {module.bottleneck: {match_storage_of: b}}\n"
               "  b: {module.bottleneck: {match_storage_of: a}}\n",
-          {"sweep.yaml:4: module.bottleneck: found match_storage_of in a circle (b -> a -> b), "
+          {"sweep.yaml:4: module.bottleneck: found a cycle of match_storage_of (b -> a -> b), "
            "wanted a variant whose sizes are written",
-           "sweep.yaml:5: module.bottleneck: found match_storage_of in a circle (a -> b -> a), "
+           "sweep.yaml:5: module.bottleneck: found a cycle of match_storage_of (a -> b -> a), "
            "wanted a variant whose sizes are written"});
     check(kBase + "variants:\n  a: {module.bottleneck: {match_storage_of: a}}\n",
-          {"sweep.yaml:4: module.bottleneck: found match_storage_of in a circle (a -> a), wanted a "
+          {"sweep.yaml:4: module.bottleneck: found a cycle of match_storage_of (a -> a), wanted a "
            "variant whose sizes are written"});
     check(kBase +
               "variants:\n  a: {module.bottleneck: {match_storage_of: b}}\n"
@@ -540,11 +540,10 @@ TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
       "sweep: t\nbase: {task: cola}\ngrid:\n  backbone:\n    - minilmm\n    - broken\n    - empty\n"
       "    - ./nowhere\n");
   REQUIRE(found.size() == 4);
-  CHECK(
-      found[0] ==
-      "sweep.yaml:5: backbone minilmm: found no folder models/minilmm, wanted one with config.json "
-      "and the weights; there are: broken, empty, minilm, roberta-base, nearest: minilm "
-      "(PETLAB_HOME moves the folder, a name with a slash is a path)");
+  CHECK(found[0] ==
+        "sweep.yaml:5: backbone minilmm: the folder models/minilmm with config.json and weights "
+        "does not exist; there are: broken, empty, minilm, roberta-base, nearest: minilm (move the "
+        "folder with PETLAB_HOME; a name with a slash is a path)");
   CHECK(
       found[1] ==
       "sweep.yaml:6: models/broken/config.json: model_type: found 'gpt2', wanted bert, roberta or "
@@ -552,8 +551,8 @@ TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
   CHECK(found[2] ==
         "sweep.yaml:7: models/empty/config.json: cannot be read: No such file or directory");
   CHECK(found[3] ==
-        "sweep.yaml:8: backbone nowhere: found no folder nowhere, wanted one with config.json and "
-        "the weights");
+        "sweep.yaml:8: backbone nowhere: the folder nowhere with config.json and weights does not "
+        "exist");
 }
 
 TEST_CASE("A refused name says why, and a short word is guessed by its letters or not at all",

@@ -102,7 +102,7 @@ labels: [one, one, three]
 metrics: [acuracy, f1]
 select_by: [matthews]
 )") == Strings{
-           "t.yaml:1: task: found 'cola', wanted a name that no built-in task has",
+           "t.yaml:1: task: found 'cola', wanted a name of no built-in task",
            "t.yaml:2: a task: found the key 'fils', wanted one of task, about, source, files, "
            "split, "
            "format, header, skip_short_rows, columns, labels, score, metrics, select_by, "
@@ -113,7 +113,7 @@ select_by: [matthews]
            "t.yaml:4: split: found 'halves', wanted given, glue_small, glue_large or one_file",
            "t.yaml:5: columns.text: found 3 columns, wanted one column or two",
            "t.yaml:5: columns: found 2 of label, score, sign and target, wanted one of them",
-           "t.yaml:6: labels: found a list, wanted nothing with columns.score",
+           "t.yaml:6: labels: found a list, wanted no value with columns.score",
            "t.yaml:7: metrics: found 'acuracy', wanted one of pearson, spearman",
            "t.yaml:7: metrics: found 'f1', wanted one of pearson, spearman",
            "t.yaml:8: select_by: found 'matthews', wanted one of acuracy, f1",
@@ -127,7 +127,7 @@ select_by: [matthews]
                 "t.yaml:1: metrics: found nothing, wanted a list of metrics"});
   CHECK(problems_of(kTask + "score: {min: 1, max: x}\nheader: 7\n"
                             "text_to_text: {source: \"{text1}\", targets: [a]}\n") ==
-        Strings{"t.yaml:8: score: found a group of keys, wanted nothing with columns.label",
+        Strings{"t.yaml:8: score: found a group of keys, wanted no value with columns.label",
                 "t.yaml:9: header: found 7, wanted true or false",
                 "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
                 "column",
@@ -169,11 +169,11 @@ text_to_text: {source: "{text1}", targets: [a]}
 )") == Strings{
            "t.yaml:2: format: found none, and the file a.aligned, wanted tsv, csv, jsonl or "
            "aligned",
-           "t.yaml:5: labels: found a list, wanted nothing with columns.target",
-           "t.yaml:6: score: found a group of keys, wanted nothing with columns.target",
+           "t.yaml:5: labels: found a list, wanted no value with columns.target",
+           "t.yaml:6: score: found a group of keys, wanted no value with columns.target",
            "t.yaml:7: metrics: found 'accuracy', wanted one of bleu, chrf, ter, rouge1, rouge2, "
            "rougeL, rougeLsum, exact-match, token-error-rate",
-           "t.yaml:8: text_to_text.targets: found a list, wanted nothing without labels"});
+           "t.yaml:8: text_to_text.targets: found a list, wanted no value without labels"});
   CHECK(problems_of(R"(task: t
 files: {train: a}
 split: one_file
@@ -181,7 +181,7 @@ format: aligned
 header: false
 columns: {text: ro, target: en}
 metrics: [bleu]
-)") == Strings{"t.yaml:5: header: found false, wanted nothing with format aligned"});
+)") == Strings{"t.yaml:5: header: found false, wanted no value with format aligned"});
 }
 
 TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]") {
@@ -199,7 +199,7 @@ TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]"
   folder.write("x.ro", "a\n");
   CHECK_THROWS_WITH(find_task_files(task, {}), "task t: x.en is in none of the folders " +
                                                    folder.path().string() +
-                                                   " (PETLAB_DATA names another folder)");
+                                                   " (set PETLAB_DATA to add a folder)");
   folder.write("x.en", "b\n");
   CHECK(find_task_files(task, {}).train == folder.path() / "x");
   FileDigests digests({});

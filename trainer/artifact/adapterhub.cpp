@@ -50,7 +50,7 @@ double reduction_factor(std::int64_t d_model, std::int64_t bottleneck) {
   double factor = d / static_cast<double>(bottleneck);
   if (made(factor) < bottleneck) factor = std::nextafter(factor, 0.0);
   if (made(factor) != bottleneck) {
-    throw Error(fmt::format("module.bottleneck is {}: no reduction factor of {} gives it",
+    throw Error(fmt::format("module.bottleneck is {}: no reduction factor of {} yields it",
                             bottleneck, d_model));
   }
   return factor;
@@ -213,7 +213,7 @@ LayeredHead read_hub_head(const std::filesystem::path& folder, const ModuleBackb
   if (!std::filesystem::exists(folder / kHeadConfigFile)) {
     for (const char* const file : {kSafeHeadFile, kHeadFile}) {
       if (!std::filesystem::exists(folder / file)) continue;
-      throw Error(fmt::format("{}: is not there, must tell what {} beside it holds",
+      throw Error(fmt::format("{}: is missing, must describe the contents of {} next to it",
                               (folder / kHeadConfigFile).string(), file));
     }
     return read_head(nullptr, backbone_head_names(backbone.config, bert), backbone);

@@ -104,7 +104,7 @@ void check_tensor(const std::string& name, const Shape& shape, std::size_t found
                                             found, shape_text(shape), n));
   }
   if (!names.insert(name).second) {
-    throw std::invalid_argument(fmt::format("tensor {} is there twice", name));
+    throw std::invalid_argument(fmt::format("tensor {} occurs twice", name));
   }
 }
 
@@ -221,7 +221,7 @@ Artifact read_parts(const protocol::ArtifactContainer& container,
     const std::string section = entry.at("section").get<std::string>();
     Shape shape = read_shape(entry.at("shape"));
     const auto n = static_cast<std::uint64_t>(elements(shape));
-    if (!names.insert(name).second) throw Error(fmt::format("tensor {} is there twice", name));
+    if (!names.insert(name).second) throw Error(fmt::format("tensor {} occurs twice", name));
     if (section == "values" && entry.contains("kept")) {
       artifact.sparse.push_back(read_sparse(std::move(name), std::move(shape),
                                             entry["kept"].get<std::int64_t>(), values, positions));
@@ -250,7 +250,7 @@ Artifact parse(std::string_view bytes, const std::string& name,
   try {
     return read_parts(container, owner);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: its header is not as docs/reference/artifact.md says: {}", name,
+    throw Error(fmt::format("{}: its header does not follow docs/reference/artifact.md: {}", name,
                             error.what()));
   } catch (const std::runtime_error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));

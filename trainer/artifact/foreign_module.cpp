@@ -185,8 +185,7 @@ std::vector<float> ForeignTensors::take(const std::string& name,
 void ForeignTensors::refuse_others(const std::string& why) const {
   for (const auto& [name, entry] : weights_.tensors) {
     if (taken_.count(name) == 0) {
-      throw Error(fmt::format("{}: has a tensor {}, which cannot be imported: {}", weights_.source,
-                              name, why));
+      throw Error(fmt::format("{}: tensor {} cannot be imported: {}", weights_.source, name, why));
     }
   }
 }
@@ -213,7 +212,7 @@ LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleB
     if (own != nullptr) look(*own, in_own);
     look(frozen, in_backbone);
     throw Error(
-        fmt::format("the head's {} is nowhere; looked for {}", part, fmt::join(looked, ", ")));
+        fmt::format("the head's {} is missing; looked for {}", part, fmt::join(looked, ", ")));
   };
   const Place dense = find("dense layer", names.dense, names.backbone_dense);
   const Place out = find("output layer", names.out, names.backbone_out);
@@ -223,7 +222,7 @@ LayeredHead read_head(ForeignTensors* own, const HeadNames& names, const ModuleB
   const std::vector<std::int64_t>& shape = out.tensors->shape(out.name + ".weight");
   const std::int64_t outputs = shape.empty() ? 0 : shape.front();
   if (outputs < 1) {
-    throw Error(fmt::format("{}: tensor {}.weight has the shape {}, must have a row an output",
+    throw Error(fmt::format("{}: tensor {}.weight has the shape {}, must have one row per output",
                             out.tensors->source(), out.name, shape_text(shape)));
   }
   head.out_weight = taken(*out.tensors, out.name + ".weight", {outputs, d});

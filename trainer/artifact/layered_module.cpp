@@ -171,14 +171,14 @@ std::vector<LayerWeight> layer_weights(ModuleFamily family, std::int64_t d, std:
 LayeredModule layered_module(const Artifact& artifact, const sweeps::TrialConfig& config,
                              const std::string& task) {
   if (!artifact.module) {
-    throw Error(fmt::format("module.kind is {}, which has no weights beside the backbone's",
-                            config.module.kind));
+    throw Error(
+        fmt::format("module.kind is {}, which has no weights of its own", config.module.kind));
   }
   require_one_story(*artifact.module, config);
   if (artifact.module->family == ModuleFamily::hypernetwork) {
     throw Error(
-        fmt::format("module.kind is {}, whose hypernetwork makes the layers' weights: "
-                    "other libraries keep weights of the layers themselves",
+        fmt::format("module.kind is {}, whose hypernetwork generates the layers' weights: other "
+                    "libraries store the layers' weights themselves",
                     config.module.kind));
   }
   const std::size_t number = number_of_task(config, task);

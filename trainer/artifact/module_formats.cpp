@@ -13,9 +13,9 @@ namespace petlab::trainer {
 namespace {
 
 constexpr std::array kFormats{
-    ModuleFormat{"peft", "LoRA as Hugging Face's PEFT keeps it", metrics::ModuleFamily::lora,
+    ModuleFormat{"peft", "LoRA in the format of Hugging Face's PEFT", metrics::ModuleFamily::lora,
                  peft_files, read_peft},
-    ModuleFormat{"adapterhub", "Pfeiffer adapters as AdapterHub's library adapters keeps them",
+    ModuleFormat{"adapterhub", "Pfeiffer adapters in the format of AdapterHub's library adapters",
                  metrics::ModuleFamily::adapter, adapterhub_files, read_adapterhub},
 };
 

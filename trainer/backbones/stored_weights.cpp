@@ -31,7 +31,7 @@ StoredWeights open_sharded(const std::filesystem::path& index) {
   for (const std::string& shard : shards) {
     const std::filesystem::path file = index.parent_path() / shard;
     if (!std::filesystem::exists(file)) {
-      throw Error(fmt::format("{}: is not there, but {} names it", file.string(), index.string()));
+      throw Error(fmt::format("{}: is missing, but {} names it", file.string(), index.string()));
     }
     StoredWeights part = open_weights_file(file);
     for (auto& [tensor, entry] : part.tensors) {
@@ -46,8 +46,8 @@ StoredWeights open_sharded(const std::filesystem::path& index) {
     const auto found = result.tensors.find(tensor);
     const std::string file = (index.parent_path() / shard).string();
     if (found == result.tensors.end() || found->second.file != file) {
-      throw Error(fmt::format("{}: has no tensor {}, but {} says that it is there", file, tensor,
-                              index.string()));
+      throw Error(
+          fmt::format("{}: has no tensor {}, but {} lists it there", file, tensor, index.string()));
     }
   }
   return result;
@@ -84,10 +84,9 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text,
     // A plain name only: a shard is never looked for outside the index's own folder.
     if (name.empty() || name == "." || name == ".." ||
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      throw Error(
-          fmt::format("{}: weight_map: tensor {} is said to be in '{}', wanted a file in the "
-                      "index's own folder",
-                      file, tensor, name));
+      throw Error(fmt::format(
+          "{}: weight_map: tensor {} is in '{}', wanted a file in the index's own folder", file,
+          tensor, name));
     }
     result.emplace(tensor, name);
   }
@@ -113,7 +112,7 @@ StoredWeights open_weights_file(const std::filesystem::path& file) {
     }
     return result;
   }
-  throw Error(fmt::format("{}: is no checkpoint, wanted *.safetensors, *.index.json or *.bin",
+  throw Error(fmt::format("{}: is not a checkpoint, wanted *.safetensors, *.index.json or *.bin",
                           file.string()));
 }
 
@@ -123,7 +122,7 @@ StoredWeights open_weights(const std::filesystem::path& folder) {
     if (std::filesystem::exists(folder / name)) return open_weights_file(folder / name);
   }
   throw Error(
-      fmt::format("{}: holds no weights, wanted model.safetensors, model.safetensors.index.json, "
+      fmt::format("{}: found no weights, wanted model.safetensors, model.safetensors.index.json, "
                   "pytorch_model.bin or pytorch_model.bin.index.json",
                   folder.string()));
 }

@@ -34,7 +34,7 @@ std::vector<std::string> devices() {
 
 std::optional<std::string> why_not_on(const std::string& device) {
   if (device == "cpu") return std::nullopt;
-  if (device != "cuda") return "there is no such device; wanted cpu or cuda";
+  if (device != "cuda") return "the device does not exist, wanted cpu or cuda";
   static const std::optional<std::string> missing = internal::open_cuda("libtorch_cuda.so");
   return missing;
 }
@@ -59,11 +59,11 @@ std::optional<std::string> open_cuda(const char* library) {
     const char* said = dlerror();
     const std::string why = said == nullptr ? library : said;
     if (why.rfind(library, 0) == 0) {
-      return std::string("LibTorch is a CPU build, without ") + library +
-             "; where nvidia-smi works, scripts/setup.sh takes a CUDA build";
+      return std::string("LibTorch is a CPU build without ") + library +
+             "; if nvidia-smi works, scripts/setup.sh installs a CUDA build";
     }
     return "the CUDA back end of LibTorch cannot be opened: " + why +
-           "; where nvidia-smi works, scripts/setup.sh installs what it needs";
+           "; if nvidia-smi works, scripts/setup.sh installs the missing libraries";
   }
   if (at::detail::getCUDAHooks().getNumGPUs() == 0) {
     return "LibTorch is a CUDA build, but finds no GPU: see nvidia-smi, and CUDA_VISIBLE_DEVICES";

@@ -36,7 +36,7 @@ double number_of(const DataRow& row, const TaskDeclaration& task, const std::str
   const char* end = row.target.data() + row.target.size();
   const auto [rest, error] = std::from_chars(row.target.data(), end, number);
   if (error != std::errc() || rest != end || !std::isfinite(number)) {
-    throw Error(fmt::format("{}:{}: score {} is no finite number", file, row.line,
+    throw Error(fmt::format("{}:{}: score {} is not a finite number", file, row.line,
                             base::in_quotes(row.target)));
   }
   if ((task.score_min && number < *task.score_min) ||

@@ -103,14 +103,14 @@ std::vector<Record> cut_csv(std::string_view text, const std::string& file) {
           field += c;
         }
         if (at < text.size() && text[at] != ',' && text[at] != '\n' && text[at] != '\r') {
-          refuse(file, line, "found text behind a closing quote, wanted a comma or the line's end");
+          refuse(file, line, "found text after a closing quote, wanted a comma or the line's end");
         }
       } else {
         const std::size_t end = std::min(text.find_first_of(",\n", at), text.size());
         field = text.substr(at, end - at);
         if (field.ends_with('\r') && (end == text.size() || text[end] == '\n')) field.pop_back();
         if (field.find('"') != std::string::npos) {
-          refuse(file, line, "found a double quote inside a field that does not begin with one");
+          refuse(file, line, "found a double quote inside an unquoted field");
         }
         at = end;
       }
@@ -148,7 +148,7 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
   constexpr std::size_t kMostDigits = 6;
   if (name.empty() || name.size() > kMostDigits ||
       name.find_first_not_of("0123456789") != std::string::npos) {
-    throw Error(fmt::format("{}: column {} is no number, wanted one for a file without a header",
+    throw Error(fmt::format("{}: column {} is not a number, wanted one for a file without a header",
                             file, base::in_quotes(name)));
   }
   return static_cast<std::size_t>(std::stoul(name));
@@ -258,7 +258,7 @@ std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
     case FileFormat::aligned:
       throw std::logic_error("files of lines have no rows of their own");
   }
-  if (rows.empty()) throw Error(fmt::format("{}: holds no examples", file));
+  if (rows.empty()) throw Error(fmt::format("{}: contains no examples", file));
   return rows;
 }
 
@@ -276,9 +276,10 @@ std::vector<DataRow> align_rows(std::span<const LineFile> files) {
         fmt::format("{}{} has {} lines", counts.empty() ? "" : ", ", file.name, column.size());
     equal = equal && column.size() == columns.front().size();
   }
-  if (!equal) throw Error(fmt::format("{}: wanted as many, one for each example", counts));
+  if (!equal)
+    throw Error(fmt::format("{}: wanted equal numbers, one line for each example", counts));
   if (columns.front().empty()) {
-    throw Error(fmt::format("{}: holds no examples", files.front().name));
+    throw Error(fmt::format("{}: contains no examples", files.front().name));
   }
   std::vector<DataRow> rows(columns.front().size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -295,7 +296,7 @@ std::vector<DataRow> read_rows(const TaskLayout& layout, const std::filesystem::
   std::vector<LineFile> files;
   for (const std::string& part : sweeps::file_parts(layout, file.string())) {
     if (!std::filesystem::exists(part)) {
-      throw Error(fmt::format("{}: is not there; it comes from {}", part,
+      throw Error(fmt::format("{}: is missing; it comes from {}", part,
                               source.empty() ? "the task's author" : source));
     }
     const auto& bytes_of = mapped.emplace_back(FileBytes::map(part));

@@ -28,17 +28,17 @@ std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& fil
   result->name_ = file.string();
   // Not blocking: a named pipe is opened at once and refused below.
   const base::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) fail(result->name_, "cannot open");
+  if (fd.get() < 0) fail(result->name_, "cannot be opened");
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail(result->name_, "cannot stat");
+  if (::fstat(fd.get(), &status) != 0) fail(result->name_, "cannot be inspected");
   if (!S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("{}: is no regular file", result->name_));
+    throw Error(fmt::format("{}: is not a regular file", result->name_));
   }
   // Zero bytes cannot be mapped.
   if (status.st_size == 0) return result;
   const auto size = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (address == MAP_FAILED) fail(result->name_, "cannot map into memory");
+  if (address == MAP_FAILED) fail(result->name_, "cannot be mapped into memory");
   result->mapped_ = true;
   result->bytes_ = {static_cast<const std::byte*>(address), size};
   return result;

@@ -174,10 +174,7 @@ class Machine {
 
   void push_global(const std::string& name) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
-      refuse(
-          fmt::format("names the global {}, which is none of those that tensors are written "
-                      "with; nothing was run",
-                      name));
+      refuse(fmt::format("names the global {}, which tensors do not use; nothing was run", name));
     }
     push(Global{name});
   }
@@ -186,7 +183,7 @@ class Machine {
 
   void memo_get(std::uint32_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) refuse(fmt::format("asks for memo {}, which is not there", key));
+    if (found == memo_.end()) refuse(fmt::format("refers to memo {}, which does not exist", key));
     stack_.push_back(found->second);
   }
 
@@ -210,13 +207,13 @@ class Machine {
     const auto& items = wanted<Tuple>(pop(), "a persistent id").items;
     if (items.size() < 5 || items.size() > 6 ||
         wanted<std::string>(items[0], "'storage'") != "storage") {
-      refuse("a persistent id is no storage of torch");
+      refuse("a persistent id is not a torch storage");
     }
     if (items.size() == 6 && !std::holds_alternative<None>(items[5]->data)) {
-      refuse("a storage is a view of another one, which is not read");
+      refuse("a storage is a view of another one, which is not supported");
     }
     const std::string& type = wanted<Global>(items[1], "a storage's type").name;
-    if (!type.ends_with("Storage")) refuse(fmt::format("{} is no storage's type", type));
+    if (!type.ends_with("Storage")) refuse(fmt::format("{} is not a storage type", type));
     push(Storage{type.substr(kTorch.size()), wanted<std::string>(items[2], "a storage's key"),
                  wanted<std::int64_t>(items[4], "a storage's size")});
   }
@@ -232,7 +229,7 @@ class Machine {
           // A pair is a tuple or, as Python 2 wrote it, a list.
           const auto* tuple = std::get_if<Tuple>(&pair->data);
           const auto& items = tuple != nullptr ? tuple->items : wanted<List>(pair, "a pair").items;
-          if (items.size() != 2) refuse("a pair has not two items");
+          if (items.size() != 2) refuse("a pair does not have two items");
           dict.items.emplace_back(items[0], items[1]);
         }
       }
@@ -246,10 +243,10 @@ class Machine {
       if (arguments.empty()) refuse("a parameter has no tensor");
       push(wanted<Tensor>(arguments[0], "a tensor"));
     } else if (name == kSize) {
-      if (arguments.size() != 1) refuse("a size has not one argument");
+      if (arguments.size() != 1) refuse("a size does not have one argument");
       push(Tuple{wanted<Tuple>(arguments[0], "a tuple")});
     } else {
-      refuse(fmt::format("calls {}, which is not to be called", name));
+      refuse(fmt::format("calls {}, which is not allowed", name));
     }
   }
 
@@ -417,8 +414,8 @@ void Machine::step(std::uint8_t opcode) {
       wanted<Dict>(top(), "a dict");
       break;
     default:
-      refuse(fmt::format("has opcode 0x{:02x} at byte {}, which tensors are not written with",
-                         opcode, position_ - 1));
+      refuse(fmt::format("has opcode 0x{:02x} at byte {}, which tensors do not use", opcode,
+                         position_ - 1));
   }
 }
 

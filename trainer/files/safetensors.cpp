@@ -50,9 +50,8 @@ Json parse_header(std::string_view text, const std::string& file) {
   try {
     header = base::parse_shallow_json(text, file + ": the safetensors header");
   } catch (const Json::exception& error) {
-    refuse(
-        file, "",
-        fmt::format("the safetensors header is no JSON in UTF-8: {}", base::json_problem(error)));
+    refuse(file, "",
+           fmt::format("the safetensors header is not UTF-8 JSON: {}", base::json_problem(error)));
   } catch (const sweeps::Error& error) {
     throw Error(error.what());
   }
@@ -73,14 +72,14 @@ const Json& field(const Json& entry, const char* name, const std::string& file,
 
 std::vector<std::int64_t> read_shape(const Json& value, const std::string& file,
                                      const std::string& tensor) {
-  if (!value.is_array()) refuse(file, tensor, fmt::format("shape {} is no list", shown(value)));
+  if (!value.is_array()) refuse(file, tensor, fmt::format("shape {} is not a list", shown(value)));
   std::vector<std::int64_t> shape;
   for (const Json& size : value) {
     if (!size.is_number_unsigned() ||
         size.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
-      refuse(
-          file, tensor,
-          fmt::format("shape {} holds {}, wanted whole numbers from 0", shown(value), shown(size)));
+      refuse(file, tensor,
+             fmt::format("shape {} contains {}, wanted whole numbers from 0", shown(value),
+                         shown(size)));
     }
     shape.push_back(size.get<std::int64_t>());
   }
@@ -175,7 +174,7 @@ void check_coverage(std::vector<Range>& ranges, std::uint64_t data_size, const s
     }
     if (range.begin > covered) {
       refuse(file, range.name,
-             fmt::format("its data begin at byte {}, so that {} bytes before belong to no tensor",
+             fmt::format("its data begin at byte {}, so the {} bytes before belong to no tensor",
                          range.begin, range.begin - covered));
     }
     covered = range.end;
@@ -206,13 +205,14 @@ SafetensorsFile SafetensorsFile::parse(std::shared_ptr<const FileBytes> file) {
   std::memcpy(&header_size, bytes.data(), kLengthBytes);
   if (header_size > bytes.size() - kLengthBytes) {
     refuse(name, "",
-           fmt::format("the safetensors header is said to be {} bytes long, longer than the file "
-                       "of {} bytes",
+           fmt::format("the safetensors header has {} bytes according to its length field, more "
+                       "than the file's {} bytes",
                        header_size, bytes.size()));
   }
   if (header_size > kMaxHeader) {
     refuse(name, "",
-           fmt::format("the safetensors header is said to be {} bytes long, at most {} are read",
+           fmt::format("the safetensors header has {} bytes according to its length field, must "
+                       "have at most {}",
                        header_size, kMaxHeader));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
@@ -252,9 +252,8 @@ void write_safetensors(const std::filesystem::path& file,
   std::vector<std::span<const std::byte>> parts(1);
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || name == "__metadata__" || header.contains(name)) {
-      throw std::invalid_argument(
-          fmt::format("{}: tensor name {} is empty, reserved or there twice", file.string(),
-                      base::in_quotes(name)));
+      throw std::invalid_argument(fmt::format("{}: tensor name {} is empty, reserved or used twice",
+                                              file.string(), base::in_quotes(name)));
     }
     const auto wanted = static_cast<std::uint64_t>(elements(tensor.shape)) * size_of(tensor.dtype);
     if (tensor.bytes.size() != wanted) {

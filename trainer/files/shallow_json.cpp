@@ -14,7 +14,7 @@ nlohmann::json parse_shallow_json(std::string_view text, const std::string& file
   try {
     return base::parse_shallow_json(text, file);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file, base::json_problem(error)));
+    throw Error(fmt::format("{}: is not JSON: {}", file, base::json_problem(error)));
   } catch (const sweeps::Error& error) {
     throw Error(error.what());
   }

@@ -89,7 +89,7 @@ std::vector<float> to_floats(const TensorView& tensor) {
         return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
       });
     default:
-      throw Error(fmt::format("a tensor of dtype {} holds no floating-point numbers",
+      throw Error(fmt::format("a tensor of dtype {} does not contain floating-point numbers",
                               to_string(tensor.dtype)));
   }
 }

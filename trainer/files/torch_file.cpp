@@ -99,7 +99,7 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
   };
   const std::string& key = tensor.storage.key;
   const auto storage = source.storages.find(key);
-  if (storage == source.storages.end()) refuse(fmt::format("its storage {} is not there", key));
+  if (storage == source.storages.end()) refuse(fmt::format("its storage {} is missing", key));
   TensorView view;
   view.dtype = dtype_of(tensor.storage);
   view.shape = tensor.sizes;
@@ -157,7 +157,8 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
 std::map<std::string, TensorView> tensors_of(const pickle::Value& value, const Source& source) {
   const auto* dict = std::get_if<pickle::Dict>(&value.data);
   if (dict == nullptr) {
-    throw Error(fmt::format("{}: the pickle holds no dict of tensors", source.file->name()));
+    throw Error(
+        fmt::format("{}: the pickle does not contain a dict of tensors", source.file->name()));
   }
   std::map<std::string, TensorView> tensors;
   for (const auto& [key, item] : dict->items) {
@@ -165,7 +166,7 @@ std::map<std::string, TensorView> tensors_of(const pickle::Value& value, const S
     const auto* tensor = std::get_if<pickle::Tensor>(&item->data);
     if (name == nullptr || tensor == nullptr) continue;
     if (!tensors.emplace(*name, view_of(*tensor, *name, source)).second) {
-      throw Error(fmt::format("{}: tensor {} is there twice", source.file->name(), *name));
+      throw Error(fmt::format("{}: tensor {} occurs twice", source.file->name(), *name));
     }
   }
   return tensors;
@@ -180,7 +181,7 @@ std::map<std::string, TensorView> read_zipped(const std::shared_ptr<const FileBy
            entry.first.find('/') == entry.first.size() - kPickle.size();
   });
   if (found == entries.end()) {
-    throw Error(fmt::format("{}: the zip archive holds no data.pkl, so torch.save did not write it",
+    throw Error(fmt::format("{}: the zip archive has no data.pkl, so torch.save did not write it",
                             file->name()));
   }
   const std::string folder = found->first.substr(0, found->first.size() - kPickle.size() + 1);
@@ -238,7 +239,7 @@ std::map<std::string, TensorView> read_legacy(const std::shared_ptr<const FileBy
   const auto& protocol = pickle::load(bytes, position, arena, name);
   if (const auto* number = std::get_if<std::int64_t>(&protocol.data);
       number == nullptr || *number != kLegacyProtocol) {
-    refuse(fmt::format("is in torch's format before 1.6, but not of its protocol {}",
+    refuse(fmt::format("is in torch's format before 1.6, but not in its protocol {}",
                        kLegacyProtocol));
   }
   const auto& system = pickle::load(bytes, position, arena, name);
@@ -263,7 +264,7 @@ std::map<std::string, TensorView> read_legacy(const std::shared_ptr<const FileBy
     if (size == sizes.end()) refuse("lists a storage that no tensor names");
     std::uint64_t elements = 0;
     if (bytes.size() - position < sizeof(elements)) {
-      refuse(fmt::format("is truncated: storage {} is not there", *key));
+      refuse(fmt::format("is truncated: storage {} is missing", *key));
     }
     std::memcpy(&elements, bytes.data() + position, sizeof(elements));
     position += sizeof(elements);
@@ -283,7 +284,7 @@ std::map<std::string, TensorView> read_torch_file(const std::shared_ptr<const Fi
   if (looks_like_zip(file->bytes())) return read_zipped(file);
   if (looks_like_legacy(file->bytes())) return read_legacy(file);
   throw Error(fmt::format(
-      "{}: is no file of torch.save: neither a zip archive nor its older format", file->name()));
+      "{}: is not a file of torch.save: neither a zip archive nor its older format", file->name()));
 }
 
 }  // namespace petlab::trainer

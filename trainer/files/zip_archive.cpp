@@ -88,13 +88,13 @@ Directory find_directory(const Reader& reader) {
       }
     }
   }
-  if (!end) reader.refuse("the zip archive is truncated: its directory is not there");
+  if (!end) reader.refuse("the zip archive is truncated: its directory is missing");
   Directory directory{reader.at<std::uint16_t>(*end + 10), reader.at<std::uint32_t>(*end + 16)};
   if (*end >= kLocatorSize && reader.at<std::uint32_t>(*end - kLocatorSize) == kEnd64Locator) {
     const auto end64 = reader.at<std::uint64_t>(*end - kLocatorSize + 8);
     reader.part(end64, kEnd64Size);
     if (reader.at<std::uint32_t>(end64) != kEnd64) {
-      reader.refuse("the zip archive is damaged: no ZIP64 directory where one is said to be");
+      reader.refuse("the zip archive is damaged: the ZIP64 directory is not at its recorded place");
     }
     directory = {reader.at<std::uint64_t>(end64 + 32), reader.at<std::uint64_t>(end64 + 48)};
   }
@@ -148,7 +148,7 @@ std::map<std::string, std::span<const std::byte>, std::less<>> read_zip(
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     if (reader.at<std::uint32_t>(at) != kCentralHeader) {
       reader.refuse(
-          fmt::format("the zip archive is damaged: entry {} of its directory is none", i));
+          fmt::format("the zip archive is damaged: entry {} of its directory is invalid", i));
     }
     reader.part(at, kCentralSize);
     const std::uint64_t name_size = reader.at<std::uint16_t>(at + 28);
@@ -173,7 +173,7 @@ std::map<std::string, std::span<const std::byte>, std::less<>> read_zip(
                                reader.at<std::uint16_t>(place.offset + 26) +
                                reader.at<std::uint16_t>(place.offset + 28);
     if (!entries.emplace(name, reader.part(data, place.packed)).second) {
-      reader.refuse(fmt::format("the zip entry {} is there twice", name));
+      reader.refuse(fmt::format("the zip entry {} occurs twice", name));
     }
     at += kCentralSize + name_size + extra_size + comment_size;
   }

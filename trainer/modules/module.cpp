@@ -61,7 +61,7 @@ std::unique_ptr<Module> make_module(const ModuleRequest& request, const Backbone
     if (row.kind == request.config.kind) return row.make(request, backbone);
   }
   throw std::invalid_argument("module.kind is '" + request.config.kind +
-                              "', which this trainer does not have");
+                              "', which this trainer does not support");
 }
 
 CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, Site site) {
@@ -76,8 +76,8 @@ CarrierRow carrier_row(const ModuleRequest& request, const Backbone& backbone, S
   for (const Carrier& carrier : carriers) {
     if (carrier.width_in == row.width_in && carrier.width_out == row.width_out) continue;
     throw std::invalid_argument("module.kind is '" + request.config.kind +
-                                "', which needs layers of one width: layer " +
-                                std::to_string(carrier.layer) + " has another than layer 0");
+                                "', which needs layers of equal width: layer " +
+                                std::to_string(carrier.layer) + " differs from layer 0");
   }
   return row;
 }

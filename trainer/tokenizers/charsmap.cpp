@@ -39,7 +39,8 @@ icu::BreakIterator& grapheme_iterator() {
     UErrorCode failed = U_ZERO_ERROR;
     std::unique_ptr<icu::BreakIterator> made(
         icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), failed));
-    if (U_FAILURE(failed)) throw Error(std::string("ICU has no graphemes: ") + u_errorName(failed));
+    if (U_FAILURE(failed))
+      throw Error(std::string("ICU cannot segment graphemes: ") + u_errorName(failed));
     return made;
   }();
   return *iterator;
@@ -55,12 +56,12 @@ bool is_plain(std::string_view text) {
 Charsmap::Charsmap(std::string_view bytes, const std::string& what) {
   if (bytes.empty()) return;
   const auto refuse = [&](const char* why) {
-    throw Error(fmt::format("{} is no compiled normalisation: {}", what, why));
+    throw Error(fmt::format("{} is not a compiled normalisation: {}", what, why));
   };
-  if (bytes.size() < 4) refuse("it is shorter than its length");
+  if (bytes.size() < 4) refuse("it is shorter than its length field");
   const std::uint32_t size = number_at(bytes, 0);
   if (size > bytes.size() - 4 || size % 4 != 0 || size == 0) {
-    refuse("its trie is not as long as it says");
+    refuse("its trie differs from its recorded length");
   }
   for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(number_at(bytes, at));
   replacements_ = bytes.substr(4 + size);

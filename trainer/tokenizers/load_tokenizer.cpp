@@ -110,7 +110,7 @@ class Settings {
         fallback.special = true;
       }
       if (fallback.content.empty()) {
-        refuse(source->name, name, *found, "a token that is not empty");
+        refuse(source->name, name, *found, "a non-empty token");
       }
       return fallback;
     }
@@ -138,7 +138,7 @@ class Settings {
         } else {
           more = parse_token(source->name, kMore, one);
         }
-        if (more.content.empty()) refuse(source->name, kMore, one, "a token that is not empty");
+        if (more.content.empty()) refuse(source->name, kMore, one, "a non-empty token");
         more.special = true;
         result.push_back(std::move(more));
       }
@@ -191,7 +191,7 @@ class Settings {
       if (!digits) refuse(file, name, value, "a token under its id, of at most 8 digits");
       AddedToken token = parse_token(file, name, value);
       token.id = static_cast<std::int32_t>(std::stol(key));
-      if (token.content.empty()) refuse(file, name, value, "a token that is not empty");
+      if (token.content.empty()) refuse(file, name, value, "a non-empty token");
       added_.push_back(std::move(token));
     }
   }
@@ -209,7 +209,7 @@ class Settings {
     };
     const Json ids = parse_object(file);
     for (const auto& [content, id] : ids.items()) {
-      if (content.empty()) refuse(file.name, "the empty token", id, "a token that is not empty");
+      if (content.empty()) refuse(file.name, "the empty token", id, "a non-empty token");
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= kMostIds) {
         refuse(file.name, content, id, fmt::format("an id in 0..{}", kMostIds - 1));
       }
@@ -394,7 +394,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
                        .spiece_model = spiece_model.get()};
   if (!files.vocab_txt && !files.vocab_json && !files.spiece_model && !files.tokenizer_json) {
     throw Error(
-        fmt::format("{}: holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with "
+        fmt::format("{}: found no tokenizer, wanted vocab.txt (WordPiece), vocab.json with "
                     "merges.txt (BPE), spiece.model (unigram) or tokenizer.json",
                     folder.string()));
   }

@@ -43,7 +43,7 @@ class MessageReader {
         return field;
       case 2: {
         const std::uint64_t length = varint();
-        if (length > bytes_.size() - at_) refuse("a field ends behind the end");
+        if (length > bytes_.size() - at_) refuse("a field ends beyond the file");
         field.bytes = bytes_.substr(at_, static_cast<std::size_t>(length));
         field.at = begin_ + at_;
         field.has_bytes = true;
@@ -54,12 +54,12 @@ class MessageReader {
         field.whole = fixed(4);
         return field;
       default:
-        refuse("there is no field");
+        refuse("an unknown field");
     }
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(fmt::format("{}: byte {}: {}: is no SentencePiece model, or a damaged one", file_,
+    throw Error(fmt::format("{}: byte {}: {}: not a SentencePiece model, or a damaged one", file_,
                             begin_ + at_ + 1, what));
   }
 
@@ -67,7 +67,7 @@ class MessageReader {
   std::uint64_t varint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ == bytes_.size()) refuse("a number ends behind the end");
+      if (at_ == bytes_.size()) refuse("a number ends beyond the file");
       const auto byte = static_cast<unsigned char>(bytes_[at_++]);
       value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
       if (byte < 0x80) return value;
@@ -76,7 +76,7 @@ class MessageReader {
   }
 
   std::uint64_t fixed(std::size_t size) {
-    if (size > bytes_.size() - at_) refuse("a number ends behind the end");
+    if (size > bytes_.size() - at_) refuse("a number ends beyond the file");
     std::uint64_t value = 0;
     for (std::size_t i = size; i > 0; --i) {
       value = value << 8 | static_cast<unsigned char>(bytes_[at_ + i - 1]);
@@ -157,7 +157,7 @@ UnigramModel parse_sentencepiece(std::string_view bytes, const std::string& file
     }
   }
   if (model.pieces.empty()) throw Error(file + ": has no pieces, wanted a SentencePiece model");
-  if (!unknown) throw Error(file + ": has no piece for what is unknown, wanted one");
+  if (!unknown) throw Error(file + ": has no piece for unknown text, wanted one");
   model.unk_id = *unknown;
   return model;
 }
@@ -165,7 +165,7 @@ UnigramModel parse_sentencepiece(std::string_view bytes, const std::string& file
 std::string bytes_of_base64(std::string_view text, const std::string& what) {
   static constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto refuse = [&] { throw Error(what + " is no base64"); };
+  const auto refuse = [&] { throw Error(what + " is not base64"); };
   if (text.size() % 4 != 0) refuse();
   while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
   std::string bytes;

@@ -34,7 +34,7 @@ class TextLines final : public sentencepiece::SentenceIterator {
 
   void Next() override {
     while (!std::getline(stream_, line_)) {
-      if (stream_.bad()) throw Error(files_[file_].string() + ": cannot be read to its end");
+      if (stream_.bad()) throw Error(files_[file_].string() + ": cannot be read completely");
       if (++file_ == files_.size()) {
         done_ = true;
         return;

@@ -47,12 +47,12 @@ class VocabHandler : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return true; }
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    throw Error(fmt::format("{}: is no JSON: {}", file_, base::json_problem(error)));
+    throw Error(fmt::format("{}: is not JSON: {}", file_, base::json_problem(error)));
   }
 
  private:
   [[noreturn]] void refuse(const std::string& found) const {
-    if (depth_ == 0) throw Error(fmt::format("{}: is no object of token: id", file_));
+    if (depth_ == 0) throw Error(fmt::format("{}: is not an object of token: id", file_));
     throw Error(fmt::format("{}: token {} has id {}, must be in 0..{}", file_,
                             base::in_quotes(token_), found, kMostIds - 1));
   }
@@ -109,7 +109,7 @@ Vocabulary parse_vocab_txt(std::string_view text, const std::string& file) {
     }
     tokens.emplace_back(line, id);
   }
-  if (tokens.empty()) throw Error(fmt::format("{}: is empty, wanted one token a line", file));
+  if (tokens.empty()) throw Error(fmt::format("{}: is empty, wanted one token per line", file));
   return Vocabulary(std::move(tokens), file);
 }
 
@@ -117,7 +117,7 @@ Vocabulary parse_vocab_json(std::string_view text, const std::string& file) {
   std::vector<std::pair<std::string, std::int64_t>> tokens;
   VocabHandler handler(tokens, file);
   nlohmann::json::sax_parse(text, &handler);
-  if (tokens.empty()) throw Error(fmt::format("{}: is no object of token: id", file));
+  if (tokens.empty()) throw Error(fmt::format("{}: is not an object of token: id", file));
   return Vocabulary(std::move(tokens), file);
 }
 

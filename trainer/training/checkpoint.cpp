@@ -80,7 +80,7 @@ TrialCheckpoint read_checkpoint(const std::filesystem::path& file, const std::st
   try {
     checkpoint.state = state_from(parse_shallow_json(field("state"), file.string() + ": state"));
   } catch (const json::exception& e) {
-    throw Error(file.string() + ": state is no checkpoint's: " + e.what());
+    throw Error(file.string() + ": state is not a checkpoint's: " + e.what());
   }
   for (const std::string& name : opened.names()) {
     checkpoint.tensors.emplace(name, to_tensor(opened.tensor(name)));

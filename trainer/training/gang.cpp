@@ -6,7 +6,7 @@ namespace petlab::trainer {
 
 std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
                                                const sweeps::TrialConfig& other) {
-  if (one.tasks.size() > 1) return "tasks: trials of several tasks are trained one by one";
+  if (one.tasks.size() > 1) return "tasks: trials with several tasks are trained one by one";
   sweeps::TrialConfig same = other;
   same.seed = one.seed;
   same.training.learning_rate = one.training.learning_rate;
@@ -24,11 +24,11 @@ std::optional<std::string> why_not_in_one_gang(const sweeps::TrialConfig& one,
   };
   for (const auto& [field, value] : wanted.items()) {
     const auto its = found.find(field);
-    if (its == found.end()) return named(field) + " is " + value.dump() + " and not there";
+    if (its == found.end()) return named(field) + " is " + value.dump() + " and missing";
     if (*its != value) return named(field) + " is " + value.dump() + " and " + its->dump();
   }
   for (const auto& [field, value] : found.items()) {
-    if (!wanted.contains(field)) return named(field) + " is not there and " + value.dump();
+    if (!wanted.contains(field)) return named(field) + " is missing and " + value.dump();
   }
   // What to_json leaves out means nothing to either.
   return std::nullopt;

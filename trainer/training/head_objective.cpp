@@ -110,7 +110,7 @@ Scores HeadObjective::score(const TokenisedSplit& split, const Predictions& pred
       value = metric.of_scores(targets, predictions.scores);
     } else {
       throw std::invalid_argument("task " + task_.name + ": metric " + name +
-                                  " compares texts, which a classifier does not write");
+                                  " compares texts, which a classifier does not generate");
     }
     scores.metrics.emplace_back(name, value);
   }

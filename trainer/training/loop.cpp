@@ -28,13 +28,13 @@ std::vector<sweeps::TaskDeclaration> declarations(const std::vector<TaskRun>& ta
 
 std::vector<TrialProgress> progress_of(std::vector<GangTrial> trials,
                                        const std::vector<TaskRun>& tasks) {
-  if (trials.empty()) throw std::invalid_argument("there is no trial to train");
+  if (trials.empty()) throw std::invalid_argument("found no trial to train");
   std::vector<TrialProgress> all;
   for (GangTrial& trial : trials) {
     const auto k = static_cast<std::int64_t>(all.size());
     if (k > 0) {
       if (const auto why = why_not_in_one_gang(all.front().config(), trial.config)) {
-        throw std::invalid_argument("the trials cannot be trained at once: " + *why);
+        throw std::invalid_argument("the trials cannot be trained together: " + *why);
       }
     }
     all.emplace_back(k, std::move(trial.config), tasks, std::move(trial.observer));
@@ -145,7 +145,7 @@ void TrainingLoop::run(const std::atomic<bool>& stop) {
   for (const TrialProgress& trial : trials_) {
     const TrainingState& first = trials_.front().state();
     if (trial.state().step != first.step || trial.state().evaluations != first.evaluations) {
-      throw std::invalid_argument("the trials cannot be trained at once: they stand at the steps " +
+      throw std::invalid_argument("the trials cannot be trained together: they are at the steps " +
                                   std::to_string(first.step) + " and " +
                                   std::to_string(trial.state().step));
     }

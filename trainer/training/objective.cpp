@@ -32,11 +32,11 @@ std::unique_ptr<Objective> make_objective(const sweeps::TaskDeclaration& task, s
   }
   if (task.kind == sweeps::TaskKind::text) {
     throw std::invalid_argument("task " + task.name +
-                                " asks for texts, which needs a T5: the backbone is an encoder");
+                                " generates texts, which needs a T5: the backbone is an encoder");
   }
   if (config.decoding != sweeps::DecodingConfig()) {
     throw std::invalid_argument(
-        "decoding is set, which means something for a T5 alone: the backbone is an encoder");
+        "decoding is set, which applies to a T5 only: the backbone is an encoder");
   }
   return std::make_unique<HeadObjective>(task, number, config.training.label_smoothing,
                                          pretrained.model, seeds);

@@ -22,7 +22,7 @@ constexpr std::int64_t kMaxTokensOfScores = 8;
 
 const Tokenizer& required_tokenizer(const Pretrained& pretrained) {
   if (pretrained.tokenizer == nullptr) {
-    throw std::invalid_argument("a T5 writes texts, which needs its tokenizer");
+    throw std::invalid_argument("a T5 generates texts, which needs its tokenizer");
   }
   return *pretrained.tokenizer;
 }
@@ -86,7 +86,7 @@ TextObjective::TextObjective(sweeps::TaskDeclaration task, const sweeps::TrialCo
       generation_(generation_of(task_, config.decoding, tokenizer_)) {
   if (seeds.size() != 1) {
     throw std::invalid_argument("trials of a T5 are trained one by one, found " +
-                                std::to_string(seeds.size()) + " at once");
+                                std::to_string(seeds.size()) + " together");
   }
 }
 
@@ -166,7 +166,7 @@ Scores TextObjective::score(const TokenisedSplit& split, const Predictions& pred
       value = metric.of_texts(split.references, predictions.texts);
     } else {
       throw std::invalid_argument("task " + task_.name + ": metric " + name +
-                                  " compares something else than the task asks for");
+                                  " does not fit the task");
     }
     scores.metrics.emplace_back(name, value);
   }

@@ -35,7 +35,8 @@ EventLog::EventLog(std::filesystem::path file, Clock clock)
   struct stat found {};
   if (::fstat(descriptor_, &found) != 0 || found.st_size != 0) {
     ::close(descriptor_);
-    throw Error(file_.string() + ": holds events already, must be new: an attempt is run once");
+    throw Error(file_.string() +
+                ": already contains events, must be new: an attempt runs only once");
   }
 }
 

@@ -36,7 +36,7 @@ class Choices {
     const std::optional<std::string> content = base::read_file_if_any(file_, kLargestMemory);
     if (!content) return;
     all_ = nlohmann::ordered_json::parse(*content, nullptr, /*allow_exceptions=*/false);
-    if (!all_.is_object()) throw base::Error(file_.string() + " is no JSON object; delete it");
+    if (!all_.is_object()) throw base::Error(file_.string() + " is not a JSON object; delete it");
   }
 
   std::optional<ProductLibraries> find(const std::string& combination) const {
@@ -80,7 +80,7 @@ ProductLibraries remembered_or_measured(const std::filesystem::path& folder, std
   Choices choices(file);
   if (const auto known = choices.find(combination)) return *known;
   choices.add(combination, measured);
-  log << "products by " << to_string(measured) << ", which were measured to be faster here ("
+  log << "matrix products by " << to_string(measured) << ", which was measured to be faster here ("
       << file.string() << ")" << std::endl;
   return measured;
 }
@@ -101,7 +101,7 @@ ProductLibraries choose_product_libraries(const sweeps::Environment& environment
   try {
     return remembered_or_measured(cache_folder, log);
   } catch (const base::Error& e) {
-    log << "products by onednn: what is faster here cannot be remembered: " << e.what()
+    log << "matrix products by onednn: the faster library cannot be recorded: " << e.what()
         << std::endl;
     return {};
   }

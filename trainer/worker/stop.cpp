@@ -39,7 +39,7 @@ const std::atomic<bool>& stop_requested() { return asked_to_stop; }
 
 void listen_for_signals() {
   if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(std::string("no pipe for signals: ") + std::strerror(errno));
+    throw Error(std::string("cannot create a pipe for signals: ") + std::strerror(errno));
   }
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     base::handle_unless_ignored(signal, on_signal, SA_RESTART);

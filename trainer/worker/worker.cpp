@@ -334,7 +334,7 @@ Placement placement_for(const sweeps::TrainingConfig& training, const std::strin
         "training.compute is 'bf16', for which this processor has no instructions (AVX512-BF16, "
         "AMX): " +
         base::this_machine().processor + "; " + kEmulateVariable +
-        "=1 computes in it all the same, many times slower");
+        "=1 emulates it, many times slower");
   }
   return placement_on(device, bf16);
 }
@@ -384,7 +384,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     start_told = true;
     require_contents(trial, files, {trial.backbone_digest, trial.data_digests},
                      " as in trial.json: the files changed since the trial was planned (run the "
-                     "sweep again to plan with them as they are)");
+                     "sweep again to plan with the new ones)");
     const Placement placement =
         placement_of(trial.config.training, trial.device, sweeps::process_environment());
     at::set_num_threads(static_cast<int>(trial.threads));
@@ -396,8 +396,8 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     failed = {e.what(), "not_finite"};
   } catch (const std::bad_alloc&) {
     failed = {
-        "there is not enough memory: a smaller training.batch_size, or a larger "
-        "training.gradient_accumulation, needs less",
+        "not enough memory: use a smaller training.batch_size or a larger "
+        "training.gradient_accumulation",
         "out_of_memory"};
   } catch (const c10::OutOfMemoryError& e) {
     failed = {first_line(e.what_without_backtrace()), "out_of_memory"};

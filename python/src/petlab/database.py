@@ -297,10 +297,10 @@ class Database:
         if len(ids) == 1 or beginning in ids:
             return beginning if beginning in ids else ids[0]
         if not ids:
-            raise QuestionError(f"there is no trial {beginning} in {self.file}")
+            raise QuestionError(f"trial {beginning} is not in {self.file}")
         shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
         raise QuestionError(
-            f"{beginning} is the beginning of several trials, give more of it: {shown}"
+            f"{beginning} is a prefix of several trial ids; give a longer one: {shown}"
         )
 
     def _runs(self, connection: sqlite3.Connection) -> Path | None:

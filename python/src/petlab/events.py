@@ -66,7 +66,9 @@ class EventLog:
             raise WorkerError(f"{file}: cannot be opened: {error.strerror}") from error
         if os.fstat(self._descriptor).st_size != 0:
             self.close()
-            raise WorkerError(f"{file}: holds events already, must be new: an attempt is run once")
+            raise WorkerError(
+                f"{file}: already contains events, must be new: an attempt runs only once"
+            )
 
     def close(self) -> None:
         """Closes the file; nothing can be written any more."""

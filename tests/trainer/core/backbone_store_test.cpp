@@ -82,7 +82,7 @@ TEST_CASE(
   CHECK(run.reason == trial.backbone_folder.string() + ": the backbone's digest is " + now +
                           ", must be " + trial.backbone_digest +
                           " as in trial.json: the files changed since the trial was planned (run "
-                          "the sweep again to plan with them as they are)");
+                          "the sweep again to plan with the new ones)");
 }
 
 TEST_CASE("a worker that has the old backbone in memory trains on the new one", "[trainer]") {

@@ -16,13 +16,13 @@ TEST_CASE("a trial is placed where its device is", "[trainer]") {
 TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
   const auto other = why_not_on("tpu");
   REQUIRE(other);
-  CHECK(*other == "there is no such device; wanted cpu or cuda");
+  CHECK(*other == "the device does not exist, wanted cpu or cuda");
   const auto cuda = why_not_on("cuda");
   if (cuda) CHECK(cuda->find('\n') == std::string::npos);
 }
 
 TEST_CASE("a CPU build of LibTorch is told from one that lacks a library", "[trainer]") {
   CHECK(internal::open_cuda("libno_such_library.so") ==
-        "LibTorch is a CPU build, without libno_such_library.so; where nvidia-smi works, "
-        "scripts/setup.sh takes a CUDA build");
+        "LibTorch is a CPU build without libno_such_library.so; if nvidia-smi works, "
+        "scripts/setup.sh installs a CUDA build");
 }

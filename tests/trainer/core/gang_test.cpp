@@ -278,7 +278,7 @@ TEST_CASE("trials that were stopped together go on together from a checkpoint ea
   TrainingLoop third = loop_of(parts, nullptr, 0);
   third.restore(first.state(1), first.tensors(1), 1);
   CHECK_THROWS_WITH(third.run(std::atomic<bool>{false}),
-                    "the trials cannot be trained at once: they stand at the steps 0 and 5");
+                    "the trials cannot be trained together: they are at the steps 0 and 5");
 }
 
 TEST_CASE("what trials of a gang must agree in is named with both values", "[trainer]") {
@@ -308,12 +308,12 @@ TEST_CASE("what trials of a gang must agree in is named with both values", "[tra
   sweeps::TrialConfig several = config;
   several.tasks = {"a", "b"};
   CHECK(why_not_in_one_gang(several, several).value_or("") ==
-        "tasks: trials of several tasks are trained one by one");
+        "tasks: trials with several tasks are trained one by one");
 
   BackboneStore backbones;
   const auto backbone = backbones.get(world.folder.path() / "tiny");
   sweeps::TrialConfig other = config;
   other.training.batch_size = 16;
   CHECK_THROWS_WITH(train_gang(world, *backbone, {config, other}),
-                    "the trials cannot be trained at once: training.batch_size is 12 and 16");
+                    "the trials cannot be trained together: training.batch_size is 12 and 16");
 }

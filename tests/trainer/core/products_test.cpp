@@ -297,7 +297,7 @@ TEST_CASE("on a file system without flock", "[.][unlocked]") {
   REQUIRE(cache != nullptr);
   std::ostringstream log;
   const ProductLibraries measured = choose_product_libraries(environment_with(""), cache, log);
-  CHECK(contains(log.str(), "which were measured to be faster here"));
+  CHECK(contains(log.str(), "which was measured to be faster here"));
   log.str("");
   CHECK((choose_product_libraries(environment_with(""), cache, log) == measured));
   CHECK(log.str().empty());
@@ -327,7 +327,7 @@ TEST_CASE("where nothing can be remembered products are oneDNN's, and the log sa
     log.str("");
     CHECK((choose_product_libraries(environment_with(""), home.path() / "cache", log) ==
            ProductLibraries()));
-    CHECK(contains(log.str(), "products.json is no JSON object"));
+    CHECK(contains(log.str(), "products.json is not a JSON object"));
     CHECK(testing::read_file(home.path() / "cache/products.json") == broken);
   }
   log.str("");

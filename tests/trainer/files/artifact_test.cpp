@@ -184,7 +184,7 @@ TEST_CASE("an artifact whose sizes are not the formula's is not written", "[trai
                     "tensor 0.down: 18 elements are given, [4, 6] has 24");
   artifact.values[0].shape = {3, 6};
   artifact.head[0].name = "0.down";
-  CHECK_THROWS_WITH(write_artifact(file, artifact), "tensor 0.down is there twice");
+  CHECK_THROWS_WITH(write_artifact(file, artifact), "tensor 0.down occurs twice");
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
@@ -202,22 +202,22 @@ TEST_CASE("damaged artifacts are refused with what was found and wanted", "[trai
   const auto u32 = [](std::uint32_t value) {
     return std::string(reinterpret_cast<const char*>(&value), 4);
   };
-  CHECK(refusal("") == "a.petl: is truncated: found 0 bytes, an artifact begins with 32");
-  CHECK(refusal("not an artifact") == "a.petl: is no petlab artifact: it does not begin like one");
+  CHECK(refusal("") == "a.petl: is truncated: found 0 bytes, wanted at least the first 32");
+  CHECK(refusal("not an artifact") == "a.petl: is not a petlab artifact: its first bytes differ");
   CHECK(refusal(good.substr(0, 20)) ==
-        "a.petl: is truncated: found 20 bytes, an artifact begins with 32");
+        "a.petl: is truncated: found 20 bytes, wanted at least the first 32");
   CHECK(
       refusal(good.substr(0, 100)).starts_with("a.petl: is truncated or damaged: the header of "));
   CHECK(refusal(good.substr(0, good.size() - 1))
             .starts_with("a.petl: is truncated or damaged: section head of 128 bits ends beyond"));
-  CHECK(refusal(good + "x") == "a.petl: is damaged: 1 bytes behind the last section");
+  CHECK(refusal(good + "x") == "a.petl: is damaged: 1 bytes after the last section");
   CHECK(changed(8, u32(2)) ==
         "a.petl: has format version 2, newer than 1: read it with the petlab that wrote it, or a "
         "newer one");
   CHECK(changed(8, u32(0)) ==
-        "a.petl: has format version 0, older than 1, the first that was published");
+        "a.petl: has format version 0, older than 1, the first published one");
   CHECK(changed(12, u32(0xffffffff)) ==
-        "a.petl: is said to have 4294967295 sections, at most 16 are read");
+        "a.petl: has 4294967295 sections according to its header, must have at most 16");
   CHECK(changed(16, std::string(8, '\xff'))
             .starts_with("a.petl: is truncated or damaged: the header of 18446744073709551615"));
   // Any flipped byte is found: by a checksum, or by what it makes impossible.
@@ -250,7 +250,7 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
                                "a.petl");
     CHECK(false);
   } catch (const base::Error& error) {
-    CHECK(std::string(error.what()) == "a.petl: its header is no JSON: error at byte 6");
+    CHECK(std::string(error.what()) == "a.petl: its header is not JSON: error at byte 6");
   }
   CHECK(with_tensors("[]") == "a.petl: section values holds 64 bits, its tensors take 0");
   CHECK(with_tensors(R"([{"name":"v","section":"values","shape":[3]}])") ==
@@ -264,7 +264,7 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
   CHECK(with_tensors(R"([{"name":"v","section":"x","shape":[1]}])") ==
         "a.petl: tensor v: section 'x' is not known, wanted values, masks or head");
   CHECK(with_tensors(R"([{"name":"v"}])")
-            .starts_with("a.petl: its header is not as docs/reference/artifact.md says: "));
+            .starts_with("a.petl: its header does not follow docs/reference/artifact.md: "));
 }
 
 TEST_CASE("a module's shape in a header must have a formula", "[trainer][files]") {

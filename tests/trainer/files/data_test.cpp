@@ -64,9 +64,9 @@ TEST_CASE("comma-separated files quote as RFC 4180 says", "[trainer][files]") {
   CHECK(rows[1] == DataRow{{"plain"}, "0", false, 4});
   CHECK(refusal(csv, "a,y\n\"x,1\n") == "f.tsv:2: a quoted field has no closing quote");
   CHECK(refusal(csv, "a,y\nx\"z\",1\n") ==
-        "f.tsv:2: found a double quote inside a field that does not begin with one");
+        "f.tsv:2: found a double quote inside an unquoted field");
   CHECK(refusal(csv, "a,y\n\"x\"z,1\n") ==
-        "f.tsv:2: found text behind a closing quote, wanted a comma or the line's end");
+        "f.tsv:2: found text after a closing quote, wanted a comma or the line's end");
 }
 
 TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
@@ -89,7 +89,7 @@ TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
 
 TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(refusal(kTsv, "") == "f.tsv: is empty, wanted examples");
-  CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: holds no examples");
+  CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: contains no examples");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") == "f.tsv:2: found 4 columns, wanted 3");
   CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found 'y', 'a', 'c'");
@@ -98,12 +98,12 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tz\n1\tab\xc3\tz\n") ==
         "f.tsv:3: byte 5 of the line is not UTF-8 (0xC3)");
   CHECK(refusal(layout(FileFormat::tsv, false, {"x"}, "0"), "1\t2\n") ==
-        "f.tsv: column 'x' is no number, wanted one for a file without a header");
+        "f.tsv: column 'x' is not a number, wanted one for a file without a header");
   TaskLayout lenient = kTsv;
   lenient.skip_short_rows = true;
   CHECK(parse_rows(lenient, "y\ta\tb\n1\tx\n0\tp\tq\n", "f.tsv").size() == 1);
   CHECK_THROWS_WITH(read_rows(kTsv, "/nowhere/train.tsv", "gluebenchmark.com"),
-                    "/nowhere/train.tsv: is not there; it comes from gluebenchmark.com");
+                    "/nowhere/train.tsv: is missing; it comes from gluebenchmark.com");
 }
 
 TEST_CASE("a label or score that is none is refused with file and line", "[trainer][files]") {
@@ -128,9 +128,9 @@ TEST_CASE("a label or score that is none is refused with file and line", "[train
   task.target = sweeps::TargetRule::score;
   task.score_min = 0;
   task.score_max = 5;
-  CHECK(load("t\ty\nx\t3\nx\tthree\n") == ":3: score 'three' is no finite number");
-  CHECK(load("t\ty\nx\t3 \n") == ":2: score '3 ' is no finite number");
-  CHECK(load("t\ty\nx\tnan\n") == ":2: score 'nan' is no finite number");
+  CHECK(load("t\ty\nx\t3\nx\tthree\n") == ":3: score 'three' is not a finite number");
+  CHECK(load("t\ty\nx\t3 \n") == ":2: score '3 ' is not a finite number");
+  CHECK(load("t\ty\nx\tnan\n") == ":2: score 'nan' is not a finite number");
   CHECK(load("t\ty\nx\t5.1\n") == ":2: score 5.1 is outside 0 .. 5");
   CHECK(load("t\ty\nx\t1\n") == ": leaves no example for the validation split of task mine");
   task.target = sweeps::TargetRule::sign;
@@ -260,10 +260,10 @@ TEST_CASE("aligned files are read side by side", "[trainer][files]") {
     return std::string("no error");
   };
   CHECK(why({{"x.ro", "a\nb\n"}, {"x.en", "A\n"}}) ==
-        "x.ro has 2 lines, x.en has 1 lines: wanted as many, one for each example");
+        "x.ro has 2 lines, x.en has 1 lines: wanted equal numbers, one line for each example");
   CHECK(why({{"x.ro", "a\n"}, {"x.en", "A\n\xFF"}}) ==
         "x.en:2: byte 1 of the line is not UTF-8 (0xFF)");
-  CHECK(why({{"x.ro", ""}, {"x.en", ""}}) == "x.ro: holds no examples");
+  CHECK(why({{"x.ro", ""}, {"x.en", ""}}) == "x.ro: contains no examples");
 }
 
 TEST_CASE("targets of texts are kept as they are", "[trainer][files]") {

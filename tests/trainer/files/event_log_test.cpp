@@ -115,8 +115,9 @@ TEST_CASE("nothing more is written where an event could not be synced", "[traine
 TEST_CASE("an attempt's events are begun once", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.write("events.jsonl", "{\"v\": 1, \"se");
-  CHECK_THROWS_WITH(EventLog(file, ticks()),
-                    file.string() + ": holds events already, must be new: an attempt is run once");
+  CHECK_THROWS_WITH(
+      EventLog(file, ticks()),
+      file.string() + ": already contains events, must be new: an attempt runs only once");
   CHECK(testing::read_file(file) == "{\"v\": 1, \"se");
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
   std::filesystem::create_directory(dir.path() / "folder");
   for (const auto& there : {pipe, dir.path() / "folder"}) {
     CHECK(write_error(there, "x") ==
-          there.string() + ": is no regular file, must be one, or not be there yet");
+          there.string() + ": is not a regular file, must be one or not exist yet");
   }
   CHECK(std::filesystem::is_fifo(pipe));
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);
@@ -138,10 +138,10 @@ TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][
   const testing::TempDir dir;
   CHECK(map_error(dir.path() / "none") ==
         (dir.path() / "none").string() + ": cannot open: No such file or directory");
-  CHECK(map_error(dir.path()) == dir.path().string() + ": is no regular file");
+  CHECK(map_error(dir.path()) == dir.path().string() + ": is not a regular file");
   const auto pipe = dir.path() / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(map_error(pipe) == pipe.string() + ": is no regular file");
+  CHECK(map_error(pipe) == pipe.string() + ": is not a regular file");
   const auto empty = FileBytes::map(dir.write("empty", ""));
   CHECK(empty->bytes().empty());
 }

@@ -127,8 +127,8 @@ TEST_CASE("Generated adapters have no weights of layers that other libraries cou
   artifact.module->tasks = 2;
   artifact.module->hypernetwork = {64, 128, 64};
   CHECK_THROWS_WITH(layered_module(artifact, config, "films"),
-                    "module.kind is hyperformer++, whose hypernetwork makes the layers' weights: "
-                    "other libraries keep weights of the layers themselves");
+                    "module.kind is hyperformer++, whose hypernetwork generates the layers' "
+                    "weights: other libraries store the layers' weights themselves");
 }
 
 TEST_CASE("A module that does not fit the backbone is not exported", "[trainer]") {

@@ -101,14 +101,15 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
   CHECK(refusal_of("") ==
         "x: is 0 bytes long, a safetensors file begins with a header length of 8");
   CHECK(refusal_of(std::string(8, '\xff')) ==
-        "x: the safetensors header is said to be 18446744073709551615 bytes long, longer than the "
-        "file of 8 bytes");
+        "x: the safetensors header has 18446744073709551615 bytes according to its length field, "
+        "more than the file's 8 bytes");
   // The header ends with the file, or one byte behind it.
   CHECK(refusal_of(bytes_of("{}", 0)) == "no error");
   std::string longer = bytes_of("{}", 0);
   longer[0] = 3;
   CHECK(refusal_of(longer) ==
-        "x: the safetensors header is said to be 3 bytes long, longer than the file of 10 bytes");
+        "x: the safetensors header has 3 bytes according to its length field, more than the file's "
+        "10 bytes");
   CHECK(refusal_of(bytes_of("[1]", 0)) ==
         "x: the safetensors header is a JSON array, wanted an object");
   const std::string deep(200'000, '[');
@@ -131,7 +132,7 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
   CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
                             8)) ==
-        "x: tensor a: its data begin at byte 4, so that 4 bytes before belong to no tensor");
+        "x: tensor a: its data begin at byte 4, so the 4 bytes before belong to no tensor");
 }
 
 }  // namespace

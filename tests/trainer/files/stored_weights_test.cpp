@@ -68,11 +68,11 @@ TEST_CASE("of a name with the prefix and without it, the one with it counts", "[
 
 TEST_CASE("a folder without weights says what it looked for", "[trainer][files]") {
   const testing::TempDir dir;
-  CHECK_THROWS_WITH(open_weights(dir.path()),
-                    dir.path().string() +
-                        ": holds no weights, wanted model.safetensors, "
-                        "model.safetensors.index.json, pytorch_model.bin or "
-                        "pytorch_model.bin.index.json");
+  CHECK_THROWS_WITH(
+      open_weights(dir.path()),
+      dir.path().string() +
+          ": found no weights, wanted model.safetensors, model.safetensors.index.json, "
+          "pytorch_model.bin or pytorch_model.bin.index.json");
 }
 
 TEST_CASE("an index must be an object of tensors and plain file names", "[trainer][files]") {

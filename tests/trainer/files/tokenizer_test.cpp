@@ -276,7 +276,7 @@ TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string();
   CHECK(message(dir.path()) ==
-        at + ": holds no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt "
+        at + ": found no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt "
              "(BPE), spiece.model (unigram) or tokenizer.json");
   dir.write("vocab.json", byte_vocab({"ab"}));
   dir.write("merges.txt", "a b\nb c\n");

@@ -178,11 +178,11 @@ TEST_CASE("a SentencePiece model of another kind, or a damaged one, is refused",
   CHECK(refusal(spiece_model(field_of(3, varint_field(3, 0)))) ==
         "spiece.model: normalizer_spec.add_dummy_prefix is 0, wanted 1");
   CHECK(refusal(spiece_model(field_of(3, field_of(2, "abc")))) ==
-        "spiece.model: the character map is no compiled normalisation: it is shorter than its "
-        "length");
+        "spiece.model: the character map is not a compiled normalisation: it is shorter than its "
+        "length field");
   CHECK(refusal(std::string()) == "spiece.model: has no pieces, wanted a SentencePiece model");
   CHECK(refusal(spiece_model().substr(0, 20)) ==
-        "spiece.model: byte 19: a field ends behind the end: is no SentencePiece model, or a "
+        "spiece.model: byte 19: a field ends beyond the file: not a SentencePiece model, or a "
         "damaged one");
   CHECK(refusal(spiece_model() + spiece_model().substr(0, 16)) ==
         "spiece.model: the pieces 0 and 12 are both '<pad>', wanted each once");
@@ -207,7 +207,7 @@ TEST_CASE("a unigram tokenizer.json that is not T5's is refused by field", "[tra
         "tokenizer.json: normalizer.normalizers.0.strip_left is true, wanted false, and "
         "strip_right true");
   CHECK(changed("/normalizer", Json{{"type", "Precompiled"}, {"precompiled_charsmap", "a?=="}}) ==
-        "tokenizer.json: normalizer.precompiled_charsmap is no base64");
+        "tokenizer.json: normalizer.precompiled_charsmap is not base64");
   CHECK(changed("/normalizer", Json{{"type", "NFKC"}}) ==
         "tokenizer.json: normalizer.type is \"NFKC\", wanted Precompiled, Strip, Replace or a "
         "Sequence of these");

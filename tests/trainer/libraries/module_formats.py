@@ -298,8 +298,7 @@ class ModuleFormats(TinyWorld):
                  'target_modules is ["query","key"], must be query and value: '),
                 ({"target_modules": ["query"]}, "has no tensor base_model.model.roberta.encoder."
                                                 "layer.0.attention.self.value.lora_A.weight"),
-                ({"target_modules": r".*\.(query|value|key)"}, "attention.self.key.lora_A.weight, "
-                                                               "which cannot be imported: "),
+                ({"target_modules": r".*\.(query|value|key)"}, "attention.self.key.lora_A.weight cannot be imported: "),
                 ({"use_dora": True}, "use_dora is true, must be absent or switched off: "),
                 ({"bias": "all"}, 'bias is "all", must be "none": '),
                 ({"lora_bias": True}, "lora_bias is true, must be absent or switched off: "),
@@ -307,7 +306,7 @@ class ModuleFormats(TinyWorld):
                  'rank_pattern is {"layer.1.attention.self.query":2}, must be absent or '),
                 ({"init_lora_weights": "pissa"}, 'init_lora_weights is "pissa", must be true, '),
                 ({"modules_to_save": ["word_embeddings"]},
-                 "word_embeddings.weight, which cannot be imported: "),
+                 "word_embeddings.weight cannot be imported: "),
                 ({"layers_to_transform": [0, 2]}, "layers_to_transform is [0,2], must be ")):
             with self.subTest(**options):
                 config = peft.LoraConfig(**{"target_modules": ["query", "value"], "r": 2} | options)
@@ -332,7 +331,8 @@ class ModuleFormats(TinyWorld):
             shutil.copy(self.root / "roberta" / name, self.root / "bare")
         peft.get_peft_model(encoder, peft.LoraConfig(r=2, target_modules=["query", "value"])) \
             .save_pretrained(self.root / "theirs")
-        self.refused("the head's dense layer is nowhere; looked for base_model.model.classifier.dense in ", *words[:5], "--backbone", "./bare",
+        self.refused("the head's dense layer is missing; looked for "
+                     "base_model.model.classifier.dense in ", *words[:5], "--backbone", "./bare",
                      *words[7:])
 
     # ---- adapters and AdapterHub
@@ -420,8 +420,8 @@ class ModuleFormats(TinyWorld):
                     model.save_adapter(str(self.root / "theirs"), "petl", use_safetensors=safe)
                     if kind == "roberta" and "use_pooler" in head:
                         # The library drew a pooler that it saved nowhere.
-                        self.refused("the head's dense layer is nowhere; looked for roberta.pooler"
-                                     ".dense in ", "import", "--format", "adapterhub", "--from",
+                        self.refused("the head's dense layer is missing; looked for "
+                                     "roberta.pooler.dense in ", "import", "--format", "adapterhub", "--from",
                                      "theirs", "--backbone", "./roberta", "--out", "in.petl")
                     else:
                         self.import_hub(kind, model)
