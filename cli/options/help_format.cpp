@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace petlab::cli {
 namespace {
@@ -10,6 +12,9 @@ namespace {
 constexpr std::size_t kHelpWidth = 80;
 constexpr std::size_t kNameWidth = 28;  // of the column with names of options
 constexpr std::size_t kCommandWidth = 14;
+constexpr std::size_t kSubjectWidth = 9;  // of the column with the subjects of brief options
+constexpr std::string_view kBriefGroup =
+    "Options of one metric (petlab score --list describes them)";
 
 // `left`, then `text` in a column of its own, broken between words.
 std::string two_columns(std::string left, std::string_view text, std::size_t column) {
@@ -102,6 +107,28 @@ class HelpFormat : public CLI::Formatter {
     return made + "--" + option->get_lnames().front();
   }
 
+  // Brief options share a line with the others of their subject.
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (group != kBriefGroup) {
+      return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+    }
+    std::vector<std::pair<std::string, std::string>> lines;
+    for (const CLI::Option* option : options) {
+      const std::string& text = option->get_description();
+      const std::string subject = text.substr(0, text.find_first_of(",:"));
+      auto line = std::find_if(lines.begin(), lines.end(),
+                               [&](const auto& other) { return other.first == subject; });
+      if (line == lines.end()) line = lines.insert(line, {subject, ""});
+      line->second += (line->second.empty() ? "" : " ") + make_option_name(option, false);
+    }
+    std::string made = "\n" + group + ":\n";
+    for (const auto& [subject, names] : lines) {
+      made += two_columns("  " + subject, names, kSubjectWidth);
+    }
+    return made;
+  }
+
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     std::string left = "  " + make_option_name(option, is_positional);
     if (!is_positional && option->get_expected_max() > 0) {
@@ -121,5 +148,17 @@ class HelpFormat : public CLI::Formatter {
 std::shared_ptr<CLI::FormatterBase> help_format() { return std::make_shared<HelpFormat>(); }
 
 CLI::Option* advanced(CLI::Option* option) { return option->group("Advanced options"); }
+
+CLI::Option* brief(CLI::Option* option) { return option->group(std::string(kBriefGroup)); }
+
+std::string brief_options_text(const CLI::App& app) {
+  const HelpFormat format;
+  std::string made;
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* one) { return one->get_group() == kBriefGroup; })) {
+    made += format.make_option(option, false);
+  }
+  return made;
+}
 
 }  // namespace petlab::cli

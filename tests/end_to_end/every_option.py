@@ -128,6 +128,7 @@ class EveryOption(AwkwardWorld):
         missing = []
         for words in commands:
             command = " ".join(words)
+            self.assertLessEqual(len(self.petlab("help", *words).out.splitlines()), 40, command)
             elsewhere = ELSEWHERE.get(command, {})
             listed = set(completed(*words, "--")) - {"--help"}
             for option in sorted(listed):
@@ -703,6 +704,7 @@ class EveryOption(AwkwardWorld):
 
         bleu, chrf, ter = (["bleu", *base], ["chrf", *base], ["ter", *base])
         self.assertIn("token-error-rate", score("--list"))
+        self.assertIn("chrf: average over all orders", score("--list"))
         self.assertNotEqual(score(*bleu), score("bleu", "--ref", "ref.txt", "--hyp", "other.txt"))
         for options in (["--json"], ["--width", 2], ["--sentence-level"], ["--short"], ["--ref", "second.txt"],
                         ["--confidence"], ["--tokenize", "char"], ["--lowercase"], ["--smooth-method", "none"],
