@@ -43,7 +43,7 @@ INNER = {
         "answers": {"options", "output"},
         "exchange": {"options", "output"},
         "scoring": {"options"},
-        "setup": {"options"},
+        "setup": {"options", "output"},
         "fetching": {"output", "setup", "options"},
     },
     "orchestrator": {

@@ -12,6 +12,9 @@
 
 #include "base/files.h"
 #include "base/nearest_word.h"
+#include "cli/output/shell_word.h"
+#include "cli/setup/task_starter.h"
+#include "cli/setup/yaml_text.h"
 #include "sweeps/catalog.h"
 #include "sweeps/error.h"
 #include "sweeps/fields.h"
@@ -26,6 +29,7 @@ struct InitArguments {
   std::string file = "sweep.yaml";
   std::string backbone;
   std::string task;
+  bool worker = false;
 };
 
 std::vector<std::string> backbones_here(const sweeps::Locations& locations) {
@@ -76,24 +80,22 @@ std::string others(const std::vector<std::string>& here) {
   return fmt::format("{}", fmt::join(here, ", "));
 }
 
-// As YAML: in quotes, which no name of a folder can end.
-std::string yaml_text(const std::string& text) {
-  std::string made = "'";
-  for (const char c : text) made += c == '\'' ? std::string("''") : std::string(1, c);
-  return made + "'";
-}
-
 std::string sweep_text(const std::string& file, const std::string& backbone,
                        const std::string& task, const std::vector<std::string>& backbones,
                        const std::vector<std::string>& tasks) {
   std::string text = fmt::format(
-      "# petlab plan {0} lists this file's trials, petlab run {0} trains them.\nsweep: "
-      "first\nabout: Sharing and masking an adapter, at equal storage\nbase:                       "
-      "           # what all trials have in common\n  # on this machine: {1}\n  backbone: {2}\n  # "
-      "with data on this machine: {3}\n  task: {4}\n  module.kind: adapter                 # {5}\n "
-      " training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n  data: "
-      "{{max_train_examples: 1000}}     # small, for a first look; 0 is all\n  # All further "
-      "fields, with their defaults:\n",
+      "# petlab plan {0} lists this file's trials, petlab run {0} trains them.\n"
+      "sweep: first\n"
+      "about: Sharing and masking an adapter, at equal storage\n"
+      "base:                                  # what all trials have in common\n"
+      "  # on this machine: {1}\n"
+      "  backbone: {2}\n"
+      "  # with data on this machine: {3}\n"
+      "  task: {4}\n"
+      "  module.kind: adapter                 # {5}\n"
+      "  training: {{epochs: 3, batch_size: 32, learning_rate: 1e-3}}\n"
+      "  data: {{max_train_examples: 1000}}     # small, for a first look; 0 is all\n"
+      "  # All further fields, with their defaults:\n",
       file, others(backbones), yaml_text(backbone), others(tasks), yaml_text(task),
       sweeps::find_field("module.kind")->wanted);
   const std::vector<std::string_view> above = {"backbone",
@@ -121,32 +123,109 @@ std::string sweep_text(const std::string& file, const std::string& backbone,
          "  seed: 42..44\n";
 }
 
-int init(const InitArguments& arguments, std::ostream& out) {
+constexpr const char* kWorkerText =
+    R"("""A worker of petlab: train() is called once for each trial of the sweep."""
+import random
+
+import petlab
+
+STEPS = 200
+
+
+def train(trial: petlab.Trial) -> None:
+    # Replace this with your training. trial.tasks[0].files() are the data files.
+    draw = random.Random(trial.config.seed)
+    weight = draw.gauss(0, 1)
+    for step in range(1, STEPS + 1):
+        x = draw.uniform(-1, 1)
+        error = weight * x - (3 * x + draw.gauss(0, 0.1))
+        weight -= trial.user["learning_rate"] * error * x
+        trial.progress(step, STEPS, loss=error**2)
+    trial.metric("distance", abs(weight - 3), split="test")
+    trial.finish()
+
+
+if __name__ == "__main__":
+    petlab.Worker("worker", version="1", numerics="1").run(train)
+)";
+
+std::string worker_sweep_text(const std::string& command, const std::string& backbone,
+                              const std::string& task) {
+  return fmt::format(
+      "# {0}\n"
+      "sweep: first\n"
+      "about: Two learning rates of a worker\n"
+      "base:\n"
+      "  backbone: {1}    # required, even if the worker does not use it\n"
+      "  task: {2}\n"
+      "variants:                              # user: your own settings, trial.user in the worker\n"
+      "  slow: {{user.learning_rate: 0.01}}\n"
+      "  fast: {{user.learning_rate: 0.1}}\n"
+      "grid:                                  # every combination\n"
+      "  seed: 42..44\n",
+      command, yaml_text(backbone), yaml_text(task));
+}
+
+struct NewFile {
+  std::filesystem::path path;
+  std::string text;
+};
+
+void require_new(const std::filesystem::path& file) {
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(arguments.file, error))) {
+  if (std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
     throw std::invalid_argument(
-        fmt::format("{}: already exists; name another file", arguments.file));
+        fmt::format("{}: already exists; name another file", file.string()));
   }
+}
+
+int init(const InitArguments& arguments, std::ostream& out) {
+  const std::filesystem::path folder = std::filesystem::path(arguments.file).parent_path();
   const sweeps::Locations locations = sweeps::find_locations(sweeps::process_environment());
   const std::vector<std::string> backbones = backbones_here(locations);
   const std::vector<std::string> tasks = tasks_here(locations);
+  require_new(arguments.file);
   const std::string backbone =
       chosen("backbone", arguments.backbone, backbones,
              "petlab fetch backbone FacebookAI/roberta-base downloads one");
-  const std::string task =
-      chosen("task", arguments.task, tasks, "petlab fetch data glue downloads some");
-  base::write_file_atomically(arguments.file,
-                              sweep_text(arguments.file, backbone, task, backbones, tasks));
+  std::vector<NewFile> files;
+  std::string task;
+  std::string report;
+  if (is_data_file(arguments.task)) {
+    TaskStarter starter = starter_task(arguments.task, folder);
+    task = starter.name + ".yaml";
+    files.push_back({folder / task, std::move(starter.text)});
+    report = fmt::format("{}: the task of {}; check its columns and labels\n",
+                         files.back().path.string(), arguments.task);
+  } else {
+    task = chosen("task", arguments.task, tasks, "petlab fetch data glue downloads some");
+  }
+  std::string next = "petlab plan " + shell_word(arguments.file);
+  if (arguments.worker) {
+    files.push_back({folder / "worker.py", kWorkerText});
+    const std::string command = "python3 " + shell_word(files.back().path.string());
+    next =
+        fmt::format("petlab run {} --worker {}", shell_word(arguments.file), shell_word(command));
+    report += fmt::format("{}: the worker; it needs the Python package petlab\n",
+                          files.back().path.string());
+    files.push_back({arguments.file, worker_sweep_text(next, backbone, task)});
+  } else {
+    files.push_back({arguments.file, sweep_text(arguments.file, backbone, task, backbones, tasks)});
+  }
+  for (const NewFile& file : files) require_new(file.path);
   // As `petlab plan` would read it: what was named may be no backbone, or no task.
   std::size_t trials = 0;
   try {
+    for (const NewFile& file : files) base::write_file_atomically(file.path, file.text);
     trials = sweeps::load_sweep(arguments.file, locations).trials.size();
   } catch (...) {
-    std::filesystem::remove(arguments.file, error);
+    std::error_code error;
+    for (const NewFile& file : files) std::filesystem::remove(file.path, error);
     throw;
   }
-  out << fmt::format("{}: {} trials of {} on {}; next: petlab plan {}\n", arguments.file, trials,
-                     backbone, task, arguments.file);
+  out << report
+      << fmt::format("{}: {} trials of {} on {}; next: {}\n", arguments.file, trials, backbone,
+                     task, next);
   return kDone;
 }
 
@@ -158,7 +237,9 @@ std::function<int()> make_init(CLI::App& app, Streams streams) {
   app.add_option("--backbone", arguments->backbone,
                  "the backbone (default: the first on this machine)");
   app.add_option("--task", arguments->task,
-                 "the task (default: the first with data on this machine)");
+                 "the task, or a .tsv, .csv or .jsonl file to declare one for (default: the first "
+                 "with data on this machine)");
+  app.add_flag("--worker", arguments->worker, "also write a training script: worker.py");
   return [arguments, streams] { return init(*arguments, streams.out); };
 }
 

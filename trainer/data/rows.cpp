@@ -10,6 +10,7 @@
 
 #include "base/line_ends.h"
 #include "base/shown.h"
+#include "base/table_text.h"
 #include "base/trimmed.h"
 #include "base/utf8.h"
 #include "trainer/files/error.h"
@@ -19,38 +20,14 @@
 namespace petlab::trainer {
 namespace {
 
+using base::TableRecord;
+using base::TextLines;
 using sweeps::FileFormat;
 using sweeps::TaskLayout;
-
-/// A record of a file with columns.
-struct Record {
-  std::vector<std::string> fields;
-  std::int64_t line = 0;
-};
 
 [[noreturn]] void refuse(const std::string& file, std::int64_t line, const std::string& message) {
   throw Error(fmt::format("{}:{}: {}", file, line, message));
 }
-
-/// Hands out the lines of a text without their ends (LF or CRLF).
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(text) {}
-  bool next(std::string_view& line) {
-    if (rest_.empty()) return false;
-    const std::size_t end = rest_.find('\n');
-    line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++number_;
-    return true;
-  }
-  std::int64_t number() const { return number_; }
-
- private:
-  std::string_view rest_;
-  std::int64_t number_ = 0;
-};
 
 void check_text(std::string_view text, const std::string& file) {
   if (base::lines_end_with_cr(text))
@@ -63,70 +40,6 @@ void check_text(std::string_view text, const std::string& file) {
   refuse(file, line,
          fmt::format("byte {} of the line is not UTF-8 (0x{:02X})", *invalid - line_begin + 1,
                      static_cast<unsigned char>(text[*invalid])));
-}
-
-std::vector<Record> cut_tsv(std::string_view text) {
-  std::vector<Record> records;
-  Lines lines(text);
-  for (std::string_view line; lines.next(line);) {
-    Record& record = records.emplace_back();
-    record.line = lines.number();
-    while (true) {
-      const std::size_t tab = line.find('\t');
-      record.fields.emplace_back(line.substr(0, tab));
-      if (tab == std::string_view::npos) break;
-      line.remove_prefix(tab + 1);
-    }
-  }
-  return records;
-}
-
-/// RFC 4180; a quoted field may go over several lines.
-std::vector<Record> cut_csv(std::string_view text, const std::string& file) {
-  std::vector<Record> records;
-  std::int64_t line = 1;
-  for (std::size_t at = 0; at < text.size();) {
-    Record& record = records.emplace_back();
-    record.line = line;
-    for (bool more = true; more;) {
-      std::string field;
-      if (at < text.size() && text[at] == '"') {
-        ++at;
-        while (true) {
-          if (at == text.size()) refuse(file, record.line, "a quoted field has no closing quote");
-          const char c = text[at++];
-          if (c == '"') {
-            if (at == text.size() || text[at] != '"') break;
-            ++at;
-          }
-          if (c == '\n') ++line;
-          field += c;
-        }
-        if (at < text.size() && text[at] != ',' && text[at] != '\n' && text[at] != '\r') {
-          refuse(file, line, "found text after a closing quote, wanted a comma or the line's end");
-        }
-      } else {
-        const std::size_t end = std::min(text.find_first_of(",\n", at), text.size());
-        field = text.substr(at, end - at);
-        if (field.ends_with('\r') && (end == text.size() || text[end] == '\n')) field.pop_back();
-        if (field.find('"') != std::string::npos) {
-          refuse(file, line, "found a double quote inside an unquoted field");
-        }
-        at = end;
-      }
-      record.fields.push_back(std::move(field));
-      if (at < text.size() && text[at] == '\r') ++at;
-      more = at < text.size() && text[at] == ',';
-      if (at < text.size()) {
-        if (text[at] == '\n') ++line;
-        if (text[at] != ',' && text[at] != '\n') {
-          refuse(file, line, "found a carriage return inside a line");
-        }
-        ++at;
-      }
-    }
-  }
-  return records;
 }
 
 /// Number of a column: of its name in the header, or the number that it is without one.
@@ -154,7 +67,7 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
   return static_cast<std::size_t>(std::stoul(name));
 }
 
-std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<Record> records,
+std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> records,
                              const std::string& file) {
   std::vector<DataRow> rows;
   if (records.empty()) throw Error(fmt::format("{}: is empty, wanted examples", file));
@@ -198,7 +111,7 @@ const nlohmann::json* find_key(const nlohmann::json& object, std::string_view na
 std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text,
                                  const std::string& file) {
   std::vector<DataRow> rows;
-  Lines lines(text);
+  TextLines lines(text);
   for (std::string_view line; lines.next(line);) {
     if (base::trimmed(line).empty()) {
       refuse(file, lines.number(), "found a blank line, wanted a JSON object");
@@ -247,10 +160,14 @@ std::vector<DataRow> parse_rows(const TaskLayout& layout, std::string_view text,
   std::vector<DataRow> rows;
   switch (layout.format) {
     case FileFormat::tsv:
-      rows = rows_of(layout, cut_tsv(text), file);
+      rows = rows_of(layout, base::cut_tsv(text), file);
       break;
     case FileFormat::csv:
-      rows = rows_of(layout, cut_csv(text, file), file);
+      rows = rows_of(
+          layout,
+          base::cut_csv(
+              text, [&](std::int64_t line, const std::string& what) { refuse(file, line, what); }),
+          file);
       break;
     case FileFormat::jsonl:
       rows = parse_jsonl(layout, text, file);
@@ -270,7 +187,7 @@ std::vector<DataRow> align_rows(std::span<const LineFile> files) {
     const std::string_view text = base::without_byte_order_mark(file.text);
     check_text(text, file.name);
     std::vector<std::string_view>& column = columns.emplace_back();
-    Lines lines(text);
+    TextLines lines(text);
     for (std::string_view line; lines.next(line);) column.push_back(line);
     counts +=
         fmt::format("{}{} has {} lines", counts.empty() ? "" : ", ", file.name, column.size());
