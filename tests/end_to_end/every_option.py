@@ -622,7 +622,7 @@ class EveryOption(AwkwardWorld):
 
     # Without a database.
 
-    @covers("init", "--backbone", "--task")
+    @covers("init", "--backbone", "--task", "--worker")
     @covers("doctor", "--db", "--runs", "--worker", "--json")
     def test_init_and_doctor(self):
         done = self.petlab("init", "a.yaml", "--backbone", "./tiny", "--task", "films.yaml")
@@ -630,6 +630,9 @@ class EveryOption(AwkwardWorld):
         text = (self.root / "a.yaml").read_text()
         self.assertRegex(text, r"backbone: .*tiny")
         self.assertRegex(text, r"task: .*films.yaml")
+        done = self.petlab("init", "b.yaml", "--backbone", "./tiny", "--task", "films.yaml", "--worker")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("petlab.Worker", (self.root / "worker.py").read_text())
         found = json.loads(self.petlab("doctor", "--json", "--worker", "./awkward.py", "--db", "place/new.db", "--runs",
                                        "elsewhere").out)
         text = json.dumps(found)

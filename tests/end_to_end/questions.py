@@ -178,7 +178,7 @@ grid: {seed: [1, 2, 3]}
         text = (self.root / "first.yaml").read_text()
         # Every commented field is one that can be taken in.
         opened = re.sub(r"^  # ([a-z_.]+: )", r"  \1", text, flags=re.M)
-        self.write("all.yaml", re.sub(r"^  (here are|with data here): .*\n", "", opened, flags=re.M))
+        self.write("all.yaml", opened)
         plan = self.petlab("plan", "all.yaml", "--worker", WORKER)
         self.assertEqual(plan.code, 0, plan)
         again = self.petlab("init", "first.yaml")
