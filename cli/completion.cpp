@@ -50,6 +50,11 @@ constexpr int kMostTrials = 200;
 constexpr std::array kOfTrials = {"show",  "diff",    "history", "logs", "cancel",
                                   "retry", "discard", "hide",    "tag",  "note"};
 
+// Commands that print for people or one JSON document.
+constexpr std::array kOfOneDocument = {"plan",     "status",    "doctor",           "tag",
+                                       "note",     "storage",   "db check",         "db gc",
+                                       "db merge", "db import", "db export archive"};
+
 struct CompletionArguments {
   std::string shell;
   bool words = false;
@@ -101,6 +106,11 @@ std::vector<std::string> values_behind(const std::string& command, const std::st
       names = {"text", "json", "latex"};
     } else if (command == "db export") {
       names = {"csv", "json"};
+    } else if (command == "run") {
+      names = {"table", "jsonl"};
+    } else if (std::find(kOfOneDocument.begin(), kOfOneDocument.end(), command) !=
+               kOfOneDocument.end()) {
+      names = {"table", "json"};
     } else {
       names = {"table", "markdown", "csv", "json", "jsonl"};
     }

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cli/decisions/remark_subjects.h"
+#include "cli/options/json_option.h"
 #include "cli/options/open_to_write.h"
 #include "cli/output/remark_lines.h"
 #include "orchestrator/host/wall_clock.h"
@@ -82,7 +83,7 @@ std::function<int()> make_note(CLI::App& app, Streams streams) {
   app.add_option("TEXT", arguments->text,
                  "the note, - for standard input; without it, print the notes");
   add_remark_arguments(app, *arguments, streams);
-  app.add_flag("--json", arguments->json, "print JSON");
+  add_json_option(app, arguments->json, "print JSON");
   return [arguments, streams] { return note(*arguments, streams); };
 }
 

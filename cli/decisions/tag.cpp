@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/decisions/remark_subjects.h"
+#include "cli/options/json_option.h"
 #include "cli/options/open_to_write.h"
 #include "cli/output/answer_output.h"
 #include "orchestrator/host/wall_clock.h"
@@ -176,7 +177,7 @@ std::function<int()> make_tag(CLI::App& app, Streams streams) {
   app.add_option("--add", arguments->add, "as +TAG")->type_size(1)->allow_extra_args(false);
   app.add_option("--remove", arguments->remove, "as -TAG")->type_size(1)->allow_extra_args(false);
   add_remark_arguments(app, *arguments, streams);
-  app.add_flag("--json", arguments->json, "print JSON");
+  add_json_option(app, arguments->json, "print JSON");
   return [arguments, streams] { return tag(*arguments, streams); };
 }
 

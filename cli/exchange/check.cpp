@@ -8,6 +8,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "cli/options/json_option.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/counted.h"
 #include "cli/output/shell_word.h"
@@ -91,7 +92,7 @@ int check_database(const CheckArguments& arguments, Streams streams) {
 
 std::function<int()> make_check(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<CheckArguments>();
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return check_database(*arguments, streams); };
 }

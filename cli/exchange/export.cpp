@@ -14,6 +14,7 @@
 #include "base/nearest_word.h"
 #include "cli/exchange/export_tables.h"
 #include "cli/exchange/new_folder.h"
+#include "cli/options/json_option.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/options/version.h"
 #include "cli/output/answer_output.h"
@@ -200,7 +201,7 @@ std::function<int()> make_export(CLI::App& app, Streams streams) {
       ->check(CLI::IsMember({"result", "all", "none"}));
   archive->add_flag("--checkpoints", arguments->options.checkpoints,
                     "include checkpoints of unfinished trials");
-  archive->add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(*archive, arguments->json, "print one JSON object");
   add_stored_arguments(*archive, *arguments);
   const auto folders = std::make_shared<ExportArguments>();
   app.add_option("FOLDER", folders->folder, "a new folder for six tables, one file each");

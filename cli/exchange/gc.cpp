@@ -9,6 +9,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "cli/options/json_option.h"
 #include "cli/options/open_to_write.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
@@ -118,7 +119,7 @@ std::function<int()> make_gc(CLI::App& app, Streams streams) {
   app.add_option("--what", arguments->kinds, "what to delete, separated by commas (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember({"checkpoints", "artifacts", "leftovers"}));
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return collect(*arguments, streams); };
 }

@@ -9,6 +9,7 @@
 
 #include "cli/exchange/rebuild.h"
 #include "cli/exchange/take_over_output.h"
+#include "cli/options/json_option.h"
 #include "cli/options/open_to_write.h"
 #include "orchestrator/exchange/archive.h"
 
@@ -49,7 +50,7 @@ std::function<int()> make_import(CLI::App& app, Streams streams) {
   app.add_option("FROM", arguments->from,
                  "a runs folder, or an archive from petlab db export archive (default: the "
                  "database's own runs folder)");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] {
     // Another machine's runs can begin a database; a database's own runs folder belongs to one.

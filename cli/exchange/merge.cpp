@@ -9,6 +9,7 @@
 
 #include "cli/exchange/take_over_output.h"
 #include "cli/options/database_option.h"
+#include "cli/options/json_option.h"
 #include "cli/options/open_to_write.h"
 
 namespace petlab::cli {
@@ -56,7 +57,7 @@ std::function<int()> make_merge(CLI::App& app, Streams streams) {
   arguments->use = DatabaseUse::may_create;
   app.add_option("OTHER", arguments->other, "the other database, opened read-only")->required();
   app.add_option("--other-runs", arguments->other_runs, "its runs folder (default: next to it)");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   add_stored_arguments(app, *arguments);
   return [arguments, streams] { return merge(*arguments, streams); };
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cli/options/database_option.h"
+#include "cli/options/json_option.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/running/only_trials.h"
 #include "cli/running/plan_memory.h"
@@ -233,7 +234,7 @@ std::function<int()> make_plan(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<PlanArguments>();
   add_sweep_arguments(app, *arguments, streams);
   app.add_option("MORE", arguments->more, "more sweep files: count trials per file and in total");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   add_retries_option(app, arguments->retries, "as for petlab run");
   add_only_option(app, arguments->only);
   app.add_flag("--memory", arguments->memory, "estimate the peak memory of each trial");

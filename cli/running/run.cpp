@@ -17,6 +17,7 @@
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
 #include "cli/options/help_format.h"
+#include "cli/options/json_option.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/options/version.h"
 #include "cli/output/patient_output.h"
@@ -241,7 +242,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   advanced(app.add_option("--trial-memory", arguments.trial_memory,
-                          "GPU memory per trial for --pack, as 6GiB (default: all)"))
+                          "GPU memory per trial for --pack (default: all)"))
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
       ->transform(number_first("a size such as 6GiB"));  // comes before the other
@@ -296,7 +297,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
       ->check(CLI::IsMember({"local", "slurm"}))
       ->capture_default_str();
   app.add_flag("--quiet", arguments->quiet, "print only failures and notes");
-  app.add_flag("--json", arguments->json, "print JSON lines: status, trial_over, note, end");
+  add_json_option(app, arguments->json, "print JSON lines: status, trial_over, note, end", "jsonl");
   add_advanced_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {

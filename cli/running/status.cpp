@@ -21,6 +21,7 @@
 #include "cli/live/live_view.h"
 #include "cli/live/running_json.h"
 #include "cli/options/database_option.h"
+#include "cli/options/json_option.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/patient_output.h"
@@ -435,7 +436,7 @@ std::function<int()> make_status(CLI::App& app, Streams streams) {
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
   add_retries_option(app, arguments->retries, "as for petlab run");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   app.add_flag("--watch", arguments->watch,
                "update the display until all runs end (on a terminal)");
   return [arguments, streams] { return status(*arguments, streams); };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/nearest_word.h"
+#include "cli/options/json_option.h"
 #include "cli/scoring/configuration_file.h"
 #include "metrics/published_backbones.h"
 #include "metrics/storage.h"
@@ -448,7 +449,7 @@ std::function<int()> make_storage(CLI::App& app, Streams streams) {
   const auto options = std::make_shared<StorageOptions>();
   app.add_option("file", options->file,
                  "an artifact, or a trial's configuration (.yaml, .yml, .json)");
-  app.add_flag("--json", options->json, "print JSON");
+  add_json_option(app, options->json, "print JSON");
   app.add_option("--kind", options->kind,
                  "adapter, lora, prefix, full_finetuning, head_only or hyperformer++");
   app.add_option("--bottleneck", options->bottleneck, "bottleneck of an adapter");

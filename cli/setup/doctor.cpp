@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "cli/options/database_option.h"
+#include "cli/options/json_option.h"
 #include "cli/setup/doctor_checks.h"
 #include "reports/text.h"
 #include "results/error.h"
@@ -100,7 +101,7 @@ std::function<int()> make_doctor(CLI::App& app, Streams streams) {
   app.add_option("--runs", arguments->runs,
                  "the runs folder (default: the one in the database, else next to it)");
   app.add_option("--worker", arguments->worker, "the training program (default: petlab-trainer)");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  add_json_option(app, arguments->json, "print one JSON object");
   app.footer("Exit code 0: petlab run works here; 1: the list shows a problem and its fix.");
   return [arguments, streams] { return doctor(*arguments, streams); };
 }

@@ -620,6 +620,44 @@ class EveryOption(AwkwardWorld):
         json.loads(done.out)
         self.assertTrue((self.root / "apart.runs" / self.bad).exists())
 
+    @covers("plan", "--format")
+    @covers("run", "--format")
+    @covers("status", "--format")
+    @covers("tag", "--format")
+    @covers("note", "--format")
+    @covers("storage", "--format")
+    @covers("doctor", "--format")
+    @covers("db check", "--format")
+    @covers("db gc", "--format")
+    @covers("db merge", "--format")
+    @covers("db import", "--format")
+    @covers("db export archive", "--format")
+    def test_json_is_short_for_format_json(self):
+        self.copy_database("other.db")
+        for words in (["plan", "sweep.yaml"], ["run", "sweep.yaml"], ["status", "sweep.yaml"], ["tag", self.first],
+                      ["note", self.first], ["storage", "--kind", "adapter", "--bottleneck", "8", "--backbone", "./tiny"],
+                      ["doctor"], ["db", "check"], ["db", "gc", "--dry-run"],
+                      ["db", "merge", "other.db", "--other-runs", self.copy_runs()], ["db", "import"],
+                      ["db", "export", "archive", "{}.tar.gz"]):
+            with self.subTest(words):
+                command = " ".join(words[:3 if words[1] == "export" else 2 if words[0] == "db" else 1])
+                table, short = self.formats(command)
+                self.assertEqual((table, short), ("table", "jsonl" if command == "run" else "json"))
+                self.assertEqual(self.petlab("completion", "--words", "--", *command.split(), "--format", "").out.split(),
+                                 sorted([table, short]))
+
+                def answer(name, *options):
+                    done = self.petlab(*[word.format(name) for word in words], *options)
+                    return re.sub(name, "NAME", re.sub(r'"time":[\d.]+|"free[^,]*|[\d.]+ (GiB|MiB) free', "", done.out))
+
+                plain, long, flag, people = (answer("a"), answer("b", "--format", short), answer("c", "--json"),
+                                             answer("d", "--format", table))
+                self.assertEqual(long, flag)
+                self.assertEqual(plain, people)
+                self.assertNotEqual(long, plain)
+                both = self.petlab(*words, "--json", "--format", table)
+                self.assertEqual(both.code, 2, both)
+
     # Without a database.
 
     @covers("init", "--backbone", "--task", "--worker")
