@@ -187,7 +187,7 @@ struct ScoreCommand {
 
   // sacrebleu's form has its own options, or references as words.
   bool is_sacrebleus(const CLI::App& app) const {
-    for (const char* option : {"--input", "--metrics", "--score-only", "--format"}) {
+    for (const char* option : {"--input", "--metrics", "--score-only"}) {
       if (app.get_option(option)->count() > 0) return true;
     }
     if (words.empty() || !options.hypotheses.empty() || !options.references.empty()) return false;
@@ -221,6 +221,14 @@ void run_own_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
   }
   options.metric = command.words.front();
   const metrics::MetricRow& metric = metrics::metric_named(options.metric);
+  if (app.get_option("--format")->count() > 0) {
+    const std::string& format = command.form.format;
+    if (format != "text" && format != "json") {
+      throw std::invalid_argument(
+          fmt::format("--format is '{}', must be text or json; latex needs --input", format));
+    }
+    options.json = format == "json";
+  }
   if (options.hypotheses.empty()) throw std::invalid_argument("score requires --hyp FILE");
   if (options.references.empty()) throw std::invalid_argument("score requires --ref FILE");
   options.chrf.lowercase = options.chrf.lowercase || options.bleu.lowercase;
@@ -238,7 +246,7 @@ void run_own_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
 void run_sacrebleus_form(const CLI::App& app, ScoreCommand& command, Streams streams) {
   ScoreOptions& options = command.options;
   SacrebleuForm& form = command.form;
-  for (const char* option : {"--hyp", "--ref", "--baseline", "--json"}) {
+  for (const char* option : {"--hyp", "--ref", "--baseline"}) {
     if (app.get_option(option)->count() == 0) continue;
     throw std::invalid_argument(
         fmt::format("{} does not belong to this form; the forms are score REFERENCES… --input "
@@ -249,6 +257,7 @@ void run_sacrebleus_form(const CLI::App& app, ScoreCommand& command, Streams str
     throw std::invalid_argument("score needs reference files before --input");
   }
   options.references = command.words;
+  if (options.json) form.format = "json";
   if (form.metrics.empty()) form.metrics = {"bleu"};
   for (const std::string& name : form.metrics) {
     const metrics::MetricRow& metric = metrics::metric_named(name);
@@ -376,12 +385,13 @@ std::function<int()> make_score(CLI::App& app, Streams streams) {
   app.add_option("-i,--input", command->form.systems,
                  "as in sacrebleu: hypotheses, one file per system");
   app.add_option("-m,--metrics", command->form.metrics, "as in sacrebleu: metrics of texts (bleu)");
-  app.add_option("-f,--format", command->form.format,
-                 "as in sacrebleu: text, json (default) or latex");
+  CLI::Option* const format =
+      app.add_option("-f,--format", command->form.format,
+                     "text, json or latex (json in sacrebleu's form)");
   app.add_flag("-b,--score-only", command->form.score_only,
                "as in sacrebleu: print only the score");
   app.add_option("--num-refs", options.tabs, "references per line, separated by tabs");
-  app.add_flag("--json", options.json, "print JSON with all digits");
+  app.add_flag("--json", options.json, "short for --format json")->excludes(format);
   app.add_option("--threads", options.threads, "maximum number of threads (1)");
   app.add_option("-w,--width", command->width, "decimals of scores (4; in sacrebleu's form 1)");
   app.add_flag("--list", command->only_list, "show all metrics");

@@ -219,6 +219,11 @@ TEST_CASE("petlab score refuses what sacrebleu's form cannot mean", "[cli]") {
         "petlab: standard input can be read only once: several metrics or systems need files\n");
   CHECK(files.refusal("ref -i hyp -m chrf -tok 13a")
             .starts_with("petlab: --tokenize does not apply to chrf: it belongs to bleu"));
-  CHECK(files.refusal("ref -i hyp --json")
-            .starts_with("petlab: --json does not belong to this form"));
+  CHECK(files.refusal("bleu --hyp hyp --ref ref --format latex") ==
+        "petlab: --format is 'latex', must be text or json; latex needs --input\n");
+  CHECK(files.refusal("ref -i hyp --hyp hyp")
+            .starts_with("petlab: --hyp does not belong to this form"));
+  CHECK(files.out("ref -i hyp --json") == files.out("ref -i hyp --format json"));
+  CHECK(files.out("bleu --hyp hyp --ref ref --json") ==
+        files.out("bleu --hyp hyp --ref ref --format json"));
 }
