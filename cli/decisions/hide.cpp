@@ -4,12 +4,12 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/decisions/decree.h"
+#include "cli/decisions/decide_each.h"
 
 namespace petlab::cli {
 namespace {
 
-struct HideArguments : DecreeArguments {
+struct HideArguments : DecisionArguments {
   std::string why;
   bool undo = false;
 };
@@ -18,7 +18,7 @@ struct HideArguments : DecreeArguments {
 
 std::function<int()> make_hide(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<HideArguments>();
-  add_decree_arguments(app, *arguments);
+  add_decision_arguments(app, *arguments);
   CLI::Option* const why =
       app.add_option("--why", arguments->why, "the reason, recorded with the decision");
   app.add_flag("--undo", arguments->undo, "include hidden trials again")->excludes(why);
@@ -27,7 +27,7 @@ std::function<int()> make_hide(CLI::App& app, Streams streams) {
       throw std::invalid_argument(
           "hide: --why is required, or --undo to include hidden trials again");
     }
-    return decree_each(*arguments, streams, [&](const DecreePlace& place) {
+    return decide_each(*arguments, streams, [&](const DecisionTarget& place) {
       return arguments->undo
                  ? orchestrator::unhide_trial(place.to, place.runs, place.trial_id, place.time)
                  : orchestrator::hide_trial(place.to, place.runs, place.trial_id, arguments->why,

@@ -3,12 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/decisions/decree.h"
+#include "cli/decisions/decide_each.h"
 
 namespace petlab::cli {
 namespace {
 
-struct RetryArguments : DecreeArguments {
+struct RetryArguments : DecisionArguments {
   bool declare_dead = false;
 };
 
@@ -16,11 +16,11 @@ struct RetryArguments : DecreeArguments {
 
 std::function<int()> make_retry(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<RetryArguments>();
-  add_decree_arguments(app, *arguments);
+  add_decision_arguments(app, *arguments);
   app.add_flag("--declare-dead", arguments->declare_dead,
                "record an attempt on an unreachable host as dead");
   return [arguments, streams] {
-    return decree_each(*arguments, streams, [&](const DecreePlace& place) {
+    return decide_each(*arguments, streams, [&](const DecisionTarget& place) {
       return orchestrator::retry_trial(place.to, place.runs, place.trial_id,
                                        arguments->declare_dead, place.here, place.time);
     });

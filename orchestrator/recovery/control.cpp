@@ -50,8 +50,8 @@ std::string find_trial(const results::Reader& reader, const std::filesystem::pat
       found.size() > kShown ? ", …" : ""));
 }
 
-Decree cancel_trial(const DecisionWriter& to, const std::filesystem::path& runs,
-                    const std::string& trial_id, const HostIdentity& here, double time) {
+DecisionResult cancel_trial(const DecisionWriter& to, const std::filesystem::path& runs,
+                            const std::string& trial_id, const HostIdentity& here, double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && facts.retried_after < *facts.result_attempt) {
     return {false,
@@ -67,9 +67,9 @@ Decree cancel_trial(const DecisionWriter& to, const std::filesystem::path& runs,
   return {true, "cancelled"};
 }
 
-Decree retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
-                   const std::string& trial_id, bool declare_dead, const HostIdentity& here,
-                   double time) {
+DecisionResult retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
+                           const std::string& trial_id, bool declare_dead, const HostIdentity& here,
+                           double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (facts.result_attempt && !results::is_to_renew(facts)) {
     return {false, fmt::format(
@@ -112,8 +112,8 @@ Decree retry_trial(const DecisionWriter& to, const std::filesystem::path& runs,
   return {true, text};
 }
 
-Decree discard_trial(const DecisionWriter& to, const std::filesystem::path& runs,
-                     const std::string& trial_id, const std::string& why, double time) {
+DecisionResult discard_trial(const DecisionWriter& to, const std::filesystem::path& runs,
+                             const std::string& trial_id, const std::string& why, double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (!facts.result_attempt) return {false, "has no result to discard"};
   // Of several that have finished none takes its place.
@@ -126,16 +126,16 @@ Decree discard_trial(const DecisionWriter& to, const std::filesystem::path& runs
                             *facts.result_attempt)};
 }
 
-Decree hide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
-                  const std::string& trial_id, const std::string& why, double time) {
+DecisionResult hide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
+                          const std::string& trial_id, const std::string& why, double time) {
   const std::optional<results::Hiding> hidden = results::care_of(to.read(), trial_id).hidden;
   if (hidden && hidden->why == why) return {false, "is already hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::hide, 0, time, why});
   return {true, "is now excluded from reports and answers"};
 }
 
-Decree unhide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
-                    const std::string& trial_id, double time) {
+DecisionResult unhide_trial(const DecisionWriter& to, const std::filesystem::path& runs,
+                            const std::string& trial_id, double time) {
   if (!results::care_of(to.read(), trial_id).hidden) return {false, "is not hidden"};
   decide(to, runs, trial_id, {protocol::Decision::What::unhide, 0, time});
   return {true, "is included in reports and answers again"};

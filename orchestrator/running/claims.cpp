@@ -179,7 +179,7 @@ void Claims::claim_one(WorkerSlot& slot, std::size_t trial, std::int64_t at_leas
   }
   live.trial = trial;
   live.slot = slot.name;
-  trials_.settle_taken(trial);
+  trials_.settle_assigned(trial);
   slot.ready.push_back(&live);
 }
 
@@ -300,7 +300,7 @@ void Claims::give_ready_back(WorkerSlot& slot) {
     if (!to_give_back(slot, *live)) continue;
     if (live->state() == AttemptState::claimed) prepare(*live);
     if (live->state() == AttemptState::vanished) {
-      take_back(*live, slot);
+      withdraw_claim(*live, slot);
       continue;
     }
     const bool cancelled = live->verdict == Verdict::cancelled;
@@ -309,18 +309,18 @@ void Claims::give_ready_back(WorkerSlot& slot) {
     ending.reason = cancelled ? kCancelledByUser : why_given_back(slot);
     ending.time = context_.loop.wall_seconds();
     outcomes_.conclude_attempt(*live, ending);
-    outcomes_.take_out(*live, slot);
+    outcomes_.remove_from_slot(*live, slot);
   }
 }
 
 // Its checkpoint was there when it was planned; its writer, which was thought dead, has removed it.
-void Claims::take_back(const LiveAttempt& live, WorkerSlot& slot) {
+void Claims::withdraw_claim(const LiveAttempt& live, WorkerSlot& slot) {
   context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
                                      live.attempt.trial_id, live.resume_from.string()));
   next_.writes.push_back(
       [attempt = live.attempt](results::Batch& batch) { batch.forget_attempt(attempt); });
-  next_.taken_back.push_back(live.trial);
-  outcomes_.take_out(live, slot);
+  next_.withdrawn.push_back(live.trial);
+  outcomes_.remove_from_slot(live, slot);
 }
 
 void Claims::close_idle_workers() {

@@ -76,7 +76,7 @@ class Claims {
   bool to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const;
   /// Of a trial that nobody cancelled.
   std::string why_given_back(const WorkerSlot& slot) const;
-  void take_back(const LiveAttempt& live, WorkerSlot& slot);
+  void withdraw_claim(const LiveAttempt& live, WorkerSlot& slot);
   bool start_worker(WorkerSlot& slot, LiveAttempt& live);
 
   RunContext& context_;

@@ -90,7 +90,7 @@ void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
           fmt::format("attempt {} ran on a device that petlab disabled", failure.attempt)});
   member.retried_after = failure.attempt;
   member.unbegun = 0;
-  if (member.standing == Standing::taken) return;
+  if (member.standing == Standing::assigned) return;
   trials_.unsettle(failure.trial);
   trials_.replan(failure.trial);
 }

@@ -92,7 +92,7 @@ void OtherRuns::plan_elsewhere() {
                         "use `petlab retry --declare-dead`";
 }
 
-void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_taken) {
+void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_assigned) {
   // The version tells what others have written; where nobody else can, they post it.
   const bool posted = context_.store.alone() && read_inbox(context_.store, context_.options.runs);
   const std::int64_t version = context_.store.read().data_version();
@@ -103,20 +103,20 @@ void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel
     const std::optional<std::size_t> trial = trials_.find(decision.trial_id);
     if (!trial) continue;
     if (decision.cancelled) cancelled.insert(*trial);
-    decided(*trial, decision, cancel_taken);
+    decided(*trial, decision, cancel_assigned);
   }
   // Of one whose decision was taken back nothing is said any more.
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     if (trials_.at(trial).cancelled && !cancelled.contains(trial)) {
       const SweepMember& member = trials_.at(trial);
       decided(trial, {member.id(), false, member.retried_after, member.renewed_after},
-              cancel_taken);
+              cancel_assigned);
     }
   }
 }
 
 void OtherRuns::decided(std::size_t trial, const results::Decided& now,
-                        const std::function<void(std::size_t)>& cancel_taken) {
+                        const std::function<void(std::size_t)>& cancel_assigned) {
   SweepMember& member = trials_.at(trial);
   if (member.cancelled == now.cancelled && member.retried_after == now.retried_after &&
       member.renewed_after == now.renewed_after) {
@@ -127,8 +127,8 @@ void OtherRuns::decided(std::size_t trial, const results::Decided& now,
   member.renewed_after = now.renewed_after;
   member.unbegun = 0;
   if (member.standing == Standing::elsewhere) return;  // planned with the others
-  if (member.standing == Standing::taken) {
-    if (now.cancelled) cancel_taken(trial);
+  if (member.standing == Standing::assigned) {
+    if (now.cancelled) cancel_assigned(trial);
     return;
   }
   const TrialState before = member.plan.state;

@@ -34,13 +34,13 @@ class OtherRuns {
   /// Workers of dead orchestrators are asked to end, and are not gone yet.
   bool recovery_under_way() const { return recovery_.under_way(); }
 
-  /// Looks at what users have decided since; `cancel_taken` stops an attempt of this run.
-  void look_at_decisions(const std::function<void(std::size_t trial)>& cancel_taken);
+  /// Looks at what users have decided since; `cancel_assigned` stops an attempt of this run.
+  void look_at_decisions(const std::function<void(std::size_t trial)>& cancel_assigned);
 
  private:
   void plan_elsewhere();
   void decided(std::size_t trial, const results::Decided& now,
-               const std::function<void(std::size_t)>& cancel_taken);
+               const std::function<void(std::size_t)>& cancel_assigned);
 
   RunContext& context_;
   TrialTable& trials_;

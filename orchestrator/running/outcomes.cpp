@@ -26,7 +26,7 @@ constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 void Outcomes::read_events() {
   for (LiveAttempt* live : attempts_.take_news()) {
     if (!live->is_over()) read_events(*live);
-    if (live->is_over()) take_out(*live, slots_.at(live->slot));
+    if (live->is_over()) remove_from_slot(*live, slots_.at(live->slot));
   }
 }
 
@@ -197,7 +197,7 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
     if (died || unbegun) guard_.failed(*unfinished[at], slot, ending.reason);
     conclude_attempt(*unfinished[at], ending);
   }
-  for (LiveAttempt* live : given) take_out(*live, slot);
+  for (LiveAttempt* live : given) remove_from_slot(*live, slot);
   return true;
 }
 
@@ -261,7 +261,7 @@ void Outcomes::give_up(WorkerSlot& slot) {
   for (LiveAttempt* live : std::deque<LiveAttempt*>(slot.given)) {
     trials.push_back(live->attempt.trial_id);
     trials_.settle_left(live->trial);
-    take_out(*live, slot);
+    remove_from_slot(*live, slot);
   }
   const std::string message = fmt::format(
       "slot {}: worker {} was killed but does not exit: it waits in the kernel, perhaps for a "
@@ -277,15 +277,15 @@ void Outcomes::give_up(WorkerSlot& slot) {
 
 void Outcomes::settle_committed() {
   const std::vector<std::size_t> concluded = std::exchange(next_.concluded, {});
-  const std::vector<std::size_t> taken_back = std::exchange(next_.taken_back, {});
+  const std::vector<std::size_t> withdrawn = std::exchange(next_.withdrawn, {});
   std::vector<results::TrialFacts> facts;
   if (!concluded.empty()) facts = trials_.facts_of(concluded);
   for (std::size_t at = 0; at < concluded.size(); ++at) {
     next_.over.emplace_back(concluded[at], trials_.plan_from(concluded[at], facts[at]));
   }
-  if (!taken_back.empty()) facts = trials_.facts_of(taken_back);
-  for (std::size_t at = 0; at < taken_back.size(); ++at) {
-    trials_.settle(taken_back[at], trials_.plan_from(taken_back[at], facts[at]));
+  if (!withdrawn.empty()) facts = trials_.facts_of(withdrawn);
+  for (std::size_t at = 0; at < withdrawn.size(); ++at) {
+    trials_.settle(withdrawn[at], trials_.plan_from(withdrawn[at], facts[at]));
   }
   for (auto& [trial, plan] : std::exchange(next_.over, {})) settle_over(trial, std::move(plan));
   guard_.settle_committed();
@@ -302,7 +302,7 @@ void Outcomes::settle_over(std::size_t trial, TrialPlan plan) {
                                state == TrialState::done ? std::string() : why, last_lines);
 }
 
-void Outcomes::take_out(const LiveAttempt& live, WorkerSlot& slot) {
+void Outcomes::remove_from_slot(const LiveAttempt& live, WorkerSlot& slot) {
   context_.ingest.forget(live.attempt);
   const bool was_front = !slot.given.empty() && slot.given.front() == &live;
   std::erase(slot.given, &live);

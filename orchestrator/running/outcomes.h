@@ -35,8 +35,8 @@ class Outcomes {
   void conclude_ended(WorkerSlot& slot);
   /// Records the end of an attempt, whose trial is planned anew when that is committed.
   void conclude_attempt(LiveAttempt& live, const results::Ending& ending);
-  /// Forgets an attempt that is over, or whose claim is taken back.
-  void take_out(const LiveAttempt& live, WorkerSlot& slot);
+  /// Forgets an attempt that has ended, or whose claim was withdrawn.
+  void remove_from_slot(const LiveAttempt& live, WorkerSlot& slot);
   /// After the commit: plans what was concluded, from the database as the next start would, and
   /// settles it.
   void settle_committed();

@@ -39,7 +39,7 @@ void QueuedJobs::withdraw_waiting() {
   }
 }
 
-void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_taken) {
+void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_assigned) {
   std::int64_t adopted = 0;
   const auto wanted = [this](const results::AttemptFacts& attempt) {
     return trials_.find(attempt.attempt.trial_id) ||
@@ -55,7 +55,7 @@ void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_ta
         if (trial) trials_.replan(*trial);
       } else if (trial) {
         adopt(attempt, *trial);
-        if (trials_.at(*trial).cancelled) cancel_taken(*trial);
+        if (trials_.at(*trial).cancelled) cancel_assigned(*trial);
         ++adopted;
       } else {
         adopt_stray(attempt);
@@ -124,7 +124,7 @@ void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
   slots_.front_changed(slot);
   attempts_.watch(live);
   attempts_.mark_news(live);
-  trials_.settle_taken(trial);
+  trials_.settle_assigned(trial);
 }
 
 // Nobody wants its result any more, and nobody would watch it.

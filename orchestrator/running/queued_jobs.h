@@ -24,9 +24,9 @@ class QueuedJobs {
   void log_launches();
   /// No more trials are to begin: those that wait in the queue are taken out of it.
   void withdraw_waiting();
-  /// Takes over what orchestrators that died have left. `cancel_taken` stops an attempt of this
+  /// Takes over what orchestrators that died have left. `cancel_assigned` stops an attempt of this
   /// run.
-  void adopt_orphans(const std::function<void(std::size_t trial)>& cancel_taken);
+  void adopt_orphans(const std::function<void(std::size_t trial)>& cancel_assigned);
   /// Records the ends of jobs that nobody wants any more.
   void conclude_strays();
   bool any_strays() const { return !strays_.empty(); }

@@ -109,7 +109,7 @@ class Run::Impl {
   RunStatus status() const;
 
   void go_to(Phase phase);
-  void cancel_taken(std::size_t trial);
+  void cancel_assigned(std::size_t trial);
   void end_workers_after_error() noexcept;
 
   RunOptions options_;
@@ -187,7 +187,7 @@ void Run::Impl::start() {
   });
   if (!planned) return;
   fault_point("planned");
-  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_taken(trial); });
+  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_assigned(trial); });
   next_tick_ = context_.loop.now() + kTick;
 }
 
@@ -250,7 +250,7 @@ void Run::Impl::set_ends_aside() {
 
 void Run::Impl::look_elsewhere() {
   const bool cleared_up = others_.clear_up();
-  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_taken(trial); });
+  if (jobs_) jobs_->adopt_orphans([this](std::size_t trial) { cancel_assigned(trial); });
   others_.look(cleared_up, attempts_.empty(), course_, next_);
 }
 
@@ -317,7 +317,7 @@ void Run::Impl::tick(EventLoop::Time now) {
   claims_.forget_fruitless();
   tell_why_nothing_runs(now);
   if (course_.phase == Phase::running || course_.phase == Phase::finishing) {
-    others_.look_at_decisions([this](std::size_t trial) { cancel_taken(trial); });
+    others_.look_at_decisions([this](std::size_t trial) { cancel_assigned(trial); });
   }
   report(false);
 }
@@ -337,7 +337,7 @@ void Run::Impl::tell_why_nothing_runs(EventLoop::Time now) {
 
 // Of a worker that has several trials the whole is stopped: the others go on from their
 // checkpoints.
-void Run::Impl::cancel_taken(std::size_t trial) {
+void Run::Impl::cancel_assigned(std::size_t trial) {
   for (LiveAttempt& live : attempts_.all()) {
     if (live.trial != trial || live.is_over()) continue;
     live.verdict = Verdict::cancelled;

@@ -46,8 +46,8 @@ struct Course {
 /// and what follows from it is done when that is committed.
 struct NextCommit {
   std::vector<std::function<void(results::Batch&)>> writes;
-  std::vector<std::size_t> concluded;   // trials to be planned from the database
-  std::vector<std::size_t> taken_back;  // likewise: those whose claims are taken back
+  std::vector<std::size_t> concluded;  // trials to be planned from the database
+  std::vector<std::size_t> withdrawn;  // likewise: trials whose claims are withdrawn
   std::vector<std::pair<std::size_t, TrialPlan>> over;  // trials whose plan is known
   /// Another orchestrator was first. Perhaps it was over before the last look, and nothing will be
   /// written any more: what came of it is looked up all the same.

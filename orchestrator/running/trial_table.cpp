@@ -167,9 +167,9 @@ void TrialTable::settle(std::size_t trial, TrialPlan plan) {
   member.plan = std::move(plan);
 }
 
-void TrialTable::settle_taken(std::size_t trial) {
+void TrialTable::settle_assigned(std::size_t trial) {
   elsewhere_.erase(trial);
-  trials_[trial].standing = Standing::taken;
+  trials_[trial].standing = Standing::assigned;
 }
 
 void TrialTable::settle_elsewhere(std::size_t trial) {

@@ -17,13 +17,13 @@
 
 namespace petlab::orchestrator {
 
-/// Where a trial of the sweep stands for this run.
+/// A trial's position in this run.
 enum class Standing {
-  settled,    ///< nothing is to be done: finished, failed, cancelled
+  settled,    ///< finished, failed or cancelled: nothing to do
   waiting,    ///< for a slot, or a retry's delay
-  taken,      ///< this run has claimed an attempt of it
-  elsewhere,  ///< another orchestrator has it
-  left,       ///< for the next run: no worker lives to begin it, or one that has it does not end
+  assigned,   ///< this run has claimed an attempt of it
+  elsewhere,  ///< another orchestrator has claimed it
+  left,       ///< skipped in this run: its workers die before starting it, or do not exit
 };
 
 /// A trial of the sweep, as this run knows it.
@@ -58,7 +58,7 @@ class TrialTable {
 
   /// From now on it stands where the plan says.
   void settle(std::size_t trial, TrialPlan plan);
-  void settle_taken(std::size_t trial);
+  void settle_assigned(std::size_t trial);
   void settle_elsewhere(std::size_t trial);
   /// For the next run.
   void settle_left(std::size_t trial) { trials_[trial].standing = Standing::left; }

@@ -1,4 +1,4 @@
-#include "cli/decisions/decree.h"
+#include "cli/decisions/decide_each.h"
 
 #include <CLI/CLI.hpp>
 #include <ostream>
@@ -8,13 +8,13 @@
 
 namespace petlab::cli {
 
-void add_decree_arguments(CLI::App& app, DecreeArguments& arguments) {
+void add_decision_arguments(CLI::App& app, DecisionArguments& arguments) {
   app.add_option("TRIAL", arguments.trials, "trial ids, or prefixes of them")->required();
   add_stored_arguments(app, arguments);
 }
 
-int decree_each(const DecreeArguments& arguments, Streams streams,
-                const std::function<orchestrator::Decree(const DecreePlace&)>& decide) {
+int decide_each(const DecisionArguments& arguments, Streams streams,
+                const std::function<orchestrator::DecisionResult(const DecisionTarget&)>& decide) {
   const std::filesystem::path database = arguments.database_path();
   std::vector<std::string> ids;
   {
@@ -29,10 +29,10 @@ int decree_each(const DecreeArguments& arguments, Streams streams,
   const orchestrator::HostIdentity here = orchestrator::this_host();
   int code = kDone;
   for (const std::string& id : ids) {
-    const orchestrator::Decree decree =
+    const orchestrator::DecisionResult result =
         decide({to, runs, id, here, orchestrator::wall_clock_seconds()});
-    (decree.taken ? streams.out : streams.err) << id << " " << decree.text << "\n";
-    if (!decree.taken) code = kSomeFailed;
+    (result.applied ? streams.out : streams.err) << id << " " << result.text << "\n";
+    if (!result.applied) code = kSomeFailed;
   }
   if (!opened.delay().empty()) streams.err << "petlab: " << opened.delay() << "\n";
   return code;
