@@ -38,7 +38,7 @@ ordered_json to_json(const CheckReport& report, const orchestrator::CheckedPlace
     if (one.attempt > 0) finding["attempt"] = one.attempt;
     if (!one.file.empty()) finding["file"] = one.file.string();
     finding["text"] = one.text;
-    finding["fix"] = one.fix;
+    finding["mend"] = one.fix;
     document["findings"].push_back(std::move(finding));
   }
   for (const std::string& note : report.notes) document["notes"].push_back(note);

@@ -54,9 +54,9 @@ void print_archived(const orchestrator::Archived& done, const ArchiveArguments& 
                                        {"bytes", done.bytes},
                                        {"archive_bytes", done.archive_bytes},
                                        {"digest", done.digest},
-                                       {"skipped", nlohmann::ordered_json::array()}};
+                                       {"left", nlohmann::ordered_json::array()}};
     for (const orchestrator::NotTaken& one : done.left) {
-      document["skipped"].push_back({{"trial", one.trial}, {"text", one.text}});
+      document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
     }
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;

@@ -38,7 +38,7 @@ ordered_json to_json(const Collected& done, const GcArguments& arguments,
                            {"garbage", ordered_json::array()},
                            {"bytes", done.bytes},
                            {"running", done.running},
-                           {"skipped", ordered_json::array()}};
+                           {"left", ordered_json::array()}};
   for (const Garbage& one : done.garbage) {
     ordered_json row = {{"kind", one.kind}};
     if (!one.trial.empty()) row["trial"] = one.trial;
@@ -49,7 +49,7 @@ ordered_json to_json(const Collected& done, const GcArguments& arguments,
     document["garbage"].push_back(std::move(row));
   }
   for (const orchestrator::NotTaken& one : done.left) {
-    document["skipped"].push_back({{"trial", one.trial}, {"text", one.text}});
+    document["left"].push_back({{"trial", one.trial}, {"text", one.text}});
   }
   return document;
 }

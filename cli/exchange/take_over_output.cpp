@@ -55,7 +55,7 @@ int print_taken_over(const orchestrator::TakenOver& taken, const std::string& da
                                        {"bytes", taken.bytes},
                                        {"same", taken.same}};
     document["conflicts"] = as_list(taken.conflicts);
-    document["skipped"] = as_list(taken.left);
+    document["left"] = as_list(taken.left);
     streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else {
     print_lines(streams.err, "conflict", taken.conflicts);

@@ -50,7 +50,7 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                                   {"name", check.name},
                                   {"state", std::string(to_string(check.state))},
                                   {"found", check.found}};
-    if (!check.fix.empty()) row["fix"] = check.fix;
+    if (!check.fix.empty()) row["mend"] = check.fix;
     if (!check.facts.empty()) row["facts"] = check.facts;
     checks.push_back(std::move(row));
   }

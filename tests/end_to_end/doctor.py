@@ -54,7 +54,7 @@ class Doctor(TinyWorld):
         problems = [check["name"] for check in checks.values() if check["state"] == "problem"]
         self.assertEqual(problems, [name], checks)
         self.assertRegex(checks[name]["found"], found)
-        self.assertEqual(checks[name]["fix"], mend)
+        self.assertEqual(checks[name]["mend"], mend)
 
     def fake_gpus(self, count):
         (self.root / "bin/nvidia-smi").symlink_to(FAKE)
@@ -221,9 +221,9 @@ class Doctor(TinyWorld):
 
     def test_nothing_to_train_with_is_a_note_with_a_command(self):
         checks = self.checks()
-        self.assertEqual((checks["backbones"]["state"], checks["backbones"]["fix"]),
+        self.assertEqual((checks["backbones"]["state"], checks["backbones"]["mend"]),
                          ("note", "petlab fetch backbone FacebookAI/roberta-base"))
-        self.assertEqual((checks["data"]["state"], checks["data"]["fix"]),
+        self.assertEqual((checks["data"]["state"], checks["data"]["mend"]),
                          ("note", "petlab fetch data glue"))
 
     def test_words_that_mean_nothing(self):

@@ -25,8 +25,8 @@ class Merge(ExchangeWorld):
         self.machine("b", "--only", "seed=3..4")
         before = self.files("b")
         merged = self.as_json("a", "db", "merge", "b.db")
-        self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "skipped")},
-                         {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "skipped": []})
+        self.assertEqual({key: merged[key] for key in ("trials", "attempts", "same", "conflicts", "left")},
+                         {"trials": 2, "attempts": 2, "same": 2, "conflicts": [], "left": []})
         self.assertEqual(self.files("b"), before)
         self.assertEqual(self.tables("a"), self.tables("one"))
         self.assertEqual(self.artifacts("a"), self.artifacts("one"))
@@ -124,11 +124,11 @@ class Merge(ExchangeWorld):
             "SELECT 1 FROM progress WHERE step = 3", "b.db")) == 2)
         for words in (["db", "merge", "b.db"], ["db", "import", "b.runs"]):
             merged = self.as_json("a", *words, code=1)
-            self.assertEqual((merged["trials"], len(merged["skipped"])), (0, 2))
-            self.assertIn("attempt 1 runs there", merged["skipped"][0]["text"])
+            self.assertEqual((merged["trials"], len(merged["left"])), (0, 2))
+            self.assertIn("attempt 1 runs there", merged["left"][0]["text"])
         # Here, too.
         merged = self.as_json("b", "db", "merge", "a.db")
-        self.assertEqual((merged["trials"], merged["skipped"]), (2, []))
+        self.assertEqual((merged["trials"], merged["left"]), (2, []))
         self.write("gate", "")
         self.assertEqual(self.end(process).code, 0)
         self.assertEqual(self.as_json("a", "db", "merge", "b.db")["trials"], 2)
@@ -170,7 +170,7 @@ class Merge(ExchangeWorld):
         shutil.rmtree(self.root / f"c.runs/{one}")
         os.symlink("/etc/passwd", self.root / f"c.runs/{two}/1/secret")
         merged = self.as_json("a", "db", "merge", "c.db", code=1)
-        texts = {left["trial"]: left["text"] for left in merged["skipped"]}
+        texts = {left["trial"]: left["text"] for left in merged["left"]}
         self.assertIn("not in the runs folder", texts[one])
         self.assertIn("found a link, wanted a regular file", texts[two])
         self.assertNotIn(trial, texts)

@@ -112,7 +112,7 @@ class WhatGoes(Garbage):
         found = self.gc()
         self.assertEqual(sorted(pathlib.Path(row["file"]).name for row in found["garbage"]),
                          [".2.new-4711", ".incoming"])
-        self.assertEqual(found["skipped"], [{"trial": second, "text": "attempt 2 is in the runs "
+        self.assertEqual(found["left"], [{"trial": second, "text": "attempt 2 is in the runs "
                                                                    "folder but not in the "
                                                                    "database: petlab db "
                                                                    "import adds it"}])
@@ -136,7 +136,7 @@ class WhatStays(Garbage):
         before = self.files("sweep")
         done = self.gc()
         self.assertEqual(done["garbage"], [])
-        self.assertEqual([row["text"] for row in done["skipped"]], [why])
+        self.assertEqual([row["text"] for row in done["left"]], [why])
         self.assertEqual(self.files("sweep"), before)
 
     def test_what_the_database_has_not_read(self):
@@ -157,7 +157,7 @@ class WhatStays(Garbage):
         self.left_alone("attempt 1 has events that the database has not read: petlab db "
                         "import reads them")
         self.assertEqual(self.run_scripted().code, 0)
-        self.assertEqual(self.gc("--dry-run")["skipped"], [])
+        self.assertEqual(self.gc("--dry-run")["left"], [])
 
     def test_another_machines_attempt_under_the_same_number(self):
         self.stopped()
