@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 14> kTargetNames = {
     "target", "score",  "gold",  "answer",   "polarity",  "y",      "similarity"};
 constexpr std::array<std::string_view, 4> kNumberingNames = {"id", "idx", "index", "row"};
 
-struct Column {
+struct DataColumn {
   std::string name;
   std::map<std::string, std::size_t> counts;  // of each value
   std::size_t values = 0;
@@ -74,7 +74,7 @@ struct Table {
   std::string format;
   bool header = true;
   std::size_t rows = 0;
-  std::vector<Column> columns;
+  std::vector<DataColumn> columns;
 };
 
 std::string lower(std::string_view text) {
@@ -92,7 +92,7 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
-void add_value(Column& column, const std::string& value) {
+void add_value(DataColumn& column, const std::string& value) {
   ++column.values;
   ++column.counts[value];
   column.bytes += value.size();
@@ -157,9 +157,9 @@ void add_values(Table& table, const std::string& before, const nlohmann::ordered
     if (value.is_object()) add_values(table, before + key + ".", value);
     if (!value.is_string() && !value.is_number()) continue;
     auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                               [&](const Column& one) { return one.name == before + key; });
+                               [&](const DataColumn& one) { return one.name == before + key; });
     if (column == table.columns.end()) {
-      column = table.columns.insert(column, Column());
+      column = table.columns.insert(column, DataColumn());
       column->name = before + key;
     }
     add_value(*column, value.is_string() ? value.get<std::string>() : value.dump());
@@ -179,7 +179,8 @@ Table read_json_lines(std::string_view text, const std::string& file) {
     ++table.rows;
   }
   // A column that some rows lack cannot be used.
-  std::erase_if(table.columns, [&](const Column& column) { return column.values != table.rows; });
+  std::erase_if(table.columns,
+                [&](const DataColumn& column) { return column.values != table.rows; });
   return table;
 }
 
@@ -199,15 +200,17 @@ Table read_table(const std::filesystem::path& data) {
   return table;
 }
 
-const Column* find_target(const Table& table) {
-  const auto fits = [](const Column& column) { return column.is_labels() || column.is_scores(); };
+const DataColumn* find_target(const Table& table) {
+  const auto fits = [](const DataColumn& column) {
+    return column.is_labels() || column.is_scores();
+  };
   for (const std::string_view name : kTargetNames) {
-    for (const Column& column : table.columns) {
+    for (const DataColumn& column : table.columns) {
       if (lower(column.name) == name && fits(column)) return &column;
     }
   }
-  const Column* best = nullptr;
-  for (const Column& column : table.columns) {
+  const DataColumn* best = nullptr;
+  for (const DataColumn& column : table.columns) {
     const bool numbering = std::find(kNumberingNames.begin(), kNumberingNames.end(),
                                      lower(column.name)) != kNumberingNames.end();
     if (!fits(column) || numbering) continue;
@@ -217,9 +220,9 @@ const Column* find_target(const Table& table) {
 }
 
 // A pair if there are exactly two, else the column with the longest texts.
-std::vector<const Column*> find_texts(const Table& table, const Column* target) {
-  std::vector<const Column*> texts;
-  for (const Column& column : table.columns) {
+std::vector<const DataColumn*> find_texts(const Table& table, const DataColumn* target) {
+  std::vector<const DataColumn*> texts;
+  for (const DataColumn& column : table.columns) {
     if (&column != target && column.is_text()) texts.push_back(&column);
   }
   if (texts.size() <= 2) return texts;
@@ -227,14 +230,14 @@ std::vector<const Column*> find_texts(const Table& table, const Column* target) 
                             [](const auto* a, const auto* b) { return a->bytes < b->bytes; })};
 }
 
-std::string list_of_names(const std::vector<Column>& columns) {
+std::string list_of_names(const std::vector<DataColumn>& columns) {
   std::vector<std::string> names;
-  for (const Column& column : columns) names.push_back(column.name);
+  for (const DataColumn& column : columns) names.push_back(column.name);
   return base::list_in_quotes(names);
 }
 
 // Numbers in their order, so that class 0 is the smallest; other labels in the alphabet's.
-std::vector<std::string> ordered_labels(const Column& column) {
+std::vector<std::string> ordered_labels(const DataColumn& column) {
   std::vector<std::string> labels;
   for (const auto& [label, count] : column.counts) labels.push_back(label);
   if (column.is_numeric()) {
@@ -251,7 +254,7 @@ std::string yaml_list(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
-std::string target_text(const Column& target) {
+std::string target_text(const DataColumn& target) {
   if (target.is_scores()) {
     return fmt::format(
         "score: {{min: {}, max: {}}}            # numbers outside are refused\n"
@@ -354,8 +357,8 @@ bool is_data_file(const std::string& name) {
 
 TaskStarter starter_task(const std::filesystem::path& data, const std::filesystem::path& folder) {
   const Table table = read_table(data);
-  const Column* const target = find_target(table);
-  const std::vector<const Column*> texts = find_texts(table, target);
+  const DataColumn* const target = find_target(table);
+  const std::vector<const DataColumn*> texts = find_texts(table, target);
   if (target == nullptr || texts.empty()) {
     throw std::invalid_argument(fmt::format(
         "{}: found no column with {} among {}, wanted texts and labels or scores; declare such a "
@@ -366,7 +369,7 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
   TaskStarter made;
   made.name = task_name(data);
   std::vector<std::string> text_names;
-  for (const Column* text : texts) text_names.push_back(text->name);
+  for (const DataColumn* text : texts) text_names.push_back(text->name);
   made.text = fmt::format(
       "# From {} rows of {}: check each line. docs/reference/tasks.md describes the keys.\n"
       "task: {}\n"
