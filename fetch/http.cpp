@@ -107,7 +107,7 @@ struct Receiver {
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) {
         problem = fmt::format("{}: cannot be written: {}", name,
-                              wrote < 0 ? std::strerror(errno) : "nothing was taken");
+                              wrote < 0 ? std::strerror(errno) : "nothing was written");
         return false;
       }
       done += static_cast<std::size_t>(wrote);

@@ -105,7 +105,7 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options, bool s
   const auto given = [&app](const char* option) { return app.get_option(option)->count() > 0; };
   const auto wants = [&](const char* option, const char* other) {
     if (given(option) && !given(other)) {
-      throw std::invalid_argument(fmt::format("{} wants {}", option, other));
+      throw std::invalid_argument(fmt::format("{} requires {}", option, other));
     }
   };
   const auto excludes = [&](const char* option, const char* other) {

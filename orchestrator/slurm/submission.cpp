@@ -48,10 +48,10 @@ note() {{
   printf '{{"v":1,"type":"%s","time":%s,"job":"%s","restarts":%s,"host":"%s"%s}}\n' \
     "$1" "$(date +%s)" "$job" "${{SLURM_RESTART_COUNT:-0}}" "${{SLURMD_NODENAME:-$(hostname)}}" "$2"
 }}
-# Who makes the file runs the attempt: not a job that Slurm started again, nor its double.
+# The job that creates the file runs the attempt; a restarted or duplicate job does not.
 if ! (set -C; note began >job.jsonl) 2>/dev/null; then
   [ -e job.jsonl ] && exit 0
-  echo "petlab: $attempt/job.jsonl cannot be made on $(hostname)" >&2
+  echo "petlab: $attempt/job.jsonl cannot be created on $(hostname)" >&2
   exit 1
 fi
 unset PETLAB_LOCK_FD PETLAB_WORKER

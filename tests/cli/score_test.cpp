@@ -426,7 +426,7 @@ TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {
                 "--num-labels does not apply to pearson: it belongs to labels");
   check_refused(files.dir, "accuracy --hyp pred --ref gold --ref gold", 2,
                 "--ref is given 2 times, accuracy takes one");
-  check_refused(files.dir, "bleu --paired-bs" + both, 2, "--paired-bs wants --baseline");
+  check_refused(files.dir, "bleu --paired-bs" + both, 2, "--paired-bs requires --baseline");
   check_refused(files.dir, "bleu --baseline hyp" + both, 2,
                 "--baseline requires --paired-bs or --paired-ar");
   check_refused(files.dir, "bleu --seed 3" + both, 2, "--seed requires --confidence or --baseline");
