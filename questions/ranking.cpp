@@ -59,6 +59,20 @@ std::vector<std::string> letters(std::vector<std::vector<std::size_t>> groups, s
   return all;
 }
 
+// "a, b > c" by the groups of Wilcoxon's test; nothing where groups overlap.
+std::string order_text(const Ranking& ranking) {
+  std::string text = ranking.sides.front();
+  for (std::size_t side = 1; side < ranking.sides.size(); ++side) {
+    if (ranking.wilcoxon[side].size() != ranking.wilcoxon.front().size()) return "";
+    const auto begin = ranking.wilcoxon.begin();
+    const auto first = std::find(begin, ranking.wilcoxon.end(), ranking.wilcoxon[side]) - begin;
+    const bool same = ranking.wilcoxon[side] == ranking.wilcoxon[side - 1];
+    if (!same && static_cast<std::size_t>(first) < side) return "";
+    text += (same ? ", " : " > ") + ranking.sides[side];
+  }
+  return ranking.wilcoxon.front().size() > 1 ? "" : text;
+}
+
 Ranking ranking_of(const std::string& metric, const std::map<std::string, std::vector<double>>& by,
                    const std::vector<Side>& sides, double level) {
   Ranking made;
@@ -130,10 +144,12 @@ RankingResult rank(const results::ScoreReader& reader, const RankingRequest& req
   }
   for (const Ranking& one : result.rankings) {
     if (!one.ranks.friedman) continue;
+    const std::string order = order_text(one);
     result.notes.push_back(fmt::format(
         "{}: Friedman's test over {} tasks gives p = {:.4f}; by Nemenyi's test, average ranks "
-        "differ if they are more than {:.2f} apart",
-        one.metric, one.tasks.size(), one.ranks.friedman->p, one.ranks.critical_difference));
+        "differ if they are more than {:.2f} apart{}{}",
+        one.metric, one.tasks.size(), one.ranks.friedman->p, one.ranks.critical_difference,
+        order.empty() ? "" : "; by Wilcoxon's test, ", order));
   }
   return result;
 }

@@ -102,7 +102,7 @@ int best(const BestArguments& arguments, Streams streams) {
       notes.push_back(fmt::format("trial {} has no artifact", trial.trial_id));
     }
   }
-  arguments.output.print(streams.out, columns, rows);
+  arguments.output.print(streams.out, columns, rows, 2);
   if (arguments.output.format == "table" && !commands.empty()) {
     streams.out << "\n";
     for (const std::string& command : commands) streams.out << command << "\n";

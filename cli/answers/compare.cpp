@@ -146,7 +146,7 @@ void print_comparisons(const CompareArguments& arguments,
                            fmt::format("{:g} % interval", 100 * arguments.confidence), "p"});
   if (with_examples) head.insert(head.end(), {"interval over examples", "p over examples"});
   head.emplace_back("what it says");
-  arguments.output.print(out, head, rows);
+  arguments.output.print(out, head, rows, several ? 3 : 2);
 }
 
 questions::SideQuestion side_question(const CompareArguments& arguments) {
@@ -180,7 +180,7 @@ void print_rankings(const AnswerOutput& output, const std::vector<questions::Ran
   if (!output.for_people()) {
     head.insert(head.end(), {"friedman_p", "iman_davenport_p", "critical_difference"});
   }
-  output.print(out, head, rows);
+  output.print(out, head, rows, 2);
 }
 
 // Reads what attempts in this runs folder kept, classes and scores or texts.

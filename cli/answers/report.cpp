@@ -1,7 +1,6 @@
 #include "cli/answers/report.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +17,7 @@
 #include "cli/answers/database_reports.h"
 #include "cli/options/database_option.h"
 #include "cli/options/trial_arguments.h"
+#include "cli/output/screen.h"
 #include "questions/conditions.h"
 #include "reports/builtin.h"
 #include "reports/curve.h"
@@ -60,8 +60,7 @@ reports::RenderOptions render_options(const Streams& streams) {
   const char* terminal = std::getenv("TERM");
   options.colour = (no_colour == nullptr || *no_colour == '\0') &&
                    (terminal == nullptr || std::string(terminal) != "dumb");
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) options.width = size.ws_col;
+  options.width = terminal_width(streams.out);
   return options;
 }
 

@@ -70,7 +70,7 @@ void print_summary(const ResultsArguments& arguments, const questions::Summary& 
     }
     if (pending || !for_people) line.emplace_back(row.pending);
   }
-  arguments.output.print(out, columns, rows);
+  arguments.output.print(out, columns, rows, summary.by.size());
 }
 
 // The same table as a report's definition.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "cli/output/screen.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -24,7 +25,8 @@ constexpr AnswerFormat kAnswerFormats[] = {{"table", table_printer},
 
 }  // namespace
 
-std::unique_ptr<RowPrinter> AnswerOutput::printer(std::ostream& out) const {
+std::unique_ptr<RowPrinter> AnswerOutput::printer(std::ostream& out, std::size_t keys) const {
+  if (format == "table") return table_printer(out, keys, terminal_width(out));
   return std::find_if(std::begin(kAnswerFormats), std::end(kAnswerFormats),
                       [&](const AnswerFormat& row) { return row.name == format; })
       ->make(out);
@@ -39,8 +41,9 @@ std::vector<results::Value> AnswerOutput::shown(std::vector<results::Value> row)
 }
 
 void AnswerOutput::print(std::ostream& out, const std::vector<std::string>& columns,
-                         const std::vector<std::vector<results::Value>>& rows) const {
-  const std::unique_ptr<RowPrinter> made = printer(out);
+                         const std::vector<std::vector<results::Value>>& rows,
+                         std::size_t keys) const {
+  const std::unique_ptr<RowPrinter> made = printer(out, keys);
   made->columns(columns);
   for (const std::vector<results::Value>& row : rows) {
     if (!made->row(shown(row))) break;

@@ -20,13 +20,13 @@ struct AnswerOutput {
   /// For people: what a mean, its deviation and n are stand in one cell.
   bool for_people() const { return format == "table" || format == "markdown"; }
   /// The printer of that format.
-  std::unique_ptr<RowPrinter> printer(std::ostream& out) const;
+  std::unique_ptr<RowPrinter> printer(std::ostream& out, std::size_t keys = 1) const;
   /// A row as that printer shows it: for people, NULL (a field that means nothing for the trial, a
   /// missing score) is a dash.
   std::vector<results::Value> shown(std::vector<results::Value> row) const;
-  /// Prints all rows.
+  /// Prints all rows; the first `keys` columns say what a row is of.
   void print(std::ostream& out, const std::vector<std::string>& columns,
-             const std::vector<std::vector<results::Value>>& rows) const;
+             const std::vector<std::vector<results::Value>>& rows, std::size_t keys = 1) const;
 };
 
 /// --format.

@@ -4,7 +4,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
+#include "cli/output/screen.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -40,7 +42,8 @@ bool is_null(const Value& value) { return std::holds_alternative<std::monostate>
 
 class TablePrinter : public RowPrinter {
  public:
-  explicit TablePrinter(std::ostream& out) : out_(out) {}
+  TablePrinter(std::ostream& out, std::size_t keys, int width)
+      : out_(out), keys_(keys), width_(width) {}
 
   void columns(const std::vector<std::string>& names) override {
     for (const std::string& name : names) {
@@ -64,25 +67,51 @@ class TablePrinter : public RowPrinter {
   void end() override {
     if (head_.empty()) return;
     if (rows_.empty()) numeric_.assign(head_.size(), false);
-    print(head_);
     std::vector<std::string> rule;
     for (const int width : widths_) {
       std::string& dashes = rule.emplace_back();
       for (int k = 0; k < width; ++k) dashes += "─";
     }
-    print(rule);
-    for (const auto& line : rows_) print(line);
+    bool first = true;
+    for (const std::vector<std::size_t>& block : blocks()) {
+      if (!std::exchange(first, false)) out_ << '\n';
+      print(head_, block);
+      print(rule, block);
+      for (const auto& line : rows_) print(line, block);
+    }
   }
 
  private:
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  static constexpr int kGap = 2;
 
-  void print(const std::vector<std::string>& line) {
+  // The columns of each block: as many as fit, and at least one that is no key.
+  std::vector<std::vector<std::size_t>> blocks() const {
+    std::vector<std::size_t> keys;
+    int keys_width = 0;
+    for (std::size_t i = 0; i < std::min(keys_, head_.size()); ++i) {
+      keys.push_back(i);
+      keys_width += widths_[i] + kGap;
+    }
+    std::vector<std::vector<std::size_t>> all = {keys};
+    int width = keys_width;
+    for (std::size_t i = keys.size(); i < head_.size(); ++i) {
+      if (width_ > 0 && width + widths_[i] > width_ && all.back().size() > keys.size()) {
+        all.push_back(keys);
+        width = keys_width;
+      }
+      all.back().push_back(i);
+      width += widths_[i] + kGap;
+    }
+    return all;
+  }
+
+  void print(const std::vector<std::string>& line, const std::vector<std::size_t>& block) {
     std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
+    for (const std::size_t i : block) {
       const std::string space(
           static_cast<std::size_t>(widths_[i] - reports::display_width(line[i])), ' ');
-      if (i > 0) text += "  ";
+      if (i != block.front()) text.append(kGap, ' ');
       text += numeric_[i] ? space + line[i] : line[i] + space;
     }
     text.erase(text.find_last_not_of(' ') + 1);
@@ -90,6 +119,8 @@ class TablePrinter : public RowPrinter {
   }
 
   std::ostream& out_;
+  std::size_t keys_;
+  int width_;
   std::vector<std::string> head_;
   std::vector<int> widths_;
   std::vector<bool> numeric_;
@@ -212,8 +243,12 @@ class JsonPrinter : public RowPrinter {
 
 }  // namespace
 
+std::unique_ptr<RowPrinter> table_printer(std::ostream& out, std::size_t keys, int width) {
+  return std::make_unique<TablePrinter>(out, keys, width);
+}
+
 std::unique_ptr<RowPrinter> table_printer(std::ostream& out) {
-  return std::make_unique<TablePrinter>(out);
+  return table_printer(out, 1, terminal_width(out));
 }
 
 std::unique_ptr<RowPrinter> markdown_printer(std::ostream& out) {

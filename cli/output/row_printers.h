@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -21,7 +22,10 @@ class RowPrinter {
 };
 
 /// For people: columns aligned by display width, numbers to the right, NULL spelled out; what a
-/// terminal would take as a command is replaced. It holds its rows until end().
+/// terminal would take as a command is replaced. It holds its rows until end(). A table wider than
+/// `width` comes in blocks, each with the first `keys` columns; 0: no limit.
+std::unique_ptr<RowPrinter> table_printer(std::ostream& out, std::size_t keys, int width);
+/// The same for the terminal that `out` goes to, if any.
 std::unique_ptr<RowPrinter> table_printer(std::ostream& out);
 /// RFC 4180 with line feeds: NULL is nothing, empty text is "".
 std::unique_ptr<RowPrinter> csv_printer(std::ostream& out);

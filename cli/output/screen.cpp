@@ -4,6 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <iostream>
+
 namespace petlab::cli {
 namespace {
 
@@ -12,6 +14,12 @@ constexpr const char* kEraseBelow = "\033[J";
 constexpr const char* kEraseAll = "\033[H\033[2J";
 
 }  // namespace
+
+int terminal_width(const std::ostream& out) {
+  winsize size{};
+  if (&out != &std::cout || ::isatty(STDOUT_FILENO) == 0) return 0;
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 bool Screen::can_draw(int fd, const std::string& term) {
   return ::isatty(fd) == 1 && !term.empty() && term != "dumb";

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "cli/output/patient_writer.h"
 
 namespace petlab::cli {
+
+/// The columns of the terminal that `out` goes to; 0: it is not standard output, or no terminal.
+int terminal_width(const std::ostream& out);
 
 /// Lines at the end of a terminal's output that are drawn again and again in their place. Each
 /// picture is one write, so nothing flickers. A terminal that is stopped (Ctrl-S) or slow is not

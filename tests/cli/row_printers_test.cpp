@@ -23,6 +23,15 @@ std::string printed_rows(std::unique_ptr<RowPrinter> (*make)(std::ostream&),
   return out.str();
 }
 
+// One small table, in a terminal of that width.
+template <int width>
+std::string printed_in() {
+  return printed_rows([](std::ostream& out) { return table_printer(out, 1, width); },
+                      {"task", "n", "mean", "what it says"},
+                      {{std::string("cola"), std::int64_t{3}, 0.5, std::string("a is better")},
+                       {std::string("rte"), std::int64_t{2}, 0.25, std::string("too few")}});
+}
+
 const Value kNull;
 const Value kEmpty = std::string();
 
@@ -47,6 +56,21 @@ TEST_CASE("Formats distinguish NULL, empty text, the text NULL and zero", "[cli]
   CHECK(printed_rows(table_printer, {"n", "t"},
                      {{std::int64_t{12345}, kEmpty}, {kNull, std::string("x")}, {2.5, kNull}}) ==
         "    n  t\n─────  ────\n12345\n NULL  x\n  2.5  NULL\n");
+}
+
+TEST_CASE("A table wider than the terminal comes in blocks that begin with its keys", "[cli]") {
+  const std::string whole =
+      "task  n  mean  what it says\n────  ─  ────  ────────────\n"
+      "cola  3   0.5  a is better\nrte   2  0.25  too few\n";
+  CHECK(printed_in<0>() == whole);
+  CHECK(printed_in<27>() == whole);
+  CHECK(printed_in<26>() ==
+        "task  n  mean\n────  ─  ────\ncola  3   0.5\nrte   2  0.25\n\n"
+        "task  what it says\n────  ────────────\ncola  a is better\nrte   too few\n");
+  // A column wider than the terminal has a block of its own.
+  CHECK(printed_in<8>() ==
+        "task  n\n────  ─\ncola  3\nrte   2\n\ntask  mean\n────  ────\ncola   0.5\nrte   0.25\n\n"
+        "task  what it says\n────  ────────────\ncola  a is better\nrte   too few\n");
 }
 
 TEST_CASE("Repeated column names get distinct JSON keys", "[cli]") {

@@ -54,7 +54,7 @@ TEST_CASE("Variants are ranked over tasks by their means over seeds", "[question
         std::vector<std::string>{
             "a 1.5 a a", "b 1.5 a a", "c 3 b b",
             "accuracy: Friedman's test over 10 tasks gives p = 0.0006; by Nemenyi's test, average "
-            "ranks differ if they are more than 1.05 apart"});
+            "ranks differ if they are more than 1.05 apart; by Wilcoxon's test, a, b > c"});
   database.scored("a", SmallDatabase::config("odd", 1), std::nullopt);
   database.scored("b", SmallDatabase::config("odd", 1), 0.5);
   database.scored("c", SmallDatabase::config("odd", 1), 0.5);

@@ -54,7 +54,7 @@ TEST_CASE("A report takes the place of no pipe and no device", "[reports]") {
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK_THROWS_WITH(write_files(report, folder.path(), kTwo, {}),
                     pipe.string() +
-                        ": is no regular file, must be one, or not be there yet; name another "
+                        ": is not a regular file, must be one or not exist yet; name another "
                         "folder with --out");
   CHECK(std::filesystem::is_fifo(pipe));
 }
