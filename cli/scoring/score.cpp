@@ -385,9 +385,8 @@ std::function<int()> make_score(CLI::App& app, Streams streams) {
   app.add_option("-i,--input", command->form.systems,
                  "as in sacrebleu: hypotheses, one file per system");
   app.add_option("-m,--metrics", command->form.metrics, "as in sacrebleu: metrics of texts (bleu)");
-  CLI::Option* const format =
-      app.add_option("-f,--format", command->form.format,
-                     "text, json or latex (json in sacrebleu's form)");
+  CLI::Option* const format = app.add_option("-f,--format", command->form.format,
+                                             "text, json or latex (json in sacrebleu's form)");
   app.add_flag("-b,--score-only", command->form.score_only,
                "as in sacrebleu: print only the score");
   app.add_option("--num-refs", options.tabs, "references per line, separated by tabs");
