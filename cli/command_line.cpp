@@ -45,6 +45,8 @@
 #include "cli/setup/doctor.h"
 #include "cli/setup/fetch.h"
 #include "cli/setup/init.h"
+#include "results/notices.h"
+#include "results/store.h"
 
 namespace petlab::cli {
 
@@ -145,6 +147,19 @@ const Subcommand* named_alone(std::span<const Subcommand> table,
   return nullptr;
 }
 
+// Any command can open a database of an earlier version.
+struct DatabaseNotices {
+  explicit DatabaseNotices(std::ostream& err) {
+    results::tell_notices([&err](const std::string& text) {
+      err << "petlab: " << base::printable_message(text) << std::endl;
+    });
+  }
+  ~DatabaseNotices() {
+    results::tell_of_copies();
+    results::tell_notices({});
+  }
+};
+
 }  // namespace
 
 std::vector<std::string> subcommand_first(std::vector<std::string> words) {
@@ -173,8 +188,10 @@ int run(int argc, const char* const* argv, Streams streams) {
 }
 
 int run(std::span<const Subcommand> table, int argc, const char* const* argv, Streams streams) {
+  const DatabaseNotices notices(streams.err);
   CLI::App app("petlab runs ablation sweeps of parameter-efficient transfer learning", "petlab");
-  app.set_version_flag("--version", std::string("petlab ") + kVersion);
+  app.set_version_flag("--version", fmt::format("petlab {}, database version {}", kVersion,
+                                                results::kDatabaseVersion));
   app.formatter(help_format());
   app.set_help_flag("-h,--help", "show this help");
   app.require_subcommand(1);

@@ -65,11 +65,6 @@ std::string build_line(const std::string& worker, const std::string& petlab_said
 
 std::vector<std::string> builds_of(const results::Reader& reader,
                                    const std::vector<std::string>& sweeps) {
-  // An earlier petlab's database has none.
-  if (results::query(reader, "SELECT 1 FROM sqlite_master WHERE name = 'provenance'")
-          .rows.empty()) {
-    return {};
-  }
   std::map<std::string, std::int64_t> lines;
   for (const std::string& sweep : sweeps) {
     const results::QueryResult found = results::query(

@@ -9,7 +9,6 @@
 #include "results/connection.h"
 #include "results/host_lock.h"
 #include "results/made_file.h"
-#include "results/schema.h"
 
 namespace petlab::results {
 namespace {
@@ -17,8 +16,7 @@ namespace {
 // All pages in one read, which writers of a WAL database do not wait for.
 void copy_pages(const std::filesystem::path& database, const internal::MadeFile& made,
                 const std::filesystem::path& copy) {
-  internal::Connection source(database, internal::Connection::Mode::read, {});
-  internal::check_version(source);
+  internal::Connection source(database, internal::Connection::Mode::as_is, {});
   try {
     SQLite::Database target(made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     // Nobody has its name before it is whole and synced.
@@ -56,11 +54,12 @@ void back_up(const std::filesystem::path& database, const std::filesystem::path&
   made.sync_folder();
 }
 
-std::filesystem::path internal::keep_before_update(const std::filesystem::path& database) {
+std::filesystem::path internal::keep_before_update(const std::filesystem::path& database,
+                                                   std::int64_t version) {
   // Beside the file itself, where a link leads to it.
   std::filesystem::path copy =
       std::filesystem::is_symlink(database) ? real_path(database) : database;
-  copy += ".before-update";
+  copy += fmt::format(".v{}.bak", version);
   remove_abandoned(copy);
   MadeFile made(copy);
   copy_pages(database, made, copy);

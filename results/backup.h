@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace petlab::results {
@@ -12,9 +13,10 @@ void back_up(const std::filesystem::path& database, const std::filesystem::path&
 namespace internal {
 
 /// Copies a database beside itself before its tables are changed, while the caller is the only one
-/// that may write it and has not yet. The copy has the file's name with `.before-update`, which is
-/// returned, and replaces that of an earlier change. Throws Error.
-std::filesystem::path keep_before_update(const std::filesystem::path& database);
+/// that may write it and has not yet. The copy, which is returned, has the file's name with
+/// `.v1.bak` for version 1, and replaces an earlier one of that version. Throws Error.
+std::filesystem::path keep_before_update(const std::filesystem::path& database,
+                                         std::int64_t version);
 
 }  // namespace internal
 }  // namespace petlab::results

@@ -1,5 +1,6 @@
 #include "results/connection.h"
 
+#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
@@ -15,6 +16,8 @@
 
 #include "base/files.h"
 #include "results/host_lock.h"
+#include "results/notices.h"
+#include "results/schema.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -198,14 +201,19 @@ Connection::Connection(const std::filesystem::path& file, Mode mode, const OpenO
   open(mode, options);
 }
 
+Connection::Connection(std::filesystem::path file, std::unique_ptr<SQLite::Database> database)
+    : file_(std::move(file)), busy_timeout_(0), database_(std::move(database)) {}
+
 void Connection::open(Mode mode, const OpenOptions& options) {
   const std::filesystem::path real = real_path(file_);
+  opened_ = false;
   guard("open it", [&] {
-    immutable_ = mode == Mode::read && nobody_writes(real);
+    immutable_ = mode != Mode::write && nobody_writes(real);
     if (immutable_) state_ = FileState(real).values;
-    const int flags = immutable_           ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
-                      : mode == Mode::read ? SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX
-                                           : SQLite::OPEN_READWRITE;
+    const int flags = immutable_            ? SQLite::OPEN_READONLY | SQLite::OPEN_URI
+                      : mode != Mode::write ? SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX
+                                            : SQLite::OPEN_READWRITE;
+    original_.reset();
     database_ = std::make_unique<SQLite::Database>(
         immutable_ ? immutable_name(real) : file_.string(), flags);
     sqlite3_busy_handler(database_->getHandle(), &on_busy, this);
@@ -221,11 +229,52 @@ void Connection::open(Mode mode, const OpenOptions& options) {
       register_batch_rows(*this);
     }
   });
+  const std::int64_t version = checked_version(*this);
+  if (mode == Mode::read && version < kDatabaseVersion) read_through_copy(version);
+  opened_ = true;
+}
+
+// SQLite keeps a database without a name in its cache and, as far as it is larger than that, in a
+// file without a name: a small one costs no file, a large one no memory, and neither outlives a
+// kill.
+void Connection::read_through_copy(std::int64_t version) {
+  guard("read it through an updated copy in the folder for temporary files (TMPDIR)", [&] {
+    copied_version_ = data_version();
+    Connection copy(file_, std::make_unique<SQLite::Database>(
+                               "", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE));
+    copy.exec("PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY; PRAGMA synchronous = OFF");
+    sqlite3_extended_result_codes(copy.database().getHandle(), 1);
+    {
+      SQLite::Backup pages(copy.database(), *database_);
+      patiently([&] {
+        if (const int code = pages.executeStep(-1); code != SQLITE_DONE) {
+          throw SQLite::Exception(database_->getHandle(), code);
+        }
+      });
+    }
+    check_unchanged();
+    copy.exec("PRAGMA journal_mode = OFF; BEGIN");
+    apply_steps(copy, version);
+    copy.exec("COMMIT; PRAGMA query_only = ON");
+    copy.statements_.clear();
+    statements_.clear();
+    original_ = std::move(database_);
+    database_ = std::move(copy.database_);
+  });
+  note_copied(file_, version);
+}
+
+std::int64_t Connection::data_version() {
+  return patiently([&] {
+    // Each opening counts from its own beginning.
+    return of_file().execAndGet("PRAGMA data_version").getInt64() + (reopened_ << 32);
+  });
 }
 
 void Connection::look_again() {
-  if (!immutable_) return;
-  if (nobody_writes(real_path(file_)) && is_unchanged()) return;
+  const bool is_current = immutable_ ? nobody_writes(real_path(file_)) && is_unchanged()
+                                     : !original_ || data_version() == copied_version_;
+  if (opened_ && is_current) return;
   statements_.clear();
   ++reopened_;
   open(Mode::read, {});
@@ -236,7 +285,7 @@ bool Connection::is_unchanged() const {
 }
 
 void Connection::check_unchanged() const {
-  if (is_unchanged()) return;
+  if (original_ || is_unchanged()) return;
   throw Error(fmt::format(
       "{}: it was written while it was read, and in a folder that cannot be written nothing can be "
       "locked: what was read may be wrong; ask again, or ask a copy",
@@ -263,7 +312,7 @@ void Connection::roll_back() noexcept {
 
 void Connection::check_not_moved() const {
   int moved = 0;
-  sqlite3_file_control(database_->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  sqlite3_file_control(of_file().getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   if (moved == 0) return;
   throw Error(fmt::format(
       "{}: the file was deleted or replaced while it was open; run the same command again, or, to "

@@ -27,9 +27,14 @@ namespace petlab::results::internal {
 /// into results::Error. Internal to results/.
 class Connection {
  public:
-  enum class Mode { read, write };
-  /// Throws Error: missing file, no petlab database, another version, no permission.
+  /// read: as a database of this version; one of an earlier version is read through an updated copy
+  /// that only this connection has. as_is: to read it in the version that it has. write: likewise
+  /// as it is; the caller updates it.
+  enum class Mode { read, as_is, write };
+  /// Throws Error: missing file, no petlab database, a newer version, no permission.
   Connection(const std::filesystem::path& file, Mode mode, const OpenOptions& options);
+  /// Of a database that is being made.
+  Connection(std::filesystem::path file, std::unique_ptr<SQLite::Database> database);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -43,14 +48,14 @@ class Connection {
   void roll_back() noexcept;
   /// Throws Error where the file's name no longer leads to the opened file.
   void check_not_moved() const;
-  /// Before a read, with no statement in use: a file that was opened as one that nobody writes is
-  /// opened again where somebody has written it since.
+  /// Before a read, with no statement in use: a file that was opened as one that nobody writes, or
+  /// that was copied, is opened again where somebody has written it since.
   void look_again();
   /// After a read: throws Error where such a file was written meanwhile. Nothing is locked in it,
   /// so what was read may be of two states, or of none.
   void check_unchanged() const;
-  /// How often it was opened again.
-  std::int64_t reopened() const { return reopened_; }
+  /// Differs from an earlier value where another process has written the file since.
+  std::int64_t data_version();
   /// Turns the exception in flight, an SQLite::Exception, into an Error; others pass through.
   [[noreturn]] void rethrow(std::string_view doing) const;
   /// Runs `body`; SQLite's errors in it become Errors that say what could not be done.
@@ -87,11 +92,6 @@ class Connection {
   std::int64_t last_serial = 0;     // of the last batch that was begun
   std::int64_t last_committed = 0;  // of the last batch that was committed
   std::int64_t last_rolled_back = 0;
-  bool knows_retries = false;  // attempts have that column: it was asked once, and it stays
-  bool knows_changes = false;  // likewise the table trial_changes
-  bool knows_care = false;     // likewise the tables of renewed and of hidden trials
-  bool knows_fields = false;   // likewise a column of trials for each field
-  bool knows_remarks = false;  // likewise those of tags and notes
 
  private:
   friend class Query;
@@ -99,13 +99,18 @@ class Connection {
   std::chrono::milliseconds busy_timeout_;
   std::chrono::steady_clock::time_point busy_since_;
   std::uint32_t jitter_ = 1;
+  std::unique_ptr<SQLite::Database> original_;  // set: `database_` is an updated copy of it
+  std::int64_t copied_version_ = 0;             // its data_version then
   std::unique_ptr<SQLite::Database> database_;
   std::unordered_map<std::string_view, std::unique_ptr<SQLite::Statement>> statements_;
   bool immutable_ = false;               // SQLite was told that nobody writes the file
   std::array<std::int64_t, 4> state_{};  // of the file then
   std::int64_t reopened_ = 0;
+  bool opened_ = true;  // false: it failed to open it again
   bool is_unchanged() const;
+  SQLite::Database& of_file() const { return original_ ? *original_ : *database_; }
   void open(Mode mode, const OpenOptions& options);
+  void read_through_copy(std::int64_t version);
   static int on_busy(void* self, int tries);
   /// Throws the exception in flight again, unless SQLite gave up waiting and there is time left.
   void wait_on(std::optional<std::chrono::steady_clock::time_point>& since) const;

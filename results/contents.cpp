@@ -69,10 +69,7 @@ ContentsReader::ByAttempt digests_of(Query& rows) {
 }  // namespace
 
 ContentsReader::ContentsReader(const std::filesystem::path& database)
-    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {
-  internal::check_version(*connection_);
-  internal::check_columns(*connection_);
-}
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {}
 ContentsReader::~ContentsReader() = default;
 ContentsReader::ContentsReader(ContentsReader&&) noexcept = default;
 ContentsReader& ContentsReader::operator=(ContentsReader&&) noexcept = default;

@@ -1,7 +1,6 @@
 #include "results/decisions.h"
 
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 #include "results/trial_rows.h"
 
@@ -84,13 +83,11 @@ std::vector<Decided> decided(const Reader& reader) {
   return reading(connection, [&] {
     std::vector<Decided> all;
     // What is to be made again was allowed a retry, too.
-#define PETLAB_DECIDED(RENEWED)                         \
-  "SELECT trial_id, cancelled, retried_after, " RENEWED \
-  " FROM trials t WHERE cancelled != 0 OR retried_after != 0"
-    Query rows(connection, internal::knows_care(connection)
-                               ? PETLAB_DECIDED("coalesce((SELECT max(after_attempt) FROM "
-                                                "renewals WHERE trial = t.key), 0)")
-                               : PETLAB_DECIDED("0"));
+    Query rows(
+        connection,
+        "SELECT trial_id, cancelled, retried_after, coalesce((SELECT max(after_attempt) FROM "
+        "renewals WHERE trial = t.key), 0) FROM trials t WHERE cancelled != 0 OR "
+        "retried_after != 0");
     while (rows.step()) {
       all.push_back({rows.text(0), rows.integer(1) != 0, rows.integer(2), rows.integer(3)});
     }
@@ -102,7 +99,6 @@ Care care_of(const Reader& reader, const std::string& trial_id) {
   Connection& connection = connection_of(reader);
   return reading(connection, [&] {
     Care care;
-    if (!internal::knows_care(connection)) return care;
     Query renewals(
         connection,
         "SELECT after_attempt, discarded, why, decided_at FROM renewals JOIN trials t ON "

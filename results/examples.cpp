@@ -4,7 +4,6 @@
 
 #include "base/shallow_json.h"
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
@@ -35,7 +34,7 @@ CREATE TABLE IF NOT EXISTS examples (
 )sql";
 
 const char* const kExamplesView =
-    "CREATE VIEW attempt_examples AS SELECT t.trial_id, a.number AS attempt, a.key IS "
+    "SELECT t.trial_id, a.number AS attempt, a.key IS "
     "t.result_attempt AS is_result, j.key AS task, s.key AS split, s.value AS examples FROM "
     "trials t CROSS JOIN attempts a ON a.trial = t.key CROSS JOIN examples e ON e.attempt = a.key "
     "CROSS JOIN example_texts x ON x.key = e.text CROSS JOIN json_each(x.text) j CROSS JOIN "
@@ -58,7 +57,6 @@ void record_examples(Connection& connection, std::int64_t attempt, const Example
 Examples examples_of(const Reader& reader, const AttemptRef& attempt) {
   internal::Connection& connection = internal::connection_of(reader);
   return internal::reading(connection, [&] {
-    if (!internal::has_table(connection, "examples")) return Examples();
     internal::Query row(connection,
                         "SELECT x.text FROM examples e JOIN example_texts x ON x.key = e.text "
                         "WHERE e.attempt = ?1");
@@ -71,7 +69,6 @@ std::unordered_map<std::string, std::shared_ptr<const Examples>> examples_in(
   internal::Connection& connection = internal::connection_of(reader);
   return internal::reading(connection, [&] {
     std::unordered_map<std::string, std::shared_ptr<const Examples>> found;
-    if (!internal::has_table(connection, "examples")) return found;
     internal::Query rows(
         connection,
         "SELECT t.trial_id, x.key, x.text FROM (SELECT DISTINCT trial FROM sweep_trials WHERE "

@@ -24,7 +24,7 @@ namespace internal {
 
 class Connection;
 
-/// Their tables, where they are not there yet, and the view of them.
+/// Their tables, where they are not there yet, and the SELECT of the view `attempt_examples`.
 extern const char* const kExampleTables;
 extern const char* const kExamplesView;
 

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "results/connection.h"
 #include "results/question_sql.h"
-#include "results/schema.h"
 #include "sweeps/fields.h"
 
 namespace petlab::results {
@@ -29,50 +27,28 @@ std::vector<std::pair<std::string, Value>> values_where_left_out(const std::stri
   return found;
 }
 
-std::vector<const internal::FieldColumn*> internal::absent_fields(Connection& connection) {
-  if (connection.knows_fields) return {};
-  std::set<std::string> there;
-  Query columns(connection, "SELECT name FROM pragma_table_info('trials')");
-  while (columns.step()) there.insert(columns.text(0));
-  std::vector<const FieldColumn*> absent;
-  for (const FieldColumn& field : field_columns()) {
-    if (!there.contains(field.column)) absent.push_back(&field);
-  }
-  connection.knows_fields = absent.empty();
-  return absent;
-}
-
-bool internal::is_filled(Connection& connection) {
-  Query row(connection, "SELECT value FROM settings WHERE name = 'fields_filled'");
-  return row.step() && row.text(0) == std::to_string(sweeps::fields().size());
-}
-
-std::string internal::note_filled() {
-  return fmt::format(
-      "INSERT INTO settings (name, value) VALUES ('fields_filled', '{}') ON CONFLICT (name) DO "
-      "UPDATE SET value = excluded.value",
-      sweeps::fields().size());
-}
-
 void internal::fill_left_out(Connection& connection) {
-  if (is_filled(connection)) return;
   std::vector<std::string> kinds;
   {
     Query rows(connection, "SELECT DISTINCT coalesce(module_kind, '') FROM trials");
     while (rows.step()) kinds.push_back(rows.text(0));
   }
   for (const std::string& kind : kinds) {
-    for (const auto& [column, value] : values_where_left_out(kind)) {
-      Query update(connection,
-                   fmt::format("UPDATE trials SET \"{0}\" = ?1 WHERE \"{0}\" IS NULL AND "
-                               "coalesce(module_kind, '') = ?2",
-                               column),
-                   0);
-      bind_all(update, {value, kind});
-      update.run();
+    std::vector<Value> values = {kind};
+    std::vector<std::string> sets;
+    std::vector<std::string> missing;
+    for (auto& [column, value] : values_where_left_out(kind)) {
+      values.push_back(std::move(value));
+      sets.push_back(fmt::format("\"{0}\" = coalesce(\"{0}\", ?{1})", column, values.size()));
+      missing.push_back(fmt::format("\"{}\" IS NULL", column));
     }
+    Query update(connection,
+                 fmt::format("UPDATE trials SET {} WHERE coalesce(module_kind, '') = ?1 AND ({})",
+                             fmt::join(sets, ", "), fmt::join(missing, " OR ")),
+                 0);
+    bind_all(update, values);
+    update.run();
   }
-  connection.exec(note_filled().c_str());
 }
 
 }  // namespace petlab::results

@@ -18,17 +18,8 @@ std::vector<std::pair<std::string, Value>> values_where_left_out(const std::stri
 namespace internal {
 
 class Connection;
-struct FieldColumn;
 
-/// Fields for which an earlier petlab's trials have no column.
-std::vector<const FieldColumn*> absent_fields(Connection& connection);
-
-/// Whether trials that an earlier petlab recorded have those values. It is noted in `settings`,
-/// with how many fields were known.
-bool is_filled(Connection& connection);
-/// The statement that notes it: true of a new database.
-std::string note_filled();
-/// Gives them their values, unless it is noted.
+/// Gives those values to trials whose columns were added after they were recorded.
 void fill_left_out(Connection& connection);
 
 }  // namespace internal

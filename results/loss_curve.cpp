@@ -178,10 +178,7 @@ void internal::append_losses(Connection& connection, std::int64_t attempt,
 }
 
 LossReader::LossReader(const std::filesystem::path& database)
-    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {
-  internal::check_version(*connection_);
-  internal::check_columns(*connection_);
-}
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {}
 LossReader::~LossReader() = default;
 LossReader::LossReader(LossReader&&) noexcept = default;
 LossReader& LossReader::operator=(LossReader&&) noexcept = default;
@@ -189,7 +186,6 @@ LossReader& LossReader::operator=(LossReader&&) noexcept = default;
 std::vector<LossPoint> LossReader::of_trial(const std::string& trial_id,
                                             std::optional<std::int64_t> attempt) const {
   return internal::reading(*connection_, [&] {
-    if (!internal::has_table(*connection_, "loss_points")) return std::vector<LossPoint>();
     std::vector<CurveAttempt> attempts;
     Query rows(*connection_,
                "SELECT a.key, a.number, a.parent, a.resume_seq, a.key IS t.result_attempt FROM "
@@ -216,8 +212,6 @@ std::vector<LossPoint> LossReader::of_trial(const std::string& trial_id,
 void LossReader::each_of_sweep(const std::string& sweep,
                                const std::function<void(const TrialLosses&)>& take) const {
   internal::reading(*connection_, [&] {
-    // The table of hidden trials is older than this one.
-    if (!internal::has_table(*connection_, "loss_points")) return;
     // By place in the sweep; a trial may have several variants.
     Query rows(
         *connection_,

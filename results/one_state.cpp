@@ -1,11 +1,7 @@
 #include "results/one_state.h"
 
-#include <fmt/format.h>
-
 #include "results/connection.h"
 #include "results/question_sql.h"
-#include "results/remarks.h"
-#include "results/schema.h"
 
 namespace petlab::results {
 
@@ -17,14 +13,6 @@ OneState::OneState(const std::filesystem::path& database)
 
 OneState::OneState(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)), reader_(connection_), scores_(connection_) {
-  internal::check_version(*connection_);
-  internal::check_columns(*connection_);
-  if (!internal::knows_remarks(*connection_) || !internal::has_table(*connection_, "examples")) {
-    throw Error(fmt::format(
-        "{0}: an earlier petlab made the database; petlab db import --db {0}, or petlab run of its "
-        "sweep, makes it fit this one",
-        connection_->file().string()));
-  }
   connection_->guard("read it", [&] { connection_->exec("BEGIN"); });
 }
 

@@ -12,8 +12,7 @@
 namespace petlab::results {
 
 /// One state of a database for as long as this lives, for what is read in several steps; others
-/// write meanwhile and are not seen. Throws as Reader, and Error for a database of an earlier
-/// petlab to which none of this has written.
+/// write meanwhile and are not seen. Throws as Reader.
 class OneState {
  public:
   explicit OneState(const std::filesystem::path& database);

@@ -1,5 +1,4 @@
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 #include "results/store.h"
 
@@ -43,7 +42,6 @@ SweepOutline Reader::outline(const std::string& sweep) const {
                  "b.trial = t.key))) ORDER BY t.trial_id");
     others.with(its);
     while (others.step()) outline.others.push_back(others.text(0));
-    if (!internal::knows_care(*connection_)) return outline;
     Query care(
         *connection_,
         "SELECT (SELECT count(*) FROM trials t WHERE result_attempt IS NULL AND key IN (SELECT "

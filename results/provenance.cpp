@@ -1,7 +1,6 @@
 #include "results/provenance.h"
 
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 #include "results/store.h"
 
@@ -43,7 +42,6 @@ void record_sweep_text(Connection& connection, std::string_view digest, std::str
 Provenance Reader::provenance(const AttemptRef& attempt) const {
   return internal::reading(*connection_, [&] {
     Provenance found;
-    if (!internal::has_table(*connection_, "provenance")) return found;
     internal::Query row(*connection_,
                         "SELECT (SELECT text FROM provenance_texts WHERE key = petlab), (SELECT "
                         "text FROM provenance_texts WHERE key = worker) FROM provenance WHERE "
@@ -55,7 +53,6 @@ Provenance Reader::provenance(const AttemptRef& attempt) const {
 
 std::optional<std::string> Reader::sweep_text(const std::string& digest) const {
   return internal::reading(*connection_, [&]() -> std::optional<std::string> {
-    if (!internal::has_table(*connection_, "sweep_texts")) return std::nullopt;
     internal::Query row(*connection_, "SELECT text FROM sweep_texts WHERE digest = ?1");
     if (!row.with(digest).step()) return std::nullopt;
     return row.text(0);

@@ -253,7 +253,6 @@ std::string exact_text(const Value& value, std::string_view null) {
 QueryResult query(const std::filesystem::path& database, const std::string& sql,
                   const std::vector<Value>& parameters) {
   internal::Connection connection(database, internal::Connection::Mode::read, {});
-  internal::check_version(connection);
   return connection.guard("query it", [&] {
     QueryResult result;
     run(connection, sql, parameters,
@@ -287,7 +286,6 @@ QueryResult query(const Reader& reader, const std::string& sql,
 bool stream_query(const std::filesystem::path& database, const std::string& sql,
                   const RowSink& sink) {
   internal::Connection connection(database, internal::Connection::Mode::read, {});
-  internal::check_version(connection);
   return connection.guard("query it", [&] {
     const HeapLimit limit(kMostMemory);
     sqlite3* const handle = connection.database().getHandle();

@@ -8,10 +8,7 @@
 #include <string_view>
 #include <variant>
 
-#include "results/left_out.h"
 #include "results/remarks.h"
-#include "results/schema.h"
-#include "sweeps/catalog.h"
 
 namespace petlab::results::internal {
 namespace {
@@ -43,7 +40,7 @@ std::string operator_text(Condition::Op op) {
 }
 
 // Of a trial's several tags one must be there, or none.
-std::string tag_condition(const Condition& condition, Statement& statement, bool some_tagged) {
+std::string tag_condition(const Condition& condition, Statement& statement) {
   const bool equal = condition.op == Condition::Op::equal;
   bool untagged = false;
   std::vector<std::string> places;
@@ -56,25 +53,10 @@ std::string tag_condition(const Condition& condition, Statement& statement, bool
   }
   // So that every value that is bound has its place.
   const std::string list = fmt::format("{}", fmt::join(places, ", "));
-  const std::string tags =
-      some_tagged ? fmt::format("({})", kTagsOfTrial) : "(SELECT NULL AS tag WHERE 0)";
-  std::string text = fmt::format("EXISTS (SELECT 1 FROM {} WHERE tag IN ({}))", tags, list);
-  if (untagged) text += fmt::format(" OR NOT EXISTS (SELECT 1 FROM {})", tags);
+  std::string text =
+      fmt::format("EXISTS (SELECT 1 FROM ({}) WHERE tag IN ({}))", kTagsOfTrial, list);
+  if (untagged) text += fmt::format(" OR NOT EXISTS (SELECT 1 FROM ({}))", kTagsOfTrial);
   return fmt::format("{}({})", equal ? "" : "NOT ", text);
-}
-
-// What a configuration without the field means, by the kind of its module.
-std::string where_left_out(const std::string& column, Statement& statement) {
-  std::string cases;
-  for (const sweeps::ModuleRow& row : sweeps::modules()) {
-    const std::string kind(row.kind);
-    for (const auto& [name, value] : values_where_left_out(kind)) {
-      if (name != column) continue;
-      const std::string of_kind = statement.bound(kind);
-      cases += fmt::format(" WHEN {} THEN {}", of_kind, statement.bound(value));
-    }
-  }
-  return cases.empty() ? "NULL" : "CASE t.module_kind" + cases + " END";
 }
 
 std::string condition_text(const Condition& condition, Statement& statement) {
@@ -179,8 +161,7 @@ std::string expression(const Word& word, Statement& statement) {
     case WordScope::artifact:
       return fmt::format("coalesce(f.{0}, t.{0})", word.name);
     case WordScope::trial:
-      return statement.absent.contains(word.name) ? where_left_out(word.name, statement)
-                                                  : fmt::format("t.\"{}\"", word.name);
+      return fmt::format("t.\"{}\"", word.name);
     case WordScope::tag:
       return fmt::format("(SELECT group_concat(tag) FROM ({} ORDER BY 1))", kTagsOfTrial);
     case WordScope::score:
@@ -189,14 +170,8 @@ std::string expression(const Word& word, Statement& statement) {
   throw std::logic_error(word.name + " is of a score, not of a trial");
 }
 
-Statement statement_about(Connection& connection) {
+Statement trials_of(const ScoreQuestion& question) {
   Statement statement;
-  for (const FieldColumn* field : absent_fields(connection)) statement.absent.insert(field->column);
-  return statement;
-}
-
-Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
-                    Statement statement) {
   check_size("fields to tell trials apart by", question.fields.size(), kMostFields);
   check_size("conditions", question.where.size(), kMostConditions);
   // A condition alone does not give a trial several rows.
@@ -213,15 +188,13 @@ Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_t
   for (const Word& word : question.fields) {
     needs(word);
     const bool joined = word.scope == WordScope::member && !member;
-    const bool known = some_tagged || word.scope != WordScope::tag;
-    columns += ", " + (joined  ? joined_members(word, statement)
-                       : known ? expression(word, statement)
-                               : "NULL");
+    columns += ", " + (joined ? joined_members(word, statement) : expression(word, statement));
   }
   if (question.configurations) {
     for (const Word& word : configuration_words()) columns += ", " + expression(word, statement);
   }
-  std::vector<std::string> where;
+  std::vector<std::string> where = {
+      "NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)"};
   std::vector<const Condition*> of_members;
   for (const Condition& condition : question.where) {
     if (condition.word.scope == WordScope::score) continue;
@@ -229,23 +202,21 @@ Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_t
     if (condition.word.scope == WordScope::member && !member) {
       of_members.push_back(&condition);
     } else if (condition.word.scope == WordScope::tag) {
-      where.push_back(tag_condition(condition, statement, some_tagged));
+      where.push_back(tag_condition(condition, statement));
     } else {
       where.push_back(condition_text(condition, statement));
     }
   }
   if (!of_members.empty()) where.push_back(member_conditions(of_members, statement));
-  if (some_hidden) {
-    where.emplace_back("NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)");
-  }
   statement.sql = fmt::format(
-      "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{}{}{}{}",
+      "SELECT t.key, t.trial_id, t.tasks, t.result_attempt, t.config{} FROM trials t{}{}{} WHERE "
+      "{}{}",
       columns,
       member ? " LEFT JOIN sweep_trials m ON m.trial = t.key LEFT JOIN sweeps w ON w.key = m.sweep"
              : "",
       attempt ? " LEFT JOIN attempts a ON a.key = t.result_attempt" : "",
       artifact ? " LEFT JOIN artifacts f ON f.attempt = t.result_attempt" : "",
-      where.empty() ? "" : " WHERE ", fmt::join(where, " AND "),
+      fmt::join(where, " AND "),
       // Whichever index SQLite begins with, trials come as they were recorded.
       member ? " ORDER BY t.key, m.sweep, m.place" : " ORDER BY t.key");
   return statement;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,9 +15,6 @@ namespace petlab::results::internal {
 struct Statement {
   std::string sql;
   std::vector<Value> parameters;
-  /// Columns of trials that the database lacks, as an earlier petlab made it: what they would hold
-  /// is what a configuration without that field means.
-  std::set<std::string, std::less<>> absent = {};
 
   /// Adds a value; its "?3". Throws std::invalid_argument where there are more than SQLite takes.
   std::string bound(const Value& value);
@@ -30,14 +25,8 @@ void bind_all(Query& query, const std::vector<Value>& values);
 /// What a word is called there. Throws std::invalid_argument for a key that cannot be asked for,
 /// std::logic_error for a word of a score.
 std::string expression(const Word& word, Statement& statement);
-/// The trials that a question is about, with the fields that it wants of them. `some_hidden`: the
-/// database can say which are hidden, and those are left out. `some_tagged`: likewise which have
-/// tags; else none has.
-/// `statement`: an empty one, which knows the absent columns. Throws std::invalid_argument for more
-/// than 500 fields or conditions.
-Statement trials_of(const ScoreQuestion& question, bool some_hidden, bool some_tagged,
-                    Statement statement = {});
-/// An empty statement about that database.
-Statement statement_about(Connection& connection);
+/// The trials that a question is about and that are not hidden, with the fields that it wants of
+/// them. Throws std::invalid_argument for more than 500 fields or conditions.
+Statement trials_of(const ScoreQuestion& question);
 
 }  // namespace petlab::results::internal

@@ -7,7 +7,6 @@
 
 #include "base/shallow_json.h"
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 #include "results/store.h"
 
@@ -15,67 +14,24 @@ namespace petlab::results {
 namespace {
 
 using internal::Connection;
-using internal::knows_care;
 using internal::Query;
 using internal::reading;
-
-bool knows_retries(Connection& connection) {
-  if (!connection.knows_retries) {
-    connection.knows_retries = internal::has_column_of_attempts(connection, "retries");
-  }
-  return connection.knows_retries;
-}
-
-bool knows_changes(Connection& connection) {
-  if (!connection.knows_changes) {
-    connection.knows_changes = internal::has_table(connection, "trial_changes");
-  }
-  return connection.knows_changes;
-}
 
 // Of a trial t: which of its results are to be made again, and which were discarded.
 #define PETLAB_RENEWALS                                                                           \
   "coalesce((SELECT max(after_attempt) FROM renewals WHERE trial = t.key), 0), coalesce((SELECT " \
   "max(after_attempt) FROM renewals WHERE trial = t.key AND discarded), 0)"
 
-#define PETLAB_ATTEMPT_FIELDS(RETRIES)                                                             \
+#define PETLAB_ATTEMPT_FIELDS                                                                      \
   "a.key, t.trial_id, a.number, a.sweep, a.owner, a.launcher, a.\"commit\", a.begun_at, "          \
   "a.parent, a.resume_step, a.resume_seq, a.resume_checkpoint, a.host, a.boot_id, "                \
   "a.pid_namespace, a.device, a.pid, a.pid_start, a.job, a.launched_at, a.outcome, a.event_kind, " \
   "a.reason, a.exit_code, a.signal, a.log_tail, a.started_at, a.ended_at, a.worker, "              \
   "a.worker_version, a.numerics, a.backbone_digest, a.data_digests, a.checkpoint_step, "           \
   "a.checkpoint_seq, a.checkpoint_path, a.peak_memory_mib, a.device_memory_mib, a.train_seconds, " \
-  "a.note, " RETRIES " "
-
-// A statement in which `ATTEMPTS(RETRIES)` selects the columns of attempts: an earlier petlab's
-// database has none that says how many retries were allowed, and a reader adds none.
-#define PETLAB_WITH_RETRIES(CONNECTION, STATEMENT) \
-  (knows_retries(CONNECTION) ? STATEMENT("a.retries") : STATEMENT("NULL"))
-
-#define PETLAB_ATTEMPT_COLUMNS(RETRIES) \
-  "SELECT " PETLAB_ATTEMPT_FIELDS(RETRIES) "FROM attempts a JOIN trials t ON t.key = a.trial "
-#define PETLAB_ATTEMPTS_OF_TRIAL(RETRIES) \
-  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.trial = ?1 ORDER BY a.number"
-#define PETLAB_OPEN_ATTEMPTS(RETRIES) \
-  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.outcome = 'open' ORDER BY a.key"
-#define PETLAB_ATTEMPTS_OF_OWNER(RETRIES) \
-  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE a.owner = ?1 ORDER BY a.key"
-#define PETLAB_ONE_ATTEMPT(RETRIES) \
-  PETLAB_ATTEMPT_COLUMNS(RETRIES) "WHERE t.trial_id = ?1 AND a.number = ?2"
-// The members are sorted before the wide rows are put to them: sorting those would take more than a
-// gigabyte for a million. CROSS JOIN keeps the order.
-#define PETLAB_MEMBERS_AND(RETRIES, RENEWALS, SHOWN) \
-  "SELECT " PETLAB_ATTEMPT_FIELDS(RETRIES)                                                         \
-  ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM attempts "  \
-  "WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, t.stored_bits, "        \
-  RENEWALS " FROM "                                                                                \
-  "(SELECT trial, variant, place FROM sweep_trials WHERE sweep = (SELECT key FROM sweeps WHERE "   \
-  "name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN trials t ON t.key = m.trial LEFT JOIN "        \
-  "attempts a ON a.trial = t.key" SHOWN
-#define PETLAB_MEMBERS(RETRIES) PETLAB_MEMBERS_AND(RETRIES, "0, 0", "")
-#define PETLAB_SHOWN_MEMBERS(RETRIES)          \
-  PETLAB_MEMBERS_AND(RETRIES, PETLAB_RENEWALS, \
-                     " WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h WHERE h.trial = t.key)")
+  "a.note, a.retries "
+#define PETLAB_ATTEMPTS \
+  "SELECT " PETLAB_ATTEMPT_FIELDS "FROM attempts a JOIN trials t ON t.key = a.trial "
 
 // Many attempts have the same data: what a text says is read once.
 class Digests {
@@ -99,7 +55,7 @@ class Digests {
   std::unordered_map<std::string, std::map<std::string, std::string>> known_;
 };
 
-/// From a row that begins with PETLAB_ATTEMPT_FIELDS(…).
+/// From a row that begins with PETLAB_ATTEMPT_FIELDS.
 AttemptFacts attempt_from(const Query& row, Digests& digests) {
   int at = 0;
   const auto integer = [&] { return row.integer(at++); };
@@ -169,10 +125,7 @@ AttemptFacts attempt_from(const Query& row, Digests& digests) {
 
 Reader::Reader(const std::filesystem::path& database, std::chrono::milliseconds busy_timeout)
     : connection_(std::make_shared<Connection>(database, Connection::Mode::read,
-                                               OpenOptions{.busy_timeout = busy_timeout})) {
-  internal::check_version(*connection_);
-  internal::check_columns(*connection_);
-}
+                                               OpenOptions{.busy_timeout = busy_timeout})) {}
 Reader::Reader(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
@@ -183,17 +136,11 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
     std::vector<TrialFacts> all;
     all.reserve(trial_ids.size());
     Digests digests;
-    // Without changes where an earlier petlab made the database: nobody claims by a reader.
-#define PETLAB_TRIAL(CHANGES, RENEWALS)                                             \
-  "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = " \
-  "t.result_attempt), " CHANGES ", " RENEWALS " FROM trials t WHERE trial_id = ?1"
-#define PETLAB_CHANGES "coalesce((SELECT changes FROM trial_changes WHERE trial = t.key), 0)"
-    const bool counted = knows_changes(*connection_);
-    Query trial(*connection_, counted && knows_care(*connection_)
-                                  ? PETLAB_TRIAL(PETLAB_CHANGES, PETLAB_RENEWALS)
-                              : counted ? PETLAB_TRIAL(PETLAB_CHANGES, "0, 0")
-                                        : PETLAB_TRIAL("0", "0, 0"));
-    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ATTEMPTS_OF_TRIAL));
+    Query trial(*connection_,
+                "SELECT key, cancelled, retried_after, (SELECT number FROM attempts WHERE key = "
+                "t.result_attempt), coalesce((SELECT changes FROM trial_changes WHERE trial = "
+                "t.key), 0), " PETLAB_RENEWALS " FROM trials t WHERE trial_id = ?1");
+    Query attempts(*connection_, PETLAB_ATTEMPTS "WHERE a.trial = ?1 ORDER BY a.number");
     for (const std::string& id : trial_ids) {
       TrialFacts& facts = all.emplace_back();
       facts.trial_id = id;
@@ -218,7 +165,7 @@ std::vector<TrialFacts> Reader::trial_facts(std::span<const std::string> trial_i
 std::vector<AttemptFacts> Reader::open_attempts() const {
   return reading(*connection_, [&] {
     std::vector<AttemptFacts> all;
-    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_OPEN_ATTEMPTS));
+    Query attempts(*connection_, PETLAB_ATTEMPTS "WHERE a.outcome = 'open' ORDER BY a.key");
     Digests digests;
     while (attempts.step()) all.push_back(attempt_from(attempts, digests));
     return all;
@@ -228,7 +175,7 @@ std::vector<AttemptFacts> Reader::open_attempts() const {
 std::vector<AttemptFacts> Reader::attempts_of_owner(const std::string& owner) const {
   return reading(*connection_, [&] {
     std::vector<AttemptFacts> all;
-    Query attempts(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ATTEMPTS_OF_OWNER));
+    Query attempts(*connection_, PETLAB_ATTEMPTS "WHERE a.owner = ?1 ORDER BY a.key");
     attempts.with(owner);
     Digests digests;
     while (attempts.step()) all.push_back(attempt_from(attempts, digests));
@@ -239,7 +186,7 @@ std::vector<AttemptFacts> Reader::attempts_of_owner(const std::string& owner) co
 std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
                                                   std::int64_t number) const {
   return reading(*connection_, [&]() -> std::optional<AttemptFacts> {
-    Query attempt(*connection_, PETLAB_WITH_RETRIES(*connection_, PETLAB_ONE_ATTEMPT));
+    Query attempt(*connection_, PETLAB_ATTEMPTS "WHERE t.trial_id = ?1 AND a.number = ?2");
     if (!attempt.with(trial_id).with(number).step()) return std::nullopt;
     Digests digests;
     return attempt_from(attempt, digests);
@@ -249,11 +196,7 @@ std::optional<AttemptFacts> Reader::attempt_facts(const std::string& trial_id,
 std::optional<SweepRow> Reader::sweep(const std::string& name) const {
   return reading(*connection_, [&]() -> std::optional<SweepRow> {
     Query sweep(*connection_,
-                internal::has_column(*connection_, "sweeps", "overrides")
-                    ? "SELECT key, about, file, digest, overrides FROM sweeps WHERE "
-                      "name = ?1"
-                    : "SELECT key, about, file, digest, NULL FROM sweeps WHERE name = "
-                      "?1");
+                "SELECT key, about, file, digest, overrides FROM sweeps WHERE name = ?1");
     if (!sweep.with(name).step()) return std::nullopt;
     SweepRow row{name, sweep.text(1), sweep.text(2), sweep.text(3), {}};
     const auto overrides = base::shallow_json_or_none(sweep.text(4));
@@ -270,17 +213,12 @@ std::optional<SweepRow> Reader::sweep(const std::string& name) const {
 
 std::vector<std::string> Reader::finished_members(const std::string& sweep) const {
   return reading(*connection_, [&] {
-    const bool know_former = internal::has_table(*connection_, "former_sweep_trials");
     std::vector<std::string> ids;
     Query rows(*connection_,
-               know_former
-                   ? "SELECT trial_id FROM trials WHERE result_attempt IS NOT NULL AND key IN "
-                     "(SELECT trial FROM sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name "
-                     "= ?1 UNION SELECT trial FROM former_sweep_trials JOIN sweeps s ON s.key = "
-                     "sweep WHERE s.name = ?1)"
-                   : "SELECT trial_id FROM trials WHERE result_attempt IS NOT NULL AND key IN "
-                     "(SELECT trial FROM sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name "
-                     "= ?1)");
+               "SELECT trial_id FROM trials WHERE result_attempt IS NOT NULL AND key IN (SELECT "
+               "trial FROM sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name = ?1 UNION "
+               "SELECT trial FROM former_sweep_trials JOIN sweeps s ON s.key = sweep WHERE s.name "
+               "= ?1)");
     rows.with(sweep);
     while (rows.step()) ids.push_back(rows.text(0));
     return ids;
@@ -289,7 +227,6 @@ std::vector<std::string> Reader::finished_members(const std::string& sweep) cons
 
 std::optional<std::filesystem::path> Reader::runs_folder() const {
   return reading(*connection_, [&]() -> std::optional<std::filesystem::path> {
-    if (!internal::has_table(*connection_, "settings")) return std::nullopt;
     Query row(*connection_, "SELECT value FROM settings WHERE name = 'runs'");
     if (!row.step()) return std::nullopt;
     const std::filesystem::path& file = connection_->file();
@@ -307,9 +244,18 @@ void Reader::each_member(const std::string& sweep,
                                                   const TrialFacts&)>& take) const {
   reading(*connection_, [&] {
     constexpr int kOwn = 41;  // the first column behind the attempt's
-    Query rows(*connection_, knows_care(*connection_)
-                                 ? PETLAB_WITH_RETRIES(*connection_, PETLAB_SHOWN_MEMBERS)
-                                 : PETLAB_WITH_RETRIES(*connection_, PETLAB_MEMBERS));
+    // The members are sorted before the wide rows are put to them: sorting those would take more
+    // than a gigabyte for a million. CROSS JOIN keeps the order.
+    Query rows(
+        *connection_,
+        "SELECT " PETLAB_ATTEMPT_FIELDS
+        ", m.place, m.variant, t.trial_id, t.cancelled, t.retried_after, (SELECT number FROM "
+        "attempts WHERE key = t.result_attempt), t.config, t.backbone_digest, t.bls_bits, "
+        "t.stored_bits, " PETLAB_RENEWALS
+        " FROM (SELECT trial, variant, place FROM sweep_trials WHERE sweep = (SELECT key FROM "
+        "sweeps WHERE name = ?1) ORDER BY place LIMIT -1) m CROSS JOIN trials t ON t.key = m.trial "
+        "LEFT JOIN attempts a ON a.trial = t.key WHERE NOT EXISTS (SELECT 1 FROM hidden_trials h "
+        "WHERE h.trial = t.key)");
     rows.with(sweep);
     std::optional<std::int64_t> place;
     SweepRow::Member member;
@@ -392,12 +338,7 @@ std::vector<std::string> Reader::trials_with_prefix(const std::string& prefix, i
 }
 
 std::int64_t Reader::data_version() const {
-  return reading(*connection_, [&] {
-    Query row(*connection_, "PRAGMA data_version");
-    row.step();
-    // Each opening counts from its own beginning.
-    return row.integer(0) + (connection_->reopened() << 32);
-  });
+  return reading(*connection_, [&] { return connection_->data_version(); });
 }
 
 }  // namespace petlab::results

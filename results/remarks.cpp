@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "results/connection.h"
-#include "results/schema.h"
 #include "results/snapshot.h"
 
 namespace petlab::results {
@@ -32,11 +31,6 @@ CREATE TABLE IF NOT EXISTS sweep_tags (
 const char* const kTagsOfTrial =
     "SELECT g.tag AS tag FROM trial_tags g WHERE g.trial = t.key UNION SELECT g.tag FROM "
     "sweep_trials p CROSS JOIN sweep_tags g ON g.sweep = p.sweep WHERE p.trial = t.key";
-
-bool knows_remarks(Connection& connection) {
-  if (!connection.knows_remarks) connection.knows_remarks = has_table(connection, "sweep_tags");
-  return connection.knows_remarks;
-}
 
 }  // namespace internal
 
@@ -123,7 +117,6 @@ Remarks remarks_of(const Reader& reader, const RemarkSubject& subject) {
   Connection& connection = connection_of(reader);
   return internal::reading(connection, [&] {
     Remarks found;
-    if (!internal::knows_remarks(connection)) return found;
     const auto key = subject_key(connection, subject);
     if (!key) return found;
     Query rows(connection, sql_of(subject).all);
@@ -142,7 +135,6 @@ std::vector<std::pair<std::string, std::int64_t>> all_tags(const Reader& reader)
   Connection& connection = connection_of(reader);
   return internal::reading(connection, [&] {
     std::vector<std::pair<std::string, std::int64_t>> found;
-    if (!internal::knows_remarks(connection)) return found;
     Query rows(connection,
                "SELECT tag, count(trial) FROM (SELECT trial, tag FROM trial_tags UNION SELECT "
                "m.trial, g.tag FROM sweep_tags g LEFT JOIN sweep_trials m ON m.sweep = g.sweep) "
@@ -156,7 +148,6 @@ std::map<std::string, std::vector<std::string>> tags_by_trial(const Reader& read
   Connection& connection = connection_of(reader);
   return internal::reading(connection, [&] {
     std::map<std::string, std::vector<std::string>> found;
-    if (!internal::knows_remarks(connection)) return found;
     Query rows(connection,
                "SELECT t.trial_id, g.tag FROM trial_tags g JOIN trials t ON t.key = g.trial UNION "
                "SELECT t.trial_id, g.tag FROM sweep_tags g JOIN sweep_trials m ON m.sweep = "

@@ -41,8 +41,6 @@ namespace internal {
 
 /// The tables of remarks, where they are not there yet.
 extern const char* const kRemarkTables;
-/// Whether the database has them: it may be of an earlier petlab and only read.
-bool knows_remarks(Connection& connection);
 /// The tags of the trial `t`, its own and those of its sweeps, one a row as `tag`: a SELECT.
 extern const char* const kTagsOfTrial;
 

@@ -6,9 +6,10 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "base/files.h"
 #include "results/backup.h"
@@ -16,6 +17,7 @@
 #include "results/examples.h"
 #include "results/left_out.h"
 #include "results/made_file.h"
+#include "results/notices.h"
 #include "results/remarks.h"
 #include "results/selected_values.h"
 #include "sweeps/fields.h"
@@ -74,9 +76,8 @@ CREATE TABLE metric_values (
   PRIMARY KEY (attempt, seq)) WITHOUT ROWID;
 )sql";
 
-// Also for a database of an earlier state of this version. Triggers count, so that nothing that
-// writes a trial's attempts can leave it out, an earlier petlab at the same database included.
-constexpr const char* kAddedLater = R"sql(
+// Triggers count, so that nothing that writes a trial's attempts can leave it out.
+constexpr const char* kCareTables = R"sql(
 CREATE INDEX IF NOT EXISTS trials_decided ON trials (key)
   WHERE cancelled != 0 OR retried_after != 0;
 CREATE TABLE IF NOT EXISTS retries (
@@ -155,7 +156,7 @@ std::string provenance_view() {
         ", coalesce(json_extract(q.text, '$.{0}'), json_extract(p.text, '$.{0}')) AS {0}", column);
   }
   return fmt::format(
-      "CREATE VIEW attempt_provenance AS SELECT t.trial_id, a.number AS attempt, a.sweep, a.host, "
+      "SELECT t.trial_id, a.number AS attempt, a.sweep, a.host, "
       "a.device, a.launcher, a.worker, a.worker_version{}, a.backbone_digest, a.data_digests, "
       "a.numerics, p.text AS petlab_said, q.text AS worker_said, x.text AS examples FROM trials t "
       "CROSS JOIN attempts a ON a.trial = t.key LEFT JOIN provenance v ON v.attempt = a.key LEFT "
@@ -165,8 +166,13 @@ std::string provenance_view() {
       columns);
 }
 
+struct View {
+  const char* name;
+  std::string text;  // the SELECT
+};
+
 /// CROSS JOIN fixes the order: from the few trials to their many values, never the other way.
-std::vector<std::string> views() {
+std::vector<View> views() {
   std::string columns;
   for (const FieldColumn& field : field_columns())
     columns += fmt::format(", t.{}", quoted(field.column));
@@ -191,34 +197,32 @@ std::vector<std::string> views() {
                                "CROSS JOIN selected_values v ON v.trial = t.key CROSS JOIN "
                                "attempts a ON a.key = v.attempt" +
                                visible + " AND " + kTaskBelongs;
-  const auto members_view = [&](const char* view, const char* members, const std::string& joined) {
+  const std::string of_trials = fmt::format("SELECT {} FROM trials t ", selected);
+  const auto of_members = [&](const char* members, const std::string& joined) {
     return fmt::format(
-        "CREATE VIEW {} AS SELECT w.name AS sweep, nullif(m.variant, '') AS variant, {} FROM "
-        "sweeps w CROSS JOIN {} m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial {}",
-        view, selected, members, joined);
+        "SELECT w.name AS sweep, nullif(m.variant, '') AS variant, {} FROM sweeps w CROSS JOIN {} "
+        "m ON m.sweep = w.key CROSS JOIN trials t ON t.key = m.trial {}",
+        selected, members, joined);
   };
   return {
-      "DROP VIEW IF EXISTS metrics",
-      "DROP VIEW IF EXISTS results",
-      "DROP VIEW IF EXISTS sweep_results",
-      "DROP VIEW IF EXISTS former_sweep_results",
-      "DROP VIEW IF EXISTS scores",
-      "DROP VIEW IF EXISTS sweep_scores",
-      "DROP VIEW IF EXISTS counted_values",
-      "DROP VIEW IF EXISTS attempt_provenance",
-      "DROP VIEW IF EXISTS attempt_examples",
-      "CREATE VIEW metrics AS SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, "
-      "s.task, s.name, v.value FROM trials t CROSS JOIN attempts a ON a.trial = t.key "
-      "CROSS JOIN metric_values v ON v.attempt = a.key CROSS JOIN series s ON s.key = v.series",
-      fmt::format("CREATE VIEW results AS SELECT {} FROM trials t {}", selected, every),
-      members_view("sweep_results", "sweep_trials", every),
-      members_view("former_sweep_results", "former_sweep_trials", every),
-      fmt::format("CREATE VIEW scores AS SELECT {} FROM trials t {}", selected, counting),
-      members_view("sweep_scores", "sweep_trials", counting),
-      kCountedView,
-      provenance_view(),
-      kExamplesView,
+      {"metrics",
+       "SELECT t.trial_id, a.number AS attempt, v.seq, v.step, s.split, s.task, s.name, v.value "
+       "FROM trials t CROSS JOIN attempts a ON a.trial = t.key CROSS JOIN metric_values v ON "
+       "v.attempt = a.key CROSS JOIN series s ON s.key = v.series"},
+      {"results", of_trials + every},
+      {"sweep_results", of_members("sweep_trials", every)},
+      {"former_sweep_results", of_members("former_sweep_trials", every)},
+      {"scores", of_trials + counting},
+      {"sweep_scores", of_members("sweep_trials", counting)},
+      {"counted_values", kCountedView},
+      {"attempt_provenance", provenance_view()},
+      {"attempt_examples", kExamplesView},
   };
+}
+
+void make_view(Connection& connection, const View& view) {
+  connection.exec(
+      fmt::format("DROP VIEW IF EXISTS {0}; CREATE VIEW {0} AS {1}", view.name, view.text).c_str());
 }
 
 std::vector<FieldColumn> collect_fields() {
@@ -235,7 +239,69 @@ std::vector<FieldColumn> collect_fields() {
   return found;
 }
 
+// Columns of fields: the `count` from `first` on, with what configurations say.
+void add_fields(Connection& connection, std::size_t first, std::size_t count) {
+  for (const FieldColumn& field : std::span(field_columns()).subspan(first, count)) {
+    connection.exec(fmt::format("ALTER TABLE trials ADD COLUMN {0} {1}; UPDATE trials SET {0} = "
+                                "json_extract(config, '$.{2}')",
+                                quoted(field.column), field.type, fmt::join(field.path, "."))
+                        .c_str());
+  }
+}
+
+bool finds(Connection& connection, std::string_view sql, std::string_view first,
+           std::string_view second) {
+  Query row(connection, sql);
+  return row.with(first).with(second).step();
+}
+
+// Databases of version 1 have different columns, as those of later fields and tables were added
+// without a new version, and noted in `settings` what was filled. It is the one step that asks.
+void complete_version_1(Connection& connection) {
+  constexpr std::size_t kFields = 44;
+  const auto lacks = [&](std::string_view table, std::string_view column) {
+    return !finds(connection, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2", table, column);
+  };
+  for (const char* script : {kCareTables, kRemarkTables, kExampleTables, kSelectedTables}) {
+    connection.exec(script);
+  }
+  if (lacks("attempts", "device_memory_mib")) {
+    connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
+  }
+  if (lacks("attempts", "retries")) {
+    connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
+  }
+  if (lacks("sweeps", "overrides")) {
+    connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
+  }
+  for (std::size_t field = 0; field < kFields; ++field) {
+    if (lacks("trials", field_columns()[field].column)) add_fields(connection, field, 1);
+  }
+  if (!finds(connection, "SELECT 1 FROM settings WHERE name = ?1 AND value = ?2", "values_selected",
+             "1")) {
+    make_view(connection, {"counted_values", kCountedView});
+    fill_selected_values(connection);
+  }
+}
+
+// The first turns version 1 into 2, the next 2 into 3, and so on; a step that was released stays as
+// it is. Others may have the database open while it is updated and go on writing as their version
+// does, so a step adds and never takes away. A later field is a step that calls add_fields.
+using Step = void (*)(Connection&);
+constexpr Step kSteps[] = {complete_version_1};
+constexpr std::int32_t kOldestVersion = 1;
+static_assert(kDatabaseVersion == kOldestVersion + std::int32_t{std::size(kSteps)});
+
 }  // namespace
+
+void apply_steps(Connection& connection, std::int64_t version) {
+  for (const Step step : std::span(kSteps).subspan(static_cast<std::size_t>(version - 1))) {
+    step(connection);
+  }
+  fill_left_out(connection);
+  for (const View& view : views()) make_view(connection, view);
+  connection.exec(fmt::format("PRAGMA user_version = {}", kDatabaseVersion).c_str());
+}
 
 const std::vector<FieldColumn>& field_columns() {
   static const std::vector<FieldColumn> all = collect_fields();
@@ -256,23 +322,13 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
   }
   MadeFile made(file);
   try {
-    SQLite::Database database(made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL");
-    database.exec("BEGIN IMMEDIATE");
-    database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
-                              kApplicationId, kSchemaVersion));
+    Connection database(made.name(),
+                        std::make_unique<SQLite::Database>(
+                            made.name().string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE));
+    database.exec("PRAGMA page_size = 8192; PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
+    database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
     database.exec(kTables);
-    database.exec(kAddedLater);
-    database.exec(kRemarkTables);
-    database.exec(kExampleTables);
-    database.exec(kSelectedTables);
-    for (const FieldColumn& field : field_columns()) {
-      database.exec(
-          fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field.column), field.type));
-    }
-    database.exec(note_filled());
-    database.exec(kNoteSelected);
-    for (const std::string& view : views()) database.exec(view);
+    apply_steps(database, kOldestVersion);
     database.exec("COMMIT");
     // Last: all is in the file then. What a log beside it held would be brought in by the closing,
     // which tells nobody where that fails.
@@ -288,7 +344,7 @@ bool create_database(const std::filesystem::path& file, bool rollback_journal) {
   return made.keep();
 }
 
-void check_version(Connection& connection) {
+std::int64_t checked_version(Connection& connection) {
   const std::string file = connection.file().string();
   std::error_code ignored;
   if (std::filesystem::file_size(connection.file(), ignored) == 0) {
@@ -311,18 +367,19 @@ void check_version(Connection& connection) {
                     "file with --db",
                     file));
   }
-  if (version > kSchemaVersion) {
+  if (version > kDatabaseVersion) {
     throw Error(
         fmt::format("{}: the database has version {}, this petlab knows up to {}; use a newer "
                     "petlab, or name another file with --db",
-                    file, version, kSchemaVersion));
+                    file, version, kDatabaseVersion));
   }
-  if (version < kSchemaVersion) {
+  if (version < kOldestVersion) {
     throw Error(
-        fmt::format("{}: the database has version {}, this petlab needs {}; move it away and "
+        fmt::format("{}: the database has version {}, this petlab needs {} to {}; move it away and "
                     "make it anew from the run directories: petlab db rebuild",
-                    file, version, kSchemaVersion));
+                    file, version, kOldestVersion, kDatabaseVersion));
   }
+  return version;
 }
 
 void use_journal(Connection& connection, bool rollback) {
@@ -340,124 +397,25 @@ void use_journal(Connection& connection, bool rollback) {
   });
 }
 
-bool has_column(Connection& connection, std::string_view table, std::string_view name) {
-  Query column(connection, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2");
-  return column.with(table).with(name).step();
-}
-
-bool has_column_of_attempts(Connection& connection, std::string_view name) {
-  return has_column(connection, "attempts", name);
-}
-
-/// Whether the views are those of this petlab: they leave out what is hidden, have tags, take the
-/// selected step from the selected values, and show numbers of examples.
-static bool has_views(Connection& connection) {
-  Query view(connection,
-             "SELECT 1 FROM sqlite_master WHERE name = 'results' AND instr(sql, 'hidden_trials') "
-             "AND instr(sql, 'sweep_tags') AND instr(sql, 'selected_values')");
-  return view.step() && has_table(connection, "former_sweep_results") &&
-         has_table(connection, "sweep_scores") && has_table(connection, "counted_values") &&
-         has_table(connection, "attempt_examples");
-}
-
-bool has_table(Connection& connection, std::string_view name) {
-  Query table(connection, "SELECT 1 FROM sqlite_master WHERE name = ?1");
-  return table.with(name).step();
-}
-
-bool knows_care(Connection& connection) {
-  if (!connection.knows_care) connection.knows_care = has_table(connection, "renewals");
-  return connection.knows_care;
-}
-
-void check_columns(Connection& connection) {
-  if (connection.guard("read it",
-                       [&] { return has_column_of_attempts(connection, "device_memory_mib"); }))
-    return;
-  throw Error(fmt::format(
-      "{}: an earlier petlab made the database; petlab db import --db {} --runs FOLDER, or "
-      "petlab run of its sweep, makes it fit this one",
-      connection.file().string(), connection.file().string()));
-}
-
-// The names of what a script makes where it is not there yet.
-static std::vector<std::string> made_by(std::string_view script) {
-  constexpr std::string_view kBefore = "IF NOT EXISTS ";
-  std::vector<std::string> names;
-  for (std::size_t at = script.find(kBefore); at != std::string_view::npos;
-       at = script.find(kBefore, at)) {
-    at += kBefore.size();
-    names.emplace_back(script.substr(at, script.find_first_of(" \n(", at) - at));
-  }
-  return names;
-}
-
-static bool is_up_to_date(Connection& connection) {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const char* script : {kAddedLater, kRemarkTables, kExampleTables, kSelectedTables}) {
-      for (std::string& name : made_by(script)) all.push_back(std::move(name));
-    }
-    return all;
-  }();
-  return std::all_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return has_table(connection, name); }) &&
-         absent_fields(connection).empty() &&
-         has_column_of_attempts(connection, "device_memory_mib") &&
-         has_column_of_attempts(connection, "retries") &&
-         has_column(connection, "sweeps", "overrides") && has_views(connection) &&
-         is_filled(connection) && has_selected_values(connection);
-}
-
-static void add_what_is_missing(Connection& connection) {
-  connection.exec(kAddedLater);
-  connection.exec(kRemarkTables);
-  connection.exec(kExampleTables);
-  connection.exec(kSelectedTables);
-  if (!has_column_of_attempts(connection, "device_memory_mib")) {
-    connection.exec("ALTER TABLE attempts ADD COLUMN device_memory_mib REAL");
-  }
-  if (!has_column_of_attempts(connection, "retries")) {
-    connection.exec("ALTER TABLE attempts ADD COLUMN retries INTEGER");
-  }
-  if (!has_column(connection, "sweeps", "overrides")) {
-    connection.exec("ALTER TABLE sweeps ADD COLUMN overrides TEXT");
-  }
-  for (const FieldColumn* field : absent_fields(connection)) {
-    connection.exec(
-        fmt::format("ALTER TABLE trials ADD COLUMN {} {}", quoted(field->column), field->type)
-            .c_str());
-    connection.exec(fmt::format("UPDATE trials SET {} = json_extract(config, '$.{}')",
-                                quoted(field->column), fmt::join(field->path, "."))
-                        .c_str());
-  }
-  fill_left_out(connection);
-  for (const std::string& view : views()) connection.exec(view.c_str());
-  if (!has_selected_values(connection)) {
-    fill_selected_values(connection);
-    connection.exec(kNoteSelected);
-  }
-}
-
-std::optional<std::filesystem::path> bring_up_to_date(Connection& connection) {
-  if (connection.guard("read it", [&] { return is_up_to_date(connection); })) return std::nullopt;
-  std::optional<std::filesystem::path> copy;
-  connection.guard("bring it up to date", [&] {
+void update(Connection& connection) {
+  if (checked_version(connection) == kDatabaseVersion) return;
+  connection.guard("update it", [&] {
     connection.exec("BEGIN IMMEDIATE");
     try {
       // Again: another process may have been faster. None writes from here on.
-      if (!is_up_to_date(connection)) {
-        Query trials(connection, "SELECT 1 FROM trials LIMIT 1");
-        if (trials.step()) copy = keep_before_update(connection.file());
-        add_what_is_missing(connection);
+      const std::int64_t version = checked_version(connection);
+      std::filesystem::path backup;
+      if (version < kDatabaseVersion) {
+        backup = keep_before_update(connection.file(), version);
+        apply_steps(connection, version);
       }
       connection.exec("COMMIT");
+      if (!backup.empty()) note_updated(connection.file(), version, backup);
     } catch (...) {
-      if (connection.in_transaction()) connection.exec("ROLLBACK");
+      connection.roll_back();
       throw;
     }
   });
-  return copy;
 }
 
 }  // namespace petlab::results::internal

@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "results/store.h"
@@ -15,10 +13,6 @@ class Connection;
 
 /// Marks a SQLite file as petlab's (PRAGMA application_id): "petl".
 inline constexpr std::int32_t kApplicationId = 0x7065746c;
-/// PRAGMA user_version. Columns for new fields of the configuration are added without a new
-/// version.
-inline constexpr std::int32_t kSchemaVersion = 1;
-
 /// A field of a trial's configuration that is a column of `trials` and of the views.
 struct FieldColumn {
   std::string column;             // training_learning_rate
@@ -34,26 +28,18 @@ const std::vector<FieldColumn>& field_columns();
 /// where another process was faster. Throws Error.
 bool create_database(const std::filesystem::path& file, bool rollback_journal);
 
-/// Throws Error unless the opened database is petlab's and of this version.
-void check_version(Connection& connection);
-
-/// Throws Error where an earlier petlab of this version made it and none has written to it since.
-void check_columns(Connection& connection);
+/// The version of an opened database. Throws Error where it is no petlab database, of a newer
+/// version, or of one that this petlab cannot update.
+std::int64_t checked_version(Connection& connection);
 
 /// Changes the journal mode of a database that came from another file system.
 void use_journal(Connection& connection, bool rollback);
 
-/// Adds the tables and columns that a newer petlab knows of, and makes the views fit: all or
-/// nothing. What the database was before is copied beside it, where it has trials; the copy's name.
-/// Throws Error, also where there is no space for the copy.
-std::optional<std::filesystem::path> bring_up_to_date(Connection& connection);
+/// Turns the tables of that version into this petlab's, within a transaction of the caller's.
+void apply_steps(Connection& connection, std::int64_t version);
 
-/// Whether there is a table or view of that name: a database that is only read may be of an earlier
-/// state of this version.
-bool has_table(Connection& connection, std::string_view name);
-/// Whether it knows of results that are to be made again and of hidden trials.
-bool knows_care(Connection& connection);
-bool has_column(Connection& connection, std::string_view table, std::string_view name);
-bool has_column_of_attempts(Connection& connection, std::string_view name);
+/// Updates a database of an earlier version: all or nothing. A copy of what it was is next to it
+/// before (`petlab.db.v1.bak`). Throws Error, also where there is no space for the copy.
+void update(Connection& connection);
 
 }  // namespace petlab::results::internal

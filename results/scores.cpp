@@ -10,11 +10,10 @@
 
 #include "results/connection.h"
 #include "results/question_sql.h"
-#include "results/remarks.h"
-#include "results/schema.h"
 #include "results/selected_values.h"
 #include "results/snapshot.h"
 #include "results/store.h"
+#include "sweeps/fields.h"
 
 namespace petlab::results {
 namespace {
@@ -130,10 +129,7 @@ const std::vector<Word>& configuration_words() {
 }
 
 ScoreReader::ScoreReader(const std::filesystem::path& database)
-    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {
-  internal::check_version(*connection_);
-  internal::check_columns(*connection_);
-}
+    : connection_(std::make_shared<Connection>(database, Connection::Mode::read, OpenOptions())) {}
 ScoreReader::ScoreReader(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)) {}
 ScoreReader::ScoreReader(const Reader& reader) : ScoreReader(reader.connection_) {}
@@ -146,9 +142,7 @@ void ScoreReader::each(const ScoreQuestion& question,
   reading(*connection_, [&] {
     const WantedSeries series(*connection_,
                               [&](const SeriesName& one) { return is_wanted(question, one); });
-    const Statement statement =
-        trials_of(question, internal::has_table(*connection_, "hidden_trials"),
-                  internal::knows_remarks(*connection_), internal::statement_about(*connection_));
+    const Statement statement = trials_of(question);
     Query trials(*connection_, statement.sql, 0);
     bind_all(trials, statement.parameters);
     const bool every = question.steps == ScoreQuestion::Steps::every;
@@ -216,14 +210,13 @@ std::vector<SeriesName> ScoreReader::series_for(const ScoreQuestion& question) c
 
 std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) const {
   return reading(*connection_, [&] {
-    Statement statement = internal::statement_about(*connection_);
+    Statement statement;
     if (word.scope == WordScope::score) {
       statement.sql =
           fmt::format("SELECT DISTINCT {0} FROM series WHERE {0} != '' ORDER BY 1", word.name);
     } else if (word.name == "sweep") {
       statement.sql = "SELECT name FROM sweeps ORDER BY 1";
     } else if (word.scope == WordScope::tag) {
-      if (!internal::knows_remarks(*connection_)) return std::vector<std::string>();
       statement.sql = "SELECT tag FROM trial_tags UNION SELECT tag FROM sweep_tags ORDER BY 1";
     } else {
       const std::string value = expression(word, statement);
@@ -248,7 +241,6 @@ std::vector<std::string> ScoreReader::values_of(const Word& word, int limit) con
 std::vector<HistoryPoint> ScoreReader::history(const std::string& trial_id,
                                                const SeriesName& series) const {
   return reading(*connection_, [&] {
-    internal::provide_selected_values(*connection_);
     const std::int64_t trial = trial_named(*connection_, trial_id);
     Query tasks(*connection_, "SELECT tasks FROM trials WHERE key = ?1");
     tasks.with(trial).step();
@@ -300,7 +292,6 @@ std::vector<SeriesName> ScoreReader::series_of(const std::string& trial_id) cons
 
 std::optional<ArtifactPlace> ScoreReader::artifact(const std::string& trial_id) const {
   return reading(*connection_, [&]() -> std::optional<ArtifactPlace> {
-    internal::provide_selected_values(*connection_);
     Query row(*connection_,
               fmt::format("SELECT a.number, f.path, {}, a.finished_step, a.train_seconds FROM "
                           "trials t JOIN attempts a ON a.key = t.result_attempt LEFT JOIN "

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "results/schema.h"
-
 namespace petlab::results::internal {
 namespace {
 
@@ -55,9 +53,8 @@ const char* const kSelectedTables =
     "INTO task_names " PETLAB_NEW_TASKS("NEW.tasks") "; END;";
 
 const char* const kCountedView =
-    "CREATE VIEW counted_values AS SELECT t.key AS trial, v.series, a.key AS attempt, v.seq, "
-    "v.step, "
-    "v.value, (a.number << 40) + v.seq AS place, s.split = 'test' AS is_test, instr(',' || t.tasks "
+    "SELECT t.key AS trial, v.series, a.key AS attempt, v.seq, v.step, v.value, "
+    "(a.number << 40) + v.seq AS place, s.split = 'test' AS is_test, instr(',' || t.tasks "
     "|| ',', ',' || s.task || ',') > 0 AS is_own FROM trials t CROSS JOIN attempts a ON a.trial = "
     "t.key AND a.counts_to IS NOT NULL CROSS JOIN metric_values v ON v.attempt = a.key AND v.seq "
     "<= a.counts_to CROSS JOIN series s ON s.key = v.series";
@@ -72,15 +69,6 @@ const char* const kSelectedStep =
 const char* const kTaskBelongs =
     "(instr(',' || t.tasks || ',', ',' || s.task || ',') OR s.task NOT IN (SELECT task FROM "
     "task_names))";
-
-const char* const kNoteSelected =
-    "INSERT OR REPLACE INTO settings (name, value) VALUES ('values_selected', '1')";
-
-bool has_selected_values(Connection& connection) {
-  if (!has_table(connection, "selected_values")) return false;
-  Query row(connection, "SELECT 1 FROM settings WHERE name = 'values_selected'");
-  return row.step();
-}
 
 void fill_selected_values(Connection& connection) {
   connection.exec("DELETE FROM selected_values; DELETE FROM task_names");
@@ -97,21 +85,6 @@ void fill_selected_values(Connection& connection) {
       "j.value <> ''");
 }
 
-void provide_selected_values(Connection& connection) {
-  if (has_selected_values(connection)) return;
-  {
-    Query there(connection, "SELECT 1 FROM sqlite_temp_master WHERE name = 'selected_values'");
-    if (there.step()) return;
-  }
-  connection.exec(
-      "CREATE TEMP TABLE selected_values (trial, series, attempt, seq, "
-      "step, value, PRIMARY KEY (trial, series)) WITHOUT ROWID");
-  connection.exec("CREATE TEMP TABLE task_names (task PRIMARY KEY)");
-  std::string view = kCountedView;
-  connection.exec(view.replace(0, std::string_view("CREATE").size(), "CREATE TEMP").c_str());
-  fill_selected_values(connection);
-}
-
 std::vector<SeriesName> all_series(Connection& connection) {
   std::vector<SeriesName> all;
   Query rows(connection,
@@ -123,7 +96,6 @@ std::vector<SeriesName> all_series(Connection& connection) {
 WantedSeries::WantedSeries(Connection& connection,
                            const std::function<bool(const SeriesName&)>& wanted)
     : wanted_(all_series(connection)) {
-  provide_selected_values(connection);
   std::erase_if(wanted_, [&](const SeriesName& one) { return !wanted(one); });
   for (std::size_t place = 0; place < wanted_.size(); ++place) {
     places_[wanted_[place].key] = place;

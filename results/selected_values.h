@@ -17,8 +17,8 @@ namespace petlab::results::internal {
 /// keep the value of each of a trial's metrics in `selected_values` whenever its result changes.
 /// The tables and triggers, where they are missing:
 extern const char* const kSelectedTables;
-/// The view `counted_values` that the triggers read: every value of the attempts that make a
-/// trial's result.
+/// The SELECT of the view `counted_values`, which the triggers read: every value of the attempts
+/// that make a trial's result.
 extern const char* const kCountedView;
 /// Of trial `t`: the step of its result's selected scores, or NULL.
 extern const char* const kSelectedStep;
@@ -26,15 +26,8 @@ extern const char* const kSelectedStep;
 /// trial's.
 extern const char* const kTaskBelongs;
 
-/// Notes that the tables are filled: true of a new database.
-extern const char* const kNoteSelected;
-/// Whether that is noted, so that the trials of an earlier petlab have their values too.
-bool has_selected_values(Connection& connection);
 /// Fills the tables anew.
 void fill_selected_values(Connection& connection);
-/// Makes the tables readable, for the rest of the transaction, in a database that an earlier petlab
-/// made and that is only read.
-void provide_selected_values(Connection& connection);
 
 /// Every split, task and metric that the database has, by name.
 std::vector<SeriesName> all_series(Connection& connection);

@@ -84,13 +84,8 @@ Store::Store(const std::filesystem::path& database, const OpenOptions& options)
   if (!std::filesystem::exists(real)) internal::create_database(real, rollback);
   if (rollback) lock_ = std::make_unique<internal::HostLock>(real);
   connection_ = std::make_shared<Connection>(database, Connection::Mode::write, options);
-  internal::check_version(*connection_);
   internal::use_journal(*connection_, rollback);
-  if (const auto copy = internal::bring_up_to_date(*connection_)) {
-    brought_up_to_date_ = fmt::format(
-        "{}: an earlier petlab made it; it is brought up to date, and as it was it is in {}",
-        database.string(), copy->string());
-  }
+  internal::update(*connection_);
   reader_ = Reader(connection_);
 }
 
@@ -101,7 +96,6 @@ Store& Store::operator=(Store&&) noexcept = default;
 const std::filesystem::path& Store::file() const { return connection_->file(); }
 bool Store::alone() const { return lock_ != nullptr; }
 const Reader& Store::read() const { return reader_; }
-const std::string& Store::brought_up_to_date() const { return brought_up_to_date_; }
 std::int64_t Store::last_committed() const { return connection_->last_committed; }
 
 std::int64_t Store::last_rolled_back() const { return connection_->last_rolled_back; }

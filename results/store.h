@@ -17,6 +17,10 @@
 
 namespace petlab::results {
 
+/// PRAGMA user_version of the databases that this petlab writes. It alone says what tables,
+/// columns, triggers and views a database has (docs/reference/database.md).
+inline constexpr std::int32_t kDatabaseVersion = 2;
+
 /// A trial as a plan knows it.
 struct TrialRow {
   std::string trial_id;
@@ -102,8 +106,9 @@ Connection& connection_of(const Reader& reader);
 /// workers have come, is read by the functions of decisions.h, remarks.h and attempt_events.h.
 class Reader {
  public:
-  /// Throws Error for a file that is missing, no petlab database, or of another version. Whoever
-  /// opens or closes a database last killed holds it alone for a moment: a read waits that long.
+  /// Reads a database of an earlier version through an updated copy. Throws Error for a file that
+  /// is missing, no petlab database, or of a newer version. Whoever opens or closes a database last
+  /// killed holds it alone for a moment: a read waits that long.
   explicit Reader(const std::filesystem::path& database,
                   std::chrono::milliseconds busy_timeout = OpenOptions().busy_timeout);
   ~Reader();
@@ -157,8 +162,9 @@ class Reader {
   std::shared_ptr<internal::Connection> connection_;
 };
 
-/// The database, opened for writing: made where there is none. Several processes may write to one;
-/// each waits for the others. Use from one thread at a time, one Batch at a time.
+/// The database, opened for writing: made where there is none, and updated where it has an earlier
+/// version. Several processes may write to one; each waits for the others. Use from one thread at a
+/// time, one Batch at a time.
 class Store {
  public:
   /// Throws Error: folder missing or not writable, no petlab database, too old or too new a
@@ -172,9 +178,6 @@ class Store {
   const std::filesystem::path& file() const;
   /// True where nobody else can have the database open to write: it is on a network file system.
   bool alone() const;
-  /// What is to be told where an earlier petlab made it and opening it brought it up to date: where
-  /// a copy of what it was is kept. Else empty.
-  const std::string& brought_up_to_date() const;
   /// The same connection: also sees what the running batch has written.
   const Reader& read() const;
   /// Starts a transaction; waits for other writers.
@@ -188,7 +191,6 @@ class Store {
   std::unique_ptr<internal::HostLock> lock_;  // released after the connection is closed
   std::shared_ptr<internal::Connection> connection_;
   Reader reader_;
-  std::string brought_up_to_date_;
 };
 
 /// One transaction: all of it is stored by commit(), or nothing. Many changes in one batch cost

@@ -25,6 +25,7 @@
 #include "cli/options/database_option.h"
 #include "reports/render.h"
 #include "reports/running.h"
+#include "results/notices.h"
 #include "results/store.h"
 #include "serving/server.h"
 #include "sweeps/locations.h"
@@ -137,6 +138,7 @@ class PageMaker {
     identity_ = identity_of(database_);
     reader_.emplace(database_);
     losses_.emplace(database_);
+    results::tell_of_copies();
   }
 
   void look(bool watched) {

@@ -23,7 +23,7 @@ int decide_each(const DecisionArguments& arguments, Streams streams,
       ids.push_back(orchestrator::find_trial(reader, database, text));
     }
   }
-  OpenToDecide opened(database, streams);
+  OpenToDecide opened(database);
   const orchestrator::DecisionWriter to = opened.writer();
   const std::filesystem::path runs = arguments.existing_runs_path();
   const orchestrator::HostIdentity here = orchestrator::this_host();

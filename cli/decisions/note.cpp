@@ -64,7 +64,7 @@ int note(const NoteArguments& arguments, Streams streams) {
     while (text.ends_with('\n')) text.pop_back();
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  OpenToDecide opened(database, streams);
+  OpenToDecide opened(database);
   const orchestrator::DecisionWriter to = opened.writer();
   orchestrator::remark(to, runs, subject,
                        {{Remark::What::note, text, orchestrator::wall_clock_seconds()}});

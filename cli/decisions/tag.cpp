@@ -136,7 +136,7 @@ int tag(const TagArguments& arguments, Streams streams) {
     }
   }
   const std::filesystem::path runs = arguments.existing_runs_path();
-  OpenToDecide opened(database, streams);
+  OpenToDecide opened(database);
   const orchestrator::DecisionWriter to = opened.writer();
   for (const RemarkSubject& subject : subjects) {
     const std::vector<Remark> changes =

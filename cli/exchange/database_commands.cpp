@@ -12,6 +12,7 @@
 #include "cli/exchange/import.h"
 #include "cli/exchange/merge.h"
 #include "cli/exchange/rebuild.h"
+#include "cli/exchange/update.h"
 
 namespace petlab::cli {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr Subcommand kDatabaseCommands[] = {
     {"check", "", "verify the database against the runs folder", make_check},
     {"backup", "", "copy the database, even while it is in use", make_backup},
+    {"update", "", "update a database that an older petlab created", make_update},
     {"gc", "", "delete unneeded checkpoints and artifacts", make_gc},
     {"rebuild", "", "rebuild the database from the runs folder", make_rebuild},
     {"merge", "", "merge results from another database", make_merge},

@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "cli/options/json_option.h"
-#include "cli/options/open_to_write.h"
 #include "cli/options/trial_arguments.h"
 #include "cli/output/answer_output.h"
 #include "cli/output/counted.h"
@@ -97,8 +96,6 @@ int collect(const GcArguments& arguments, Streams streams) {
     };
     options = {wanted("checkpoints"), wanted("artifacts"), wanted("leftovers")};
   }
-  // Opened once before, so that what bringing it up to date says is said here.
-  if (!arguments.dry_run) open_to_write(database, streams);
   const Collected done = arguments.dry_run ? orchestrator::find_garbage(database, runs, options)
                                            : orchestrator::collect_garbage(database, runs, options);
   if (arguments.json) {

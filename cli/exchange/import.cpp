@@ -10,7 +10,6 @@
 #include "cli/exchange/rebuild.h"
 #include "cli/exchange/take_over_output.h"
 #include "cli/options/json_option.h"
-#include "cli/options/open_to_write.h"
 #include "orchestrator/exchange/archive.h"
 
 namespace petlab::cli {
@@ -37,7 +36,7 @@ int import_from(const ImportArguments& arguments, Streams streams) {
   const std::filesystem::path from = folder
                                          ? std::filesystem::path(arguments.from)
                                          : orchestrator::unpack_archive(arguments.from, incoming);
-  results::Store store = open_to_write(database, streams);
+  results::Store store(database);
   const orchestrator::TakenOver taken =
       orchestrator::take_over(store, incoming, from, {arguments.from});
   return print_taken_over(taken, database.string(), arguments.from, arguments.json, streams);

@@ -10,7 +10,6 @@
 #include "cli/exchange/take_over_output.h"
 #include "cli/options/database_option.h"
 #include "cli/options/json_option.h"
-#include "cli/options/open_to_write.h"
 
 namespace petlab::cli {
 namespace {
@@ -43,7 +42,7 @@ int merge(const MergeArguments& arguments, Streams streams) {
         fmt::format("{}: this is the same database; name another", arguments.other));
   }
   const std::filesystem::path runs = runs_to_fill(arguments);
-  results::Store store = open_to_write(database, streams);
+  results::Store store(database);
   const orchestrator::Incoming incoming(runs);
   const orchestrator::TakenOver taken =
       orchestrator::take_over(store, incoming, other_runs, {arguments.other, arguments.other});

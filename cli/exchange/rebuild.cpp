@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "base/shown.h"
-#include "cli/options/open_to_write.h"
 #include "cli/output/counted.h"
 #include "orchestrator/records/rebuild.h"
 #include "results/store.h"
@@ -42,7 +41,7 @@ int print_summary_of_runs(const orchestrator::RunsSummary& summary,
 int import_own_runs(const StoredArguments& arguments, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = runs_to_read(arguments);
-  results::Store store = open_to_write(database, streams);
+  results::Store store(database);
   return print_summary_of_runs(orchestrator::ingest_runs(store, runs), database, runs, streams);
 }
 

@@ -4,21 +4,16 @@
 #include <optional>
 #include <string>
 
-#include "cli/options/subcommand.h"
 #include "orchestrator/records/decide.h"
 #include "results/store.h"
 
 namespace petlab::cli {
 
-/// Opens a database to write to it. Where that brought one of an earlier petlab up to date, says
-/// where it is as it was.
-results::Store open_to_write(const std::filesystem::path& database, Streams streams);
-
-/// The same for what a user decides or remarks: while another process holds the database (on a
+/// Opens a database for what a user decides or remarks: while another process holds it (on a
 /// network file system), it is opened to read, and that process is told.
 class OpenToDecide {
  public:
-  OpenToDecide(const std::filesystem::path& database, Streams streams);
+  explicit OpenToDecide(const std::filesystem::path& database);
   /// Valid as long as this object.
   orchestrator::DecisionWriter writer();
   /// What to tell the user after writing; empty: it is in the database.

@@ -305,7 +305,6 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);
-  if (!store.brought_up_to_date().empty()) observer.note(store.brought_up_to_date());
   const sweeps::Sweep& asked = request.part ? *request.part : sweep;
   if (is_new) tell_of_unknown_attempts(asked, request, store, observer);
   record(store, request.runs, sweep);

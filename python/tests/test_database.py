@@ -274,9 +274,8 @@ def _set(file: Path, sql: str) -> None:
         (lambda file: file.write_bytes(b""), "the file is empty"),
         (lambda file: file.write_bytes(b"no database" * 99), "file is not a database"),
         (lambda file: _set(file, "PRAGMA application_id = 7"), "of another program"),
-        (lambda file: _set(file, "PRAGMA user_version = 9"), "9, this package reads 1; use a"),
+        (lambda file: _set(file, "PRAGMA user_version = 9"), "9, this package reads 2; use a"),
         (lambda file: _set(file, "PRAGMA user_version = 0"), "petlab db rebuild"),
-        (lambda file: _set(file, "DROP VIEW scores"), "an earlier petlab made the database"),
     ],
 )  # fmt: skip
 def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], message: str) -> None:
@@ -284,6 +283,30 @@ def test_other_files_are_named(copied: Path, make: Callable[[Path], Any], messag
     with pytest.raises(petlab.DatabaseError, match=message) as caught:
         petlab.open(copied)
     assert str(copied) in str(caught.value)
+
+
+def test_a_database_of_version_1_is_read_through_an_updated_copy(tmp_path: Path) -> None:
+    schemas = Path(__file__).parents[2] / "tests/results/schemas"
+    for name in ("first", "last_of_version_1"):
+        file = tmp_path / f"{name}.db"
+        connection = sqlite3.connect(file)
+        connection.executescript((schemas / f"{name}.sql").read_text())
+        connection.close()
+        before = file.read_bytes()
+        with pytest.warns(petlab.NoteWarning, match="petlab db update --db") as warned:
+            db = petlab.open(file)
+            trial = db.trial("t1")
+            rows = db.rows(split="train")
+            own = db.connect()
+        assert all(Path(one.filename) == Path(__file__) for one in warned)
+        assert (trial.bls_bits, len(trial.attempts), len(trial.scores)) == (990.0, 2, 2)
+        assert [row["value"] for row in rows] == [0.125]
+        assert own.execute("SELECT count(*) FROM sweep_scores").fetchone()[0] == 2
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            own.execute("DELETE FROM trials")
+        own.close()
+        assert file.read_bytes() == before
+        assert [one.name for one in tmp_path.glob(f"{name}.*")] == [file.name]
 
 
 def test_a_folder_that_cannot_be_written(copied: Path, monkeypatch: Any) -> None:

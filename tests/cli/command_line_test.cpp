@@ -134,7 +134,7 @@ std::pair<int, std::size_t> extent(const std::string& text) {
 }
 
 TEST_CASE("Help goes to standard output and succeeds", "[cli]") {
-  CHECK(helped({"--version"}).starts_with("petlab "));
+  CHECK(helped({"--version"}).ends_with(", database version 2\n"));
   CHECK(helped({"--help"}) == helped({}));
   CHECK(helped({"help"}) == helped({}));
   CHECK(helped({"db"}) == helped({"db", "--help"}));
@@ -164,8 +164,9 @@ TEST_CASE("The program's help lists every command under its group on one screen"
 
 TEST_CASE("The help of each command fits a screen", "[cli]") {
   std::vector<std::vector<std::string>> commands = {
-      {"db", "check"},   {"db", "backup"},     {"db", "gc"},     {"db", "rebuild"},
-      {"db", "merge"},   {"db", "import"},     {"db", "export"}, {"db", "export", "archive"},
+      {"db", "check"},   {"db", "backup"},     {"db", "gc"},
+      {"db", "rebuild"}, {"db", "update"},     {"db", "merge"},
+      {"db", "import"},  {"db", "export"},     {"db", "export", "archive"},
       {"fetch", "data"}, {"fetch", "backbone"}};
   for (const Subcommand& row : subcommands()) commands.push_back({std::string(row.name)});
   for (std::vector<std::string>& words : commands) {

@@ -534,6 +534,7 @@ class EveryOption(AwkwardWorld):
 
     @covers("db rebuild", "--db", "--runs")
     @covers("db backup", "--db")
+    @covers("db update", "--db")
     @covers("db check", "--json", "--db", "--runs")
     def test_rebuild_backup_and_check(self):
         values = "SELECT trial_id, seq, value FROM results ORDER BY 1, 2"
@@ -548,6 +549,7 @@ class EveryOption(AwkwardWorld):
         self.ask("db", "import", "--runs", "sweep.runs", db="copy.db")
         counted = "SELECT count(*) AS n FROM attempts"
         self.assertEqual(self.query(counted, "copy.db"), self.query(counted))
+        self.assertRegex(self.ask("db", "update", db="copy.db").out, r"^copy\.db: version \d+\n$")
 
         plain, done = self.differs(["db", "check", "--runs", "sweep.runs"], "--json")
         self.assertEqual(plain.code, 0, plain)

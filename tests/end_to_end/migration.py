@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""A database that an earlier petlab made, opened for writing by this one and killed meanwhile.
+"""Databases of earlier versions: read, updated, and killed at every call of the update.
 
 usage: migration.py FOLDER_OF_PROGRAMS
 """
 import pathlib
 import shutil
+import signal
 import sqlite3
+import subprocess
 
 import tiny_world
 from exchange_world import CHANGING, EVERY
@@ -17,6 +19,10 @@ HELD = ("sweeps", "trials", "sweep_trials", "attempts", "progress", "artifacts",
 # Of trials, what is told nowhere else in their row: columns of fields are filled from `config`.
 HELD_OF_TRIALS = {"key", "trial_id", "config", "backbone_digest", "bls_bits", "stored_bits", "cancelled",
                   "retried_after", "result_attempt", "user"}
+
+
+def whole(database):
+    return sorted(database.iterdump()), database.execute("PRAGMA user_version").fetchone()
 
 
 class Migration(ScriptedWorld):
@@ -41,7 +47,7 @@ class Migration(ScriptedWorld):
 
     def whole(self):
         """Schema and rows."""
-        return self.opened(lambda database: sorted(database.iterdump()))
+        return self.opened(whole)
 
     def held(self, columns):
         def look(database):
@@ -51,18 +57,14 @@ class Migration(ScriptedWorld):
                 for table, names in columns.items()}
         return self.opened(look)
 
-    def kept(self, columns, before):
+    def kept(self, before):
         """Whether what the database was is kept: all of it, wherever the rest was killed."""
-        copy = self.root / "k.db.before-update"
+        copy = self.root / "k.db.v1.bak"
         if not copy.exists():
             return False
         database = sqlite3.connect(copy)
         self.assertEqual(database.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
-        self.assertEqual({table: database.execute(
-            f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall()
-            for table, names in columns.items()}, before)
-        self.assertNotIn("attempt_examples", {row[0] for row in database.execute(
-            "SELECT name FROM sqlite_master")})
+        self.assertEqual(whole(database), before)
         database.close()
         return True
 
@@ -72,33 +74,104 @@ class Migration(ScriptedWorld):
                             if table != "trials" or row[1] in HELD_OF_TRIALS] for table in HELD}
         return self.opened(look)
 
-    def migrate(self, faults=""):
+    def update(self, faults=""):
         self.faults = faults
-        done = self.petlab("db", "import", "--db", "k.db", "--runs", "k.runs")
+        done = self.petlab("db", "update", "--db", "k.db")
         self.faults = ""
         return done
 
     def test_without_space_for_a_copy_it_stays_as_it_was(self):
-        (self.root / "k.runs").mkdir()
         self.old_database(SCHEMAS / "first.sql")
         before = self.whole()
         for calls, error in (("pwrite64,write", "ENOSPC"), ("pwrite64,write", "EIO"), ("fsync", "EIO"),
                              ("rename", "EACCES")):
             with self.subTest(calls=calls, error=error):
-                done = self.migrate(f"fail program=petlab calls={calls} "
-                                    f"path=*k.db.before-update* error={error}")
+                done = self.update(f"fail program=petlab calls={calls} "
+                                   f"path=*k.db.v1.bak* error={error}")
                 self.assertEqual(done.code, 1, done)
-                self.assertRegex(done.err, r"^petlab: k\.db\.before-update: cannot ")
+                self.assertRegex(done.err, r"^petlab: k\.db\.v1\.bak: cannot ")
                 self.assertEqual(self.whole(), before)
-                self.assertEqual([file.name for file in self.root.glob("*before-update*")] +
+                self.assertEqual([file.name for file in self.root.glob("*v1.bak*")] +
                                  [file.name for file in self.root.glob(".k.db*")], [])
-        self.assertEqual(self.migrate().code, 0)
+        self.assertEqual(self.update().code, 0)
         self.assertNotEqual(self.whole(), before)
 
-    def test_killed_at_every_call_that_changes_something_it_loses_nothing_and_goes_on(self):
+    def test_a_command_that_writes_updates_it_once_and_says_so(self):
+        self.old_database(SCHEMAS / "last_of_version_1.sql")
         (self.root / "k.runs").mkdir()
+        before = self.whole()
+        for words in (["tag", "t1", "+good"], ["tag", "t2", "+good"]):
+            done = self.petlab(*words, "--db", "k.db")
+            said = "petlab: k.db: updated from version 1 to 2; a copy of the old one is k.db.v1.bak\n"
+            self.assertEqual((done.code, done.err), (0, said if words[1] == "t1" else ""))
+        self.assertTrue(self.kept(before))
+        done = self.petlab("db", "update", "--db", "k.db")
+        self.assertEqual((done.code, done.out, done.err), (0, "k.db: version 2\n", ""))
+
+    def test_a_command_that_only_reads_leaves_it_alone_and_says_so(self):
+        self.old_database(SCHEMAS / "last_of_version_1.sql")
+        bytes_of = {file.name: file.read_bytes() for file in self.root.glob("k.db*")}
+        query = ["query", "SELECT trial_id, value, tags FROM results", "--format", "csv", "--db", "k.db"]
+        note = ("petlab: note: k.db: the database has version 1, this petlab writes 2; it was read "
+                "through an updated copy (petlab db update --db k.db updates it)\n")
+        read = [self.petlab(*words, "--db", "k.db") for words in (
+            query[:-2], ["status"], ["show", "t1"], ["report", "sweep", "--sweep", "old"],
+            ["results", "--format", "csv"])]
+        for done in read:
+            self.assertEqual(done.code, 0, done)
+            self.assertEqual([line for line in done.err.splitlines(True) if "k.db" in line], [note])
+        self.assertEqual(read[0].out, "trial_id,value,tags\nt1,0.5,\nt1,0.125,\nt1,,\n")
+        self.assertEqual({file.name: file.read_bytes() for file in self.root.glob("k.db*")}, bytes_of)
+        # The copy needs room.
+        self.faults = "fail program=petlab calls=open,open64,openat path=*etilqs* error=EACCES"
+        self.assertEqual(self.petlab(*query).code, 0)  # not a small one
+        self.faults = ""
+        # A backup is of the version that it has.
+        self.assertEqual(self.petlab("db", "backup", "copy.db", "--db", "k.db").err, "")
+        database = sqlite3.connect(self.root / "copy.db")
+        self.assertEqual(whole(database), self.whole())
+        database.close()
+        self.assertEqual(self.update().code, 0)
+        self.assertEqual(self.petlab(*query).out, read[0].out)
+
+    def test_on_a_read_only_disk_it_is_read_and_a_command_that_writes_says_what_to_do(self):
+        disk = self.small_disk("4m")
+        self.old_database(SCHEMAS / "first.sql")
+        shutil.copy(self.root / "k.db", disk / "k.db")
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        done = self.petlab("query", "SELECT count(*) AS n FROM scores", "--format", "csv", "--db", "disk/k.db")
+        self.assertEqual((done.code, done.out), (0, "n\n2\n"), done)
+        self.assertIn("the database has version 1, this petlab writes 2; it was read through an updated copy",
+                      done.err)
+        done = self.petlab("db", "update", "--db", "disk/k.db")
+        self.assertEqual(done.code, 1, done)
+        self.assertRegex(done.err, r"^petlab: disk/k\.db: .*read-only.*\n$")
+        self.assertEqual([file.name for file in disk.iterdir()], ["k.db"])
+
+    def test_two_programs_open_it_at_the_same_time(self):
+        self.old_database(SCHEMAS / "last_of_version_1.sql")
+        self.faults = "stop program=petlab calls=rename path=*k.db.v1.bak* at=1"
+        first = self.start("db", "update", "--db", "k.db")
+        self.faults = ""
+        self.until(lambda: pathlib.Path(f"/proc/{first.pid}/stat").read_text().split()[2] == "T")
+        # Readers and an older program that reads are not held up.
+        self.assertEqual(self.petlab("results", "--db", "k.db").code, 0)
+        older = sqlite3.connect(self.root / "k.db")
+        self.assertEqual(older.execute("SELECT count(*) FROM results").fetchone(), (3,))
+        others = [self.start("db", "update", "--db", "k.db") for _ in range(3)]
+        first.send_signal(signal.SIGCONT)
+        done = [self.end(process) for process in (first, *others)]
+        self.assertEqual([one.code for one in done], [0] * 4, done)
+        self.assertIn("updated from version 1 to 2", done[0].err)
+        self.assertEqual([one.err for one in done[1:]], [""] * 3)
+        self.assertEqual(older.execute("SELECT count(*) FROM scores").fetchone(), (2,))
+        older.execute("UPDATE trials SET cancelled = 1 WHERE trial_id = 't2'")
+        older.commit()
+        older.close()
+
+    def test_killed_at_every_call_that_changes_something_it_loses_nothing_and_goes_on(self):
         schemas = sorted(SCHEMAS.glob("*.sql"))
-        self.assertGreater(len(schemas), 7)
+        self.assertGreater(len(schemas), 8)
         trace = self.root / "trace"
         for schema in schemas:
             self.old_database(schema)
@@ -106,10 +179,10 @@ class Migration(ScriptedWorld):
             before = self.held(columns)
             untouched = self.whole()
             trace.unlink(missing_ok=True)
-            self.assertEqual(self.migrate(f"trace program=petlab file={trace}").code, 0)
+            self.assertEqual(self.update(f"trace program=petlab file={trace}").code, 0)
             wanted = self.whole()
             self.assertEqual(self.held(columns), before)
-            self.assertTrue(self.kept(columns, before))
+            self.assertTrue(self.kept(untouched))
             calls = [line.split(" ", 1)[0] for line in trace.read_text().split("\n")[:-1]]
             count = sum(call in CHANGING.split(",") for call in calls)
             self.assertGreater(count, 20)
@@ -120,17 +193,17 @@ class Migration(ScriptedWorld):
             for at in calls_to_kill:
                 with self.subTest(schema=schema.stem, at=at):
                     self.old_database(schema)
-                    killed += self.migrate(f"kill program=petlab calls={CHANGING} path=* at={at} torn").code == -9
+                    killed += self.update(f"kill program=petlab calls={CHANGING} path=* at={at} torn").code == -9
                     self.assertEqual(self.held(columns), before)
                     left = self.whole()
                     self.assertTrue(left in (untouched, wanted), "changed in part")
                     unchanged = left == untouched
-                    if not self.kept(columns, before):
+                    if not self.kept(untouched):
                         self.assertTrue(unchanged)
-                    done = self.migrate()
+                    done = self.update()
                     self.assertEqual((done.code, self.whole()), (0, wanted), done)
-                    self.assertTrue(self.kept(columns, before))
-                    self.assertEqual("before-update" in done.err, unchanged)
+                    self.assertTrue(self.kept(untouched))
+                    self.assertEqual("k.db.v1.bak" in done.err, unchanged)
                     self.assertEqual(sorted(file.name for file in self.root.glob(".k.db*")), [])
             self.assertGreaterEqual(killed, len(calls_to_kill) * 0.8)
 

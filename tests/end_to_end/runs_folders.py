@@ -136,7 +136,7 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.run_it().code, 0)
         with sqlite3.connect(self.root / "sweeps/sweep.db") as database:
             for statement in ("DROP VIEW former_sweep_results", "DROP TABLE former_sweep_trials",
-                              "DROP TABLE settings"):
+                              "DROP TABLE settings", "PRAGMA user_version = 1"):
                 database.execute(statement)
         database.close()
         trial = self.trial("sweeps/sweep.db")

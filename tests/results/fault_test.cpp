@@ -77,17 +77,17 @@ TEST_CASE("a database of a newer, older or no version is refused", "[results]") 
   const std::string name = file.string();
   std::string wanted;
   SECTION("newer") {
-    put_number(file, 60, 2);
+    put_number(file, 60, 3);
     wanted = name +
-             ": the database has version 2, this petlab knows up to 1; use a newer petlab, or name "
+             ": the database has version 3, this petlab knows up to 2; use a newer petlab, or name "
              "another file with --db";
   }
   SECTION("older") {
     put_number(file, 60, 0);
     wanted =
         name +
-        ": the database has version 0, this petlab needs 1; move it away and make it anew from "
-        "the run directories: petlab db rebuild";
+        ": the database has version 0, this petlab needs 1 to 2; move it away and make it anew "
+        "from the run directories: petlab db rebuild";
   }
   SECTION("of another program") {
     put_number(file, 68, 7);

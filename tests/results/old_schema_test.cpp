@@ -1,10 +1,17 @@
-#include <fstream>
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
 
 #include "results/attempt_events.h"
 #include "results/connection.h"
 #include "results/decisions.h"
 #include "results/examples.h"
 #include "results/loss_curve.h"
+#include "results/notices.h"
 #include "results/one_state.h"
 #include "results/remarks.h"
 #include "results/scores.h"
@@ -25,9 +32,26 @@ std::filesystem::path old_database(const TempDir& folder, const std::string& nam
   const auto file = folder.write("old.db", "");
   const std::string sql =
       testing::read_file(testing::source_dir() / "tests/results/schemas" / (name + ".sql"));
-  internal::Connection connection(file, internal::Connection::Mode::write, {});
-  connection.exec(sql.c_str());
+  SQLite::Database(file.string(), SQLite::OPEN_READWRITE).exec(sql);
   return file;
+}
+
+constexpr const char* kSchemas[] = {"fewer_fields",       "first",           "decisions",
+                                    "device_memory",      "before_renewals", "before_remarks",
+                                    "before_loss_points", "before_examples", "last_of_version_1"};
+
+/// The lines that the user is told, as long as it lives.
+struct Told {
+  Told() {
+    tell_notices([this](const std::string& text) { lines.push_back(text); });
+  }
+  ~Told() { tell_notices({}); }
+  std::vector<std::string> lines;
+};
+
+std::string updated_line(const std::filesystem::path& file) {
+  return fmt::format("{0}: updated from version 1 to 2; a copy of the old one is {0}.v1.bak",
+                     file.string());
 }
 
 Lines columns(const std::filesystem::path& file) {
@@ -41,25 +65,19 @@ Lines names(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a database of each earlier schema becomes one of this, and its work goes on",
+TEST_CASE("A database of each earlier schema becomes one of this, and its work goes on",
           "[results]") {
-  for (const std::string name :
-       {"fewer_fields", "first", "decisions", "device_memory", "before_renewals", "before_remarks",
-        "before_loss_points", "before_examples"}) {
+  for (const std::string name : kSchemas) {
     INFO(name);
-    const bool has_memory = name == "device_memory" || name.starts_with("before_");
+    const bool has_memory =
+        name == "device_memory" || name.starts_with("before_") || name.starts_with("last_");
     const TempDir folder;
     const auto file = old_database(folder, name);
-    const Lines as_it_was = names(file);
+    Told told;
     Store store(file);
-    // What it was is kept, once.
-    const auto kept = folder.path() / "old.db.before-update";
-    CHECK(names(kept) == as_it_was);
-    CHECK(rows(kept, "SELECT trial_id FROM trials ORDER BY 1") == Lines{"t1", "t2", "t3"});
-    CHECK(store.brought_up_to_date().find(kept.string()) != std::string::npos);
-    std::filesystem::remove(kept);
-    CHECK(Store(file).brought_up_to_date().empty());
-    CHECK_FALSE(std::filesystem::exists(kept));
+    CHECK(told.lines == Lines{updated_line(file)});
+    { const Store again(file); }
+    CHECK(told.lines.size() == 1);
     const auto fresh = folder.path() / "fresh.db";
     { const Store another(fresh); }
     CHECK(columns(file) == columns(fresh));
@@ -111,175 +129,170 @@ TEST_CASE("a database of each earlier schema becomes one of this, and its work g
   }
 }
 
-TEST_CASE("where there is no space for what a database was, it stays that", "[results]") {
+TEST_CASE("Without room for a copy, an old database stays as it was", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "first");
-  const Lines before = names(file);
-  const auto in_the_way = folder.path() / "old.db.before-update/x";
+  const auto stored = [&] {
+    return SQLite::Database(file.string())
+        .execAndGet(
+            "SELECT group_concat(sql) || user_version FROM sqlite_schema, "
+            "pragma_user_version")
+        .getString();
+  };
+  const std::string before = stored();
+  const auto in_the_way = folder.path() / "old.db.v1.bak/x";
   std::filesystem::create_directories(in_the_way);
-  CHECK_THROWS_WITH(Store(file), testing::has_text("old.db.before-update: cannot make it"));
-  CHECK(names(file) == before);
+  Told told;
+  CHECK_THROWS_WITH(Store(file), testing::has_text("old.db.v1.bak: cannot make it"));
+  CHECK((stored() == before));
+  CHECK(told.lines.empty());
   std::filesystem::remove_all(in_the_way.parent_path());
-  CHECK_FALSE(Store(file).brought_up_to_date().empty());
+  { const Store store(file); }
+  CHECK(told.lines == Lines{updated_line(file)});
 }
 
-TEST_CASE("a reader of a database that knows of no renewals sees what there is", "[results]") {
-  const TempDir folder;
-  const auto file = old_database(folder, "before_renewals");
-  const Lines before = names(file);
-  const Reader reader(file);
-  const auto facts = reader.trial_facts(std::vector<std::string>{"t1"}).at(0);
-  CHECK(facts.result_attempt == 2);
-  CHECK(facts.renewed_after == 0);
-  CHECK(care_of(reader, "t1").renewals.empty());
-  CHECK(reader.sweep("old")->overrides.empty());
-  CHECK(reader.outline("old").hidden == 0);
-  CHECK(decided(reader).size() == 2);
-  std::int64_t members = 0;
-  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
-  CHECK(members == 3);
-  CHECK(names(file) == before);
-  // The same reader, after another petlab has made it fit.
-  Store store(file);
-  Batch batch = store.begin();
-  renew(batch, "t1", {2, true, "wrong", 7});
-  set_hidden(batch, "t2", Hiding{"far off", 8});
-  batch.commit();
-  CHECK(reader.trial_facts(std::vector<std::string>{"t1"}).at(0).discarded_after == 2);
-  CHECK(reader.outline("old").discarded == 1);
-  members = 0;
-  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
-  CHECK(members == 2);
-}
-
-TEST_CASE("a reader of a database without a field's column has what its trials were trained with",
+TEST_CASE("A reader answers from an old database as after its update, and leaves it alone",
           "[results]") {
-  for (const char* schema : {"before_loss_points", "before_remarks"}) {
+  for (const char* schema : kSchemas) {
+    INFO(schema);
     const TempDir folder;
     const auto file = old_database(folder, schema);
-    const Lines before = names(file);
-    const ScoreReader reader(file);
-    const auto trials = [&](const char* type) {
-      ScoreQuestion question;
-      question.fields = {word_named("training.compute")};
-      question.where = {{word_named("training.compute"), Condition::Op::equal, {type}}};
-      std::string ids;
-      reader.each(question, [&](const ScoredTrial& trial) {
-        ids += trial.trial_id + " ";
-        CHECK((trial.fields[0] == Value(std::string(type))));
-      });
-      return ids;
+    const std::string before = testing::read_file(file);
+    const auto answers = [&] {
+      Lines all = rows(file, "SELECT * FROM sweep_results ORDER BY trial_id, attempt, seq");
+      for (const char* sql : {"SELECT * FROM sweep_scores ORDER BY trial_id, name",
+                              "SELECT * FROM trials ORDER BY trial_id",
+                              "SELECT * FROM attempt_provenance ORDER BY trial_id, attempt"}) {
+        for (std::string& line : rows(file, sql)) all.push_back(std::move(line));
+      }
+      const Reader reader(file);
+      const ScoreReader scores(file);
+      const OneState state(file);
+      CHECK(LossReader(file).of_trial("t1").empty());
+      CHECK(state.reader().sweep("old")->members.size() == 3);
+      for (const TrialFacts& facts :
+           reader.trial_facts(std::vector<std::string>{"t1", "t2", "t3"})) {
+        all.push_back(fmt::format("{} {} {} {}", facts.trial_id, facts.attempts.size(),
+                                  facts.result_attempt.value_or(0), facts.retried_after));
+      }
+      for (const char* compute : {"float32", "bf16"}) {
+        ScoreQuestion question;
+        question.where = {{word_named("training.compute"), Condition::Op::equal, {compute}},
+                          {word_named("tag"), Condition::Op::unequal, {"good"}}};
+        scores.each(question, [&](const ScoredTrial& trial) {
+          all.push_back(fmt::format("{} {} {}", compute, trial.trial_id, trial.scores().size()));
+        });
+      }
+      return all;
     };
-    INFO(schema);
-    CHECK(trials("float32") == "t1 t2 t3 ");
-    CHECK(trials("bf16").empty());
-    CHECK(reader.values_of(word_named("training.compute"), 9) == Lines{"float32"});
-    CHECK(names(file) == before);
+    Told told;
+    const Lines read = answers();
+    CHECK(std::count(read.begin(), read.end(), "float32 t2 0") == 1);
+    CHECK((testing::read_file(file) == before));
+    CHECK_FALSE(std::filesystem::exists(file.string() + ".v1.bak"));
+    CHECK(told.lines.empty());
+    tell_of_copies();
+    tell_of_copies();
+    CHECK(told.lines == Lines{fmt::format("note: {0}: the database has version 1, this petlab "
+                                          "writes 2; it was read through an updated copy (petlab "
+                                          "db update --db {0} updates it)",
+                                          file.string())});
     { const Store store(file); }
-    CHECK(trials("float32") == "t1 t2 t3 ");
+    CHECK(answers() == read);
   }
 }
 
-TEST_CASE("a reader of a database that knows of no tags finds none", "[results]") {
+TEST_CASE("A copy is told of only if its database was not updated since", "[results]") {
   const TempDir folder;
-  const auto file = old_database(folder, "before_remarks");
-  const Lines before = names(file);
+  const auto file = old_database(folder, "last_of_version_1");
+  Told told;
+  { const Reader reader(file); }
+  { const Store store(file); }
+  tell_of_copies();
+  CHECK(told.lines == Lines{updated_line(file)});
+}
+
+TEST_CASE("A reader of an old database sees what is written to it, and its update", "[results]") {
+  const TempDir folder;
+  const auto file = old_database(folder, "last_of_version_1");
   const Reader reader(file);
   const ScoreReader scores(file);
-  const auto trials = [&](Condition::Op op, std::vector<Value> values) {
-    ScoreQuestion question;
-    question.fields = {word_named("tag")};
-    question.where = {{word_named("tag"), op, std::move(values)}};
-    question.splits = {"test"};
-    std::string ids;
-    scores.each(question, [&](const ScoredTrial& trial) { ids += trial.trial_id + " "; });
-    return ids;
-  };
-  CHECK(trials(Condition::Op::equal, {"good"}).empty());
-  CHECK(trials(Condition::Op::unequal, {"good"}) == "t1 t2 t3 ");
-  CHECK(trials(Condition::Op::equal, {Value()}) == "t1 t2 t3 ");
-  CHECK(remarks_of(reader, {"t1", ""}).all.empty());
-  CHECK(all_tags(reader).empty());
-  CHECK(scores.values_of(word_named("tag"), 9).empty());
-  CHECK_THROWS_AS(OneState(file), Error);
-  CHECK(names(file) == before);
-  // The same readers, after another petlab has made it fit.
+  std::int64_t version = reader.data_version();
+  const auto changed = [&] { return std::exchange(version, reader.data_version()) != version; };
+  CHECK_FALSE(changed());
+  // An older petlab writes.
+  SQLite::Database older(file.string(), SQLite::OPEN_READWRITE);
+  older.exec("UPDATE trials SET cancelled = 0 WHERE trial_id = 't3'");
+  CHECK(changed());
+  CHECK_FALSE(changed());
+  CHECK_FALSE(reader.trial_facts(std::vector<std::string>{"t3"}).at(0).cancelled);
   Store store(file);
+  CHECK(changed());
   Batch batch = store.begin();
+  renew(batch, "t1", {2, true, "wrong", 7});
   record_remark(batch, {"t2", ""}, {protocol::Remark::What::tag, "good", 5});
   batch.commit();
-  CHECK(trials(Condition::Op::equal, {"good"}) == "t2 ");
+  CHECK(changed());
+  CHECK(reader.trial_facts(std::vector<std::string>{"t1"}).at(0).discarded_after == 2);
   CHECK(remarks_of(reader, {"t2", ""}).tags == Lines{"good"});
+  CHECK(scores.values_of(word_named("tag"), 9) == Lines{"good"});
 }
 
-TEST_CASE("a database of before has no loss curves, and a reader gives it none", "[results]") {
-  const TempDir folder;
-  const auto file = old_database(folder, "before_loss_points");
-  const Lines before = names(file);
-  const LossReader reader(file);
-  CHECK(reader.of_trial("t1").empty());
-  reader.each_of_sweep("old", [](const TrialLosses& losses) { FAIL(losses.trial_id); });
-  CHECK(names(file) == before);
-}
-
-TEST_CASE("a reader of a database that knows of no examples finds none", "[results]") {
-  const TempDir folder;
-  const auto file = old_database(folder, "before_examples");
-  const Lines before = names(file);
-  const Reader reader(file);
-  CHECK(examples_in(reader, "old").empty());
-  const AttemptRef attempt = reader.attempt_facts("t1", 2)->attempt;
-  CHECK(examples_of(reader, attempt).empty());
-  CHECK_THROWS_WITH(OneState(file), Catch::Matchers::StartsWith(
-                                        file.string() + ": an earlier petlab made the database"));
-  CHECK(names(file) == before);
-  // The same reader, after another petlab has made it fit.
-  Store store(file);
-  Batch batch = store.begin();
-  protocol::Finished finished;
-  finished.examples = {{"cola", {{"test", 5}}}};
-  record_finished(batch, attempt, finished, 9);
-  batch.commit();
-  CHECK(examples_of(reader, attempt) == finished.examples);
-}
-
-TEST_CASE("a reader of a database that knows of no allowed retries says that nobody said",
-          "[results]") {
-  const TempDir folder;
-  const auto file = old_database(folder, "device_memory");
-  const Reader reader(file);
-  const auto attempts = reader.trial_facts(std::vector<std::string>{"t2"}).at(0).attempts;
-  REQUIRE(attempts.size() == 1);
-  CHECK_FALSE(attempts[0].begun.retries);
-  CHECK(attempts[0].reason == "no data");
-  std::int64_t members = 0;
-  reader.each_member("old", [&](const auto&, const auto&, const auto&) { ++members; });
-  CHECK(members == 3);
-  // The same reader, after another petlab has made it fit and claimed.
-  Store store(file);
-  NewAttempt wanted = request("t2");
-  wanted.retries = 0;
-  Batch batch = store.begin();
-  batch.record_attempt(wanted, 2);
-  batch.commit();
-  CHECK(reader.attempt_facts("t2", 2)->begun.retries == 0);
-}
-
-TEST_CASE("a reader names what makes an earlier database fit, and changes nothing", "[results]") {
-  const TempDir folder;
-  const auto file = old_database(folder, "first");
-  const Lines before = names(file);
-  std::string message;
-  try {
-    const Reader reader(file);
-  } catch (const Error& error) {
-    message = error.what();
+TEST_CASE("Programs that have an old database open go on while it is updated", "[results]") {
+  for (const char* journal : {"WAL", "DELETE"}) {
+    INFO(journal);
+    const TempDir folder;
+    const auto file = old_database(folder, "last_of_version_1");
+    SQLite::Database writer(file.string(), SQLite::OPEN_READWRITE);
+    writer.exec(fmt::format("PRAGMA journal_mode = {}", journal));
+    SQLite::Statement record(writer,
+                             "INSERT INTO metric_values VALUES (?1, ?2, 40, 1, 0.5) ON CONFLICT "
+                             "DO NOTHING");
+    SQLite::Database reader(file.string(), SQLite::OPEN_READONLY);
+    const bool wal = std::string(journal) == "WAL";
+    if (wal) {
+      reader.exec("BEGIN");
+      CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 1);
+    }
+    OpenOptions options;
+    options.journal = wal ? OpenOptions::Journal::wal : OpenOptions::Journal::rollback;
+    const Store store(file, options);
+    if (wal) {
+      // What it reads is of one moment.
+      CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 1);
+      reader.exec("COMMIT");
+    }
+    CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 2);
+    CHECK(reader.execAndGet("SELECT count(*) FROM results").getInt() == 3);
+    record.bind(1, 2);
+    record.bind(2, 99);
+    record.exec();
+    writer.exec("UPDATE attempts SET event_outcome = 'failed' WHERE number = 1");
+    CHECK(store.read().trial_facts(std::vector<std::string>{"t1"}).at(0).attempts.size() == 2);
+    CHECK(rows(file, "SELECT count(*) FROM metric_values WHERE step = 40") == Lines{"1"});
   }
-  CHECK(message.find(file.string() +
-                     ": an earlier petlab made the database; petlab db import --db ") == 0);
-  CHECK(names(file) == before);
-  { const Store store(file); }
-  CHECK(Reader(file).sweep("old")->members.size() == 3);
+}
+
+TEST_CASE("An update takes nothing away that an older program writes to", "[results]") {
+  for (const char* schema : kSchemas) {
+    INFO(schema);
+    const TempDir folder;
+    const auto file = old_database(folder, schema);
+    const auto writable = [&](const std::filesystem::path& of) {
+      SQLite::Database database(of.string(), SQLite::OPEN_READONLY);
+      SQLite::Statement rows(database,
+                             "SELECT m.name || ' ' || c.name FROM sqlite_schema m, "
+                             "pragma_table_info(m.name) c WHERE m.type = 'table'");
+      std::set<std::string> all;
+      while (rows.executeStep()) all.insert(rows.getColumn(0).getString());
+      return all;
+    };
+    const std::set<std::string> before = writable(file);
+    { const Store store(file); }
+    const std::set<std::string> after = writable(file);
+    CHECK(std::includes(after.begin(), after.end(), before.begin(), before.end()));
+    CHECK(writable(file.string() + ".v1.bak") == before);
+  }
 }
 
 }  // namespace petlab::results

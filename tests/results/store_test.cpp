@@ -208,30 +208,6 @@ TEST_CASE("a decision to retry counts no attempt that comes after it", "[results
   CHECK(f.begin(request("t1")).number == 3);
 }
 
-TEST_CASE("a database of a petlab that did not count changes goes on", "[results]") {
-  StoreFixture f;
-  f.write([](Batch& b) { b.record_trial(trial_row("t1")); });
-  const AttemptRef first = f.begin(request("t1"));
-  f.write([&](Batch& b) { b.record_ending(first, {Outcome::crashed, "", 1, {}, "", 6}); });
-  // What such a petlab did not make.
-  const auto done = testing::run_command(fmt::format(
-      "python3 -c \"import sqlite3; sqlite3.connect('{}').executescript('DROP TRIGGER "
-      "attempt_made; "
-      "DROP TRIGGER attempt_over; DROP TRIGGER attempt_forgotten; DROP TRIGGER trial_decided; "
-      "DROP TABLE trial_changes; DROP TABLE forgotten_attempts')\"",
-      f.file.string()));
-  REQUIRE(done.err.empty());
-  const std::vector<std::string> ids = {"t1"};
-  const TrialFacts read = Reader(f.file).trial_facts(ids).at(0);
-  CHECK(read.attempts.size() == 1);
-  CHECK(read.changes == 0);
-  f.store = Store(f.file);
-  CHECK(f.facts("t1").changes == 0);
-  const AttemptRef second = f.begin(request("t1"));
-  CHECK(second.number == 2);
-  CHECK(f.facts("t1").changes == 1);
-}
-
 TEST_CASE("an attempt's number is above every directory that exists", "[results]") {
   StoreFixture f;
   f.write([](Batch& b) { b.record_trial(trial_row("t1")); });

@@ -82,8 +82,9 @@ def open(
     """A database of petlab, to be read; also while petlab runs, whom a reader never disturbs.
 
     `program` is the program petlab, for the questions that need it: else PETLAB_PROGRAM, else the
-    one on PATH. Raises DatabaseError where the file is not there, is no database of petlab, or has
-    a version that this package does not know.
+    one on PATH. A database of an earlier version is read through a copy that the program updates;
+    a NoteWarning says so. Raises DatabaseError where the file is not there, is no database of
+    petlab, or has a newer version.
     """
     return Database(Path(database), program)
 
@@ -99,7 +100,7 @@ class Database:
         check_file(file)
         self.file = file
         self._program = program
-        with reading(file):
+        with reading(file, program):
             pass
 
     def __repr__(self) -> str:
@@ -174,7 +175,7 @@ class Database:
 
     def trial(self, trial: str) -> TrialRecord:
         """What is known of a trial, by its id or the beginning of it."""
-        with reading(self.file) as connection:
+        with reading(self.file, self._program) as connection:
             trial_id = self._id(connection, trial)
             row = connection.execute(
                 "SELECT t.*, r.number AS result_number, f.path, "
@@ -308,10 +309,7 @@ class Database:
         return None if row is None else self.file.resolve().parent / row[0]
 
     def _examples(self, connection: sqlite3.Connection, trial: int) -> dict[int, Any]:
-        """By attempt; an earlier petlab's database has none."""
-        there = "SELECT 1 FROM sqlite_master WHERE name = 'examples'"
-        if connection.execute(there).fetchone() is None:
-            return {}
+        """By attempt."""
         rows = connection.execute(
             "SELECT e.attempt, x.text FROM attempts a JOIN examples e ON e.attempt = a.key "
             "JOIN example_texts x ON x.key = e.text WHERE a.trial = ?",
@@ -326,7 +324,7 @@ class Database:
         folder that cannot be written, this connection locks nothing and does not notice a writer
         that starts later; the other questions do.
         """
-        return connect(self.file)
+        return connect(self.file, self._program)
 
 
 def _option(name: str, values: Names) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -42,10 +43,18 @@ def _callers_level() -> int:
     level = 1
     frame = sys._getframe(1)
     here = os.path.dirname(__file__)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+    while frame.f_back is not None and (
+        os.path.dirname(frame.f_code.co_filename) == here
+        or frame.f_code.co_filename == contextlib.__file__
+    ):
         frame = frame.f_back
         level += 1
     return level
+
+
+def note(text: str) -> None:
+    """Warns at the line that called this package."""
+    warnings.warn(text, NoteWarning, stacklevel=_callers_level())
 
 
 def ask(program: str, words: Sequence[str], database: Path) -> list[dict[str, Any]]:
@@ -69,6 +78,6 @@ def ask(program: str, words: Sequence[str], database: Path) -> list[dict[str, An
     if done.returncode != 0:
         message = "\n".join(problems) or f"{program} ended with exit code {done.returncode}"
         raise (QuestionError if done.returncode == _USAGE else ProgramError)(message)
-    for note in notes:
-        warnings.warn(note, NoteWarning, stacklevel=_callers_level())
+    for text in notes:
+        note(text)
     return [json.loads(line) for line in done.stdout.splitlines() if line]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from .errors import DatabaseError
+from .errors import DatabaseError, Error
+from .program import find_program, note
 
 _APPLICATION_ID = 0x7065746C  # "petl"
-_VERSION = 1
+_VERSION = 2
 # As petlab's own readers; a writer that has the file alone for a moment is waited for.
 _BUSY_SECONDS = 120.0
 
@@ -50,12 +53,26 @@ def _is_immutable(file: Path, state: tuple[int, ...]) -> bool:
     return state[-1:] == (0,) and not os.access(file.resolve().parent, os.W_OK)
 
 
-def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
-    """A connection that cannot write. Raises DatabaseError naming the file and what it is."""
-    check_file(file)
-    if immutable is None:
-        immutable = _is_immutable(file, _state(file))
-    mode = "immutable=1" if immutable else "mode=ro"
+def _updated_copy(
+    file: Path, old: sqlite3.Connection, program: str | os.PathLike[str] | None
+) -> sqlite3.Connection:
+    """A connection to a copy that the program has updated. Its file no longer has a name."""
+    with tempfile.TemporaryDirectory(prefix="petlab-") as folder:
+        copy = Path(folder) / file.name
+        with contextlib.closing(sqlite3.connect(copy)) as target:
+            old.backup(target)
+        done = subprocess.run(
+            [find_program(program), "db", "update", "--db", str(copy)],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            said = done.stderr.replace(str(copy), str(file))
+            raise DatabaseError(said.removeprefix("petlab: ").strip())
+        return _open(copy, "immutable=1")
+
+
+def _open(file: Path, mode: str) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
             f"file:{quote(str(file.resolve()))}?{mode}",
@@ -63,41 +80,55 @@ def connect(file: Path, immutable: bool | None = None) -> sqlite3.Connection:
             timeout=_BUSY_SECONDS,
             isolation_level=None,
         )
-    except sqlite3.Error as error:
-        raise DatabaseError(f"{file}: cannot be opened: {error}") from error
-    try:
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{file}: cannot be opened: {error}") from error
+    return connection
+
+
+def connect(
+    file: Path, program: str | os.PathLike[str] | None = None, immutable: bool | None = None
+) -> sqlite3.Connection:
+    """A connection that cannot write; to an updated copy of a database of an earlier version.
+
+    Raises DatabaseError naming the file and what it is, ProgramError where it needs the program.
+    """
+    check_file(file)
+    if immutable is None:
+        immutable = _is_immutable(file, _state(file))
+    connection = _open(file, "immutable=1" if immutable else "mode=ro")
+    try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != _APPLICATION_ID:
             raise DatabaseError(f"{file}: it is a database of another program, not of petlab")
-        if version != _VERSION:
-            newer = "use a newer version of this package"
-            older = "make it anew: petlab db rebuild"
+        if version > _VERSION:
             raise DatabaseError(
                 f"{file}: the database has version {version}, this package reads {_VERSION}; "
-                f"{newer if version > _VERSION else older}"
+                "use a newer version of this package"
             )
-        there = connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = 'scores' AND type = 'view'"
-        ).fetchone()
-        if there is None:
-            raise DatabaseError(
-                f"{file}: an earlier petlab made the database; `petlab db import --db {file} "
-                "--runs FOLDER`, or `petlab run` of its sweep, makes it fit this package"
+        if version < _VERSION:
+            copy = _updated_copy(file, connection, program)
+            connection.close()
+            note(
+                f"{file}: the database has version {version}, this package reads {_VERSION}; it "
+                f"was read through an updated copy (petlab db update --db {file} updates it)"
             )
+            return copy
     except sqlite3.Error as error:
         connection.close()
         raise DatabaseError(f"{file}: cannot be read: {error}") from error
-    except DatabaseError:
+    except Error:
         connection.close()
         raise
     return connection
 
 
 @contextlib.contextmanager
-def reading(file: Path) -> Iterator[sqlite3.Connection]:
+def reading(
+    file: Path, program: str | os.PathLike[str] | None = None
+) -> Iterator[sqlite3.Connection]:
     """A connection on which all statements see the same moment. Closed at the end.
 
     Raises DatabaseError at the end where nothing could be locked and a writer came in between.
@@ -113,7 +144,7 @@ def reading(file: Path) -> Iterator[sqlite3.Connection]:
                 "that cannot be written: what was read may be wrong; ask again, or ask a copy"
             )
 
-    connection = connect(file, immutable)
+    connection = connect(file, program, immutable)
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("BEGIN")

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/options/subcommand.h"
+
+namespace petlab::cli {
+
+/// `petlab db update`: updates a database of an earlier version, as every command that writes does.
+std::function<int()> make_update(CLI::App& app, Streams streams);
+
+}  // namespace petlab::cli

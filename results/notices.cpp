@@ -1,0 +1,59 @@
+#include "results/notices.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "results/store.h"
+
+namespace petlab::results {
+namespace {
+
+struct Notices {
+  std::mutex mutex;
+  std::function<void(const std::string&)> tell;
+  std::map<std::filesystem::path, std::string> copies;  // empty text: told
+};
+
+Notices& notices() {
+  static Notices all;
+  return all;
+}
+
+}  // namespace
+
+void tell_notices(std::function<void(const std::string&)> tell) {
+  const std::scoped_lock lock(notices().mutex);
+  notices().tell = std::move(tell);
+  notices().copies.clear();
+}
+
+void tell_of_copies() {
+  const std::scoped_lock lock(notices().mutex);
+  for (auto& [database, text] : notices().copies) {
+    if (!text.empty() && notices().tell) notices().tell(text);
+    text.clear();
+  }
+}
+
+void internal::note_copied(const std::filesystem::path& database, std::int64_t version) {
+  const std::scoped_lock lock(notices().mutex);
+  notices().copies.try_emplace(
+      database,
+      fmt::format("note: {0}: the database has version {1}, this petlab writes {2}; it was "
+                  "read through an updated copy (petlab db update --db {0} updates it)",
+                  database.string(), version, kDatabaseVersion));
+}
+
+void internal::note_updated(const std::filesystem::path& database, std::int64_t version,
+                            const std::filesystem::path& backup) {
+  const std::scoped_lock lock(notices().mutex);
+  notices().copies[database].clear();
+  if (!notices().tell) return;
+  notices().tell(fmt::format("{}: updated from version {} to {}; a copy of the old one is {}",
+                             database.string(), version, kDatabaseVersion, backup.string()));
+}
+
+}  // namespace petlab::results
