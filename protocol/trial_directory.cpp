@@ -69,6 +69,11 @@ std::filesystem::path sweep_remarks_file(const std::filesystem::path& runs,
   return sweeps_folder(runs) / (plain_name(name) + ".remarks");
 }
 
+std::filesystem::path delivered_events_file(const std::filesystem::path& runs,
+                                            const std::string& name) {
+  return sweeps_folder(runs) / (plain_name(name) + ".delivered");
+}
+
 std::filesystem::path TrialDirectory::gold_file(const std::string& task, bool texts) const {
   return predictions() / (plain_name(task) + ".gold" + (texts ? ".jsonl" : ".txt"));
 }

@@ -70,6 +70,10 @@ std::filesystem::path sweep_file(const std::filesystem::path& runs, const std::s
 /// runs/sweeps/<name>.remarks: likewise on a sweep, its name written as there.
 std::filesystem::path sweep_remarks_file(const std::filesystem::path& runs,
                                          const std::string& name);
+/// runs/sweeps/<name>.delivered: the events of a sweep that were delivered, its name written as
+/// there.
+std::filesystem::path delivered_events_file(const std::filesystem::path& runs,
+                                            const std::string& name);
 /// runs/sweeps/<digest>.yaml, its colon as '-': the text of a sweep file that was run.
 std::filesystem::path sweep_text_file(const std::filesystem::path& runs, const std::string& digest);
 /// The number that a folder of a trial has as its name ("12"); std::nullopt for any other name.

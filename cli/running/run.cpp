@@ -45,6 +45,7 @@ struct RunArguments : SweepArguments {
   double time_limit = 0;
   double no_progress_limit = 0;
   double grace = 10;
+  std::optional<std::string> on_event;
   std::vector<std::string> rerun;
   std::vector<std::string> only;
   bool fresh_workers = false;
@@ -102,6 +103,8 @@ orchestrator::RunRequest request_of(const RunArguments& arguments,
     request.options.trial_memory_mib =
         static_cast<std::int64_t>((arguments.trial_memory + kMib - 1) / kMib);
   }
+  request.on_event =
+      arguments.on_event ? *arguments.on_event : environment("PETLAB_ON_EVENT").value_or("");
   request.one_process_a_trial = arguments.fresh_workers;
   request.options.threads = arguments.threads;
   request.options.retries = arguments.retries;
@@ -259,6 +262,9 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
                         "kill and retry an attempt silent for this long"));
   advanced(add_duration(app, "--grace", arguments.grace,
                         "time to end before a worker is killed (default: 10s)"));
+  advanced(app.add_option("--on-event", arguments.on_event,
+                          "run a shell command for each event, JSON on stdin"))
+      ->type_name("COMMAND");
   advanced(app.add_flag("--fresh-workers", arguments.fresh_workers,
                         "start a new worker process for each trial"));
   advanced(app.add_option("--slurm-partition", arguments.slurm.partition, "as sbatch --partition"));

@@ -101,6 +101,8 @@ class RunObserver {
   /// `last_lines` (of the worker's log) where it has none.
   virtual void trial_over(const std::string& trial_id, sweeps::TrialState state,
                           const std::string& reason, const std::string& last_lines) = 0;
+  /// A trial's state was read from the database, or has changed there.
+  virtual void settled(const std::string& /*trial_id*/) {}
   /// One line that a user should see.
   virtual void note(const std::string& line) = 0;
   /// The terminal has another size now.

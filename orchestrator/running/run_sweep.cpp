@@ -32,6 +32,7 @@
 #include "orchestrator/planning/worker_description.h"
 #include "orchestrator/records/attempt_directory.h"
 #include "orchestrator/records/sweep_record.h"
+#include "orchestrator/running/event_hook.h"
 
 namespace petlab::orchestrator {
 namespace {
@@ -316,11 +317,24 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   const std::unique_ptr<Launcher> launcher =
       make_launcher(loop, request, devices, sweep, environment, observer);
   EventLoop events(loop);
-  Run run(events, store, *launcher, asked, locations, options, observer);
+  std::optional<EventHook> hook;
+  if (!request.on_event.empty()) {
+    EventHookOptions hook_options;
+    hook_options.command = request.on_event;
+    hook_options.database = std::filesystem::absolute(request.database).lexically_normal();
+    hook_options.runs = request.runs;
+    hook_options.retries = options.retries;
+    hook.emplace(loop, store, sweep, std::move(hook_options), observer);
+  }
+  RunObserver& told = hook ? static_cast<RunObserver&>(*hook) : observer;
+  bool is_over = false;
+  Run run(events, store, *launcher, asked, locations, options, told);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      if (signal == SIGINT) {
+      if (is_over) {
+        hook->stop_waiting();
+      } else if (signal == SIGINT) {
         run.interrupt();
       } else if (signal == SIGUSR1) {
         run.finish();
@@ -340,7 +354,10 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
     });
   };
   listen_to_resizes();
-  return run.execute();
+  RunResult result = run.execute();
+  is_over = hook.has_value();
+  if (hook) hook->finish(events);
+  return result;
 }
 
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,

@@ -29,6 +29,7 @@ struct RunRequest {
   std::int64_t pack = 1;              // workers at once on a GPU, at most
   bool one_process_a_trial = false;   // a fresh worker for each trial
   std::optional<SlurmOptions> slurm;  // workers as jobs of Slurm
+  std::string on_event;               // a shell command for each event; empty: none
   /// A part of the sweep's trials, which alone is run; absent: all. The sweep is recorded whole.
   std::optional<sweeps::Sweep> part;
   /// runs, owner, slots, left_out and worker_numerics are filled in; to provenance is added what

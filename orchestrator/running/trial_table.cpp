@@ -165,6 +165,7 @@ void TrialTable::settle(std::size_t trial, TrialPlan plan) {
     ++counts_[static_cast<std::size_t>(plan.state)];
   }
   member.plan = std::move(plan);
+  context_.observer.settled(member.id());
 }
 
 void TrialTable::settle_assigned(std::size_t trial) {

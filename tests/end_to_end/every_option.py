@@ -37,7 +37,7 @@ ELSEWHERE = {
             "--trial-memory": "orchestrator/gpu_run_test.cpp", "--retry-delay": "end_to_end/fetching.py",
             "--time-limit": "orchestrator/run_test.cpp", "--no-progress-limit": "orchestrator/run_test.cpp",
             "--grace": "orchestrator/death_test.cpp", "--keep-going": "end_to_end/bad_inputs.py",
-            "--slurm-poll": "end_to_end/slurm.py"},
+            "--slurm-poll": "end_to_end/slurm.py", "--on-event": "end_to_end/events.py"},
     "status": {"--watch": "end_to_end/live_view.py"},
     "retry": {"--declare-dead": "orchestrator/control_test.cpp"},
     "stop": {"--now": "orchestrator/control_test.cpp", "--db": "end_to_end/runs_folders.py",

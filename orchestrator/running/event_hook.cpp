@@ -1,0 +1,317 @@
+#include "orchestrator/running/event_hook.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/shown.h"
+#include "orchestrator/planning/plan.h"
+#include "protocol/record_lines.h"
+#include "protocol/trial_directory.h"
+#include "results/trial_state.h"
+
+namespace petlab::orchestrator {
+namespace {
+
+using results::AttemptFacts;
+using results::Outcome;
+using results::TrialFacts;
+using sweeps::TrialState;
+
+constexpr int kTries = 3;
+// What a command prints is shown in part where it fails.
+constexpr std::size_t kHookOutput = std::size_t{1} << 20;
+
+constexpr std::string_view kTrialFinished = "trial_finished";
+constexpr std::string_view kTrialFailed = "trial_failed";
+constexpr std::string_view kTrialStalled = "trial_stalled";
+constexpr std::string_view kSweepDone = "sweep_done";
+
+std::string event_id(std::string_view text) {
+  constexpr std::size_t kPrefix = std::string_view("sha256:").size();
+  return base::sha256(text).substr(kPrefix, 32);
+}
+
+// The owner and the time tell attempts of two machines at one trial apart.
+std::string event_id(std::string_view event, const AttemptFacts& attempt) {
+  return event_id(fmt::format("{}\n{}\n{}\n{}\n{:.6f}", event, attempt.attempt.trial_id,
+                              attempt.attempt.number, attempt.begun.owner, attempt.begun.time));
+}
+
+// An open attempt counts as running, and a stale result as done.
+TrialState state_for_events(const TrialFacts& facts, const std::string& sweep,
+                            std::optional<std::int64_t> retries) {
+  results::StateContext context;
+  context.sweep = sweep;
+  context.retries = retries;
+  context.alive = [](const AttemptFacts&) { return true; };
+  context.outdated = [](const AttemptFacts&) { return false; };
+  return results::state_of(facts, context).state;
+}
+
+// Calls `take` with each event of a trial, by attempt.
+void each_event(
+    const TrialFacts& facts, const std::string& sweep, std::optional<std::int64_t> retries,
+    const std::function<void(std::string_view event, const AttemptFacts& attempt)>& take) {
+  const bool failed = state_for_events(facts, sweep, retries) == TrialState::failed;
+  for (const AttemptFacts& attempt : facts.attempts) {
+    if (attempt.begun.sweep != sweep) continue;
+    if (attempt.outcome == Outcome::finished) take(kTrialFinished, attempt);
+    if (attempt.outcome == Outcome::stalled) take(kTrialStalled, attempt);
+    // A final failure stays an event after the trial was taken up again.
+    const bool last = &attempt == &facts.attempts.back();
+    if (is_final_failure(attempt) || (failed && last)) take(kTrialFailed, attempt);
+  }
+}
+
+std::vector<std::string> ids_of(const sweeps::Sweep& sweep) {
+  std::vector<std::string> ids;
+  ids.reserve(sweep.trials.size());
+  for (const sweeps::SweepTrial& trial : sweep.trials) ids.push_back(trial.id.value);
+  return ids;
+}
+
+// A sweep all of whose trials are over. Its id changes with each trial's last attempt and state.
+class WholeSweep {
+ public:
+  explicit WholeSweep(const sweeps::Sweep& sweep) : sweep_(sweep) {}
+
+  void add(const TrialFacts& facts, std::optional<std::int64_t> retries) {
+    const TrialState state = state_for_events(facts, sweep_.name, retries);
+    const bool has_result = state == TrialState::done || state == TrialState::cached;
+    if (has_result) ++done_;
+    if (state == TrialState::failed) ++failed_;
+    if (state == TrialState::cancelled) ++cancelled_;
+    std::string line = facts.trial_id;
+    line += has_result ? " done" : fmt::format(" {}", to_string(state));
+    if (!facts.attempts.empty()) {
+      line += " " + event_id("", facts.attempts.back());
+      time_ = std::max(time_, facts.attempts.back().ended_at.value_or(0));
+    }
+    lines_.push_back(std::move(line));
+  }
+  bool is_over() const {
+    return done_ + failed_ + cancelled_ == static_cast<std::int64_t>(sweep_.trials.size());
+  }
+  std::string id() {
+    std::sort(lines_.begin(), lines_.end());
+    std::string text = fmt::format("{}\n{}", kSweepDone, sweep_.name);
+    for (const std::string& line : lines_) text += "\n" + line;
+    return event_id(text);
+  }
+  void describe(nlohmann::ordered_json& json) const {
+    json["time"] = time_;
+    json["sweep"] = sweep_.name;
+    json["total"] = sweep_.trials.size();
+    json["done"] = done_;
+    json["failed"] = failed_;
+    json["cancelled"] = cancelled_;
+  }
+
+ private:
+  const sweeps::Sweep& sweep_;
+  std::vector<std::string> lines_;
+  std::int64_t done_ = 0;
+  std::int64_t failed_ = 0;
+  std::int64_t cancelled_ = 0;
+  double time_ = 0;  // the last end
+};
+
+protocol::RecordLine mark_of(const std::string& id) { return {{"v", 1}, {"delivered", id}}; }
+
+// Of what a command printed as errors, the last line that says something.
+std::string last_error(const std::string& errors) {
+  const std::vector<std::string> lines = base::printable_lines(errors);
+  const auto said = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](const std::string& line) { return !line.empty(); });
+  return said == lines.rend() ? std::string() : fmt::format(" ({})", base::excerpt(*said));
+}
+
+}  // namespace
+
+EventHook::EventHook(boost::asio::io_context& io, const results::Store& store,
+                     const sweeps::Sweep& sweep, EventHookOptions options, RunObserver& observer)
+    : store_(store),
+      sweep_(sweep),
+      options_(std::move(options)),
+      observer_(observer),
+      marks_(protocol::delivered_events_file(options_.runs, sweep.name)),
+      retry_(io),
+      children_(io) {
+  if (std::filesystem::exists(marks_)) {
+    read_delivered();
+  } else {
+    start_from_here();
+  }
+}
+
+void EventHook::status(const RunStatus& status) {
+  observer_.status(status);
+  look(kPlannedAtOnce);
+}
+
+void EventHook::trial_over(const std::string& trial_id, TrialState state, const std::string& reason,
+                           const std::string& last_lines) {
+  observer_.trial_over(trial_id, state, reason, last_lines);
+}
+
+void EventHook::each_trial(const std::vector<std::string>& ids,
+                           const std::function<void(const TrialFacts&)>& take) const {
+  const std::span<const std::string> all(ids);
+  for (std::size_t at = 0; at < all.size(); at += kPlannedAtOnce) {
+    const auto part = all.subspan(at, std::min(kPlannedAtOnce, all.size() - at));
+    for (const TrialFacts& facts : store_.read().trial_facts(part)) take(facts);
+  }
+}
+
+void EventHook::start_from_here() {
+  std::string text;
+  const auto mark = [&](const std::string& id) {
+    known_.insert(id);
+    text += protocol::record_text(mark_of(id));
+  };
+  WholeSweep whole(sweep_);
+  each_trial(ids_of(sweep_), [&](const TrialFacts& facts) {
+    whole.add(facts, options_.retries);
+    each_event(facts, sweep_.name, options_.retries,
+               [&](std::string_view event, const AttemptFacts& attempt) {
+                 mark(event_id(event, attempt));
+               });
+  });
+  if (whole.is_over()) mark(whole.id());
+  base::write_file_atomically(marks_, text);
+}
+
+void EventHook::read_delivered() {
+  protocol::each_record(marks_, [this](const protocol::RecordLine& line) {
+    known_.insert(line.at("delivered").get<std::string>());
+  });
+}
+
+void EventHook::look(std::size_t most) {
+  const std::size_t count = std::min(most, changed_.size());
+  if (count == 0) return;
+  const std::vector<std::string> ids(changed_.begin(), changed_.begin() + count);
+  changed_.erase(changed_.begin(), changed_.begin() + count);
+  each_trial(ids, [this](const TrialFacts& facts) {
+    each_event(
+        facts, sweep_.name, options_.retries,
+        [this](std::string_view event, const AttemptFacts& attempt) { add(event, attempt); });
+  });
+  deliver_next();
+}
+
+void EventHook::add(std::string_view event, const AttemptFacts& attempt) {
+  std::string id = event_id(event, attempt);
+  if (!known_.insert(id).second) return;
+  const std::string& trial = attempt.attempt.trial_id;
+  protocol::RecordLine json = {{"v", 1}, {"id", id}, {"event", event}};
+  protocol::put(json, "time", attempt.ended_at);
+  json["sweep"] = sweep_.name;
+  protocol::put(json, "variant",
+                fmt::format("{}", fmt::join(store_.read().variants(sweep_.name, trial), ", ")));
+  json["trial"] = trial;
+  json["attempt"] = attempt.attempt.number;
+  json["outcome"] = to_string(attempt.outcome);
+  protocol::put(json, "reason", attempt.reason);
+  protocol::put(json, "last_lines", attempt.log_tail);
+  const bool moved = attempt.launch && !attempt.launch->host.empty();
+  protocol::put(json, "host", moved ? attempt.launch->host : attempt.begun.host);
+  protocol::put(json, "device", attempt.begun.device);
+  json["database"] = options_.database.string();
+  json["runs"] = options_.runs.string();
+  queue_.push_back(
+      {std::move(id), fmt::format("{} of {}", event, trial), protocol::record_text(json)});
+}
+
+void EventHook::add_sweep_done() {
+  WholeSweep whole(sweep_);
+  each_trial(ids_of(sweep_), [&](const TrialFacts& facts) { whole.add(facts, options_.retries); });
+  if (!whole.is_over()) return;
+  std::string id = whole.id();
+  if (!known_.insert(id).second) return;
+  protocol::RecordLine json = {{"v", 1}, {"id", id}, {"event", kSweepDone}};
+  whole.describe(json);
+  json["database"] = options_.database.string();
+  json["runs"] = options_.runs.string();
+  queue_.push_back({std::move(id), fmt::format("{} of {}", kSweepDone, sweep_.name),
+                    protocol::record_text(json)});
+}
+
+void EventHook::deliver_next() {
+  if (busy_ || queue_.empty()) return;
+  busy_ = true;
+  base::ChildCommand call;
+  call.program = "/bin/sh";
+  call.arguments = {"-c", options_.command};
+  call.time_limit = options_.limit;
+  call.output_limit = kHookOutput;
+  call.input = queue_.front().json;
+  children_.run(std::move(call), [this](const base::ChildAnswer& answer) { answered(answer); });
+}
+
+void EventHook::answered(const base::ChildAnswer& answer) {
+  if (!answer.problem.empty() && ++tries_ < kTries) {
+    retry_.expires_after(options_.retry_delay * (1 << (tries_ - 1)));
+    retry_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      busy_ = false;
+      deliver_next();
+    });
+    return;
+  }
+  if (answer.problem.empty()) {
+    keep_mark(queue_.front().id);
+    failing_ = false;
+  } else {
+    leave(answer.problem + last_error(answer.errors));
+  }
+  queue_.pop_front();
+  tries_ = 0;
+  busy_ = false;
+  deliver_next();
+}
+
+void EventHook::keep_mark(const std::string& id) {
+  try {
+    protocol::append_record(marks_, mark_of(id), false);
+    marks_fail_ = false;
+  } catch (const std::runtime_error& error) {
+    if (!std::exchange(marks_fail_, true)) {
+      note(fmt::format("{}; the next run delivers these events once more", error.what()));
+    }
+  }
+}
+
+// Of a command that keeps failing, the first event names the reason, and finish() the number.
+void EventHook::leave(const std::string& why) {
+  ++left_;
+  if (std::exchange(failing_, true)) return;
+  note(fmt::format("--on-event: {} was not delivered in {} tries: the command {}",
+                   queue_.front().about, kTries, why));
+}
+
+void EventHook::finish(EventLoop& loop) {
+  const EventLoop::Time deadline = loop.now() + options_.limit;
+  read_delivered();  // by other runs
+  while (waiting_ && !changed_.empty()) {
+    look(kPlannedAtOnce);
+    loop.poll();
+  }
+  if (waiting_) add_sweep_done();
+  deliver_next();
+  while (waiting_ && busy_ && loop.now() < deadline) loop.wait(deadline);
+  left_ += static_cast<std::int64_t>(queue_.size());
+  if (left_ == 0) return;
+  note(fmt::format("--on-event: {} event{} left for the next run with a command", left_,
+                   left_ == 1 ? " is" : "s are"));
+}
+
+}  // namespace petlab::orchestrator

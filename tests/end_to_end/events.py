@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""`petlab run --on-event`: every event reaches a server at least once, however often the run is killed.
+
+usage: events.py FOLDER_OF_PROGRAMS
+"""
+import http.server
+import json
+import threading
+
+from scripted_world import ScriptedWorld
+from tiny_world import main
+
+# Sends its standard input to the server, whose answer says whether the run is killed, and when: petlab is the
+# parent of this process.
+HOOK = '''import os, signal, sys, urllib.request
+event = sys.stdin.buffer.read()
+url = "http://127.0.0.1:%d/" % int(sys.argv[1])
+if urllib.request.urlopen(url + "before", event).read() == b"kill":
+    os.kill(os.getppid(), signal.SIGKILL)
+    sys.exit(1)
+if urllib.request.urlopen(url + "sent", event).read() == b"kill":
+    os.kill(os.getppid(), signal.SIGKILL)
+'''
+
+
+class Server:
+    """Counts the events that arrive, and answers with what `decide` says of each: kill, or nothing."""
+
+    def __init__(self, decide):
+        self.bodies = []  # of delivered events
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                moment = self.path.strip("/")
+                if moment == "sent":
+                    server.bodies.append(body)
+                answer = b"kill" if decide(moment, json.loads(body)) else b"go on"
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *words):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+    def by_id(self):
+        texts = {}
+        for body in self.bodies:
+            texts.setdefault(json.loads(body)["id"], []).append(body)
+        return texts
+
+
+class Events(ScriptedWorld):
+    def setUp(self):
+        super().setUp()
+        self.write("hook.py", HOOK)
+        self.write_sweep({"steps": 1}, {"steps": 1}, {"behaviour": "error"}, {"steps": 1})
+
+    def server(self, decide):
+        server = Server(decide)
+        self.addCleanup(server.close)
+        self.variables = {"PETLAB_ON_EVENT": f"exec python3 hook.py {server.port}"}
+        return server
+
+    def run_until_done(self, most, fault=lambda run: ""):
+        """Repeats the run until it ends by itself; returns how often it was killed."""
+        given = dict(self.variables)
+        for run in range(1, most + 1):
+            self.variables = given | {"PETLAB_FAULT_POINT": fault(run)}
+            done = self.run_scripted()
+            self.assertIn(done.code, (1, -9), done)
+            if done.code == 1:
+                return run - 1
+        self.fail(f"killed in each of {most} runs")
+
+    def check_all_delivered(self, server):
+        events = {}
+        for name, texts in server.by_id().items():
+            # A repeated event is the same text.
+            self.assertEqual(len(set(texts)), 1, texts)
+            event = json.loads(texts[0])
+            self.assertNotIn((event["event"], event.get("trial")), events)
+            events[event["event"], event.get("trial")] = event
+        rows = self.query("SELECT trial_id, outcome FROM attempts JOIN trials ON trials.key = trial "
+                          "WHERE outcome IN ('finished', 'failed')", self.database)
+        self.assertEqual(len(rows), 4)
+        self.assertEqual(set(events), {("trial_" + row["outcome"], row["trial_id"]) for row in rows} |
+                         {("sweep_done", None)})
+        done = events["sweep_done", None]
+        self.assertEqual([done[key] for key in ("total", "done", "failed", "cancelled")], [4, 3, 1, 0])
+        before = len(server.bodies)
+        self.assertEqual(self.run_scripted().code, 1)
+        self.assertEqual(len(server.bodies), before, "delivered twice without a kill")
+
+    def test_a_run_that_is_killed_after_each_delivery_delivers_each_event_again(self):
+        killed = set()
+
+        def decide(moment, event):
+            first = moment == "sent" and event["id"] not in killed
+            killed.add(event["id"] if first else None)
+            return first
+
+        server = self.server(decide)
+        self.assertEqual(self.run_until_done(6), 5)
+        self.check_all_delivered(server)
+        self.assertEqual({len(texts) for texts in server.by_id().values()}, {2})
+
+    def test_a_run_that_is_killed_before_each_delivery_delivers_each_event(self):
+        killed = set()
+
+        def decide(moment, event):
+            first = moment == "before" and event["id"] not in killed
+            killed.add(event["id"] if first else None)
+            return first
+
+        server = self.server(decide)
+        self.assertEqual(self.run_until_done(6), 5)
+        self.check_all_delivered(server)
+        self.assertEqual({len(texts) for texts in server.by_id().values()}, {1})
+
+    def test_a_run_that_is_killed_between_its_commits_delivers_each_event(self):
+        for point in ("before_commit", "committed", "events_read", "ending_logged"):
+            with self.subTest(point):
+                self.database = f"{point}.db"
+                server = self.server(lambda moment, event: False)
+                # A later moment in each run, so that each run gets further.
+                killed = self.run_until_done(30, lambda run: f"{point}:{run}")
+                self.assertGreater(killed, 0)
+                self.check_all_delivered(server)
+
+    def test_a_command_that_hangs_delays_no_trial(self):
+        self.variables = {"PETLAB_ON_EVENT": "cat >> got; touch hangs; until [ -e go ]; do sleep 0.01; done"}
+        process = self.start_scripted()
+        self.until(lambda: (self.root / "hangs").exists())
+        # While the command still hangs with the first event.
+        self.until(lambda: (self.root / "sweep.db").exists() and
+                   self.outcomes() == {"failed": 1, "finished": 3})
+        self.assertEqual(len((self.root / "got").read_text().splitlines()), 1)
+        (self.root / "go").touch()
+        done = self.end(process)
+        self.assertEqual(done.code, 1, done)
+        events = [json.loads(line)["event"] for line in (self.root / "got").read_text().splitlines()]
+        self.assertEqual(sorted(events[:-1]), ["trial_failed"] + ["trial_finished"] * 3)
+        self.assertEqual(events[-1], "sweep_done")
+        self.assertNotIn("--on-event", done.err)
+
+    def test_the_end_of_a_run_waits_ten_seconds_at_most_and_the_next_run_delivers(self):
+        self.variables = {"PETLAB_ON_EVENT": "sleep 1000"}
+        done = self.run_scripted()
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("--on-event: 5 events are left for the next run with a command\n", done.err)
+        self.assertEqual(self.run_scripted("--on-event", "cat >> got").code, 1)
+        self.assertEqual(len((self.root / "got").read_text().splitlines()), 5)
+        # An empty command turns the variable's off.
+        self.assertEqual(self.run_scripted("--on-event", "", "--rerun", "failed").err.count("--on-event"), 0)
+
+
+if __name__ == "__main__":
+    main()

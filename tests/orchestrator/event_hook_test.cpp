@@ -1,0 +1,243 @@
+#include "orchestrator/running/event_hook.h"
+
+#include <boost/asio/post.hpp>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "protocol/trial_directory.h"
+#include "tests/orchestrator/scripted_run.h"
+#include "tests/support/catch.h"
+
+using namespace petlab;
+using testing::ScriptedAttempt;
+using testing::ScriptedRun;
+using Does = testing::ScriptedAttempt::Does;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string content(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+// A scripted run, and a hook that looks at its database by the real clock.
+class HookedRun {
+ public:
+  explicit HookedRun(int trials) : run(trials), got(run.files.folder.path() / "got") {
+    options.database = run.files.database();
+    options.runs = run.options.runs;
+    options.retry_delay = std::chrono::milliseconds(1);
+    options.limit = std::chrono::seconds(60);
+    append();
+  }
+  void append() { options.command = "cat >> " + got.string(); }
+
+  // As the next run does with a hook: all trials are read.
+  std::unique_ptr<orchestrator::EventHook> look() {
+    auto hook = std::make_unique<orchestrator::EventHook>(io, *run.store, run.sweep, options, run);
+    for (const sweeps::SweepTrial& trial : run.sweep.trials) hook->settled(trial.id.value);
+    return hook;
+  }
+  void deliver() {
+    orchestrator::EventLoop loop(io);
+    look()->finish(loop);
+  }
+  // The events since the last call.
+  std::vector<Json> events() {
+    std::vector<Json> all;
+    std::istringstream lines(content(got));
+    for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+    std::filesystem::remove(got);
+    return all;
+  }
+  std::filesystem::path marks() const {
+    return protocol::delivered_events_file(options.runs, run.sweep.name);
+  }
+
+  ScriptedRun run;
+  boost::asio::io_context io;
+  orchestrator::EventHookOptions options;
+  std::filesystem::path got;
+};
+
+std::vector<std::string> words(const std::vector<Json>& events) {
+  std::vector<std::string> all;
+  for (const Json& event : events) {
+    std::string word = event.at("event").get<std::string>();
+    if (event.contains("attempt")) word += fmt::format(" {}", event.at("attempt").dump());
+    all.push_back(word);
+  }
+  return all;
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("Events follow from the database and are delivered once", "[orchestrator]") {
+  HookedRun hooked(3);
+  hooked.deliver();
+  CHECK(hooked.events().empty());
+  hooked.run.options.no_progress_limit = std::chrono::seconds(15);
+  hooked.run.script(1, {{Does::hang}, {}});
+  hooked.run.script(2, {{Does::fail}});
+  hooked.run.execute();
+  hooked.deliver();
+  const std::vector<Json> events = hooked.events();
+  REQUIRE(words(events) == Words{"trial_finished 1", "trial_stalled 1", "trial_finished 2",
+                                 "trial_failed 1", "sweep_done"});
+  const results::AttemptFacts failed = hooked.run.facts(2).attempts.at(0);
+  Json wanted = {{"v", 1},
+                 {"id", events[3].at("id")},
+                 {"event", "trial_failed"},
+                 {"time", *failed.ended_at},
+                 {"sweep", hooked.run.sweep.name},
+                 {"variant", "v3"},
+                 {"trial", hooked.run.sweep.trials[2].id.value},
+                 {"attempt", 1},
+                 {"outcome", "failed"},
+                 {"reason", "the script says so"},
+                 {"last_lines", "the script's last line"},
+                 {"host", failed.begun.host},
+                 {"database", hooked.options.database.string()},
+                 {"runs", hooked.options.runs.string()}};
+  if (!failed.begun.device.empty()) wanted["device"] = failed.begun.device;
+  CHECK(events[3] == wanted);
+  wanted = {{"v", 1},
+            {"id", events[4].at("id")},
+            {"event", "sweep_done"},
+            {"time", events[4].at("time")},
+            {"sweep", hooked.run.sweep.name},
+            {"total", 3},
+            {"done", 2},
+            {"failed", 1},
+            {"cancelled", 0},
+            {"database", hooked.options.database.string()},
+            {"runs", hooked.options.runs.string()}};
+  CHECK(events[4] == wanted);
+  std::set<std::string> ids;
+  for (const Json& event : events) ids.insert(event.at("id"));
+  CHECK(ids.size() == events.size());
+
+  hooked.deliver();
+  CHECK(hooked.events().empty());
+
+  // Killed after a delivery and before its mark: the same text again.
+  std::string marks = content(hooked.marks());
+  for (int line = 0; line < 2; ++line) marks.erase(marks.rfind('\n', marks.size() - 2) + 1);
+  std::ofstream(hooked.marks(), std::ios::binary) << marks;
+  hooked.deliver();
+  CHECK(hooked.events() == std::vector<Json>(events.begin() + 3, events.end()));
+  // Or while it wrote the mark.
+  std::ofstream(hooked.marks(), std::ios::binary) << marks << R"({"v":1,"deliv)";
+  hooked.deliver();
+  CHECK(hooked.events() == std::vector<Json>(events.begin() + 3, events.end()));
+  hooked.deliver();
+  CHECK(hooked.events().empty());
+
+  // A trial that is tried again makes the sweep another.
+  hooked.run.options.rerun_failed = true;
+  hooked.run.script(2, {{Does::fail}, {}});
+  hooked.run.execute();
+  hooked.deliver();
+  const std::vector<Json> later = hooked.events();
+  REQUIRE(words(later) == Words{"trial_finished 2", "sweep_done"});
+  CHECK(later[1].at("id") != events[4].at("id"));
+  CHECK(later[1].at("done") == 3);
+}
+
+TEST_CASE("What happened before the first run with a command is no event", "[orchestrator]") {
+  HookedRun hooked(2);
+  hooked.run.execute();
+  hooked.deliver();
+  CHECK(hooked.events().empty());
+  hooked.run.options.rerun_trials = {hooked.run.sweep.trials[1].id.value};
+  hooked.run.execute();
+  hooked.deliver();
+  CHECK(words(hooked.events()) == Words{"trial_finished 2", "sweep_done"});
+}
+
+TEST_CASE("An attempt of another sweep is no event of this one", "[orchestrator]") {
+  HookedRun hooked(2);
+  hooked.deliver();
+  hooked.run.execute();
+  hooked.run.sweep.name = "another";
+  hooked.deliver();  // the first run of that name
+  CHECK(hooked.events().empty());
+  std::ofstream(hooked.marks(), std::ios::binary) << "";
+  hooked.deliver();
+  CHECK(words(hooked.events()) == Words{"sweep_done"});
+}
+
+TEST_CASE("A command that fails is tried three times, and its events are left for the next run",
+          "[orchestrator]") {
+  HookedRun hooked(2);
+  hooked.deliver();
+  hooked.run.execute();
+  hooked.options.command =
+      "echo try >> " + hooked.got.string() + "; printf 'no route\\n\\n' >&2; exit 7";
+  hooked.deliver();
+  CHECK(content(hooked.got) == "try\ntry\ntry\ntry\ntry\ntry\ntry\ntry\ntry\n");
+  std::filesystem::remove(hooked.got);
+  CHECK(hooked.run.notes ==
+        std::vector<std::string>{
+            fmt::format("--on-event: trial_finished of {} was not delivered in 3 tries: the "
+                        "command ended with exit code 7 (no route)",
+                        hooked.run.sweep.trials[0].id.value),
+            "--on-event: 3 events are left for the next run with a command"});
+  hooked.append();
+  hooked.deliver();
+  CHECK(words(hooked.events()) == Words{"trial_finished 1", "trial_finished 1", "sweep_done"});
+}
+
+TEST_CASE("A command that hangs is killed at its limit", "[orchestrator]") {
+  HookedRun hooked(1);
+  hooked.deliver();
+  hooked.run.execute();
+  hooked.options.limit = std::chrono::milliseconds(20);
+  hooked.options.command = "echo try >> " + hooked.got.string() + "; sleep 1000";
+  const auto hook = hooked.look();
+  hook->status({});
+  while (hooked.run.notes.empty()) {
+    hooked.io.restart();
+    hooked.io.run_one();
+  }
+  CHECK(hooked.run.notes.front() ==
+        fmt::format("--on-event: trial_finished of {} was not delivered in 3 tries: the command "
+                    "gave no answer within 20 ms",
+                    hooked.run.sweep.trials[0].id.value));
+  CHECK(content(hooked.got) == "try\ntry\ntry\n");
+}
+
+TEST_CASE("A run that is over waits for its command until the limit or a signal",
+          "[orchestrator]") {
+  HookedRun hooked(2);
+  hooked.deliver();
+  hooked.run.execute();
+  hooked.options.command = "sleep 1000";
+  const std::vector<std::string> left = {
+      "--on-event: 3 events are left for the next run with a command"};
+  orchestrator::EventLoop loop(hooked.io);
+  SECTION("until a signal") {
+    const auto hook = hooked.look();
+    boost::asio::post(hooked.io, [&] { hook->stop_waiting(); });
+    hook->finish(loop);
+    CHECK(hooked.run.notes.size() == 1);
+  }
+  SECTION("until the limit") {
+    hooked.options.limit = std::chrono::milliseconds(20);
+    hooked.options.retry_delay = std::chrono::seconds(1000);
+    hooked.look()->finish(loop);
+    CHECK(hooked.run.notes == left);
+  }
+  hooked.append();
+  hooked.options.limit = std::chrono::seconds(60);
+  hooked.deliver();
+  CHECK(words(hooked.events()) == Words{"trial_finished 1", "trial_finished 1", "sweep_done"});
+}
