@@ -45,6 +45,7 @@
 #include "cli/setup/doctor.h"
 #include "cli/setup/fetch.h"
 #include "cli/setup/init.h"
+#include "cli/setup/schema.h"
 #include "results/notices.h"
 #include "results/store.h"
 
@@ -54,6 +55,7 @@ std::span<const Subcommand> subcommands() {
   // In the order of the help. A new command is a file with its `make` function, and a row here.
   static const std::vector<Subcommand> table = {
       {"init", "Start", "write a starter sweep for this machine", make_init},
+      {"schema", "Start", "print the JSON Schema of a file, for editors", make_schema},
       {"fetch", "Start", "download backbones and data", make_fetch},
       {"doctor", "Start", "check this machine and report what is missing", make_doctor},
       {"plan", "Run", "show a sweep's trials, the state of each and why", make_plan},

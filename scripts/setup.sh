@@ -299,6 +299,7 @@ if $dev; then
   test_tool "Tools for the paper's rehearsal" statistics_venv.sh "a part of it is skipped"
   test_tool "A browser for report pages" browser_venv.sh "a test is skipped"
   test_tool "The prose linter" prose_venv.sh "the check of the pages is skipped"
+  test_tool "The schemas' validator" schema_venv.sh "a test is skipped"
   test_tool "The site builder" site_venv.sh "its test is skipped"
   if [ -n "$(torch_folder)" ] &&
     ! "$venv/bin/python3" scripts/torch_needs.py python >>"$log" 2>&1; then

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "base/files.h"
@@ -20,6 +22,7 @@
 #include "sweeps/fields.h"
 #include "sweeps/hub_cache.h"
 #include "sweeps/locations.h"
+#include "sweeps/schema.h"
 #include "sweeps/sweep_file.h"
 
 namespace petlab::cli {
@@ -31,6 +34,9 @@ struct InitArguments {
   std::string task;
   bool worker = false;
 };
+
+// Next to the sweep file, for editors.
+constexpr std::string_view kSchemaFile = "sweep.schema.json";
 
 std::vector<std::string> backbones_here(const sweeps::Locations& locations) {
   std::vector<std::string> names;
@@ -200,6 +206,7 @@ int init(const InitArguments& arguments, std::ostream& out) {
   } else {
     task = chosen("task", arguments.task, tasks, "petlab fetch data glue downloads some");
   }
+  const std::string schema_line = fmt::format("# yaml-language-server: $schema={}\n", kSchemaFile);
   std::string next = "petlab plan " + shell_word(arguments.file);
   if (arguments.worker) {
     files.push_back({folder / "worker.py", kWorkerText});
@@ -208,9 +215,10 @@ int init(const InitArguments& arguments, std::ostream& out) {
         fmt::format("petlab run {} --worker {}", shell_word(arguments.file), shell_word(command));
     report += fmt::format("{}: the worker; it needs the Python package petlab\n",
                           files.back().path.string());
-    files.push_back({arguments.file, worker_sweep_text(next, backbone, task)});
+    files.push_back({arguments.file, schema_line + worker_sweep_text(next, backbone, task)});
   } else {
-    files.push_back({arguments.file, sweep_text(arguments.file, backbone, task, backbones, tasks)});
+    files.push_back({arguments.file,
+                     schema_line + sweep_text(arguments.file, backbone, task, backbones, tasks)});
   }
   for (const NewFile& file : files) require_new(file.path);
   // As `petlab plan` would read it: what was named may be no backbone, or no task.
@@ -222,6 +230,10 @@ int init(const InitArguments& arguments, std::ostream& out) {
     std::error_code error;
     for (const NewFile& file : files) std::filesystem::remove(file.path, error);
     throw;
+  }
+  const std::filesystem::path schema = folder / kSchemaFile;
+  if (!std::filesystem::exists(schema)) {
+    base::write_file_atomically(schema, sweeps::sweep_schema().dump(2) + "\n");
   }
   out << report
       << fmt::format("{}: {} trials of {} on {}; next: {}\n", arguments.file, trials, backbone,

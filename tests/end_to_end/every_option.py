@@ -50,6 +50,7 @@ ELSEWHERE = {
     "fetch data": {option: "end_to_end/fetching.py" for option in ("--from", "--into", "--retries", "--retry-delay")},
     "help": {"--man": "end_to_end/questions.py"},
     "completion": {"--words": "end_to_end/questions.py"},
+    "schema": {"--output": "end_to_end/schema.py"},
     "score": {"--spm-model": "cli/score_sacrebleu_test.cpp"},
 }
 FIGURE_FORMATS = {"svg", "pdf", "png"}  # drawn by a program of their own: tests/reports/draw_test.cpp

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace petlab::reports {
+
+/// JSON Schema (draft 2020-12) of a report's definition, for editors. It accepts every definition
+/// that petlab accepts; docs/reference/schema.md lists the mistakes that it cannot see.
+nlohmann::ordered_json definition_schema();
+
+}  // namespace petlab::reports

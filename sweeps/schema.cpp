@@ -1,0 +1,378 @@
+#include "sweeps/schema.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <string_view>
+
+#include "base/json_schema.h"
+#include "metrics/metric_table.h"
+#include "metrics/storage.h"
+#include "sweeps/catalog.h"
+#include "sweeps/fields.h"
+#include "sweeps/task.h"
+
+namespace petlab::sweeps {
+namespace {
+
+using base::schema_any_of;
+using base::schema_list;
+using base::schema_object;
+using base::schema_reference;
+using base::schema_scalar;
+using base::schema_text;
+using base::schema_with;
+using base::schema_without;
+using Schema = base::JsonSchema;
+
+constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+
+bool accepts(const Field& field, const nlohmann::json& value) {
+  TrialConfig config;
+  return field.set(config, value) && field.in_range(config);
+}
+
+// The last number of an order that is accepted, from one that is to a bound that may not be.
+std::int64_t last_accepted(std::int64_t good, std::int64_t bound,
+                           const std::function<bool(std::int64_t)>& is_good) {
+  if (is_good(bound)) return bound;
+  while (true) {
+    const std::int64_t middle = std::midpoint(good, bound);  // rounds to `good`
+    if (middle == good) return good;
+    (is_good(middle) ? good : bound) = middle;
+  }
+}
+
+// Numbers in their order, neighbours next to each other; 0 is 0.
+double number_at(std::int64_t place) {
+  return place < 0 ? -std::bit_cast<double>(-place) : std::bit_cast<double>(place);
+}
+std::int64_t place_of(double number) {
+  return number < 0 ? -std::bit_cast<std::int64_t>(-number)
+                    : std::bit_cast<std::int64_t>(number + 0.0);
+}
+
+// A bound is the last number that is accepted or the first that is not: the shorter one.
+void put_bound(Schema& schema, double last, double beyond, const char* inclusive,
+               const char* exclusive) {
+  const bool is_open = Schema(beyond).dump().size() < Schema(last).dump().size();
+  schema[is_open ? exclusive : inclusive] = is_open ? beyond : last;
+}
+
+Schema number_schema(const Field& field) {
+  const auto is_good = [&](std::int64_t place) { return accepts(field, number_at(place)); };
+  const std::int64_t usual = place_of(field.get(TrialConfig()).get<double>());
+  const std::int64_t most = place_of(std::numeric_limits<double>::max());
+  // A default outside of the range (-1: as the backbone says) is a value of its own.
+  const std::int64_t inside = usual < 0 && !is_good(usual + 1) ? 0 : usual;
+  const std::int64_t low = last_accepted(inside, -most, is_good);
+  const std::int64_t high = last_accepted(inside, most, is_good);
+  Schema schema = {{"type", "number"}};
+  if (low != -most) {
+    put_bound(schema, number_at(low), number_at(low - 1), "minimum", "exclusiveMinimum");
+  }
+  if (high != most) {
+    put_bound(schema, number_at(high), number_at(high + 1), "maximum", "exclusiveMaximum");
+  }
+  if (inside == usual) return schema;
+  return schema_any_of({{{"const", number_at(usual)}}, std::move(schema)});
+}
+
+Schema integer_schema(const Field& field) {
+  const auto is_good = [&](std::int64_t value) { return accepts(field, value); };
+  const auto usual = field.get(TrialConfig()).get<std::int64_t>();
+  return {{"type", "integer"},
+          {"minimum", last_accepted(usual, kLowest, is_good)},
+          {"maximum", last_accepted(usual, kHighest, is_good)}};
+}
+
+Schema words_schema(const Field& field) {
+  Schema words = Schema::array();
+  const auto add = [&](std::string_view word) {
+    if (accepts(field, word)) words.push_back(word);
+  };
+  if (field.name == "module.kind") {
+    for (const ModuleRow& row : modules()) add(row.kind);
+  } else {
+    for (const auto mask :
+         {metrics::MaskKind::none, metrics::MaskKind::learned, metrics::MaskKind::random}) {
+      add(metrics::to_string(mask));
+    }
+    for (const auto way : {metrics::MaskCombination::or_, metrics::MaskCombination::and_,
+                           metrics::MaskCombination::add}) {
+      add(metrics::to_string(way));
+    }
+    for (const auto type : {ComputeType::float32, ComputeType::bf16}) add(to_string(type));
+  }
+  return {{"enum", std::move(words)}};
+}
+
+Schema field_schema(const Field& field) {
+  Schema schema;
+  switch (field.type) {
+    case FieldType::text:
+      schema = accepts(field, "any text") ? Schema({{"type", "string"}, {"minLength", 1}})
+                                          : words_schema(field);
+      break;
+    case FieldType::integer:
+      schema = integer_schema(field);
+      break;
+    case FieldType::number:
+      schema = number_schema(field);
+      break;
+    case FieldType::boolean:
+      schema = {{"type", "boolean"}};
+      break;
+  }
+  schema["description"] = field.help;
+  const std::string usual = default_text(field);
+  if (!usual.empty()) {
+    schema["description"] = std::string(field.help) + " (default: " + usual + ")";
+  }
+  return schema;
+}
+
+bool has_size(const Field& field) {
+  return field.name == "module.sparsity_ratio" ||
+         std::any_of(modules().begin(), modules().end(),
+                     [&](const ModuleRow& row) { return row.size_field == field.name; });
+}
+
+// Where a setting stands: its value, a list of values, or what a condition compares with.
+enum class SettingPlace { value, list, condition };
+
+// `range`: where whole numbers may be written as 1..5.
+Schema in_place(SettingPlace place, Schema value, bool range) {
+  if (place == SettingPlace::value) return value;
+  const Schema one =
+      range ? schema_any_of({std::move(value), schema_reference("range")}) : std::move(value);
+  if (place == SettingPlace::condition) return schema_any_of({one, schema_list(one)});
+  return range ? schema_any_of({schema_list(one), schema_reference("range")}) : schema_list(one);
+}
+
+Schema field_in_place(const Field& field, SettingPlace place) {
+  const bool may_match = place != SettingPlace::condition && has_size(field);
+  Schema value = schema_reference(std::string(field.name));
+  if (may_match) value = schema_any_of({std::move(value), schema_reference("match_storage_of")});
+  return in_place(place, std::move(value), field.type == FieldType::integer);
+}
+
+// A group of settings: fields dotted and in their groups, and what is no field.
+Schema settings_schema(SettingPlace place) {
+  Schema properties = Schema::object();
+  for (const Field& field : fields()) {
+    const std::string name(field.name);
+    Schema value = field_in_place(field, place);
+    if (const std::size_t dot = name.find('.'); dot != std::string::npos) {
+      Schema& group = properties[name.substr(0, dot)];
+      if (group.is_null()) {
+        group = schema_object(Schema::object());
+        group["type"] = Schema::array({"object", "null"});
+      }
+      group["properties"][name.substr(dot + 1)] = value;
+    }
+    properties[name] = std::move(value);
+  }
+  const Schema user = in_place(place, schema_reference("user"), false);
+  const Schema tasks = schema_reference("tasks");
+  properties["task"] = in_place(place, schema_reference("task"), false);
+  properties["tasks"] = place == SettingPlace::list ? schema_list(tasks) : tasks;
+  properties["priority"] = in_place(place, schema_reference("priority"), false);
+  properties["user"] = {{"type", {"object", "null"}}, {"additionalProperties", user}};
+  if (place == SettingPlace::condition) {
+    properties["variant"] = in_place(place, schema_reference("name"), false);
+  }
+  Schema schema = schema_object(std::move(properties));
+  schema["patternProperties"] = {{"^user\\.", user}};
+  schema["not"] = {{"required", {"task", "tasks"}}};
+  return schema;
+}
+
+// With at least one entry.
+Schema filled(const std::string& group) {
+  return {{"allOf", Schema::array({schema_reference(group)})}, {"minProperties", 1}};
+}
+
+// `key: word`.
+Schema says(const char* key, std::string_view word) {
+  Schema schema = schema_with({key});
+  schema["properties"][key]["const"] = word;
+  return schema;
+}
+
+Schema when(Schema condition, Schema then) {
+  return {{"if", std::move(condition)}, {"then", std::move(then)}};
+}
+
+// A task with that target among its columns.
+Schema has_target(const char* column) {
+  Schema schema = schema_with({"columns"});
+  schema["properties"]["columns"] = schema_with({column});
+  return schema;
+}
+
+Schema has_files(Schema properties, std::initializer_list<std::string_view> required) {
+  Schema files = schema_with(required);
+  files["properties"] = std::move(properties);
+  Schema schema;
+  schema["properties"]["files"] = std::move(files);
+  return schema;
+}
+
+}  // namespace
+
+Schema sweep_schema() {
+  Schema defs = Schema::object();
+  defs["name"] = schema_text("the name of a sweep or a variant");
+  defs["name"]["maxLength"] = 100;
+  defs["name"]["pattern"] = "^[^\\u0000-\\u001f\\u007f]*$";
+  defs["range"] = {{"type", "string"},
+                   {"pattern", "^-?[0-9]+\\.\\.-?[0-9]+$"},
+                   {"description", "whole numbers: 1..5"}};
+  defs["match_storage_of"] = schema_object({{"match_storage_of", schema_reference("name")}});
+  defs["match_storage_of"]["required"] = Schema::array({"match_storage_of"});
+  defs["match_storage_of"]["description"] = "the size whose storage is nearest to a variant's";
+  defs["task"] = {{"type", "string"},
+                  {"minLength", 1},
+                  {"description", "the name of a task, or of a .yaml file that declares one"}};
+  defs["tasks"] = schema_list(schema_reference("task"));
+  defs["user"] = schema_scalar();
+  defs["user"]["description"] = "a setting for your own worker";
+  defs["priority"] = {{"type", "integer"},
+                      {"minimum", -1'000'000},
+                      {"maximum", 1'000'000},
+                      {"description", "trials of a higher priority start first"}};
+  for (const Field& field : fields()) defs[std::string(field.name)] = field_schema(field);
+  defs["settings"] = settings_schema(SettingPlace::value);
+  defs["lists"] = settings_schema(SettingPlace::list);
+  defs["conditions"] = settings_schema(SettingPlace::condition);
+
+  const Schema settings_or_null = schema_any_of({schema_reference("settings"), {{"type", "null"}}});
+  Schema variants = {{"type", "object"},
+                     {"minProperties", 1},
+                     {"propertyNames", schema_reference("name")},
+                     {"additionalProperties", settings_or_null}};
+  Schema rule = schema_object({{"if", filled("conditions")}, {"set", filled("settings")}});
+  rule["required"] = Schema::array({"if", "set"});
+  const auto rules = [](Schema item) {
+    return Schema({{"type", {"array", "null"}}, {"items", std::move(item)}});
+  };
+  Schema schema = base::schema_head("a sweep file of petlab");
+  schema.update(
+      schema_object({{"sweep", schema_reference("name")},
+                     {"about", schema_scalar()},
+                     {"base", settings_or_null},
+                     {"variants", std::move(variants)},
+                     {"zip", rules(filled("lists"))},
+                     {"grid", schema_any_of({schema_reference("lists"), {{"type", "null"}}})},
+                     {"when", rules(std::move(rule))},
+                     {"exclude", rules(filled("conditions"))}}));
+  schema["required"] = Schema::array({"sweep"});
+  schema["$defs"] = std::move(defs);
+  return schema;
+}
+
+Schema task_schema() {
+  const auto names = [](std::initializer_list<metrics::MetricInput> inputs) {
+    Schema all = Schema::array();
+    for (const metrics::MetricRow& row : metrics::metric_table()) {
+      if (std::find(inputs.begin(), inputs.end(), row.input) != inputs.end()) {
+        all.push_back(row.name);
+      }
+    }
+    const Schema one = {{"enum", std::move(all)}};
+    return schema_any_of({one, schema_list(one)});
+  };
+  using metrics::MetricInput;
+  const Schema metric = names({MetricInput::labels, MetricInput::scores, MetricInput::text});
+  Schema built_in = Schema::array();
+  for (const TaskDeclaration& task : tasks()) built_in.push_back(task.name);
+  Schema name = schema_text("its name in results; no built-in task's");
+  name["pattern"] = "^[A-Za-z0-9._-]{1,100}$";
+  name["not"] = {{"enum", std::move(built_in)}};
+  Schema files = schema_object(
+      {{"train", schema_text()}, {"validation", schema_scalar()}, {"test", schema_scalar()}});
+  files["required"] = Schema::array({"train"});
+  Schema columns =
+      schema_object({{"text", schema_any_of({schema_text(), schema_list(schema_text())})},
+                     {"label", schema_text()},
+                     {"score", schema_text()},
+                     {"sign", schema_text()},
+                     {"target", schema_text()}});
+  columns["properties"]["text"]["anyOf"][1]["maxItems"] = 2;
+  columns["required"] = Schema::array({"text"});
+  columns["oneOf"] = Schema::array({schema_with({"label"}), schema_with({"score"}),
+                                    schema_with({"sign"}), schema_with({"target"})});
+  Schema labels = {{"type", "array"},     {"items", schema_scalar()},
+                   {"minItems", 2},       {"maxItems", 1000},
+                   {"uniqueItems", true}, {"description", "in the order of their numbers"}};
+  Schema score = schema_object({{"min", {{"type", "number"}}}, {"max", {{"type", "number"}}}});
+  Schema text_to_text =
+      schema_object({{"source", schema_text("how a T5 sees an example")},
+                     {"targets", schema_any_of({schema_scalar(), schema_list(schema_scalar())})}});
+  text_to_text["required"] = Schema::array({"source"});
+
+  Schema schema = base::schema_head("a file that declares a task of petlab");
+  schema.update(
+      schema_object({{"task", std::move(name)},
+                     {"about", schema_scalar()},
+                     {"source", schema_scalar()},
+                     {"files", std::move(files)},
+                     {"split",
+                      {{"enum",
+                        {to_string(SplitRule::given), to_string(SplitRule::glue_small),
+                         to_string(SplitRule::glue_large), to_string(SplitRule::one_file)}}}},
+                     {"format",
+                      {{"enum",
+                        {to_string(FileFormat::tsv), to_string(FileFormat::csv),
+                         to_string(FileFormat::jsonl), to_string(FileFormat::aligned)}}}},
+                     {"header", {{"type", "boolean"}}},
+                     {"skip_short_rows", {{"type", "boolean"}}},
+                     {"columns", std::move(columns)},
+                     {"labels", std::move(labels)},
+                     {"score", std::move(score)},
+                     {"metrics", metric},
+                     {"select_by", metric},
+                     {"text_to_text", std::move(text_to_text)}}));
+  schema["required"] = Schema::array({"task", "files", "columns", "metrics"});
+
+  // What one key says decides which others there may be.
+  const auto metrics_of = [&](MetricInput input) {
+    return Schema({{"metrics", names({input})}, {"select_by", names({input})}});
+  };
+  const Schema nothing = {{"type", "null"}};
+  const Schema given_files =
+      has_files({{"validation", schema_text()}, {"test", schema_text()}}, {"validation", "test"});
+  const Schema glue_files =
+      has_files({{"validation", schema_text()}, {"test", nothing}}, {"validation"});
+  Schema no_format = schema_without({"format"});
+  Schema label_rules = schema_without({"score"});
+  label_rules["properties"] = metrics_of(MetricInput::labels);
+  label_rules.update(schema_with({"labels"}));
+  Schema sign_rules = {{"properties", metrics_of(MetricInput::labels)}};
+  sign_rules["properties"]["labels"] = {{"maxItems", 2}};
+  Schema score_rules = {{"properties", metrics_of(MetricInput::scores)}};
+  score_rules.update(schema_without({"labels"}));
+  Schema text_rules = {{"properties", metrics_of(MetricInput::text)}};
+  text_rules.update(schema_without({"labels", "score"}));
+  schema["allOf"] = Schema::array(
+      {when({{"anyOf", {schema_without({"split"}), says("split", "given")}}}, given_files),
+       when({{"anyOf", {says("split", "glue_small"), says("split", "glue_large")}}}, glue_files),
+       when(says("split", "one_file"), has_files({{"validation", nothing}, {"test", nothing}}, {})),
+       when(std::move(no_format), has_files({{"train", {{"pattern", "\\.(tsv|csv|jsonl)$"}}}}, {})),
+       when(says("format", "aligned"), schema_without({"header", "skip_short_rows"})),
+       when(has_target("label"), std::move(label_rules)),
+       when(has_target("sign"), std::move(sign_rules)),
+       when(has_target("score"), std::move(score_rules)),
+       when(has_target("target"), std::move(text_rules))});
+  return schema;
+}
+
+}  // namespace petlab::sweeps

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace petlab::sweeps {
+
+// JSON Schemas (draft 2020-12) of the files that users write, for editors. A schema accepts every
+// file that petlab accepts; docs/reference/schema.md lists the mistakes that it cannot see.
+
+/// Of a sweep file. Fields, their types and ranges come from fields(), kinds from modules().
+nlohmann::ordered_json sweep_schema();
+/// Of a file that declares a task.
+nlohmann::ordered_json task_schema();
+
+}  // namespace petlab::sweeps
