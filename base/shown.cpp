@@ -12,6 +12,28 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
+// Characters that a terminal does not show, as JSON escapes them: U+200B to U+200F, U+2028 to
+// U+202E, U+2060 to U+2064 and the byte order mark.
+std::string with_visible_marks(std::string_view text) {
+  std::string made;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = [&](std::size_t offset) -> unsigned {
+      return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0;
+    };
+    const unsigned code = (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    const auto is_in = [&](unsigned low, unsigned high) { return low <= code && code <= high; };
+    const bool three_bytes = (byte(0) & 0xF0) == 0xE0;
+    if (three_bytes && (is_in(0x200B, 0x200F) || is_in(0x2028, 0x202E) || is_in(0x2060, 0x2064) ||
+                        code == 0xFEFF)) {
+      made += fmt::format("\\u{:04x}", code);
+      at += 2;
+    } else {
+      made += text[at];
+    }
+  }
+  return made;
+}
+
 // Cuts before a byte that continues a character.
 std::string_view first_bytes(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
@@ -29,7 +51,8 @@ std::string excerpt(std::string_view text) {
   const nlohmann::json part(whole ? text : first_bytes(text, kMost - 3));
   const std::string dumped = part.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   // The JSON writer leaves DEL and the control characters from U+0080 on as they are.
-  return printable(std::string_view(dumped).substr(1, dumped.size() - 2)) + (whole ? "" : "…");
+  return with_visible_marks(printable(std::string_view(dumped).substr(1, dumped.size() - 2))) +
+         (whole ? "" : "…");
 }
 
 std::string list_in_quotes(std::span<const std::string> texts, std::size_t most) {

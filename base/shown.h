@@ -9,8 +9,8 @@
 namespace petlab::base {
 
 /// `'lerning_rate'`: text from a file, a command line or a worker as a message quotes it. One line:
-/// control characters are escaped as in JSON, invalid UTF-8 becomes U+FFFD. Text of more than 60
-/// bytes ends with `…` after at most 57.
+/// control and invisible characters (such as a byte order mark) are escaped as in JSON, invalid
+/// UTF-8 becomes U+FFFD. Text of more than 60 bytes ends with `…` after at most 57.
 std::string in_quotes(std::string_view text);
 /// The same without the quotes.
 std::string excerpt(std::string_view text);

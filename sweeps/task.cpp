@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -122,14 +125,17 @@ class Reader {
 };
 
 ordered_json layout_to_json(const TaskLayout& layout) {
-  return {{"format", to_string(layout.format)},
-          {"header", layout.header},
-          {"train", layout.train},
-          {"validation", layout.validation},
-          {"test", layout.test},
-          {"text_columns", layout.text_columns},
-          {"target_column", layout.target_column},
-          {"skip_short_rows", layout.skip_short_rows}};
+  ordered_json out = {{"format", to_string(layout.format)},
+                      {"header", layout.header},
+                      {"train", layout.train},
+                      {"validation", layout.validation},
+                      {"test", layout.test},
+                      {"text_columns", layout.text_columns},
+                      {"target_column", layout.target_column},
+                      {"skip_short_rows", layout.skip_short_rows}};
+  // A worker that does not know the key refuses it, so only tasks that need it have it.
+  if (layout.ignore_extra_columns) out["ignore_extra_columns"] = true;
+  return out;
 }
 
 TaskLayout layout_from_json(const json& input, const std::string& where) {
@@ -143,6 +149,7 @@ TaskLayout layout_from_json(const json& input, const std::string& where) {
   reader.texts("text_columns", layout.text_columns);
   reader.text("target_column", layout.target_column);
   reader.flag("skip_short_rows", layout.skip_short_rows);
+  reader.flag("ignore_extra_columns", layout.ignore_extra_columns);
   reader.finish();
   return layout;
 }
@@ -168,6 +175,16 @@ bool is_whole_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// "1" for a JSON number 1, 1.0 or 1e0; any other number as it is.
+std::string as_whole_number(std::string_view text) {
+  constexpr double kMost = 1e15;  // whole numbers up to it are exact
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() &&
+                     std::abs(number) <= kMost && number == std::trunc(number);
+  return whole ? std::to_string(static_cast<std::int64_t>(number)) : std::string(text);
+}
+
 }  // namespace
 
 std::vector<std::string> file_parts(const TaskLayout& layout, const std::string& name) {
@@ -186,6 +203,8 @@ std::string_view to_string(SplitRule rule) { return word_of(kSplits, rule); }
 std::optional<std::size_t> class_of(const TaskDeclaration& task, std::string_view text,
                                     bool is_number) {
   const std::vector<std::string>& classes = task.classes;
+  std::string whole;
+  if (is_number) text = whole = as_whole_number(text);
   if (is_number && std::none_of(classes.begin(), classes.end(), is_whole_number)) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       if (text == std::to_string(i)) return i;

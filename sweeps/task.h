@@ -62,6 +62,9 @@ struct TaskLayout {
   /// Rows with fewer columns than needed are left out (QQP's official files have some), else
   /// refused.
   bool skip_short_rows = false;
+  /// Columns of a row beyond those of the header, or of the first row without one, are ignored,
+  /// else refused.
+  bool ignore_extra_columns = false;
   bool operator==(const TaskLayout&) const = default;
 };
 
@@ -115,8 +118,8 @@ std::string_view to_string(FileFormat format);
 std::string_view to_string(SplitRule rule);
 
 /// The class of a label as a file writes it: the number of the class with that name. A JSON number
-/// (`is_number`) is compared with the names where one of these is a whole number, and is the
-/// class's number otherwise. std::nullopt: no such class.
+/// (`is_number`, "1" or "1.0") is compared with the names where one of these is a whole number, and
+/// is the class's number otherwise. std::nullopt: no such class.
 std::optional<std::size_t> class_of(const TaskDeclaration& task, std::string_view text,
                                     bool is_number = false);
 

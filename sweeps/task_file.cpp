@@ -15,9 +15,10 @@
 namespace petlab::sweeps {
 namespace {
 
-constexpr std::array kTaskKeys = {"task",   "about",   "source",          "files",       "split",
-                                  "format", "header",  "skip_short_rows", "columns",     "labels",
-                                  "score",  "metrics", "select_by",       "text_to_text"};
+constexpr std::array kTaskKeys = {"task",          "about",     "source",      "files",
+                                  "split",         "format",    "header",      "skip_short_rows",
+                                  "extra_columns", "columns",   "labels",      "score",
+                                  "metrics",       "select_by", "text_to_text"};
 
 std::string one_of(const std::vector<std::string>& known, const std::string& word) {
   return with_nearest(fmt::format("one of {}", fmt::join(known, ", ")), word, known);
@@ -44,7 +45,8 @@ class TaskReader {
     read_split_and_files(root);
     flag(root, "header", layout_.header);
     flag(root, "skip_short_rows", layout_.skip_short_rows);
-    check_aligned(root);
+    read_extra_columns(root);
+    check_rows(root);
     read_labels(root);
     read_score(root);
     read_metrics(root);
@@ -97,6 +99,15 @@ class TaskReader {
       target = value.get<bool>();
     } else {
       problems_.add(node->line, key, base::shown(*node), "true or false");
+    }
+  }
+
+  void read_extra_columns(const base::YamlNode& root) {
+    const base::YamlNode* const node = root.find("extra_columns");
+    if (node == nullptr) return;
+    layout_.ignore_extra_columns = node->text == "ignore";
+    if (!layout_.ignore_extra_columns && node->text != "refuse") {
+      problems_.add(node->line, "extra_columns", base::shown(*node), "ignore or refuse");
     }
   }
 
@@ -211,13 +222,17 @@ class TaskReader {
         "tsv, csv, jsonl or aligned");
   }
 
-  // What a header or short rows would be is nothing in files of lines.
-  void check_aligned(const base::YamlNode& root) {
-    if (layout_.format != FileFormat::aligned) return;
-    for (const char* const key : {"header", "skip_short_rows"}) {
+  // Files of lines have no rows with columns, and objects have no extra columns.
+  void check_rows(const base::YamlNode& root) {
+    const bool aligned = layout_.format == FileFormat::aligned;
+    const bool has_columns = layout_.format == FileFormat::tsv || layout_.format == FileFormat::csv;
+    for (const auto& [key, has_it] :
+         {std::pair("header", !aligned), std::pair("skip_short_rows", !aligned),
+          std::pair("extra_columns", has_columns)}) {
       const base::YamlNode* const node = root.find(key);
-      if (node == nullptr) continue;
-      problems_.add(node->line, key, base::shown(*node), "no value with format aligned");
+      if (node == nullptr || has_it) continue;
+      problems_.add(node->line, key, base::shown(*node),
+                    fmt::format("no value with format {}", to_string(layout_.format)));
     }
   }
 

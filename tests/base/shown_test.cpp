@@ -35,6 +35,8 @@ TEST_CASE("A quoted text is one short line of UTF-8 without control characters",
   CHECK(in_quotes("learning_rate") == "'learning_rate'");
   CHECK(in_quotes("a\r\nb\x1b[1m") == "'a\\r\\nb\\u001b[1m'");
   CHECK(in_quotes("\x7f\xc2\x9b\xff") == "'\uFFFD\uFFFD\uFFFD'");
+  CHECK(in_quotes("\uFEFFa\u200Bb\u2060") == "'\\ufeffa\\u200bb\\u2060'");
+  CHECK(in_quotes("\u2026\uFEFE\u20AC") == "'\u2026\uFEFE\u20AC'");
   CHECK(in_quotes(std::string(60, 'x')) == "'" + std::string(60, 'x') + "'");
   CHECK(in_quotes(std::string(61, 'x')) == "'" + std::string(57, 'x') + "…'");
   // Cut before the character of two bytes that would not fit whole.

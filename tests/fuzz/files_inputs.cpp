@@ -513,6 +513,7 @@ void data_file(std::string_view input) {
   layout.format = kFormats[choice / 2 % 3];
   layout.header = choice % 2 == 0;
   layout.skip_short_rows = choice / 8 % 2 == 1;
+  layout.ignore_extra_columns = choice / 64 % 2 == 1;
   if (layout.header) {
     layout.text_columns = {"a", "b"};
     // In JSON lines, one that lies in an object.

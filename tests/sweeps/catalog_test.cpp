@@ -109,6 +109,12 @@ TEST_CASE("Labels are names, and numbers where no name is a number", "[sweeps]")
   CHECK(class_of(rte, "entailment") == 0U);
   CHECK(class_of(rte, "not_entailment") == 1U);
   CHECK(class_of(rte, "1", true) == 1U);
+  CHECK(class_of(rte, "1.0", true) == 1U);
+  CHECK(class_of(rte, "0.0", true) == 0U);
+  CHECK(class_of(rte, "-0.0", true) == 0U);
+  CHECK_FALSE(class_of(rte, "0.5", true));
+  CHECK_FALSE(class_of(rte, "1e300", true));
+  CHECK_FALSE(class_of(rte, "1.0", false));
   CHECK_FALSE(class_of(rte, "1", false));
   CHECK_FALSE(class_of(rte, "2", true));
   CHECK_FALSE(class_of(rte, "-1", true));

@@ -79,6 +79,7 @@ split: glue_small
 format: csv
 header: false
 skip_short_rows: true
+extra_columns: ignore
 columns: {text: 2, sign: 1}
 metrics: [matthews]
 text_to_text: {source: "mood: {text1}", targets: [low, high]}
@@ -89,6 +90,8 @@ text_to_text: {source: "mood: {text1}", targets: [low, high]}
   CHECK(sign.layouts[0].target_column == "1");
   CHECK_FALSE(sign.layouts[0].header);
   CHECK(sign.layouts[0].skip_short_rows);
+  CHECK(sign.layouts[0].ignore_extra_columns);
+  CHECK(task_from_json(nlohmann::json(to_json(sign))) == sign);
   CHECK(sign.text_to_text.targets == Strings{"low", "high"});
 }
 
@@ -105,7 +108,8 @@ select_by: [matthews]
            "t.yaml:1: task: found 'cola', wanted a name of no built-in task",
            "t.yaml:2: a task: found the key 'fils', wanted one of task, about, source, files, "
            "split, "
-           "format, header, skip_short_rows, columns, labels, score, metrics, select_by, "
+           "format, header, skip_short_rows, extra_columns, columns, labels, score, metrics, "
+           "select_by, "
            "text_to_text (nearest: files)",
            "t.yaml:3: files.test: found nothing, wanted text",
            "t.yaml:3: format: found none, and the file a.txt, wanted tsv, csv, jsonl or "
@@ -132,6 +136,22 @@ select_by: [matthews]
                 "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
                 "column",
                 "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one a label"});
+}
+
+TEST_CASE("Only a task that ignores extra columns has another identity", "[sweeps]") {
+  const TempDir folder;
+  const TaskDeclaration plain = load_task(folder.write("t.yaml", kTask));
+  const TaskDeclaration refusing =
+      load_task(folder.write("t.yaml", kTask + "extra_columns: refuse\n"));
+  const TaskDeclaration ignoring =
+      load_task(folder.write("t.yaml", kTask + "extra_columns: ignore\n"));
+  CHECK(to_json(plain).dump().find("extra") == std::string::npos);
+  CHECK(task_digest(refusing) == task_digest(plain));
+  CHECK(task_digest(ignoring) != task_digest(plain));
+  CHECK(problems_of(kTask + "extra_columns: drop\n") ==
+        Strings{"t.yaml:8: extra_columns: found 'drop', wanted ignore or refuse"});
+  CHECK(problems_of(kTask + "format: jsonl\nextra_columns: ignore\n") ==
+        Strings{"t.yaml:9: extra_columns: found 'ignore', wanted no value with format jsonl"});
 }
 
 TEST_CASE("A task that asks for texts has sources, targets and metrics of texts", "[sweeps]") {

@@ -41,7 +41,8 @@ double number_of(const DataRow& row, const TaskDeclaration& task, const std::str
   }
   if ((task.score_min && number < *task.score_min) ||
       (task.score_max && number > *task.score_max)) {
-    throw Error(fmt::format("{}:{}: score {} is outside {} .. {}", file, row.line, row.target,
+    throw Error(fmt::format("{}:{}: score {} is outside {} .. {}", file, row.line,
+                            base::excerpt(row.target),
                             task.score_min ? fmt::format("{}", *task.score_min) : "-inf",
                             task.score_max ? fmt::format("{}", *task.score_max) : "inf"));
   }

@@ -32,6 +32,9 @@ using sweeps::TaskLayout;
 void check_text(std::string_view text, const std::string& file) {
   if (base::lines_end_with_cr(text))
     throw Error(fmt::format("{}: {}", file, base::kLinesEndWithCr));
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw Error(fmt::format("{}: begins with the byte order mark of UTF-16, wanted UTF-8", file));
+  }
   const auto invalid = base::first_invalid_utf8(text);
   if (!invalid) return;
   const std::string_view before = text.substr(0, *invalid);
@@ -80,13 +83,27 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> 
   const std::size_t target = column_number(layout, header, layout.target_column, file);
   std::size_t needed = target + 1;
   for (const std::size_t column : texts) needed = std::max(needed, column + 1);
-  const std::size_t wanted = std::max(records.front().fields.size(), needed);
+  // Without a header, all rows have as many columns, so that their order does not matter.
+  std::size_t most = header.size();
+  std::int64_t first = 1;  // the line that `most` comes from
   for (std::size_t i = layout.header ? 1 : 0; i < records.size(); ++i) {
     auto& [fields, line] = records[i];
     const bool is_short = fields.size() < needed;
     if (is_short && layout.skip_short_rows) continue;
-    if (is_short || fields.size() > wanted) {
-      refuse(file, line, fmt::format("found {} columns, wanted {}", fields.size(), wanted));
+    if (is_short) {
+      refuse(file, line,
+             fmt::format("found {} columns, wanted {}", fields.size(), std::max(most, needed)));
+    }
+    if (most == 0) {
+      most = fields.size();
+      first = line;
+    }
+    const bool fits = layout.header ? fields.size() <= most : fields.size() == most;
+    if (!fits && !layout.ignore_extra_columns) {
+      refuse(file, line,
+             fmt::format("found {} columns, wanted {} as in line {}; `extra_columns: ignore` in "
+                         "the task's file allows more than the task uses",
+                         fields.size(), most, first));
     }
     DataRow& row = rows.emplace_back();
     row.line = line;

@@ -91,7 +91,9 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(refusal(kTsv, "") == "f.tsv: is empty, wanted examples");
   CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: contains no examples");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
-  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") == "f.tsv:2: found 4 columns, wanted 3");
+  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") ==
+        "f.tsv:2: found 4 columns, wanted 3 as in line 1; `extra_columns: ignore` in the task's "
+        "file allows more than the task uses");
   CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found 'y', 'a', 'c'");
   CHECK(refusal(kTsv, "y\ta\tb\ta\n1\tx\tx\tz\n") ==
         "f.tsv:1: has two columns 'a', wanted each name once");
@@ -104,6 +106,85 @@ TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
   CHECK(parse_rows(lenient, "y\ta\tb\n1\tx\n0\tp\tq\n", "f.tsv").size() == 1);
   CHECK_THROWS_WITH(read_rows(kTsv, "/nowhere/train.tsv", "gluebenchmark.com"),
                     "/nowhere/train.tsv: is missing; it comes from gluebenchmark.com");
+}
+
+TEST_CASE("extra columns are refused unless the task ignores them, in any order of rows",
+          "[trainer][files]") {
+  const TaskLayout bare = layout(FileFormat::tsv, false, {"1"}, "0");
+  const std::string narrow = "1\tx\n";
+  const std::string wide = "0\ty\textra\n";
+  const std::string advice =
+      "; `extra_columns: ignore` in the task's file allows more than the task uses";
+  CHECK(refusal(bare, narrow + wide) == "f.tsv:2: found 3 columns, wanted 2 as in line 1" + advice);
+  CHECK(refusal(bare, wide + narrow) == "f.tsv:2: found 2 columns, wanted 3 as in line 1" + advice);
+  TaskLayout short_first = bare;
+  short_first.skip_short_rows = true;
+  CHECK(refusal(short_first, "1\n" + wide + narrow) ==
+        "f.tsv:3: found 2 columns, wanted 3 as in line 2" + advice);
+  TaskLayout ignoring = bare;
+  ignoring.ignore_extra_columns = true;
+  for (const std::string& text : {narrow + wide, wide + narrow}) {
+    CHECK(parse_rows(ignoring, text, "f.tsv").size() == 2);
+  }
+  CHECK(refusal(ignoring, wide + "1\n") == "f.tsv:2: found 1 columns, wanted 3");
+  ignoring = layout(FileFormat::csv, true, {"a"}, "y");
+  ignoring.ignore_extra_columns = true;
+  const auto rows = parse_rows(ignoring, "a,y\nx,1,more,than that\nz,0\n", "f.csv");
+  CHECK(rows == std::vector<DataRow>{{{"x"}, "1", false, 2}, {{"z"}, "0", false, 3}});
+}
+
+TEST_CASE("files of other encodings and line ends are named as what they are", "[trainer][files]") {
+  const TaskLayout jsonl = layout(FileFormat::jsonl, true, {"a"}, "y");
+  CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": 1}\n\n{\"a\": \"x\", \"y\": 1}\n") ==
+        "f.tsv:2: found a blank line, wanted a JSON object");
+  for (const TaskLayout& any : {kTsv, jsonl, layout(FileFormat::csv, true, {"a"}, "y")}) {
+    CHECK(refusal(any, "y\ta\tb\r1\tx\tz\r") ==
+          "f.tsv: found lines that end with a carriage return (CR) alone, wanted newlines (LF or "
+          "CRLF)");
+    CHECK(refusal(any, "\xFF\xFEy\n") ==
+          "f.tsv: begins with the byte order mark of UTF-16, wanted UTF-8");
+    CHECK(refusal(any, "\xFE\xFFy\n") ==
+          "f.tsv: begins with the byte order mark of UTF-16, wanted UTF-8");
+  }
+  // Of two files that were put one behind the other, or of a mark that was written twice.
+  CHECK(refusal(kTsv, "\xEF\xBB\xBF\xEF\xBB\xBFy\ta\tb\n1\tx\tz\n") ==
+        "f.tsv:1: has no column 'y', found '\\ufeffy', 'a', 'b'");
+}
+
+TEST_CASE("no message about a row is longer than a few lines", "[trainer][files]") {
+  const testing::TempDir dir;
+  const std::string flood(1'000'000, '7');
+  TaskDeclaration task;
+  task.name = "mine";
+  task.classes = {"no", "yes"};
+  task.split = SplitRule::one_file;
+  const auto size_of_message = [&](FileFormat format, const std::string& content) -> std::size_t {
+    task.layouts = {layout(format, true, {"t"}, "y")};
+    sweeps::TaskFiles files;
+    files.train = dir.write("d", content);
+    try {
+      load_task_data(task, files, {});
+    } catch (const Error& error) {
+      INFO(error.what());
+      return std::string(error.what()).size();
+    }
+    return 1'000'000;
+  };
+  std::string wide = "a0";
+  for (int column = 1; column < 1000; ++column)
+    wide += "\ta" + std::to_string(column) + flood.substr(0, 100);
+  CHECK(size_of_message(FileFormat::tsv, wide + "\n") < 1000);
+  CHECK(size_of_message(FileFormat::tsv, "t\ty\nx\t" + flood + "\n") < 500);
+  CHECK(size_of_message(FileFormat::csv, "t,y\nx," + flood + "\n") < 500);
+  CHECK(size_of_message(FileFormat::jsonl, "{\"t\": \"x\", \"y\": \"" + flood + "\"}") < 500);
+  CHECK(size_of_message(FileFormat::jsonl, "{\"t\": \"x\", \"y\": " + flood + "}") < 500);
+  CHECK(size_of_message(FileFormat::jsonl, "{\"" + flood + "\": \"x\"}") < 500);
+  CHECK(size_of_message(FileFormat::jsonl, "{\"t\": " + flood) < 500);
+  task.kind = sweeps::TaskKind::regression;
+  task.target = sweeps::TargetRule::score;
+  task.score_max = 5;
+  CHECK(size_of_message(FileFormat::tsv, "t\ty\nx\t" + flood + "\n") < 500);
+  CHECK(size_of_message(FileFormat::tsv, "t\ty\nx\t7." + flood + "\n") < 500);
 }
 
 TEST_CASE("a label or score that is none is refused with file and line", "[trainer][files]") {
