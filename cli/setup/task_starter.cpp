@@ -325,11 +325,12 @@ std::string task_name(const std::filesystem::path& data) {
 }
 
 std::string files_text(const std::filesystem::path& data, const std::filesystem::path& folder) {
+  // `folder` may be empty, which is no path to make absolute.
+  const std::filesystem::path here =
+      std::filesystem::absolute(folder / "declaration").lexically_normal().parent_path();
   const auto named = [&](const std::filesystem::path& file) {
-    return yaml_text(std::filesystem::absolute(file)
-                         .lexically_normal()
-                         .lexically_relative(std::filesystem::absolute(folder).lexically_normal())
-                         .string());
+    return yaml_text(
+        std::filesystem::absolute(file).lexically_normal().lexically_relative(here).string());
   };
   const auto validation = sibling(data, {"validation", "valid", "val", "dev"});
   const auto test = sibling(data, {"test"});

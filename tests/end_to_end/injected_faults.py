@@ -295,23 +295,23 @@ class InjectedFaults(ScriptedWorld):
         signal_6 = r"the worker ended with signal 6 \(Aborted\): about to crash in "
         cases = [
             ({"behaviour": "crash", "phase": "loading"},
-             fr"attempt 1 crashed: {signal_6}loading \(1 attempts of 1\)"),
+             fr"attempt 1 crashed: {signal_6}loading \(1 of 1 attempts\)"),
             ({"behaviour": "crash", "phase": "checkpointing", "checkpoint_every": 1},
-             fr"attempt 1 crashed: {signal_6}checkpointing \(1 attempts of 1\)"),
+             fr"attempt 1 crashed: {signal_6}checkpointing \(1 of 1 attempts\)"),
             ({"behaviour": "kill"},
-             r"attempt 1 crashed: the worker ended with signal 9 \(Killed\) \(1 attempts of 1\)"),
+             r"attempt 1 crashed: the worker ended with signal 9 \(Killed\) \(1 of 1 attempts\)"),
             ({"behaviour": "exit"},
-             r"attempt 1 crashed: the worker ended with exit code 0 \(1 attempts of 1\)"),
+             r"attempt 1 crashed: the worker ended with exit code 0 \(1 of 1 attempts\)"),
             ({"behaviour": "fork_and_crash"},
-             r"attempt 1 crashed: the worker ended with signal 6 \(Aborted\) \(1 attempts of 1\)"),
+             r"attempt 1 crashed: the worker ended with signal 6 \(Aborted\) \(1 of 1 attempts\)"),
             ({"behaviour": "error"}, "attempt 1 failed: the script says so"),
             ({"behaviour": "rubbish"},
              fr"attempt 1 failed: {events}:6: found 'this is no event' at byte 0, wanted a JSON object"),
             ({"behaviour": "lie"}, fr"attempt 1 failed: {events}:6: seq is 8, must be 5"),
             ({"behaviour": "hang"},
-             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 of 1 attempts\)"),
             ({"behaviour": "ignore_sigterm"},
-             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 attempts of 1\)"),
+             r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 of 1 attempts\)"),
         ]
         self.write_sweep(*[user for user, _ in cases], {"behaviour": "fork"}, {"behaviour": "flood_log"})
         done = self.run_scripted("--retries", "0", "--no-progress-limit", "2s", slots=4)

@@ -94,7 +94,7 @@ class Starters(ScriptedWorld):
         self.write("nothing.csv", "")
         before = sorted(os.listdir(self.root))
         for data, message, code in (
-                ("numbers.tsv", "found no column with texts among 'a' and 'b', wanted texts and labels", 2),
+                ("numbers.tsv", "found no column with texts among 'a', 'b', wanted texts and labels", 2),
                 ("texts.tsv", "found no column with labels or scores among 'a', wanted texts and labels", 2),
                 ("ragged.tsv", "ragged.tsv:2: found 1 columns, wanted 2", 1),
                 ("broken.jsonl", "broken.jsonl:2: found no JSON, wanted a JSON object", 1),

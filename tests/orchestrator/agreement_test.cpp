@@ -37,14 +37,14 @@ TEST_CASE("A trial that was allowed no retry has failed for whoever asks", "[orc
   // Nobody has allowed it more since, so the same holds for the next run.
   CHECK(sweep.run().exit_code == 1);
   CHECK(attempts() == 1);
-  CHECK(sweep.plan().out.find("(1 attempts of 1)") != std::string::npos);
+  CHECK(sweep.plan().out.find("(1 of 1 attempts)") != std::string::npos);
 
   // Who is told another number goes by that, and what is begun with it remembers it.
   CHECK(sweep.plan("--retries 1").out.find("interrupted") != std::string::npos);
   CHECK(sweep.run("--retries 1").exit_code == 1);
   CHECK(attempts() == 2);
   CHECK(called(sweep) == "failed failed failed");
-  CHECK(sweep.plan().out.find("(2 attempts of 2)") != std::string::npos);
+  CHECK(sweep.plan().out.find("(2 of 2 attempts)") != std::string::npos);
 
   // The runs folder remembers it too.
   std::filesystem::remove(sweep.database());
