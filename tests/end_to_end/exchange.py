@@ -339,7 +339,7 @@ class Archive(ExchangeWorld):
                  "entry 'runs/sweeps/link': it is a link, wanted a file"),
                 (added("runs/sweeps/pipe", type=tarfile.FIFOTYPE), None,
                  "entry 'runs/sweeps/pipe': it is a folder or a device, wanted a file"),
-                (added("runs/sweeps/more.yaml"), None, "entry 'runs/sweeps/more.yaml': the archive's list has no such"),
+                (added("runs/sweeps/more.yaml"), None, "entry 'runs/sweeps/more.yaml': the archive's list does not contain it"),
                 (added("runs/\x1b[31mred"), None, r"entry 'runs/\x1b[31mred': its name has a character"),
                 (added("petlab.db"), None, "entry 'petlab.db': it is not a file of a runs folder"),
                 (lambda all: all.append(all[1]), None, "it occurs twice"),
@@ -351,7 +351,7 @@ class Archive(ExchangeWorld):
                 (lambda all: None, lambda d: other(d, size=5), f"entry '{events}': it has "),
                 (lambda all: None, lambda d: other(d, digest="sha256:" + "0" * 64),
                  f"entry '{events}': its content has digest"),
-                (lambda all: None, lambda d: other(d, size=2**62), f"entry '{events}': it has {2**62} bytes, all have"),
+                (lambda all: None, lambda d: other(d, size=2**62), f"entry '{events}': it has {2**62} bytes of "),
                 (lambda all: None, lambda d: other(d, size=-1), f"'{events}': its size or "
                                                                 f"digest is invalid"),
                 (lambda all: None, lambda d: other(d, name="runs/../x"), "'runs/../x': its name leads out"),
@@ -366,7 +366,7 @@ class Archive(ExchangeWorld):
                 self.write("bad.tar.gz", whole[:size])
                 self.refused("")
         self.write("bad.tar.gz", gzip.compress(gzip.decompress(whole)[:9000]))
-        self.refused("cut")
+        self.refused("is truncated or damaged")
         self.write("bad.tar.gz", gzip.compress(b"\0" * 1_000_000))
         self.refused("")
         # As it was.
@@ -442,7 +442,7 @@ class Check(ExchangeWorld):
         self.changed("DELETE FROM examples")
         checked = self.as_json("c", "db", "check")
         self.assertEqual(len(checked["notes"]), 1)
-        self.assertRegex(checked["notes"][0], "^attempts without numbers of examples .*: 4; .* petlab db rebuild ")
+        self.assertRegex(checked["notes"][0], "^attempts without example counts .*: 4; .* petlab db rebuild ")
         anew()
         self.assertEqual(self.as_json("c", "db", "check")["notes"], [])
         # What the database has not read yet.

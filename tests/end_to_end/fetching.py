@@ -213,7 +213,7 @@ class Fetching(FetchWorld):
         self.assertFalse((self.root / "models/mine/vocab.txt").is_symlink())
         self.assertFalse(self.cache.exists())
         self.hub.forget()
-        self.assertIn("all of it was there", self.fetch("--into", "models/mine").out)
+        self.assertIn("all files were already there", self.fetch("--into", "models/mine").out)
         self.assertEqual(len(self.hub.requests), 1)
         # Another commit without a file, and with the same configuration.
         files = self.files | {"vocab.txt": b"[PAD]\n"}
@@ -348,10 +348,10 @@ class Faults(FetchWorld):
         self.hub.faults[path] = [("status", 500), ("status", 503)]
         self.hub.faults[self.weights] = [("status", 429, "", "", {"Retry-After": "1"})]
         at = time.monotonic()
-        self.survived(f"HUB{path}: the server answered with status 500; again in 0.01 s",
-                      f"HUB{path}: the server answered with status 503; again in 0.02 s",
+        self.survived(f"HUB{path}: the server answered with status 500; retrying in 0.01 s",
+                      f"HUB{path}: the server answered with status 503; retrying in 0.02 s",
                       f"HUB/someone/tiny-bert/resolve/{self.model.head}/model.safetensors: the server "
-                      "answered with status 429; again in 1 s")
+                      "answered with status 429; retrying in 1 s")
         self.assertGreater(time.monotonic() - at, 1)
 
     def test_a_server_that_stays_down_is_given_up(self):
@@ -394,7 +394,7 @@ class Faults(FetchWorld):
         self.hub.faults[self.weights] = [("stall", 1_000_000)]
         done = self.fetch()
         self.assertEqual(done.code, 0, done)
-        self.assertIn("again in 0.01 s", done.err)
+        self.assertIn("retrying in 0.01 s", done.err)
         self.check_whole()
         self.assertEqual(self.ranges(), [None, "bytes=1000000-"])
 
@@ -410,7 +410,7 @@ class Faults(FetchWorld):
         self.hub.faults[f"/someone/tiny-bert/resolve/{self.model.head}/vocab.txt"] = [("wrong",)]
         done = self.fetch()
         self.assertEqual(done.code, 1, done)
-        self.assertIn("vocab.txt: what was downloaded has another digest", done.err)
+        self.assertIn("vocab.txt: the downloaded file has the wrong digest", done.err)
         self.nothing_half()
 
     def test_a_damaged_beginning_is_noticed_and_not_gone_on_with(self):
@@ -664,7 +664,7 @@ class BesidePython(FetchWorld):
         self.assertEqual(self.laid_out(), by_petlab)
         # And petlab has nothing to download then.
         self.hub.forget()
-        self.assertIn("all of it was there", self.fetch().out)
+        self.assertIn("all files were already there", self.fetch().out)
         self.assertEqual([path for path in self.hub.paths() if "/api/" not in path], [])
 
     def test_python_reads_offline_what_petlab_has_fetched(self):

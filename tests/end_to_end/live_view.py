@@ -85,7 +85,7 @@ class LiveView(ScriptedWorld):
         end = run.screen.shown()
         self.assertIn("    about to crash in training", end)
         self.assertRegex("\n".join(end), r"0 of 3 done, 0 running, 1 failed")
-        self.assertEqual(end[-2:], ["interrupted: the same command goes on where this stopped", ""])
+        self.assertEqual(end[-2:], ["interrupted; run the same command to resume", ""])
 
     def gated(self, variant, seed):
         """A variant whose trial waits after its first step, and the file that it waits for."""
@@ -112,10 +112,10 @@ class LiveView(ScriptedWorld):
         end = run.screen.shown()
         self.assertEqual(sorted(done.match(line)[1] for line in end if done.match(line)),
                          ["first", "second"])
-        self.assertEqual(end[-2:], ["its report: petlab report sweep --sweep live", ""])
+        self.assertEqual(end[-2:], ["report: petlab report sweep --sweep live", ""])
         self.assertRegex(end[-4], "^live █{40} 100 %$")
         self.assertIn(32, run.screen.colours)
-        report = self.petlab(*end[-2].removeprefix("its report: petlab ").split())
+        report = self.petlab(*end[-2].removeprefix("report: petlab ").split())
         self.assertEqual(report.code, 0, report)
         self.assertIn("sweep live: 2 of 2 trials done", report.out)
 
@@ -127,7 +127,7 @@ class LiveView(ScriptedWorld):
         self.addCleanup(run.kill)
         self.assertEqual(run.wait(), 1)
         self.assertEqual(run.screen.colours, set())
-        self.assertFalse(any("its report" in line for line in run.screen.shown()))
+        self.assertFalse(any("report: petlab" in line for line in run.screen.shown()))
 
     def test_a_stopped_terminal_holds_nothing_up(self):
         (first, *one), (second, *two) = self.gated("first", 1), self.gated("second", 2)

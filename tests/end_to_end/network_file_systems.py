@@ -86,7 +86,7 @@ class WithoutLocks(ScriptedWorld):
     def test_a_runs_folder_without_locks_is_refused(self):
         done = self.run_scripted(faults="fail program=petlab calls=flock path=*/.locks/* error=ENOLCK")
         self.assertEqual(done.code, 1, done)
-        self.assertIn("its folder must be on a file system with flock (Lustre: mount option flock; NFS: lockd), "
+        self.assertIn("its folder must be on a file system with flock (Lustre: mount option flock; NFS: lockd); "
                       "choose other folders with --runs and PETLAB_SLOTS\n", done.err)
 
 
@@ -132,7 +132,7 @@ class UnreadableFiles(ScriptedWorld):
         self.assertEqual(self.run_scripted().code, 0)
         trial, = self.root.glob("sweep.runs/[0-9a-f]*")
         why = "cannot be read: Too many levels of symbolic links"
-        for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"left: {trial.name} ")):
+        for name, left in (("remarks.jsonl", ""), ("1/taken_over.json", f"skipped: {trial.name} ")):
             with self.subTest(name):
                 file = trial / name
                 file.symlink_to(file)  # a link to itself, since root may read every file

@@ -186,7 +186,7 @@ class RunsFolders(ScriptedWorld):
         self.assertEqual(self.petlab(*run).code, 0)
         plan[3] = WORKER
         plan[5] = "other.db"
-        self.assertIn(f"note: weights and data are not checked: there is no {WORKER}-check\n", self.petlab(*plan).out)
+        self.assertIn(f"note: weights and data are not checked: {WORKER}-check does not exist\n", self.petlab(*plan).out)
 
     def test_an_empty_runs_folder_makes_no_database(self):
         (self.root / "none").mkdir()

@@ -249,7 +249,7 @@ class Again(Steering):
         self.assertNotIn(trial, self.attempts(self.rebuilt()))
         self.assertEqual(self.decide("discard", trial, "--why", "x", code=1).err,
                          f"{trial} has no result to discard\n")
-        self.assertIn("1 discarded: not made again yet",
+        self.assertIn("1 discarded: not rerun yet",
                       self.petlab("status", "sweep.yaml").out)
         self.assertIn("the result of attempt 1 was discarded; restarts",
                       self.petlab("plan", "sweep.yaml", "--worker", WORKER).out)
@@ -283,7 +283,7 @@ class Again(Steering):
         self.assertEqual(sorted(row["trial_id"] for row in rows), sorted(rest))
         rows = json.loads(self.decide("results", "--by", "variant", "--format", "json").out)
         self.assertEqual([row["score_n"] for row in rows], [2, 3])
-        self.assertIn("1 hidden: in no report and no answer", self.petlab("status", "sweep.yaml").out)
+        self.assertIn("1 hidden: excluded from reports and answers", self.petlab("status", "sweep.yaml").out)
         self.assertIn("an outlier of the cluster", self.decide("show", trial).out)
         self.assertEqual(self.decide("hide", trial, "--why", "an outlier of the cluster", code=1).err,
                          f"{trial} is already hidden\n")

@@ -502,7 +502,7 @@ class ModuleFormats(TinyWorld):
                 ("lora", "adapterhub", "the artifact's module.kind is lora, must be adapter: ", 2),
                 ("adapter", "peft", "the artifact's module.kind is adapter, must be lora: ", 2),
                 ("prefix", "peft", "the artifact's module.kind is prefix, must be lora: ", 2),
-                ("head", "peft", "module.kind is head_only, which has no weights beside ", 1),
+                ("head", "peft", "module.kind is head_only, which has no weights of its own", 1),
                 ("lora", "onnx", "--format is onnx, must be one of peft, adapterhub", 2)):
             self.refused(wanted, "export", "--artifact", files[variant], "--format", format,
                          "--out", "out", code=code)
@@ -529,9 +529,9 @@ class ModuleFormats(TinyWorld):
         model.save_adapter(str(self.root / "theirs"), "petl")
         words = ("import", "--format", "adapterhub", "--from", "theirs", "--backbone",
                  "./roberta", "--out", "in.petl")
-        self.refused("the module's head has the outputs fine, fair, poor, task films wants poor, "
+        self.refused("the module's head has the outputs fine, fair, poor, task films needs poor, "
                      "fair, fine", *words, "--task", "films.yaml")
-        self.refused("task cola wants 0, 1", *words, "--task", "cola")
+        self.refused("task cola needs 0, 1", *words, "--task", "cola")
         self.refused("--task is colla, must be a built-in task or the file of a declaration",
                      *words, "--task", "colla", code=2)
         self.trainer(*words)
