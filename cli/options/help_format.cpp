@@ -113,19 +113,27 @@ class HelpFormat : public CLI::Formatter {
     if (group != kBriefGroup) {
       return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     }
-    std::vector<std::pair<std::string, std::string>> lines;
+    std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const CLI::Option* option : options) {
       const std::string& text = option->get_description();
       const std::string subject = text.substr(0, text.find_first_of(",:"));
       auto line = std::find_if(lines.begin(), lines.end(),
                                [&](const auto& other) { return other.first == subject; });
-      if (line == lines.end()) line = lines.insert(line, {subject, ""});
-      line->second += (line->second.empty() ? "" : " ") + make_option_name(option, false);
+      if (line == lines.end()) line = lines.insert(line, {subject, {}});
+      line->second.push_back(make_option_name(option, false));
     }
     std::string made = "\n" + group + ":\n";
+    std::string alone;  // of subjects with one option
     for (const auto& [subject, names] : lines) {
-      made += two_columns("  " + subject, names, kSubjectWidth);
+      std::string text;
+      for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+      if (names.size() == 1) {
+        alone += (alone.empty() ? "" : " ") + text;
+      } else {
+        made += two_columns("  " + subject, text, kSubjectWidth);
+      }
     }
+    if (!alone.empty()) made += two_columns("  other", alone, kSubjectWidth);
     return made;
   }
 

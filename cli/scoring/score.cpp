@@ -378,7 +378,7 @@ void add_metric_options(CLI::App& app, ScoreOptions& options) {
 std::function<int()> make_score(CLI::App& app, Streams streams) {
   const auto command = std::make_shared<ScoreCommand>();
   ScoreOptions& options = command->options;
-  app.add_option("words", command->words, "a metric (see --list), or sacrebleu's reference files");
+  app.add_option("words", command->words, "a metric (see --list), or sacrebleu's references");
   app.add_option("--hyp", options.hypotheses, "file of hypotheses or predictions, - for stdin");
   app.add_option("--ref", options.references, "file of references or gold labels (repeatable)")
       ->allow_extra_args(false);

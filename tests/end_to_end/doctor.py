@@ -89,7 +89,7 @@ class Doctor(TinyWorld):
         self.assertRegex(text, r"\n  ok       memory     \d+\.\d GiB, \d+\.\d GiB free")
         self.assertRegex(text, r"\n  ok       gpus       none: nvidia-smi is not on PATH\n")
         self.assertRegex(text, r"\n  ok       database   petlab\.db on \w+, not created yet: SQLite "
-                               r"writes there and keeps a second writer out\n")
+                               r"can write there and locks out a second writer\n")
         self.assertRegex(text, r"\n  (ok|note)     *runs       petlab\.runs: \d+\.\d GiB free\n")
         self.assertNotIn("problem", text)
         # Nothing stays behind.
@@ -100,7 +100,7 @@ class Doctor(TinyWorld):
         self.assertEqual(self.run_sweep("--worker", WORKER, "--db", "sweep.db").code, 0)
         before = (self.root / "sweep.db").read_bytes()
         checks = self.checks("sweep.db")
-        self.assertRegex(checks["database"]["found"], r"^sweep\.db on \w+, 1 sweep: SQLite writes")
+        self.assertRegex(checks["database"]["found"], r"^sweep\.db on \w+, 1 sweep: SQLite can write")
         self.assertEqual(checks["runs"]["facts"]["runs"], "ROOT/sweep.runs")
         self.assertEqual((self.root / "sweep.db").read_bytes(), before)
         with sqlite3.connect(self.root / "sweep.db") as database:

@@ -643,7 +643,7 @@ class EveryOption(AwkwardWorld):
                       ["db", "merge", "other.db", "--other-runs", self.copy_runs()], ["db", "import"],
                       ["db", "export", "archive", "{}.tar.gz"]):
             with self.subTest(words):
-                command = " ".join(words[:3 if words[1] == "export" else 2 if words[0] == "db" else 1])
+                command = " ".join(words[:1 if words[0] != "db" else 3 if words[1] == "export" else 2])
                 table, short = self.formats(command)
                 self.assertEqual((table, short), ("table", "jsonl" if command == "run" else "json"))
                 self.assertEqual(self.petlab("completion", "--words", "--", *command.split(), "--format", "").out.split(),
@@ -651,10 +651,10 @@ class EveryOption(AwkwardWorld):
 
                 def answer(name, *options):
                     done = self.petlab(*[word.format(name) for word in words], *options)
-                    return re.sub(name, "NAME", re.sub(r'"time":[\d.]+|"free[^,]*|[\d.]+ (GiB|MiB) free', "", done.out))
+                    return re.sub(rf"\b{name}\b", "NAME", re.sub(r'"time":[\d.]+|"free[^,]*|[\d.]+ (GiB|MiB) free', "", done.out))
 
-                plain, long, flag, people = (answer("a"), answer("b", "--format", short), answer("c", "--json"),
-                                             answer("d", "--format", table))
+                plain, long, flag, people = (answer("one"), answer("two", "--format", short), answer("three", "--json"),
+                                             answer("four", "--format", table))
                 self.assertEqual(long, flag)
                 self.assertEqual(plain, people)
                 self.assertNotEqual(long, plain)

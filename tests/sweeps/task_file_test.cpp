@@ -135,7 +135,7 @@ select_by: [matthews]
                 "t.yaml:9: header: found 7, wanted true or false",
                 "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
                 "column",
-                "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one a label"});
+                "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one per label"});
 }
 
 TEST_CASE("Only a task that ignores extra columns has another identity", "[sweeps]") {
