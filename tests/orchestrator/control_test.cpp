@@ -33,7 +33,7 @@ TEST_CASE("A trial that runs is cancelled within two seconds, and retried later"
   const auto began = std::chrono::steady_clock::now();
   const auto cancel = sweep.petlab(fmt::format("cancel {} {}", id.substr(0, 8), kDb));
   CHECK(cancel.exit_code == 0);
-  CHECK(cancel.out.find(id + " cancelled; attempt 1, which runs on") == 0);
+  CHECK(cancel.out.find(id + " cancelled; asked attempt 1, which runs on") == 0);
   const auto& result = run.wait();
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
   CHECK(result.exit_code == 0);
@@ -81,7 +81,8 @@ TEST_CASE("A failed trial is tried again by a run that goes on", "[orchestrator]
   CHECK(sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb)).exit_code == 0);
   const auto& result = run.wait();
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find(id_of(sweep, 2) + " waits again: attempt 1 failed") != std::string::npos);
+  CHECK(result.err.find(id_of(sweep, 2) + " is pending again: attempt 1 failed") !=
+        std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
   const auto again = sweep.petlab(fmt::format("retry {} {}", id_of(sweep, 2), kDb));
   CHECK(again.exit_code == 1);

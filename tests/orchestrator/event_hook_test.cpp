@@ -210,7 +210,7 @@ TEST_CASE("A command that hangs is killed at its limit", "[orchestrator]") {
   }
   CHECK(hooked.run.notes.front() ==
         fmt::format("--on-event: trial_finished of {} was not delivered in 3 tries: the command "
-                    "gave no answer within 20 ms",
+                    "did not finish within 20 ms",
                     hooked.run.sweep.trials[0].id.value));
   CHECK(content(hooked.got) == "try\ntry\ntry\n");
 }

@@ -136,8 +136,8 @@ TEST_CASE("A run whose limit of open files is too low has fewer workers, and say
             .err.find("ulimit") == std::string::npos);
   const auto none = sweep.run("--rerun all", "ulimit -n 48;");
   CHECK(none.exit_code == 1);
-  CHECK(none.err.find("petlab: the limit of open files is 48, too low for one worker; `ulimit -n` "
-                      "raises it, to ") != std::string::npos);
+  CHECK(none.err.find("petlab: the limit of open files is 48, too low for one worker; raise it "
+                      "with `ulimit -n` to at least ") != std::string::npos);
 }
 
 TEST_CASE("A description with a field of another type is refused by its name", "[orchestrator]") {

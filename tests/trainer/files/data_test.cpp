@@ -82,7 +82,7 @@ TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
         "f.tsv:1: 'a' is a JSON number, wanted a string");
   CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": []}\n") ==
         "f.tsv:1: 'y' is a JSON array, wanted a string or a number");
-  CHECK(refusal(jsonl, "{\"a\"\n").starts_with("f.tsv:1: is no JSON: "));
+  CHECK(refusal(jsonl, "{\"a\"\n").starts_with("f.tsv:1: is not JSON: "));
   CHECK(refusal(jsonl, "{\"a\":" + std::string(200'000, '[') + "\n") ==
         "f.tsv:1: must have at most 64 levels of nesting");
 }

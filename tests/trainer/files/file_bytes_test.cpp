@@ -137,7 +137,7 @@ TEST_CASE("a pipe or a folder is not written over", "[trainer][files]") {
 TEST_CASE("what cannot be mapped is named with the system's reason", "[trainer][files]") {
   const testing::TempDir dir;
   CHECK(map_error(dir.path() / "none") ==
-        (dir.path() / "none").string() + ": cannot open: No such file or directory");
+        (dir.path() / "none").string() + ": cannot be opened: No such file or directory");
   CHECK(map_error(dir.path()) == dir.path().string() + ": is not a regular file");
   const auto pipe = dir.path() / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
