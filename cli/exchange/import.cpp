@@ -21,7 +21,7 @@ struct ImportArguments : StoredArguments {
 };
 
 int import_from(const ImportArguments& arguments, Streams streams) {
-  if (arguments.from.empty()) return import_own_runs(arguments, streams);
+  if (arguments.from.empty()) return import_own_runs(arguments, arguments.json, streams);
   std::error_code error;
   const bool folder = std::filesystem::is_directory(arguments.from, error);
   if (!folder && !std::filesystem::is_regular_file(arguments.from, error)) {

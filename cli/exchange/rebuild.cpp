@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
 
@@ -25,7 +26,15 @@ std::filesystem::path runs_to_read(const StoredArguments& arguments) {
 
 int print_summary_of_runs(const orchestrator::RunsSummary& summary,
                           const std::filesystem::path& database, const std::filesystem::path& runs,
-                          Streams streams) {
+                          bool json, Streams streams) {
+  if (json) {
+    const nlohmann::ordered_json document = {
+        {"db", database.string()},  {"runs", runs.string()},        {"sweeps", summary.sweeps},
+        {"trials", summary.trials}, {"attempts", summary.attempts}, {"events", summary.events},
+        {"left", summary.left_out}};
+    streams.out << document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    return summary.left_out.empty() ? kDone : kSomeFailed;
+  }
   for (const std::string& problem : summary.left_out) {
     streams.err << "petlab: skipped: " << base::printable_message(problem) << '\n';
   }
@@ -38,11 +47,12 @@ int print_summary_of_runs(const orchestrator::RunsSummary& summary,
 
 }  // namespace
 
-int import_own_runs(const StoredArguments& arguments, Streams streams) {
+int import_own_runs(const StoredArguments& arguments, bool json, Streams streams) {
   const std::filesystem::path database = arguments.database_path();
   const std::filesystem::path runs = runs_to_read(arguments);
   results::Store store(database);
-  return print_summary_of_runs(orchestrator::ingest_runs(store, runs), database, runs, streams);
+  return print_summary_of_runs(orchestrator::ingest_runs(store, runs), database, runs, json,
+                               streams);
 }
 
 std::function<int()> make_rebuild(CLI::App& app, Streams streams) {
@@ -53,7 +63,8 @@ std::function<int()> make_rebuild(CLI::App& app, Streams streams) {
   return [arguments, streams] {
     const std::filesystem::path database = arguments->database_path();
     const std::filesystem::path runs = runs_to_read(*arguments);
-    return print_summary_of_runs(orchestrator::rebuild(runs, database), database, runs, streams);
+    return print_summary_of_runs(orchestrator::rebuild(runs, database), database, runs, false,
+                                 streams);
   };
 }
 

@@ -8,6 +8,6 @@ namespace petlab::cli {
 std::function<int()> make_rebuild(CLI::App& app, Streams streams);
 
 /// `petlab db import` without a source: adds to the database what its own runs folder has.
-int import_own_runs(const StoredArguments& arguments, Streams streams);
+int import_own_runs(const StoredArguments& arguments, bool json, Streams streams);
 
 }  // namespace petlab::cli
