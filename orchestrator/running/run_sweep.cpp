@@ -326,9 +326,9 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
     hook_options.retries = options.retries;
     hook.emplace(loop, store, sweep, std::move(hook_options), observer);
   }
-  RunObserver& told = hook ? static_cast<RunObserver&>(*hook) : observer;
+  RunObserver& run_observer = hook ? static_cast<RunObserver&>(*hook) : observer;
   bool is_over = false;
-  Run run(events, store, *launcher, asked, locations, options, told);
+  Run run(events, store, *launcher, asked, locations, options, run_observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
