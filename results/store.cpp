@@ -215,7 +215,7 @@ Claim Batch::begin_attempt(const NewAttempt& attempt) {
         "trial_id = ?1");
     if (!trial.with(attempt.trial_id).step()) {
       throw std::invalid_argument(
-          fmt::format("there is no trial {} in {}", attempt.trial_id, connection.file().string()));
+          fmt::format("trial {} is not in {}", attempt.trial_id, connection.file().string()));
     }
     const std::int64_t key = trial.integer(0);
     Taken taken;
