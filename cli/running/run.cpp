@@ -255,7 +255,7 @@ void add_advanced_options(CLI::App& app, RunArguments& arguments) {
   advanced(add_retries_option(app, arguments.retries,
                               "retries of a crashed or stalled trial (default: 2)"));
   advanced(add_duration(app, "--retry-delay", arguments.retry_delay,
-                        "wait before the first retry, then twice as long (default: 1s)"));
+                        "wait before a retry, doubled each time (default: 1s)"));
   advanced(add_duration(app, "--time-limit", arguments.time_limit,
                         "fail an attempt after this long (default: none)"));
   advanced(add_duration(app, "--no-progress-limit", arguments.no_progress_limit,

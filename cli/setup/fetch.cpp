@@ -21,7 +21,7 @@ void add_retries(CLI::App& app, FetchArguments& arguments) {
                  "failures in a row without a byte before giving up (default: 5)")
       ->check(CLI::Range(0, 1000));
   add_duration(app, "--retry-delay", arguments.retry_delay,
-               "wait before the first retry, then twice as long (default: 1s)");
+               "wait before a retry, doubled each time (default: 1s)");
 }
 
 // Goes on as the program of that name beside this one, with the same words.

@@ -64,7 +64,7 @@ class Events(ScriptedWorld):
     def setUp(self):
         super().setUp()
         self.write("hook.py", HOOK)
-        self.write_sweep({"steps": 1}, {"steps": 1}, {"behaviour": "error"}, {"steps": 1})
+        self.write_sweep({"steps": 1}, {"steps": 1}, {"behaviour": "error", "attempts": 99}, {"steps": 1})
 
     def server(self, decide):
         server = Server(decide)

@@ -85,7 +85,7 @@ grid: {seed: [1, 2, 3]}
             if words == ["best"]:
                 words = ["best", "--metric", "score", "--split", "test"]
             self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")
-        self.assertIn("no trial", self.ask("show", "zzzz", code=2).err)
+        self.assertIn("trial zzzz is not in", self.ask("show", "zzzz", code=2).err)
 
     def test_the_page_names_every_table_and_view_and_no_other(self):
         root = pathlib.Path(__file__).resolve().parents[2]

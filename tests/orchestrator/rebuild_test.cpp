@@ -281,7 +281,7 @@ TEST_CASE("what a rebuild cannot understand is named and left out", "[orchestrat
   CHECK(summary.left_out[1].find("t9/1/trial.json") != std::string::npos);
   CHECK(summary.left_out[0].find("sweeps/broken.jsonl:1: cannot be understood") !=
         std::string::npos);
-  CHECK(summary.left_out[2].find("t8/decisions.jsonl: no sweep and no attempt says") !=
+  CHECK(summary.left_out[2].find("t8/decisions.jsonl: no sweep and no attempt records") !=
         std::string::npos);
   CHECK(difference(content(again), content(f.file)) == "");
 }

@@ -173,7 +173,7 @@ TEST_CASE("A GPU on which everything fails is disabled, and another trains all o
       CHECK(sweep.finished_on("hand-1") == 20);
       // A worker that dies before it begins is its slot's, which three of them stop.
       CHECK(sweep.notes_with("hand-0 is disabled for this run: ") == (what == Does::die ? 0 : 1));
-      CHECK(sweep.notes_with("slot hand-0 is stopped: ") == (what == Does::die ? 1 : 0));
+      CHECK(sweep.notes_with("slot hand-0 is disabled: ") == (what == Does::die ? 1 : 0));
       CHECK(sweep.notes.size() == 1);
       // What is known by then keeps it from more than a few trials.
       int on_bad = 0;
@@ -290,7 +290,7 @@ TEST_CASE("A run whose only worker outlives its kill ends, also when it is inter
     }
     const orchestrator::RunResult result = sweep.execute();
     CHECK(orchestrator::exit_code(result) == (interrupted ? 3 : 1));
-    CHECK(result.problem.find("does not end") != std::string::npos);
+    CHECK(result.problem.find("does not exit") != std::string::npos);
     CHECK(result.status.done == 0);
     CHECK(sweep.facts(1).attempts.empty());
   }

@@ -66,7 +66,7 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
   const auto result = run_on_two_slots(sweep);
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
+  CHECK(result.err.find("slot cpu-1 is disabled") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 200);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome NOT IN ('finished', "
                      "'never_started')") == 0);
@@ -88,7 +88,7 @@ echo '{{"v": 1, "seq": 1, "time": 2.0, "type": "finished", "step": 0}}' >>"$1/ev
   const auto result = run_on_two_slots(sweep);
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("slot cpu-1 is stopped") != std::string::npos);
+  CHECK(result.err.find("slot cpu-1 is disabled") != std::string::npos);
   CHECK(result.err.find("is left") == std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 2);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'never_started'") == 3);

@@ -180,7 +180,7 @@ TEST_CASE("init refuses what it cannot make a backbone of", "[trainer]") {
     CHECK(refusal_of(options).find(wanted) != std::string::npos);
   }
   world.folder.write("taken/file", "x");
-  CHECK(refusal_of(world.options("taken")).find("taken: holds files") != std::string::npos);
+  CHECK(refusal_of(world.options("taken")).find("taken: contains files") != std::string::npos);
 }
 
 TEST_CASE("a fully fine-tuned T5 is written out as a backbone", "[trainer]") {
