@@ -248,8 +248,8 @@ grid: {training: {batch_size: [4, 8]}, data.max_tokens: 8..9}
 when: [{if: {seed: [1]}, set: {training.warmup_ratio: 0.5}}]
 exclude: [{variant: b, seed: 1}]
 """, Loader)
-        beyond = re.compile("wanted the name of a variant|values of|nothing, wanted the name of a|a second time|"
-                            "wanted the name of a task|wanted one with config.json|rules that leave|cannot be read|"
+        beyond = re.compile("wanted the name of a variant|values of|nothing, wanted the name of a|twice|"
+                            "wanted the name of a task|config.json|rules that leave|cannot be read|"
                             "is in none of the folders|wanted a divisor|no trial")
         validator, draw = self.schema("sweep"), random.Random(7)
         self.assertTrue(validator.is_valid(whole))
