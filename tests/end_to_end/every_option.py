@@ -637,7 +637,7 @@ class EveryOption(AwkwardWorld):
     @covers("db export archive", "--format")
     def test_json_is_short_for_format_json(self):
         self.copy_database("other.db")
-        for words in (["plan", "sweep.yaml"], ["run", "sweep.yaml"], ["status", "sweep.yaml"], ["tag", self.first],
+        for words in (["plan", "sweep.yaml"], ["run", "sweep.yaml", "--worker", "./awkward.py"], ["status", "sweep.yaml"], ["tag", self.first],
                       ["note", self.first], ["storage", "--kind", "adapter", "--bottleneck", "8", "--backbone", "./tiny"],
                       ["doctor"], ["db", "check"], ["db", "gc", "--dry-run"],
                       ["db", "merge", "other.db", "--other-runs", self.copy_runs()], ["db", "import"],
