@@ -27,11 +27,6 @@ std::vector<Value> free_values(const sweeps::WrittenValue& written) {
   return {written.text};
 }
 
-std::string operator_text(Condition::Op op) {
-  constexpr const char* kTexts[] = {"=", "!=", "<", "<=", ">", ">="};
-  return kTexts[static_cast<std::size_t>(op)];
-}
-
 // In quotes, a quote inside twice.
 std::string quoted(const std::string& text) {
   std::string made = "'";
@@ -63,7 +58,7 @@ std::string where_text(const std::vector<Condition>& conditions) {
       }
     }
     all += fmt::format("{}{}{}{}", all.empty() ? "" : " and ", condition.word.name,
-                       operator_text(condition.op), fmt::join(values, ","));
+                       results::operator_text(condition.op), fmt::join(values, ","));
   }
   return all;
 }

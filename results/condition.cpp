@@ -23,6 +23,11 @@ std::optional<std::partial_ordering> order_of(const Value& a, const Value& b) {
 
 }  // namespace
 
+std::string_view operator_text(Condition::Op op) {
+  constexpr std::string_view kTexts[] = {"=", "!=", "<", "<=", ">", ">="};
+  return kTexts[static_cast<std::size_t>(op)];
+}
+
 bool holds(const Condition& condition, const Value& value) {
   using Op = Condition::Op;
   if (condition.op == Op::equal || condition.op == Op::unequal) {

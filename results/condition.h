@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "results/query.h"
@@ -18,6 +19,9 @@ struct Condition {
   std::vector<Value> values;
   int line = 0;  ///< in a report's definition, for messages
 };
+
+/// `=`, `!=`, `<`, `<=`, `>` or `>=`.
+std::string_view operator_text(Condition::Op op);
 
 /// Whether a field of this value meets the condition, as SQL on the database decides it: numbers
 /// compare as numbers, texts as texts, and a number never equals a text. A field that means nothing

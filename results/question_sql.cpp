@@ -22,23 +22,6 @@ void check_size(std::string_view what, std::size_t found, std::size_t most) {
   throw std::invalid_argument(fmt::format("found {} {}, wanted at most {}", found, what, most));
 }
 
-std::string operator_text(Condition::Op op) {
-  switch (op) {
-    case Condition::Op::less:
-      return "<";
-    case Condition::Op::at_most:
-      return "<=";
-    case Condition::Op::greater:
-      return ">";
-    case Condition::Op::at_least:
-      return ">=";
-    case Condition::Op::equal:
-    case Condition::Op::unequal:
-      break;
-  }
-  throw std::logic_error("not an order");
-}
-
 // Of a trial's several tags one must be there, or none.
 std::string tag_condition(const Condition& condition, Statement& statement) {
   const bool equal = condition.op == Condition::Op::equal;
