@@ -152,13 +152,13 @@ const Subcommand* named_alone(std::span<const Subcommand> table,
 // Any command can open a database of an earlier version.
 struct DatabaseNotices {
   explicit DatabaseNotices(std::ostream& err) {
-    results::tell_notices([&err](const std::string& text) {
+    results::set_notice_printer([&err](const std::string& text) {
       err << "petlab: " << base::printable_message(text) << std::endl;
     });
   }
   ~DatabaseNotices() {
-    results::tell_of_copies();
-    results::tell_notices({});
+    results::print_copy_notices();
+    results::set_notice_printer({});
   }
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 struct Notices {
   std::mutex mutex;
-  std::function<void(const std::string&)> tell;
-  std::map<std::filesystem::path, std::string> copies;  // empty text: told
+  std::function<void(const std::string&)> print;
+  std::map<std::filesystem::path, std::string> copies;  // empty text: printed
 };
 
 Notices& notices() {
@@ -24,16 +24,16 @@ Notices& notices() {
 
 }  // namespace
 
-void tell_notices(std::function<void(const std::string&)> tell) {
+void set_notice_printer(std::function<void(const std::string&)> print) {
   const std::scoped_lock lock(notices().mutex);
-  notices().tell = std::move(tell);
+  notices().print = std::move(print);
   notices().copies.clear();
 }
 
-void tell_of_copies() {
+void print_copy_notices() {
   const std::scoped_lock lock(notices().mutex);
   for (auto& [database, text] : notices().copies) {
-    if (!text.empty() && notices().tell) notices().tell(text);
+    if (!text.empty() && notices().print) notices().print(text);
     text.clear();
   }
 }
@@ -51,9 +51,9 @@ void internal::note_updated(const std::filesystem::path& database, std::int64_t 
                             const std::filesystem::path& backup) {
   const std::scoped_lock lock(notices().mutex);
   notices().copies[database].clear();
-  if (!notices().tell) return;
-  notices().tell(fmt::format("{}: updated from version {} to {}; a copy of the old one is {}",
-                             database.string(), version, kDatabaseVersion, backup.string()));
+  if (!notices().print) return;
+  notices().print(fmt::format("{}: updated from version {} to {}; a copy of the old one is {}",
+                              database.string(), version, kDatabaseVersion, backup.string()));
 }
 
 }  // namespace petlab::results

@@ -138,7 +138,7 @@ class PageMaker {
     identity_ = identity_of(database_);
     reader_.emplace(database_);
     losses_.emplace(database_);
-    results::tell_of_copies();
+    results::print_copy_notices();
   }
 
   void look(bool watched) {

@@ -40,12 +40,12 @@ constexpr const char* kSchemas[] = {"fewer_fields",       "first",           "de
                                     "device_memory",      "before_renewals", "before_remarks",
                                     "before_loss_points", "before_examples", "last_of_version_1"};
 
-/// The lines that the user is told, as long as it lives.
-struct Told {
-  Told() {
-    tell_notices([this](const std::string& text) { lines.push_back(text); });
+/// Collects the notices that are printed while it lives.
+struct Notices {
+  Notices() {
+    set_notice_printer([this](const std::string& text) { lines.push_back(text); });
   }
-  ~Told() { tell_notices({}); }
+  ~Notices() { set_notice_printer({}); }
   std::vector<std::string> lines;
 };
 
@@ -73,11 +73,11 @@ TEST_CASE("A database of each earlier schema becomes one of this, and its work g
         name == "device_memory" || name.starts_with("before_") || name.starts_with("last_");
     const TempDir folder;
     const auto file = old_database(folder, name);
-    Told told;
+    Notices notices;
     Store store(file);
-    CHECK(told.lines == Lines{updated_line(file)});
+    CHECK(notices.lines == Lines{updated_line(file)});
     { const Store again(file); }
-    CHECK(told.lines.size() == 1);
+    CHECK(notices.lines.size() == 1);
     const auto fresh = folder.path() / "fresh.db";
     { const Store another(fresh); }
     CHECK(columns(file) == columns(fresh));
@@ -142,13 +142,13 @@ TEST_CASE("Without room for a copy, an old database stays as it was", "[results]
   const std::string before = stored();
   const auto in_the_way = folder.path() / "old.db.v1.bak/x";
   std::filesystem::create_directories(in_the_way);
-  Told told;
+  Notices notices;
   CHECK_THROWS_WITH(Store(file), testing::has_text("old.db.v1.bak: cannot make it"));
   CHECK((stored() == before));
-  CHECK(told.lines.empty());
+  CHECK(notices.lines.empty());
   std::filesystem::remove_all(in_the_way.parent_path());
   { const Store store(file); }
-  CHECK(told.lines == Lines{updated_line(file)});
+  CHECK(notices.lines == Lines{updated_line(file)});
 }
 
 TEST_CASE("A reader answers from an old database as after its update, and leaves it alone",
@@ -185,31 +185,32 @@ TEST_CASE("A reader answers from an old database as after its update, and leaves
       }
       return all;
     };
-    Told told;
+    Notices notices;
     const Lines read = answers();
     CHECK(std::count(read.begin(), read.end(), "float32 t2 0") == 1);
     CHECK((testing::read_file(file) == before));
     CHECK_FALSE(std::filesystem::exists(file.string() + ".v1.bak"));
-    CHECK(told.lines.empty());
-    tell_of_copies();
-    tell_of_copies();
-    CHECK(told.lines == Lines{fmt::format("note: {0}: the database has version 1, this petlab "
-                                          "writes 2; it was read through an updated copy (petlab "
-                                          "db update --db {0} updates it)",
-                                          file.string())});
+    CHECK(notices.lines.empty());
+    print_copy_notices();
+    print_copy_notices();
+    CHECK(notices.lines ==
+          Lines{fmt::format("note: {0}: the database has version 1, this petlab "
+                            "writes 2; it was read through an updated copy (petlab "
+                            "db update --db {0} updates it)",
+                            file.string())});
     { const Store store(file); }
     CHECK(answers() == read);
   }
 }
 
-TEST_CASE("A copy is told of only if its database was not updated since", "[results]") {
+TEST_CASE("A copy has a notice only if its database was not updated since", "[results]") {
   const TempDir folder;
   const auto file = old_database(folder, "last_of_version_1");
-  Told told;
+  Notices notices;
   { const Reader reader(file); }
   { const Store store(file); }
-  tell_of_copies();
-  CHECK(told.lines == Lines{updated_line(file)});
+  print_copy_notices();
+  CHECK(notices.lines == Lines{updated_line(file)});
 }
 
 TEST_CASE("A reader of an old database sees what is written to it, and its update", "[results]") {
