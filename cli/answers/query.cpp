@@ -30,7 +30,10 @@ struct Format {
   std::unique_ptr<RowPrinter> (*make)(std::ostream&);
   std::optional<std::int64_t> most_rows;
 };
-constexpr Format kFormats[] = {{"table", table_printer, kTableRows},
+std::unique_ptr<RowPrinter> unkeyed_table(std::ostream& out) {
+  return terminal_table_printer(out, 1);
+}
+constexpr Format kFormats[] = {{"table", unkeyed_table, kTableRows},
                                {"csv", csv_printer, std::nullopt},
                                {"json", json_printer, std::nullopt},
                                {"jsonl", json_lines_printer, std::nullopt}};

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <ostream>
 
-#include "cli/output/screen.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -15,21 +14,24 @@ namespace {
 
 struct AnswerFormat {
   const char* name;
-  std::unique_ptr<RowPrinter> (*make)(std::ostream&);
+  std::unique_ptr<RowPrinter> (*make)(std::ostream& out, std::size_t keys);
 };
-constexpr AnswerFormat kAnswerFormats[] = {{"table", table_printer},
-                                           {"markdown", markdown_printer},
-                                           {"csv", csv_printer},
-                                           {"json", json_printer},
-                                           {"jsonl", json_lines_printer}};
+template <auto make>
+std::unique_ptr<RowPrinter> without_keys(std::ostream& out, std::size_t) {
+  return make(out);
+}
+constexpr AnswerFormat kAnswerFormats[] = {{"table", terminal_table_printer},
+                                           {"markdown", without_keys<markdown_printer>},
+                                           {"csv", without_keys<csv_printer>},
+                                           {"json", without_keys<json_printer>},
+                                           {"jsonl", without_keys<json_lines_printer>}};
 
 }  // namespace
 
 std::unique_ptr<RowPrinter> AnswerOutput::printer(std::ostream& out, std::size_t keys) const {
-  if (format == "table") return table_printer(out, keys, terminal_width(out));
   return std::find_if(std::begin(kAnswerFormats), std::end(kAnswerFormats),
                       [&](const AnswerFormat& row) { return row.name == format; })
-      ->make(out);
+      ->make(out, keys);
 }
 
 std::vector<results::Value> AnswerOutput::shown(std::vector<results::Value> row) const {

@@ -247,8 +247,8 @@ std::unique_ptr<RowPrinter> table_printer(std::ostream& out, std::size_t keys, i
   return std::make_unique<TablePrinter>(out, keys, width);
 }
 
-std::unique_ptr<RowPrinter> table_printer(std::ostream& out) {
-  return table_printer(out, 1, terminal_width(out));
+std::unique_ptr<RowPrinter> terminal_table_printer(std::ostream& out, std::size_t keys) {
+  return table_printer(out, keys, terminal_width(out));
 }
 
 std::unique_ptr<RowPrinter> markdown_printer(std::ostream& out) {

@@ -25,8 +25,8 @@ class RowPrinter {
 /// terminal would take as a command is replaced. It holds its rows until end(). A table wider than
 /// `width` comes in blocks, each with the first `keys` columns; 0: no limit.
 std::unique_ptr<RowPrinter> table_printer(std::ostream& out, std::size_t keys, int width);
-/// The same for the terminal that `out` goes to, if any.
-std::unique_ptr<RowPrinter> table_printer(std::ostream& out);
+/// The same, for the terminal that `out` goes to, if any.
+std::unique_ptr<RowPrinter> terminal_table_printer(std::ostream& out, std::size_t keys);
 /// RFC 4180 with line feeds: NULL is nothing, empty text is "".
 std::unique_ptr<RowPrinter> csv_printer(std::ostream& out);
 /// The same for a file that a spreadsheet may open: texts that it would compute are marked as texts

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/output/row_printers.h"
-#include "cli/output/screen.h"
 
 namespace petlab::cli {
 namespace {
@@ -71,7 +70,7 @@ void print_memory(std::ostream& out, const sweeps::Sweep& sweep,
       "memory of petlab-trainer on a {} by formula, in MiB, if every text has data.max_tokens "
       "tokens:\n",
       device == MemoryDevice::cpu ? "CPU" : "GPU");
-  const std::unique_ptr<RowPrinter> table = table_printer(out, 3, terminal_width(out));
+  const std::unique_ptr<RowPrinter> table = terminal_table_printer(out, 3);
   std::vector<std::string> names{"trials", "variant", "kind", "tokens", "peak"};
   for (const Part& part : kParts) names.emplace_back(part.name);
   names.emplace_back("total");

@@ -32,6 +32,8 @@ std::string printed_in() {
                        {std::string("rte"), std::int64_t{2}, 0.25, std::string("too few")}});
 }
 
+std::unique_ptr<RowPrinter> whole_table(std::ostream& out) { return table_printer(out, 1, 0); }
+
 const Value kNull;
 const Value kEmpty = std::string();
 
@@ -53,7 +55,7 @@ TEST_CASE("Formats distinguish NULL, empty text, the text NULL and zero", "[cli]
   CHECK(printed_rows(markdown_printer, names, rows) ==
         "| a | b | c | d |\n| --- | --- | --- | ---: |\n|  |  | NULL | 0 |\n|  |  |   | 0 |\n");
   // NULL does not turn a column of numbers into one of texts.
-  CHECK(printed_rows(table_printer, {"n", "t"},
+  CHECK(printed_rows(whole_table, {"n", "t"},
                      {{std::int64_t{12345}, kEmpty}, {kNull, std::string("x")}, {2.5, kNull}}) ==
         "    n  t\n─────  ────\n12345\n NULL  x\n  2.5  NULL\n");
 }
@@ -80,7 +82,7 @@ TEST_CASE("Repeated column names get distinct JSON keys", "[cli]") {
   CHECK(printed_rows(json_printer, names, rows) == "[{\"n\":1,\"n:1\":2,\"m\":3,\"n:2\":4}]\n");
   CHECK(printed_rows(json_lines_printer, names, rows) == "{\"n\":1,\"n:1\":2,\"m\":3,\"n:2\":4}\n");
   CHECK(printed_rows(csv_printer, names, rows) == "n,n,m,n\n1,2,3,4\n");
-  CHECK(printed_rows(table_printer, names, rows) == "n  n  m  n\n─  ─  ─  ─\n1  2  3  4\n");
+  CHECK(printed_rows(whole_table, names, rows) == "n  n  m  n\n─  ─  ─  ─\n1  2  3  4\n");
   CHECK(printed_rows(markdown_printer, names, rows) ==
         "| n | n | m | n |\n| ---: | ---: | ---: | ---: |\n| 1 | 2 | 3 | 4 |\n");
 }
@@ -89,8 +91,8 @@ TEST_CASE("Without rows the header is printed, without columns nothing", "[cli]"
   CHECK(printed_rows(csv_printer, {"a", "b,c"}, {}) == "a,\"b,c\"\n");
   CHECK(printed_rows(json_printer, {"a"}, {}) == "[]\n");
   CHECK(printed_rows(json_lines_printer, {"a"}, {}).empty());
-  CHECK(printed_rows(table_printer, {"a"}, {}) == "a\n─\n");
-  CHECK(printed_rows(table_printer, {}, {}).empty());
+  CHECK(printed_rows(whole_table, {"a"}, {}) == "a\n─\n");
+  CHECK(printed_rows(whole_table, {}, {}).empty());
   CHECK(printed_rows(markdown_printer, {"a"}, {}) == "| a |\n| --- |\n");
   CHECK(printed_rows(markdown_printer, {}, {}).empty());
 }
