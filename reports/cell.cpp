@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -185,13 +184,11 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
   made.trials.ids = common.ids;
   made.digits = settings.digits;
   if (settings.shown != nullptr && settings.shown->value) {
+    const bool examples = *settings.shown->value == kExamples;
     const double scale = settings.scale.value_or(1);
-    if (*settings.shown->value == kExamples) {
-      made.measured = examples_of(trials, selections, scale, line);
-      if (!made.digits && !settings.scale) made.digits = 0;
-    } else {
-      made.measured = value_of(trials, *settings.shown->value, scale);
-    }
+    made.measured = examples ? examples_of(trials, selections, scale, line)
+                             : value_of(trials, *settings.shown->value, scale);
+    if (examples && !made.digits && !settings.scale) made.digits = 0;
     made.better = settings.better.value_or(Better::none);
   } else if (settings.shown != nullptr && settings.shown->text) {
     made.measured = text_of(trials, *settings.shown->text);
@@ -208,9 +205,8 @@ Cell CellMaker::cell(const AxisLine& row, const AxisLine& column, const CellSpec
     made.better = settings.better.value_or(better_value());
     summarise(made.measured, settings.scale.value_or(1));
   }
-  Measured& measured = made.measured;
-  if (measured.kind == Cell::Kind::missing && measured.reason.empty()) {
-    measured.reason = why_missing(common);
+  if (made.measured.kind == Cell::Kind::missing && made.measured.reason.empty()) {
+    made.measured.reason = why_missing(common);
   }
   return made;
 }
@@ -288,14 +284,12 @@ void CellMaker::fill_metric(Cell& cell, const Trials& trials, const Selections& 
 
 // Of metrics whose direction is not known, or not the same, none is better.
 Better CellMaker::better_value() const {
-  std::optional<Better> all;
+  std::set<Better> all;
   for (const auto& [task, name, split] : series_) {
     const std::optional<bool> higher = metrics::higher_is_better(name);
-    const Better one = !higher ? Better::none : *higher ? Better::higher : Better::lower;
-    if (all.value_or(one) != one) return Better::none;
-    all = one;
+    all.insert(!higher ? Better::none : *higher ? Better::higher : Better::lower);
   }
-  return all.value_or(Better::none);
+  return all.size() == 1 ? *all.begin() : Better::none;
 }
 
 // The samples of a cell are its seeds: their mean and deviation say nothing where they are of
