@@ -182,8 +182,7 @@ void SlurmHandingIn::refused(const std::vector<SlurmJob*>& jobs, const std::stri
     tasks_ = std::max<std::int64_t>(1, tasks_);
   }
   if (std::exchange(refused_text_, why) != why) {
-    context_.note(
-        fmt::format("sbatch rejects more jobs for now ({}); retrying later with fewer", why));
+    context_.note(fmt::format("sbatch rejects more jobs ({}); retrying later with fewer", why));
   }
   try_again_in(std::min<SlurmClock::duration>(
       kLongestPause, context_.options.poll * (std::int64_t{1} << std::min(refusals_, 6)) / 2));

@@ -373,7 +373,7 @@ exit 1""")
         self.sweep(10, "{steps: 1}")
         done = self.end(self.begin())
         self.check_complete(done, 10)
-        self.assertIn("sbatch rejects more jobs for now (sbatch: error: AssocMaxSubmitJobLimit",
+        self.assertIn("sbatch rejects more jobs (sbatch: error: AssocMaxSubmitJobLimit",
                       done.err)
 
     def test_a_run_on_this_machine_leaves_jobs_of_a_dead_one_alone(self):
