@@ -389,11 +389,11 @@ Measured CellMaker::examples_of(const Trials& trials, const Selections& selectio
     if (trial.examples == nullptr) continue;
     for (const auto& [task, splits] : *trial.examples) {
       for (const auto& [split, number] : splits) {
-        if (!std::all_of(selections.begin(), selections.end(), [&](const Selection* selection) {
-              return selects(*selection, task, split);
-            })) {
-          continue;
+        bool selected = true;
+        for (const Selection* selection : selections) {
+          selected = selected && selects(*selection, task, split);
         }
+        if (!selected) continue;
         found.insert(split + " " + task);
         made.samples.push_back({{trial.id}, trial.seed, static_cast<double>(number)});
       }
