@@ -24,11 +24,11 @@ Tensor trial_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (weight.size(0) == 1) {
     return at::layer_norm(x, {width}, weight.squeeze(0), bias.squeeze(0), kAdapterEps);
   }
+  const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0),
+                            biases = bias.unbind(0);
   std::vector<Tensor> parts;
-  for (std::int64_t k = 0; k < weight.size(0); ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    parts.push_back(at::layer_norm(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
-                                   {width}, weight.select(0, k), bias.select(0, k), kAdapterEps));
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    parts.push_back(at::layer_norm(rows[k], {width}, weights[k], biases[k], kAdapterEps));
   }
   return at::cat(parts);
 }

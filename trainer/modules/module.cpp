@@ -111,13 +111,23 @@ Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (weight.size(0) == 1) {
     return apply_linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
   }
+  // Backward puts the trials' gradients side by side at once.
+  const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0);
+  std::vector<Tensor> biases(weights.size());
+  if (bias.defined()) biases = bias.unbind(0);
   std::vector<Tensor> parts;
-  for (std::int64_t k = 0; k < weight.size(0); ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    parts.push_back(apply_linear(x.narrow(0, trial_rows[i], trial_rows[i + 1] - trial_rows[i]),
-                                 weight.select(0, k), bias.defined() ? bias.select(0, k) : bias));
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    parts.push_back(apply_linear(rows[k], weights[k], biases[k]));
   }
   return at::cat(parts, 0);
+}
+
+std::vector<Tensor> split_trials(const Tensor& x, std::span<const std::int64_t> trial_rows) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t k = 0; k + 1 < trial_rows.size(); ++k) {
+    sizes.push_back(trial_rows[k + 1] - trial_rows[k]);
+  }
+  return x.split_with_sizes(sizes, 0);
 }
 
 void init_normal(Tensor& values, std::span<const std::uint64_t> seeds, Init what, double std_dev) {

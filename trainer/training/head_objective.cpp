@@ -49,11 +49,11 @@ std::vector<Tensor> HeadObjective::losses(const ModelPass& model, const PackedBa
   if (all.element_size() < 4) all = all.to(at::kFloat);
   const Tensor targets = on_device(targets_of(batch, all.scalar_type()), all.device());
   const std::vector<std::int64_t>& trials = batch.input.sequences.trial_sequences;
+  const std::vector<Tensor> outputs = split_trials(all, trials);
+  const std::vector<Tensor> targets_of_trials = split_trials(targets, trials);
   std::vector<Tensor> losses;
-  for (std::size_t k = 0; k + 1 < trials.size(); ++k) {
-    const std::int64_t size = trials[k + 1] - trials[k];
-    const Tensor own = all.narrow(0, trials[k], size);
-    const Tensor wanted = targets.narrow(0, trials[k], size);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const Tensor &own = outputs[k], &wanted = targets_of_trials[k];
     losses.push_back(label_smoothing_ > 0 ? smoothed_losses(own, wanted, label_smoothing_).sum()
                                           : summed_loss(task_.kind, own, wanted));
   }
