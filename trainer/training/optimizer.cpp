@@ -120,11 +120,11 @@ void AdamW::update_on_device(std::span<const Moving> all) const {
     groups[{all[i].rate, all[i].decayed}].push_back(i);
     numbers.push_back(static_cast<double>(all[i].steps));
   }
-  for (const auto& [rate_and_decay, members] : groups) numbers.push_back(rate_and_decay.first);
-  // LibTorch's kernel reads both as numbers of 32 bits, or of the parameters' type.
-  const Tensor there =
-      on_device(at::tensor(numbers, all[0].value.scalar_type()), all[0].value.device());
-  auto rate_at = static_cast<std::int64_t>(all.size());
+  // LibTorch's kernel for CUDA reads them as numbers of 32 bits whatever the parameters are; others
+  // read the parameters' type.
+  const at::Device device = all[0].value.device();
+  const Tensor there = on_device(
+      at::tensor(numbers, device.is_cuda() ? at::kFloat : all[0].value.scalar_type()), device);
   for (const auto& [rate_and_decay, members] : groups) {
     std::vector<Tensor> values, gradients, firsts, seconds, steps;
     for (const std::size_t i : members) {
@@ -134,7 +134,7 @@ void AdamW::update_on_device(std::span<const Moving> all) const {
       seconds.push_back(all[i].second);
       steps.push_back(there.select(0, static_cast<std::int64_t>(i)));
     }
-    at::_fused_adamw_(values, gradients, firsts, seconds, {}, steps, there.select(0, rate_at++),
+    at::_fused_adamw_(values, gradients, firsts, seconds, {}, steps, rate_and_decay.first,
                       options_.beta1, options_.beta2,
                       rate_and_decay.second ? options_.weight_decay : 0.0, options_.eps,
                       /*amsgrad=*/false, /*maximize=*/false);
