@@ -85,6 +85,7 @@ if [ -z "$boost" ] && can_install; then
 fi
 boost=${boost:-${boost_versions[0]}}
 packages+=("libboost$boost-dev" "libboost-system$boost-dev")
+$dev && packages+=("libboost-context$boost-dev")
 
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done

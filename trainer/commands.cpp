@@ -19,6 +19,7 @@
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/artifact/own_backbone.h"
 #include "trainer/backbones/padded.h"
+#include "trainer/compute/device_kernels.h"
 #include "trainer/compute/tensors.h"
 #include "trainer/files/error.h"
 #include "trainer/files/safetensors.h"
@@ -49,8 +50,8 @@ std::filesystem::path folder_of(const std::string& backbone) {
                                  std::filesystem::current_path());
 }
 
-/// Where digests of files and fast products are remembered. A trial names its folders in full, so
-/// that a worker needs no home: without one it remembers in memory alone.
+/// Where digests of files, fast products and compiled kernels are remembered. A trial names its
+/// folders in full, so that a worker needs no home: without one it remembers in memory alone.
 std::filesystem::path digest_cache() {
   try {
     return sweeps::find_locations(sweeps::process_environment()).cache();
@@ -59,8 +60,10 @@ std::filesystem::path digest_cache() {
   }
 }
 
-/// Which libraries multiply from now on. Throws as choose_product_libraries.
-void choose_products(std::ostream& log) {
+/// Which libraries multiply from now on, and where a GPU's compiled kernels are kept. Throws as
+/// choose_product_libraries.
+void prepare_computation(std::ostream& log) {
+  if (const auto cache = digest_cache(); !cache.empty()) keep_kernels_in(cache / "kernels");
   use_product_libraries(
       choose_product_libraries(sweeps::process_environment(), digest_cache(), log));
 }
@@ -218,7 +221,7 @@ int run_describe() {
 
 int run_worker(const std::vector<std::string>& folders) {
   listen_for_signals();
-  choose_products(std::cout);
+  prepare_computation(std::cout);
   const std::atomic<bool>& stop = stop_requested();
   BackboneStore backbones(digest_cache());
   const bool announced = folders == std::vector<std::string>{"-"};
@@ -244,7 +247,7 @@ int run_worker(const std::vector<std::string>& folders) {
 }
 
 int run_predict(const PredictOptions& options) {
-  choose_products(std::cerr);
+  prepare_computation(std::cerr);
   at::set_num_threads(options.threads);
   const Artifact artifact = read_artifact(options.artifact);
   const sweeps::TrialConfig config = sweeps::trial_config_from_json(json::parse(artifact.config));

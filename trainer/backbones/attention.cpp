@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/backbones/fused_attention.h"
+#include "trainer/backbones/kernel_attention.h"
 #include "trainer/compute/attention_kernels.h"
 
 namespace petlab::trainer {
@@ -248,8 +249,14 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   }
   const bool known = query.scalar_type() == at::kFloat || query.scalar_type() == at::kDouble;
   if (!query.device().is_cpu() || !known) {
-    const std::optional<Tensor> fused = fused_attention(query, key, value, prefix, shape, dropout);
-    return fused ? *fused : attention_of_operations(query, key, value, prefix, shape, dropout);
+    std::optional<Tensor> made = fused_attention(query, key, value, prefix, shape, dropout);
+    if (made) return *made;
+    DeviceKernels* const kernels = attention_kernels(shape, query.device());
+    if (kernels != nullptr && shape.buckets != nullptr) {
+      made = attention_by_kernels(*kernels, query, key, value, prefix, shape, dropout);
+      if (made) return *made;
+    }
+    return attention_of_operations(query, key, value, prefix, shape, dropout);
   }
   return AttentionFunction::apply(
       query, key, value, prefix ? std::optional(prefix->keys) : std::nullopt,

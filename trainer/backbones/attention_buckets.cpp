@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "trainer/backbones/kernel_attention.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -71,7 +72,7 @@ void add_masks(AttentionBucket& bucket, const AttentionShape& shape) {
 }  // namespace
 
 AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
-                                   std::int64_t layers, at::Device device) {
+                                   std::int64_t layers, at::Device device, bool for_kernels) {
   const Lengths of{shape};
   const auto sequences = static_cast<std::size_t>(shape.keys.sequences());
   std::vector<std::int64_t> trials;
@@ -79,13 +80,14 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
     trials.resize(static_cast<std::size_t>(shape.keys.trial_sequences[k + 1]),
                   static_cast<std::int64_t>(k));
   }
+  const bool packed = for_kernels && attention_kernels(shape, device) != nullptr;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::size_t>> classes;
   AttentionBuckets made;
   for (std::size_t s = 0; s < sequences; ++s) {
-    if (of.queries(s) == 0) continue;
-    classes[{length_class(of.keys(s)), length_class(of.queries(s))}].push_back(s);
     made.most_queries = std::max(made.most_queries, of.queries(s));
     made.most_keys = std::max(made.most_keys, of.keys(s));
+    if (packed || of.queries(s) == 0) continue;
+    classes[{length_class(of.keys(s)), length_class(of.queries(s))}].push_back(s);
   }
 
   DrawnPlaces places;
@@ -123,6 +125,9 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
   }
   const std::int64_t outputs = copy.begin();
   for (const std::int64_t row : output_rows) copy.add(row < 0 ? padded_rows : row);
+  const std::int64_t owners = copy.begin();
+  for (const std::int64_t trial : trials) copy.add(trial);
+  for (const std::int64_t example : shape.keys.examples) copy.add(example);
   const std::int64_t starts = copy.begin();
   for (const std::int64_t offset : shape.query_offsets) copy.add(offset);
   for (const std::int64_t offset : shape.keys.offsets) copy.add(offset);
@@ -147,6 +152,8 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
                                        std::vector<DrawnPlaces>{places});
   }
   made.output_rows = copy.part(outputs, rows);
+  made.trials = copy.part(owners, static_cast<std::int64_t>(sequences));
+  made.examples = copy.part(owners + made.trials.size(0), made.trials.size(0));
   const auto each = static_cast<std::int64_t>(sequences) + 1;
   const Tensor both = copy.part(starts, 2 * each).to(at::kInt);
   made.query_starts = both.narrow(0, 0, each);

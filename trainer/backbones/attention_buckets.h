@@ -31,11 +31,12 @@ struct AttentionBucket {
 
 /// How the sequences of a batch lie for attention on a device, which costs one copy to it.
 struct AttentionBuckets {
-  std::vector<AttentionBucket> all;
+  std::vector<AttentionBucket> all;  // none where kernels of ours take sequences as they lie
   /// (query rows): the place of each among those of all buckets, end to end; behind them is a row
   /// of zeros, for rows that are nobody's.
   Tensor output_rows;
   Tensor query_starts, key_starts;  // (sequences + 1) of kInt
+  Tensor trials, examples;          // (sequences)
   std::int64_t most_queries = 0;    // of one sequence
   std::int64_t most_keys = 0;
 };
@@ -43,8 +44,8 @@ struct AttentionBuckets {
 /// The buckets of shape's sequences whose queries lie in `rows` rows. There are at most as many as
 /// powers of two up to the longest sequence, or pairs of them where keys are another sequence's.
 /// `layers`: how many have this shape, that of shape.layer the first; all else of it is theirs,
-/// too.
+/// too. `for_kernels`: without buckets where attention_kernels() has some for the shape.
 AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
-                                   std::int64_t layers, at::Device device);
+                                   std::int64_t layers, at::Device device, bool for_kernels = true);
 
 }  // namespace petlab::trainer

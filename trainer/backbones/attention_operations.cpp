@@ -76,8 +76,9 @@ class BucketAttention {
 Tensor attention_of_operations(const Tensor& query, const Tensor& key, const Tensor& value,
                                const std::optional<Prefix>& prefix, const AttentionShape& shape,
                                const Dropout* dropout) {
-  if (shape.buckets == nullptr) {
-    const AttentionBuckets made = attention_buckets(shape, query.size(0), 1, query.device());
+  if (shape.buckets == nullptr || shape.buckets->all.empty()) {
+    const AttentionBuckets made =
+        attention_buckets(shape, query.size(0), 1, query.device(), /*for_kernels=*/false);
     AttentionShape with_buckets = shape;
     with_buckets.buckets = &made;
     return attention_of_operations(query, key, value, prefix, with_buckets, dropout);

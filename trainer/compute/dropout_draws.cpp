@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/compute/kernels/arguments.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -51,6 +52,12 @@ Tensor numbers_of(std::span<const RowKey> rows, at::Device device) {
   return on_device(numbers, device);
 }
 
+/// As kernels take them.
+const long long* long_numbers(const Tensor& of) {
+  static_assert(sizeof(long long) == sizeof(std::int64_t));
+  return reinterpret_cast<const long long*>(of.const_data_ptr<std::int64_t>());
+}
+
 class DropByFunction : public torch::autograd::Function<DropByFunction> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
@@ -92,6 +99,14 @@ Tensor dropout_round_keys(std::span<const std::uint64_t> seeds, std::int64_t lay
   return on_device(keys, device);
 }
 
+Tensor round_keys_of(const Dropout& dropout, std::span<const DrawnPlace> places,
+                     at::Device device) {
+  if (dropout.round_keys.defined()) return dropout.round_keys;
+  std::int64_t layers = 1;
+  for (const DrawnPlace& place : places) layers = std::max(layers, place.layer + 1);
+  return dropout_round_keys(dropout.seeds, layers, device);
+}
+
 DropoutDraws::DropoutDraws(Tensor trials, Tensor examples, Tensor positions,
                            std::vector<DrawnPlaces> places)
     : trials_(std::move(trials)),
@@ -123,8 +138,8 @@ Tensor DropoutDraws::kept(const Dropout& of, const DrawnPlace& place, double p,
     const auto drawn = series.kept.defined() ? static_cast<std::size_t>(series.kept.size(0)) : 0;
     if (at < series.first || at >= series.first + drawn) {
       const std::int64_t blocks = rows_ * ((width + kNumbersABlock - 1) / kNumbersABlock);
-      const auto most = static_cast<std::size_t>(
-          std::max<std::int64_t>(1, kBlocksAtOnce / std::max<std::int64_t>(1, blocks)));
+      const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(
+          kBlocksAtOnce / std::max<std::int64_t>(1, blocks), 1, DropoutArguments::kMostPlaces));
       series.first = at;
       series.kept = Tensor();  // what layers still need they hold
       series.kept =
@@ -140,13 +155,59 @@ Tensor DropoutDraws::kept(const Dropout& of, const DrawnPlace& place, double p,
 
 Tensor DropoutDraws::draw(const Dropout& of, std::span<const DrawnPlace> places, double p,
                           std::int64_t width) const {
-  const at::NoGradGuard no_grad;
-  Tensor table = of.round_keys;
-  if (!table.defined()) {
-    std::int64_t layers = 1;
-    for (const DrawnPlace& place : places) layers = std::max(layers, place.layer + 1);
-    table = dropout_round_keys(of.seeds, layers, examples_.device());
+  if (DeviceKernels* const kernels = device_kernels(examples_.device())) {
+    return drawn_by(*kernels, of, places, p, width);
   }
+  return drawn_by_operations(round_keys_of(of, places, examples_.device()), of, places, p, width);
+}
+
+Tensor DropoutDraws::drawn_by(DeviceKernels& kernels, const Dropout& of,
+                              std::span<const DrawnPlace> places, double p,
+                              std::int64_t width) const {
+  const Tensor table = round_keys_of(of, places, examples_.device());
+  std::vector<std::int64_t> shape{static_cast<std::int64_t>(places.size())};
+  for (std::int64_t d = 0; d < examples_.dim(); ++d) {
+    shape.push_back(std::max(examples_.size(d), positions_.size(d)));
+  }
+  shape.push_back(width);
+  Tensor kept = at::empty(shape, examples_.options().dtype(at::kBool));
+  DropoutArguments arguments{};
+  arguments.round_keys = long_numbers(table);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    arguments.of_place[i] =
+        static_cast<int>(static_cast<std::int64_t>(places[i].purpose) * table.stride(0) +
+                         places[i].layer * table.stride(1));
+  }
+  arguments.trials = static_cast<int>(table.size(4));
+  arguments.word_stride = static_cast<int>(table.stride(3));
+  const auto point = [](const Tensor& numbers, const long long*& at, int(&strides)[2]) {
+    at = long_numbers(numbers);
+    for (std::int64_t d = 0; d < numbers.dim(); ++d) {
+      strides[d] = numbers.size(d) == 1 ? 0 : static_cast<int>(numbers.stride(d));
+    }
+  };
+  point(trials_, arguments.trial, arguments.trial_strides);
+  point(examples_, arguments.example, arguments.example_strides);
+  point(positions_, arguments.position, arguments.position_strides);
+  arguments.places = shape.front();
+  arguments.rows = rows_;
+  arguments.inner = examples_.dim() > 1 ? shape[2] : 1;
+  arguments.width = width;
+  arguments.step = static_cast<unsigned>(of.step);
+  arguments.dropped = dropped_of_65536(p);
+  arguments.kept = reinterpret_cast<unsigned char*>(kept.mutable_data_ptr<bool>());
+  constexpr int kThreads = 256;
+  const std::int64_t blocks =
+      arguments.places * rows_ * ((width + kNumbersABlock - 1) / kNumbersABlock);
+  kernels.launch("dropout", "dropout_kept", {},
+                 {(blocks + kThreads - 1) / kThreads, 1, 1, kThreads}, &arguments);
+  return kept;
+}
+
+Tensor DropoutDraws::drawn_by_operations(const Tensor& table, const Dropout& of,
+                                         std::span<const DrawnPlace> places, double p,
+                                         std::int64_t width) const {
+  const at::NoGradGuard no_grad;
   std::vector<Tensor> of_places;
   for (const DrawnPlace& place : places) {
     of_places.push_back(

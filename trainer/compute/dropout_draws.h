@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "trainer/compute/device_kernels.h"
 #include "trainer/compute/dropout.h"
 #include "trainer/compute/torch.h"
 
@@ -14,6 +15,10 @@ namespace petlab::trainer {
 Tensor dropout_round_keys(std::span<const std::uint64_t> seeds, std::int64_t layers,
                           at::Device device);
 
+struct DrawnPlace;
+/// Those that were copied for the step (Dropout::round_keys), or else made for these places.
+Tensor round_keys_of(const Dropout& dropout, std::span<const DrawnPlace> places, at::Device device);
+
 /// A place of a forward pass that has dropout.
 struct DrawnPlace {
   Purpose purpose = Purpose::embedding_dropout;
@@ -23,10 +28,10 @@ struct DrawnPlace {
 /// Places that ask for equally wide dropout of the same rows, in the order in which they do.
 using DrawnPlaces = std::vector<DrawnPlace>;
 
-/// Draws dropout of rows on the device that holds them, by LibTorch's integer operations: the very
-/// numbers of fill_dropout. The host neither draws nor copies nor waits; it says whose the rows
-/// are, once a batch. Of one forward pass. Places of few rows are drawn together, as each draw is
-/// a hundred operations however small.
+/// Draws dropout of rows on the device that holds them, by a kernel of ours or else by LibTorch's
+/// integer operations: the very numbers of fill_dropout. The host neither draws nor copies nor
+/// waits; it says whose the rows are, once a batch. Of one forward pass. Places of few rows are
+/// drawn together, as each draw is a launch (or a hundred operations) however small.
 class DropoutDraws {
  public:
   /// Trial, example and position of the rows: of kLong, of one number of dimensions, which
@@ -39,6 +44,10 @@ class DropoutDraws {
   /// not 0. Throws std::logic_error for a place that is none of the places.
   Tensor kept(const Dropout& of, const DrawnPlace& place, double p, std::int64_t width);
 
+  /// (places, rows…, width) of kBool by a kernel, for at most DropoutArguments::kMostPlaces.
+  Tensor drawn_by(DeviceKernels& kernels, const Dropout& of, std::span<const DrawnPlace> places,
+                  double p, std::int64_t width) const;
+
  private:
   /// Places, of which those from `first` on are drawn.
   struct Series {
@@ -48,6 +57,9 @@ class DropoutDraws {
   };
   Tensor draw(const Dropout& of, std::span<const DrawnPlace> places, double p,
               std::int64_t width) const;
+  Tensor drawn_by_operations(const Tensor& round_keys, const Dropout& of,
+                             std::span<const DrawnPlace> places, double p,
+                             std::int64_t width) const;
 
   Tensor trials_, examples_, positions_;
   std::int64_t rows_;

@@ -20,6 +20,7 @@
 #include "metrics/storage.h"
 #include "sweeps/identity.h"
 #include "trainer/artifact/module_artifact.h"
+#include "trainer/compute/device_kernels.h"
 #include "trainer/compute/device_memory.h"
 #include "trainer/compute/devices.h"
 #include "trainer/compute/products.h"
@@ -48,6 +49,9 @@ std::string numerics_of(const protocol::TrialFile& trial) {
     const std::string model = base::gpu_model(trial.device_uuid);
     numerics["gpu"] = model.empty() ? "unknown" : model;
     numerics["libtorch"] = TORCH_VERSION;
+    const bool own =
+        !why_not_on(trial.device) && device_kernels(placement_on(trial.device).device) != nullptr;
+    numerics["kernels"] = own ? "petlab" : "libtorch";
   }
   numerics["layout"] = "packed";
   numerics["gang"] = 1;
@@ -387,6 +391,9 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
                      "sweep again to plan with the new ones)");
     const Placement placement =
         placement_of(trial.config.training, trial.device, sweeps::process_environment());
+    if (const auto why = why_no_kernels(placement.device)) {
+      log << "petlab's kernels do not run on this GPU, LibTorch's do: " << *why << std::endl;
+    }
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();
     begin_device_memory(placement.device);

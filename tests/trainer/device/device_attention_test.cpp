@@ -2,7 +2,7 @@
 // kernels for packed sequences where nothing is trained.
 #include "tests/support/catch.h"
 #include "tests/trainer/core/golden_tensors.h"
-#include "tests/trainer/device/pretend_device.h"
+#include "tests/trainer/device/tested_device.h"
 #include "trainer/backbones/attention.h"
 #include "trainer/backbones/attention_buckets.h"
 #include "trainer/compute/tensors.h"
@@ -10,9 +10,10 @@
 using namespace petlab::trainer;
 using petlab::testing::check_relative;
 using petlab::testing::counted;
+using petlab::testing::counts_what_is_tested;
 using petlab::testing::device_counts;
 using petlab::testing::DeviceCounts;
-using petlab::testing::pretend_device;
+using petlab::testing::tested_device;
 
 namespace {
 
@@ -35,18 +36,19 @@ PackedSequences of_lengths(const std::vector<std::int64_t>& lengths) {
 
 }  // namespace
 
-TEST_CASE("attention on a device has as many launches as classes of lengths", "[trainer][device]") {
+TEST_CASE("attention on a device has as many launches as classes of lengths",
+          "[trainer][device][pretend]") {
   const bool with_dropout = GENERATE(false, true);
   Dropout dropout;
   dropout.attention = with_dropout ? 0.1 : 0;
   dropout.seeds = {3};
-  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
   const auto kernels_of = [&](const std::vector<std::int64_t>& lengths) {
     const PackedSequences sequences = of_lengths(lengths);
     const std::int64_t rows = sequences.tokens() + 3;
-    const Tensor x = on_device(some_rows(rows, 16, 1), pretend_device()).requires_grad_(true);
+    const Tensor x = on_device(some_rows(rows, 16, 1), tested_device()).requires_grad_(true);
     AttentionShape shape{sequences, sequences.offsets, 2};
-    const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+    const AttentionBuckets buckets = attention_buckets(shape, rows, 1, tested_device());
     shape.buckets = &buckets;
     const DeviceCounts before = device_counts();
     attention(x, x, x, std::nullopt, shape, &dropout).sum().backward();
@@ -73,11 +75,11 @@ TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation"
   AttentionShape shape{sequences, sequences.offsets, heads};
   const Tensor wanted = attention(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble),
                                   std::nullopt, shape, nullptr);
-  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, tested_device());
   shape.buckets = &buckets;
   const auto check = [&](const char* name, const Dropout* dropout) {
     const auto there = [](const Tensor& x) {
-      return on_device(x, pretend_device()).requires_grad_(at::GradMode::is_enabled());
+      return on_device(x, tested_device()).requires_grad_(at::GradMode::is_enabled());
     };
     const Tensor found = attention(there(q), there(k), there(v), std::nullopt, shape, dropout);
     CHECK(found.scalar_type() == at::kBFloat16);
@@ -86,7 +88,7 @@ TEST_CASE("in bfloat16 scores are rounded neither in training nor in evaluation"
   Dropout dropout;
   dropout.attention = 1e-9;  // which drops nothing here
   dropout.seeds = {3};
-  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
   check("training", &dropout);
   check("training without dropout", nullptr);
   const at::NoGradGuard no_grad;
@@ -109,13 +111,15 @@ TEST_CASE("a device's kernel for packed sequences is asked where nothing is trai
   shape.scaled = scaled;
   const at::NoGradGuard no_grad;
   const Tensor wanted = attention(q, k, v, std::nullopt, shape, nullptr);
-  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, pretend_device());
+  const AttentionBuckets buckets = attention_buckets(shape, rows, 1, tested_device());
   shape.buckets = &buckets;
-  const auto there = [](const Tensor& x) { return on_device(x, pretend_device()); };
+  const auto there = [](const Tensor& x) { return on_device(x, tested_device()); };
 
   DeviceCounts before = device_counts();
   const Tensor fused = attention(there(q), there(k), there(v), std::nullopt, shape, nullptr);
-  CHECK(counted(before, device_counts()).fused_attentions == 1);
+  if (counts_what_is_tested()) {
+    CHECK(counted(before, device_counts()).fused_attentions == 1);
+  }
   check_relative("the kernel", fused.to(at::kCPU), wanted, 1e-6);
   const Tensor made =
       attention_of_operations(there(q), there(k), there(v), std::nullopt, shape, nullptr);
@@ -126,7 +130,7 @@ TEST_CASE("a device's kernel for packed sequences is asked where nothing is trai
   before = device_counts();
   const auto asked = [&](AttentionShape of, const std::optional<Prefix>& prefix,
                          at::ScalarType type) {
-    const AttentionBuckets own = attention_buckets(of, rows, 1, pretend_device());
+    const AttentionBuckets own = attention_buckets(of, rows, 1, tested_device());
     of.buckets = &own;
     attention(there(q.to(type)), there(k.to(type)), there(v.to(type)), prefix, of, nullptr);
   };
@@ -147,4 +151,56 @@ TEST_CASE("a device's kernel for packed sequences is asked where nothing is trai
     asked(shape, std::nullopt, at::kFloat);
   }
   CHECK(counted(before, device_counts()).fused_attentions == 0);
+}
+
+TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer][device]") {
+  const std::int64_t heads = 2, d_head = GENERATE(6, 40), width = heads * d_head, prefix = 3;
+  const bool causal = GENERATE(false, true), biased = GENERATE(false, true);
+  const bool prefixed = GENERATE(false, true), dropped = GENERATE(false, true);
+  INFO("heads of " << d_head << (causal ? ", causal" : "") << (biased ? ", bias" : "")
+                   << (prefixed ? ", prefix" : "") << (dropped ? ", dropout" : ""));
+  // Of two trials; around the 16 and 32 that a block has at once, and none.
+  PackedSequences sequences = of_lengths({1, 2, 15, 16, 17, 31, 0, 33, 70});
+  sequences.trial_sequences = {0, 4, sequences.sequences()};
+  const std::int64_t rows = sequences.tokens() + 2;
+  AttentionShape shape{sequences, sequences.offsets, heads, /*layer=*/1};
+  shape.causal = causal;
+  Dropout dropout;
+  dropout.attention = 0.3;
+  dropout.step = 5;
+  dropout.seeds = {3, 4};
+  const auto run = [&](at::Device device) {
+    const auto there = [&](std::int64_t of_rows, std::uint64_t number) {
+      return on_device(some_rows(of_rows, width, number).to(at::kDouble), device);
+    };
+    AttentionShape own = shape;
+    if (biased) {
+      own.position_bias = on_device(some_rows(heads, 2 * 70 - 1, 6).to(at::kDouble), device);
+    }
+    Dropout of = dropout;
+    std::optional<AttentionBuckets> buckets;
+    if (!device.is_cpu()) {
+      of.round_keys = dropout_round_keys(of.seeds, 2, device);
+      own.buckets = &buckets.emplace(attention_buckets(own, rows, 1, device));
+    }
+    std::vector<Tensor> inputs{there(rows, 1), there(rows, 2), there(rows, 3)};
+    std::optional<Prefix> before;
+    if (prefixed) {
+      inputs.push_back(there(2 * prefix, 4).view({2, prefix, width}));
+      inputs.push_back(there(2 * prefix, 5).view({2, prefix, width}));
+    }
+    for (Tensor& input : inputs) input.requires_grad_(true);
+    if (prefixed) before = Prefix{inputs[3], inputs[4]};
+    const Tensor output =
+        attention(inputs[0], inputs[1], inputs[2], before, own, dropped ? &of : nullptr);
+    (output * there(rows, 7)).sum().backward();
+    std::vector<Tensor> all{output.detach()};
+    for (const Tensor& input : inputs) all.push_back(input.grad());
+    return all;
+  };
+  const std::vector<Tensor> wanted = run(at::kCPU), found = run(tested_device());
+  const char* const names[] = {"output", "query", "key", "value", "prefix keys", "prefix values"};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    check_relative(names[i], found[i].to(at::kCPU), wanted[i], 1e-10);
+  }
 }

@@ -4,7 +4,7 @@
 
 #include "tests/trainer/core/golden_tensors.h"
 #include "tests/trainer/core/tiny_text_world.h"
-#include "tests/trainer/device/pretend_device.h"
+#include "tests/trainer/device/tested_device.h"
 #include "trainer/artifact/module_artifact.h"
 #include "trainer/backbones/generation.h"
 #include "trainer/modules/mask_selection.h"
@@ -18,15 +18,16 @@ using namespace petlab::trainer;
 using metrics::MaskKind;
 using petlab::testing::check_relative;
 using petlab::testing::counted;
+using petlab::testing::counts_what_is_tested;
 using petlab::testing::device_counts;
 using petlab::testing::DeviceCounts;
-using petlab::testing::pretend_device;
+using petlab::testing::tested_device;
 using petlab::testing::TinyTextWorld;
 using petlab::testing::TinyWorld;
 
 namespace {
 
-Placement there(at::ScalarType type) { return {pretend_device(), type, type}; }
+Placement there(at::ScalarType type) { return {tested_device(), type, type}; }
 
 /// What a trial's training gave.
 struct DeviceRun {
@@ -238,7 +239,7 @@ TEST_CASE("a trial in 16 bits has about the losses of 32 bits on a device", "[tr
       trial.config.training.epochs = 1;
       const DeviceRun wanted = train_on(trial, {trial.config}, there(at::kFloat)).front();
       const DeviceRun found =
-          train_on(trial, {trial.config}, {pretend_device(), at::kBFloat16, at::kFloat}).front();
+          train_on(trial, {trial.config}, {tested_device(), at::kBFloat16, at::kFloat}).front();
       REQUIRE(found.losses.size() == wanted.losses.size());
       CHECK(found.losses.front() == Approx(wanted.losses.front()).epsilon(0.02));
       for (const auto& [name, tensor] : found.tensors) CHECK(tensor.scalar_type() == at::kFloat);
@@ -270,7 +271,9 @@ TEST_CASE("a T5 writes the CPU's texts with a device's kernel for packed sequenc
   const DeviceCounts before = device_counts();
   const auto found = generate(device, sources, Hooks(), options);
   // At least a step's layers.
-  CHECK(counted(before, device_counts()).fused_attentions >= 2);
+  if (counts_what_is_tested()) {
+    CHECK(counted(before, device_counts()).fused_attentions >= 2);
+  }
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     REQUIRE(found[i].size() == wanted[i].size());
@@ -281,7 +284,7 @@ TEST_CASE("a T5 writes the CPU's texts with a device's kernel for packed sequenc
   }
 }
 
-TEST_CASE("a step on a device waits for nothing and copies little", "[trainer][device]") {
+TEST_CASE("a step on a device waits for nothing and copies little", "[trainer][device][pretend]") {
   const TinyTextWorld texts;
   const TinyWorld words;
   const bool dropped = GENERATE(false, true);
@@ -366,10 +369,18 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
     const TrialCheckpoint kept = read_checkpoint(file, trial.trial_id);
     second.restore(kept.state, kept.tensors);
     second.run(std::atomic<bool>{false});
-    CHECK((losses == whole.losses));
+    REQUIRE(losses.size() == whole.losses.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CHECK(losses[i] == Approx(whole.losses[i]).epsilon(counts_what_is_tested() ? 0 : 1e-4));
+    }
     for (const auto& [name, tensor] : second.tensors()) {
       INFO(name);
-      CHECK(tensor.to(at::kCPU).equal(whole.tensors.at(name)));
+      if (kind == "full_finetuning" && !counts_what_is_tested()) {
+        // A GPU adds the gradients of embeddings up in any order.
+        check_relative(name, tensor.to(at::kCPU), whole.tensors.at(name), 1e-3);
+      } else {
+        CHECK(tensor.to(at::kCPU).equal(whole.tensors.at(name)));
+      }
     }
 
     Artifact artifact;
@@ -394,7 +405,10 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
       for (const auto& [name, value] : scores.metrics) {
         if (name != metric.name) continue;
         ++compared;
-        CHECK((value == metric.value));
+        REQUIRE(value.has_value() == metric.value.has_value());
+        if (value) {
+          CHECK(*value == Approx(*metric.value).epsilon(counts_what_is_tested() ? 0 : 1e-4));
+        }
       }
     }
     CHECK(compared == 2);

@@ -2,14 +2,14 @@
 #include "trainer/compute/dropout_draws.h"
 
 #include "tests/support/catch.h"
-#include "tests/trainer/device/pretend_device.h"
+#include "tests/trainer/device/tested_device.h"
 #include "trainer/compute/tensors.h"
 
 using namespace petlab::trainer;
 using petlab::testing::counted;
 using petlab::testing::device_counts;
 using petlab::testing::DeviceCounts;
-using petlab::testing::pretend_device;
+using petlab::testing::tested_device;
 
 namespace {
 
@@ -43,7 +43,7 @@ TEST_CASE("dropout that is drawn on a device has the host's numbers", "[trainer]
   const std::size_t trials = GENERATE(1, 3);
   const std::int64_t width = GENERATE(1, 7, 8, 20, 48);
   const double p = GENERATE(1.0 / 65536, 0.1, 0.5, 0.9, 0.99999);
-  const at::Device device = GENERATE(at::Device(at::kCPU), pretend_device());
+  const at::Device device = GENERATE(at::Device(at::kCPU), tested_device());
   const std::vector<RowKey> rows = some_rows(static_cast<std::int64_t>(trials));
   Dropout dropout = some_dropout(trials);
   constexpr std::int64_t layers = 5;
@@ -68,25 +68,25 @@ TEST_CASE("dropout that is drawn on a device has the host's numbers", "[trainer]
 TEST_CASE("the dropout of one trial among several is its own", "[trainer][device]") {
   const std::vector<RowKey> all = some_rows(3);
   Dropout dropout = some_dropout(3);
-  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
   const DrawnPlace place{Purpose::head_input_dropout, 0};
-  DropoutDraws draws(all, {{place}}, pretend_device());
+  DropoutDraws draws(all, {{place}}, tested_device());
   const Tensor kept = draws.kept(dropout, place, 0.3, 20).to(at::kCPU);
   std::vector<RowKey> second(all.begin() + 7, all.begin() + 14);
   for (RowKey& row : second) row.trial = 0;
-  DropoutDraws own(second, {{place}}, pretend_device());
+  DropoutDraws own(second, {{place}}, tested_device());
   CHECK(own.kept(dropout.of_trial(1), place, 0.3, 20).to(at::kCPU).equal(kept.narrow(0, 7, 7)));
 }
 
 TEST_CASE("places of few rows have their dropout drawn at once, those of many in parts",
-          "[trainer][device]") {
+          "[trainer][device][pretend]") {
   const std::int64_t rows = GENERATE(20, 60000);
   Dropout dropout = some_dropout(1);
   const DrawnPlaces places = places_of(Purpose::attention_output_dropout, 12);
-  dropout.round_keys = dropout_round_keys(dropout.seeds, 12, pretend_device());
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 12, tested_device());
   std::vector<RowKey> keys;
   for (std::int64_t r = 0; r < rows; ++r) keys.push_back({0, r, 0});
-  DropoutDraws draws(keys, {places}, pretend_device());
+  DropoutDraws draws(keys, {places}, tested_device());
   std::int64_t drawn = 0;
   for (const DrawnPlace& place : places) {
     const DeviceCounts before = device_counts();
@@ -106,12 +106,12 @@ TEST_CASE("places of few rows have their dropout drawn at once, those of many in
 TEST_CASE("gradients of dropout on a device are those of its multipliers", "[trainer][device]") {
   const std::vector<RowKey> rows = some_rows(1);
   Dropout dropout = some_dropout(1);
-  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, pretend_device());
-  DropoutDraws draws(rows, {{{Purpose::final_dropout, 0}}}, pretend_device());
+  dropout.round_keys = dropout_round_keys(dropout.seeds, 1, tested_device());
+  DropoutDraws draws(rows, {{{Purpose::final_dropout, 0}}}, tested_device());
   const DropoutPlace place{dropout, 0.25, Purpose::final_dropout, 0, rows, &draws};
   const Tensor multipliers = dropout_multipliers(place, 20, at::kDouble);
   const Tensor x = (at::arange(8 * 20, at::kDouble).view({8, 20}) - 50);
-  const Tensor there = on_device(x, pretend_device()).requires_grad_(true);
+  const Tensor there = on_device(x, tested_device()).requires_grad_(true);
   const Tensor output = add_dropped(there, there.detach(), place) + drop_positive(there, place);
   output.sum().backward();
   CHECK(output.detach().to(at::kCPU).equal((x + x * multipliers) + at::relu(x) * multipliers));

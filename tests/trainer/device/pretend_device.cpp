@@ -22,6 +22,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tests/trainer/device/tested_device.h"
+
 namespace petlab::testing {
 namespace {
 
@@ -427,7 +429,9 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
 
 PretendAllocator allocator;
 const PretendGuard guard;
+// LibTorch knows one kind of accelerator: with this one it has no streams for a GPU.
 [[maybe_unused]] const bool registered = [] {
+  if (!counts_what_is_tested()) return false;
   c10::SetAllocator(kType, &allocator);
   at::RegisterPrivateUse1HooksInterface(new PretendHooks);
   c10::register_privateuse1_backend("pretend");
@@ -438,6 +442,8 @@ const PretendGuard guard;
 }  // namespace
 
 at::Device pretend_device() { return at::Device(kType, 0); }
+
+void* opened(void* place) { return place == nullptr ? nullptr : Memory::instance().opened(place); }
 
 DeviceCounts device_counts() {
   const Counters& now = counters();

@@ -27,6 +27,9 @@ struct DeviceCounts {
 /// The device, put in place by the first call.
 at::Device pretend_device();
 
+/// Where a kernel finds what lies at a place of the device's memory; nullptr for nullptr.
+void* opened(void* place);
+
 /// Since the program started, on all threads.
 DeviceCounts device_counts();
 

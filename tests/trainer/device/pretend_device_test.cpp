@@ -18,7 +18,7 @@ Tensor ones_there() { return at::ones({3, 4}, at::TensorOptions().device(pretend
 
 }  // namespace
 
-TEST_CASE("a host that reads the pretend device's memory faults", "[trainer][device]") {
+TEST_CASE("a host that reads the pretend device's memory faults", "[trainer][device][pretend]") {
   const Tensor there = ones_there();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -34,7 +34,8 @@ TEST_CASE("a host that reads the pretend device's memory faults", "[trainer][dev
   CHECK(WTERMSIG(status) == SIGSEGV);
 }
 
-TEST_CASE("tensors of the host and of the pretend device do not mix", "[trainer][device]") {
+TEST_CASE("tensors of the host and of the pretend device do not mix",
+          "[trainer][device][pretend]") {
   const Tensor there = ones_there();
   const Tensor here = at::ones({3, 4});
   CHECK_THROWS_AS(there + here, c10::Error);
@@ -44,7 +45,7 @@ TEST_CASE("tensors of the host and of the pretend device do not mix", "[trainer]
   CHECK((there + at::ones({})).to(at::kCPU).equal(here + 1));
 }
 
-TEST_CASE("the pretend device counts what the host waits for", "[trainer][device]") {
+TEST_CASE("the pretend device counts what the host waits for", "[trainer][device][pretend]") {
   const Tensor there = ones_there();
   DeviceCounts before = device_counts();
   const Tensor sum = there.sum();
@@ -82,13 +83,14 @@ TEST_CASE("the pretend device counts what the host waits for", "[trainer][device
   CHECK(made.synchronisations == 0);
 }
 
-TEST_CASE("memory that nobody wrote holds no numbers on the pretend device", "[trainer][device]") {
+TEST_CASE("memory that nobody wrote holds no numbers on the pretend device",
+          "[trainer][device][pretend]") {
   const Tensor there = at::empty({100}, at::TensorOptions().device(pretend_device()));
   CHECK(there.to(at::kCPU).isnan().all().item<bool>());
 }
 
 TEST_CASE("the pretend device knows what is held of its memory, and gives no more than its limit",
-          "[trainer][device]") {
+          "[trainer][device][pretend]") {
   c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(pretend_device().type());
   const auto held = [&] { return allocator->getDeviceStats(0).reserved_bytes[0]; };
   const auto megabyte = [] {
@@ -119,7 +121,7 @@ TEST_CASE("the pretend device knows what is held of its memory, and gives no mor
   CHECK_NOTHROW(megabyte());
 }
 
-TEST_CASE("gradients are made on the pretend device", "[trainer][device]") {
+TEST_CASE("gradients are made on the pretend device", "[trainer][device][pretend]") {
   const Tensor x = ones_there().requires_grad_(true);
   (at::softmax(x * 2, 1) * x).sum().backward();
   const Tensor wanted = at::ones({3, 4}).requires_grad_(true);

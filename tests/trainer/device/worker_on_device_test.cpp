@@ -5,15 +5,15 @@
 #include <tuple>
 
 #include "tests/trainer/core/tiny_world.h"
-#include "tests/trainer/device/pretend_device.h"
+#include "tests/trainer/device/tested_device.h"
 #include "trainer/worker/worker.h"
 
 using namespace petlab;
 using namespace petlab::trainer;
 using petlab::testing::events_of;
 using petlab::testing::limit_device_memory;
-using petlab::testing::pretend_device;
 using petlab::testing::read_events;
+using petlab::testing::tested_device;
 using petlab::testing::TinyWorld;
 
 namespace {
@@ -28,7 +28,7 @@ TrialOutcome train_there(const std::filesystem::path& attempt, BackboneStore& ba
       [&](const auto&, const std::string& device, const auto&) {
         CHECK(device == "cuda");
         TORCH_CHECK(error.empty(), error);
-        return Placement{pretend_device(), at::kFloat, at::kFloat};
+        return Placement{tested_device(), at::kFloat, at::kFloat};
       });
 }
 
@@ -41,7 +41,8 @@ protocol::TrialFile trial_of(const TinyWorld& world) {
 
 }  // namespace
 
-TEST_CASE("a worker tells the most that it held of a device's memory", "[trainer][device]") {
+TEST_CASE("a worker tells the most that it held of a device's memory",
+          "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;
@@ -62,7 +63,7 @@ TEST_CASE("a worker tells the most that it held of a device's memory", "[trainer
 }
 
 TEST_CASE("a trial's peak of a device's memory is not that of the trial before it",
-          "[trainer][device]") {
+          "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto peak = [&](const std::string& runs, std::int64_t batch_size) {
     protocol::TrialFile trial = trial_of(world);
@@ -79,7 +80,7 @@ TEST_CASE("a trial's peak of a device's memory is not that of the trial before i
 }
 
 TEST_CASE("a backbone of the trial before it takes none of a trial's memory of a device",
-          "[trainer][device]") {
+          "[trainer][device][pretend]") {
   TinyWorld world;
   // Of blocks of memory that the small one has no use for.
   world.folder.write("large/config.json", R"({"model_type": "bert", "vocab_size": 14,
@@ -95,11 +96,12 @@ TEST_CASE("a backbone of the trial before it takes none of a trial's memory of a
   };
   BackboneStore backbones;
   const double alone = peak("alone", backbones);
-  backbones.get(world.folder.path() / "large", {pretend_device(), at::kFloat, at::kFloat});
+  backbones.get(world.folder.path() / "large", {tested_device(), at::kFloat, at::kFloat});
   CHECK(peak("after", backbones) == alone);
 }
 
-TEST_CASE("a device's numerics name its model and LibTorch, and no threads", "[trainer][device]") {
+TEST_CASE("a device's numerics name its model and LibTorch, and no threads",
+          "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;
@@ -107,11 +109,12 @@ TEST_CASE("a device's numerics name its model and LibTorch, and no threads", "[t
   // This device has no driver that knows its model.
   CHECK(events_of<protocol::Started>(read_events(attempt)).at(0).numerics ==
         std::string(R"({"version":")") + kNumerics + R"(","device":"cuda","gpu":"unknown",)" +
-            R"("libtorch":")" + TORCH_VERSION + R"(","layout":"packed","gang":1})");
+            R"("libtorch":")" + TORCH_VERSION +
+            R"(","kernels":"libtorch","layout":"packed","gang":1})");
 }
 
 TEST_CASE("a trial for which a device has too little memory has failed for that reason",
-          "[trainer][device]") {
+          "[trainer][device][pretend]") {
   const TinyWorld world;
   const auto attempt = world.attempt("runs", trial_of(world));
   BackboneStore backbones;

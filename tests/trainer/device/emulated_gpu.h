@@ -1,0 +1,155 @@
+#pragma once
+
+// What CUDA gives the text of a kernel, for a host. Only emulated_kernels.cpp includes it.
+
+#include <array>
+#include <bit>
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+namespace petlab::testing {
+
+struct ThreadIndex {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+/// The threads of one block, one after the other.
+class EmulatedBlock {
+ public:
+  static constexpr int kLanes = 32;
+
+  explicit EmulatedBlock(int threads) : threads_(static_cast<std::size_t>(threads)) {
+    warps_.resize((threads_.size() + kLanes - 1) / kLanes);
+  }
+
+  /// Runs `kernel` as each of the threads. Throws std::logic_error where some wait at a barrier
+  /// that others never reach.
+  void run(const std::function<void()>& kernel) {
+    for (Thread& thread : threads_) {
+      thread = {boost::context::fiber(std::allocator_arg, stacks_,
+                                      [this, &kernel](boost::context::fiber&& scheduler) {
+                                        scheduler_ = std::move(scheduler);
+                                        kernel();
+                                        return std::move(scheduler_);
+                                      }),
+                Waiting::no, 0};
+    }
+    for (Warp& warp : warps_) warp = {};
+    std::vector<std::size_t> order(threads_.size());
+    for (std::size_t t = 0; t < order.size(); ++t) order[t] = t;
+    while (true) {
+      std::shuffle(order.begin(), order.end(), random_);
+      bool any_left = false, any_ran = false;
+      for (const std::size_t t : order) {
+        Thread& thread = threads_[t];
+        if (!thread.fiber) continue;
+        any_left = true;
+        if (thread.waiting != Waiting::no) continue;
+        any_ran = true;
+        current_ = t;
+        index_.x = static_cast<unsigned>(t);
+        thread.fiber = std::move(thread.fiber).resume();
+      }
+      if (!any_left) return;
+      const bool released = release();
+      if (!any_ran && !released) throw std::logic_error("a kernel's threads wait for each other");
+    }
+  }
+
+  void wait_for_block() { wait(Waiting::block); }
+  void wait_for_warp() { wait(Waiting::warp); }
+
+  /// What lane `from` of the warp gives.
+  std::uint64_t exchanged(std::uint64_t given, int from) {
+    Warp& warp = warps_[current_ / kLanes];
+    Thread& self = threads_[current_];
+    const std::size_t turn = self.exchanges++ % 2;  // two, so that nobody overwrites the last
+    warp.given[turn][current_ % kLanes] = given;
+    wait(Waiting::warp);
+    return warp.given[turn][static_cast<std::size_t>(from % kLanes)];
+  }
+  int lane() const { return static_cast<int>(current_ % kLanes); }
+
+  ThreadIndex index_, block_, size_;
+
+ private:
+  enum class Waiting { no, block, warp };
+  struct Thread {
+    boost::context::fiber fiber;
+    Waiting waiting = Waiting::no;
+    std::size_t exchanges = 0;
+  };
+  struct Warp {
+    std::array<std::array<std::uint64_t, kLanes>, 2> given{};
+  };
+
+  void wait(Waiting at) {
+    threads_[current_].waiting = at;
+    scheduler_ = std::move(scheduler_).resume();
+  }
+
+  /// Lets go on who all wait at one barrier; threads that are done wait nowhere.
+  bool release() {
+    bool any = false;
+    const auto together = [&](std::size_t from, std::size_t to, Waiting at) {
+      for (std::size_t t = from; t < to; ++t) {
+        if (threads_[t].fiber && threads_[t].waiting != at) return;
+      }
+      for (std::size_t t = from; t < to; ++t) {
+        any = any || threads_[t].fiber;
+        threads_[t].waiting = Waiting::no;
+      }
+    };
+    together(0, threads_.size(), Waiting::block);
+    for (std::size_t w = 0; w < warps_.size(); ++w) {
+      together(w * kLanes, std::min(threads_.size(), (w + 1) * kLanes), Waiting::warp);
+    }
+    return any;
+  }
+
+  boost::context::pooled_fixedsize_stack stacks_{64 * 1024};
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  boost::context::fiber scheduler_;
+  std::size_t current_ = 0;
+  std::mt19937 random_{std::random_device()()};
+};
+
+/// The block that runs; a host runs one at a time.
+inline EmulatedBlock* running_block = nullptr;
+
+}  // namespace petlab::testing
+
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(threads)
+#define KERNEL static void
+#define threadIdx (petlab::testing::running_block->index_)
+#define blockIdx (petlab::testing::running_block->block_)
+#define blockDim (petlab::testing::running_block->size_)
+
+inline void __syncthreads() { petlab::testing::running_block->wait_for_block(); }
+inline void __syncwarp() { petlab::testing::running_block->wait_for_warp(); }
+template <typename T>
+T __shfl_sync(unsigned, T given, int from) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &given, sizeof given);
+  bits = petlab::testing::running_block->exchanged(bits, from);
+  T found;
+  std::memcpy(&found, &bits, sizeof found);
+  return found;
+}
+template <typename T>
+T __shfl_xor_sync(unsigned all, T given, int apart) {
+  return __shfl_sync(all, given, petlab::testing::running_block->lane() ^ apart);
+}
+inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
+inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline unsigned __float_as_uint(float number) { return std::bit_cast<unsigned>(number); }

@@ -1,0 +1,33 @@
+#include "tests/trainer/device/tested_device.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "tests/trainer/device/emulated_kernels.h"
+#include "trainer/compute/devices.h"
+
+namespace petlab::testing {
+namespace {
+
+bool is_named(const std::string& device) {
+  const char* const named = std::getenv("PETLAB_TEST_DEVICE");
+  return named != nullptr && named == device;
+}
+
+}  // namespace
+
+at::Device tested_device() {
+  if (!is_named("cuda")) {
+    if (is_named("kernels")) {
+      trainer::internal::set_device_kernels(pretend_device().type(), &emulated_kernels());
+    }
+    return pretend_device();
+  }
+  if (const auto missing = trainer::why_not_on("cuda")) throw std::runtime_error(*missing);
+  return trainer::placement_on("cuda").device;
+}
+
+bool counts_what_is_tested() { return !is_named("cuda"); }
+
+}  // namespace petlab::testing

@@ -1,0 +1,329 @@
+// Attention of packed sequences, forward and backward. A block has some queries (or keys) of one
+// sequence's head and goes through the keys (or queries) 32 at a time; a warp has four of them, and
+// a lane one of the 32. Nothing as large as the scores is kept: backward computes them again, and
+// no two blocks add to one number, so that sums have one order.
+
+constexpr int kLanes = 32;
+constexpr int kWarps = attention_warps(D_HEAD, sizeof(Sum));
+constexpr int kEach = kAttentionRowsAWarp;
+constexpr int kOwn = kWarps * kEach;
+constexpr int kColumns = (D_HEAD + kLanes - 1) / kLanes;  // of a lane
+constexpr unsigned kAll = 0xFFFFFFFFu;
+/// A row of 32 numbers from any place lies in so many of Philox's blocks.
+constexpr int kDrawnBlocks = 5;
+
+typedef Sum Row[D_HEAD + 1];  // a column more: rows of equal columns lie in different banks
+
+__device__ inline Sum no_score() { return -(Sum)__int_as_float(0x7F800000); }
+
+/// One sequence's head.
+struct Sequence {
+  const AttentionArguments& a;
+  int number, head, trial;
+  long long first_query, first_key;
+  int queries, keys;  // with the prefix
+
+  __device__ Sequence(const AttentionArguments& of)
+      : a(of), number(blockIdx.z), head(blockIdx.y) {
+    trial = (int)a.trial[number];
+    first_query = a.query_starts[number];
+    first_key = a.key_starts[number];
+    queries = a.query_starts[number + 1] - (int)first_query;
+    keys = a.prefix + a.key_starts[number + 1] - (int)first_key;
+  }
+
+  /// Where the numbers of query q begin.
+  __device__ long long query_at(int q) const {
+    return ((first_query + q) * a.heads + head) * D_HEAD;
+  }
+  __device__ long long row_at(int k) const {
+    return ((first_key + k - a.prefix) * a.heads + head) * D_HEAD;
+  }
+  __device__ long long prefix_at(long long of, int k) const {
+    return ((of * a.prefix + k) * a.heads + head) * D_HEAD;
+  }
+  /// The numbers of key k, of all rows or of the prefix.
+  __device__ const Number* key(const void* rows, const void* prefix, int k) const {
+    return k < a.prefix ? (const Number*)prefix + prefix_at(trial, k)
+                        : (const Number*)rows + row_at(k);
+  }
+  __device__ bool sees(int q, int k) const {
+    return q < queries && k < keys && (!a.causal || k - a.prefix <= q);
+  }
+  __device__ Sum bias(int q, int k) const {
+    if (a.bias == nullptr || k < a.prefix) return 0;
+    const int distance = k - a.prefix - q + a.longest - 1;
+    return sum_of(((const Number*)a.bias)[head * (2 * a.longest - 1) + distance]);
+  }
+  /// A block of the numbers that query q's dropout draws for all heads and keys.
+  __device__ Words draw(int q, unsigned block) const {
+    return philox(block, (unsigned)q, (unsigned)a.example[number], a.step,
+                  (unsigned)a.round_keys[trial], (unsigned)a.round_keys[a.word_stride + trial]);
+  }
+  __device__ unsigned drawn_number(int k) const { return (unsigned)(head * keys + k); }
+};
+
+/// Rows [begin, begin + count) of what row(i) points at, times `scale`; zeros where it is null.
+template <typename Source>
+__device__ inline void load(Row* to, int count, Sum scale, const Source& source) {
+  for (int i = threadIdx.x; i < count * D_HEAD; i += kWarps * kLanes) {
+    const Number* row = source(i / D_HEAD);
+    to[i / D_HEAD][i % D_HEAD] = row == nullptr ? 0 : sum_of(row[i % D_HEAD]) * scale;
+  }
+}
+
+__device__ inline Sum product(const Row& a, const Row& b) {
+  Sum sum = 0;
+#pragma unroll 16
+  for (int d = 0; d < D_HEAD; ++d) sum += a[d] * b[d];
+  return sum;
+}
+
+/// sums[c] += Σ over the warp's lanes of weight times their row.
+__device__ inline void add_rows(Sum (&sums)[kColumns], Sum weight, const Row* rows, int lane) {
+#pragma unroll 8
+  for (int i = 0; i < kLanes; ++i) {
+    const Sum of_row = __shfl_sync(kAll, weight, i);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int d = c * kLanes + lane;
+      if (d < D_HEAD) sums[c] += of_row * rows[i][d];
+    }
+  }
+}
+
+__device__ inline void write(Number* to, const Sum (&sums)[kColumns], Sum scale, int lane) {
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int d = c * kLanes + lane;
+    if (d < D_HEAD) to[d] = number_of(sums[c] * scale);
+  }
+}
+
+__device__ inline Sum warp_sum(Sum of) {
+#pragma unroll
+  for (int apart = kLanes / 2; apart > 0; apart /= 2) of += __shfl_xor_sync(kAll, of, apart);
+  return of;
+}
+__device__ inline Sum warp_max(Sum of) {
+#pragma unroll
+  for (int apart = kLanes / 2; apart > 0; apart /= 2) {
+    const Sum other = __shfl_xor_sync(kAll, of, apart);
+    of = of < other ? other : of;
+  }
+  return of;
+}
+
+/// What dropout multiplies the probabilities of a warp's queries and 32 keys with.
+struct Kept {
+  unsigned words[kEach][kDrawnBlocks * 4];
+
+  __device__ void draw(const Sequence& s, int first_query, int first_key, int lane) {
+    if (s.a.dropped == 0) return;
+    __syncwarp();
+    if (lane < kEach * kDrawnBlocks) {
+      const Words drawn = s.draw(first_query + lane / kDrawnBlocks,
+                                 s.drawn_number(first_key) / 8 + lane % kDrawnBlocks);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        words[lane / kDrawnBlocks][lane % kDrawnBlocks * 4 + w] = drawn.word[w];
+      }
+    }
+    __syncwarp();
+  }
+  __device__ Sum multiplier(const Sequence& s, int of_query, int first_key, int lane) const {
+    if (s.a.dropped == 0) return 1;
+    const unsigned first = s.drawn_number(first_key);
+    const unsigned i = first % 8 + lane;
+    return sixteen_bits(words[of_query], i) >= s.a.dropped ? (Sum)s.a.kept_scale : 0;
+  }
+};
+
+KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a) {
+  __shared__ Row keys[kLanes], values[kLanes], queries[kOwn];
+  __shared__ Kept kept[kWarps];
+  const Sequence s(a);
+  const int first = blockIdx.x * kOwn;
+  if (first >= s.queries) return;
+  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const int own = first + warp * kEach;
+  load(queries, kOwn, (Sum)a.scale, [&](int i) {
+    return first + i < s.queries ? (const Number*)a.query + s.query_at(first + i) : nullptr;
+  });
+  Sum most[kEach], total[kEach], sums[kEach][kColumns];
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    most[e] = no_score();
+    total[e] = 0;
+    for (int c = 0; c < kColumns; ++c) sums[e][c] = 0;
+  }
+  for (int k = 0; k < s.keys; k += kLanes) {
+    if (a.causal && k - a.prefix > first + kOwn - 1) break;
+    __syncthreads();
+    load(keys, kLanes, 1, [&](int i) {
+      return k + i < s.keys ? s.key(a.key, a.prefix_key, k + i) : nullptr;
+    });
+    load(values, kLanes, 1, [&](int i) {
+      return k + i < s.keys ? s.key(a.value, a.prefix_value, k + i) : nullptr;
+    });
+    __syncthreads();
+    kept[warp].draw(s, own, k, lane);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const bool seen = s.sees(own + e, k + lane);
+      Sum score = product(queries[warp * kEach + e], keys[lane]);
+      score = seen ? score + s.bias(own + e, k + lane) : no_score();
+      const Sum higher = warp_max(score);
+      const Sum now = most[e] < higher ? higher : most[e];
+      const Sum probability = seen ? exp(score - now) : 0;
+      const Sum before = most[e] == now ? (Sum)1 : exp(most[e] - now);
+      most[e] = now;
+      total[e] = total[e] * before + warp_sum(probability);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sums[e][c] *= before;
+      add_rows(sums[e], probability * kept[warp].multiplier(s, e, k, lane), values, lane);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int q = own + e;
+    if (q >= s.queries) break;
+    write((Number*)a.output + s.query_at(q), sums[e], total[e] > 0 ? 1 / total[e] : 0, lane);
+    if (a.log_sums != nullptr && lane == 0) {
+      ((Sum*)a.log_sums)[s.head * a.query_rows + s.first_query + q] = most[e] + log(total[e]);
+    }
+  }
+}
+
+/// The gradient of the queries, and each query's delta.
+KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a) {
+  __shared__ Row keys[kLanes], values[kLanes], queries[kOwn], gradients[kOwn];
+  __shared__ Kept kept[kWarps];
+  const Sequence s(a);
+  const int first = blockIdx.x * kOwn;
+  if (first >= s.queries) return;
+  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const int own = first + warp * kEach;
+  const auto row_of = [&](const void* rows) {
+    return [&s, first, rows](int i) {
+      return first + i < s.queries ? (const Number*)rows + s.query_at(first + i) : nullptr;
+    };
+  };
+  load(queries, kOwn, (Sum)a.scale, row_of(a.query));
+  load(gradients, kOwn, 1, row_of(a.output_gradient));
+  __syncthreads();
+  Sum log_sum[kEach], delta[kEach], sums[kEach][kColumns];
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int q = own + e;
+    const bool there = q < s.queries;
+    const long long place = s.head * a.query_rows + s.first_query + q;
+    log_sum[e] = there ? ((const Sum*)a.log_sums)[place] : 0;
+    Sum part = 0;
+    for (int d = lane; d < D_HEAD && there; d += kLanes) {
+      part += sum_of(((const Number*)a.output)[s.query_at(q) + d]) * gradients[q - first][d];
+    }
+    delta[e] = warp_sum(part);
+    if (there && lane == 0) ((Sum*)a.deltas)[place] = delta[e];
+    for (int c = 0; c < kColumns; ++c) sums[e][c] = 0;
+  }
+  for (int k = 0; k < s.keys; k += kLanes) {
+    if (a.causal && k - a.prefix > first + kOwn - 1) break;
+    __syncthreads();
+    load(keys, kLanes, 1, [&](int i) {
+      return k + i < s.keys ? s.key(a.key, a.prefix_key, k + i) : nullptr;
+    });
+    load(values, kLanes, 1, [&](int i) {
+      return k + i < s.keys ? s.key(a.value, a.prefix_value, k + i) : nullptr;
+    });
+    __syncthreads();
+    kept[warp].draw(s, own, k, lane);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int i = warp * kEach + e;
+      Sum to_score = 0;
+      const Sum score = product(queries[i], keys[lane]);
+      const Sum to_kept = product(gradients[i], values[lane]);
+      if (s.sees(own + e, k + lane)) {
+        to_score = exp(score + s.bias(own + e, k + lane) - log_sum[e]) *
+                   (to_kept * kept[warp].multiplier(s, e, k, lane) - delta[e]);
+      }
+      add_rows(sums[e], to_score, keys, lane);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    if (own + e >= s.queries) break;
+    write((Number*)a.query_gradient + s.query_at(own + e), sums[e], (Sum)a.scale, lane);
+  }
+}
+
+/// The gradients of keys and values, when attention_to_query has written the deltas.
+KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a) {
+  __shared__ Row keys[kOwn], values[kOwn], queries[kLanes], gradients[kLanes];
+  const Sequence s(a);
+  const int first = blockIdx.x * kOwn;
+  if (first >= s.keys) return;
+  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+  const int own = first + warp * kEach;
+  load(keys, kOwn, 1, [&](int i) {
+    return first + i < s.keys ? s.key(a.key, a.prefix_key, first + i) : nullptr;
+  });
+  load(values, kOwn, 1, [&](int i) {
+    return first + i < s.keys ? s.key(a.value, a.prefix_value, first + i) : nullptr;
+  });
+  Sum to_key[kEach][kColumns], to_value[kEach][kColumns];
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    for (int c = 0; c < kColumns; ++c) to_key[e][c] = to_value[e][c] = 0;
+  }
+  const unsigned number = s.drawn_number(own);
+  for (int begin = 0; begin < s.queries; begin += kLanes) {
+    if (a.causal && begin + kLanes - 1 < first - a.prefix) continue;
+    __syncthreads();
+    const auto row_of = [&](const void* rows) {
+      return [&s, begin, rows](int i) {
+        return begin + i < s.queries ? (const Number*)rows + s.query_at(begin + i) : nullptr;
+      };
+    };
+    load(queries, kLanes, (Sum)a.scale, row_of(a.query));
+    load(gradients, kLanes, 1, row_of(a.output_gradient));
+    __syncthreads();
+    const int q = begin + lane;
+    const bool there = q < s.queries;
+    const long long place = s.head * a.query_rows + s.first_query + q;
+    const Sum log_sum = there ? ((const Sum*)a.log_sums)[place] : 0;
+    const Sum delta = there ? ((const Sum*)a.deltas)[place] : 0;
+    // The four keys' numbers lie in one block of Philox's, or in two.
+    Words drawn = {}, behind = {};
+    if (a.dropped != 0) {
+      drawn = s.draw(q, number / 8);
+      behind = number % 8 + kEach > 8 ? s.draw(q, number / 8 + 1) : drawn;
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int i = warp * kEach + e;
+      const Sum score = product(queries[lane], keys[i]);
+      const Sum to_kept = product(gradients[lane], values[i]);
+      Sum probability = 0, multiplier = 1;
+      if (s.sees(q, own + e)) probability = exp(score + s.bias(q, own + e) - log_sum);
+      if (a.dropped != 0) {
+        const unsigned n = number % 8 + e;
+        const unsigned bits = sixteen_bits(n < 8 ? drawn.word : behind.word, n % 8);
+        multiplier = bits >= a.dropped ? (Sum)a.kept_scale : 0;
+      }
+      add_rows(to_value[e], probability * multiplier, gradients, lane);
+      add_rows(to_key[e], probability * (to_kept * multiplier - delta), queries, lane);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const int k = own + e;
+    if (k >= s.keys) break;
+    const bool of_prefix = k < a.prefix;
+    const long long place = of_prefix ? s.prefix_at(s.number, k) : s.row_at(k);
+    write((Number*)(of_prefix ? a.prefix_key_gradient : a.key_gradient) + place, to_key[e], 1, lane);
+    write((Number*)(of_prefix ? a.prefix_value_gradient : a.value_gradient) + place, to_value[e], 1,
+          lane);
+  }
+}
