@@ -18,10 +18,11 @@
 #include "sweeps/catalog.h"
 #include "sweeps/locations.h"
 #include "trainer/backbones/encoder.h"
+#include "trainer/compute/device_kernels.h"
 #include "trainer/compute/devices.h"
+#include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/products.h"
-#include "trainer/modules/head.h"
-#include "trainer/modules/module.h"
+#include "trainer/compute/tensors.h"
 #include "trainer/training/evaluation.h"
 #include "trainer/training/optimizer.h"
 #include "trainer/worker/product_choice.h"
@@ -53,7 +54,7 @@ Encoder random_encoder(const Placement& placement = {}) {
     fill_normal(1, ++number, 0.02,
                 {made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())});
     if (wanted.name.ends_with("LayerNorm.weight")) made.fill_(1);
-    weights.emplace(wanted.name, made);
+    weights.emplace(wanted.name, made.to(placement.computing()));
   }
   return Encoder(config, std::move(weights), placement);
 }
@@ -71,44 +72,70 @@ std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
   return batches;
 }
 
-PackedBatch batch_of(std::vector<std::int64_t> lengths) {
+/// The same lengths for each of the trials that are trained at once.
+PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
   std::sort(lengths.begin(), lengths.end());
   PackedBatch batch;
   PackedSequences& packed = batch.input.sequences;
-  for (const std::int64_t length : lengths) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      packed.ids.push_back(100 + (static_cast<std::int64_t>(packed.ids.size()) * 7919) % 50000);
+  packed.trial_sequences = {0};
+  for (std::int64_t k = 0; k < trials; ++k) {
+    std::int64_t example = 0;
+    for (const std::int64_t length : lengths) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        packed.ids.push_back(100 + (static_cast<std::int64_t>(packed.ids.size()) * 7919) % 50000);
+      }
+      packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
+      packed.examples.push_back(example);
+      batch.classes.push_back(example++ % 2);
     }
-    packed.offsets.push_back(static_cast<std::int64_t>(packed.ids.size()));
-    packed.examples.push_back(static_cast<std::int64_t>(packed.examples.size()));
-    batch.classes.push_back(packed.examples.back() % 2);
+    packed.trial_sequences.push_back(packed.sequences());
   }
-  packed.trial_sequences = {0, packed.sequences()};
   return batch;
 }
 
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
-int time_steps(const std::string& file, int threads, int warm, const std::string& kind, bool bf16) {
-  at::set_num_threads(threads);
-  const Encoder encoder = random_encoder(placement_on("cpu", bf16));
-  ModuleRequest request;
-  request.config.kind = kind;
-  request.config.share = kind != "full_finetuning";
-  request.config.mask =
-      kind == "full_finetuning" ? metrics::MaskKind::none : metrics::MaskKind::learned;
-  request.seeds = {42};
-  request.placement = encoder.placement();
-  const auto module = make_module(request, encoder);
-  Head head(encoder.config().d_model, 2, request.seeds, 0, encoder.placement());
-  std::vector<Parameter> parameters = module->parameters();
-  for (Parameter& parameter : head.parameters()) parameters.push_back(parameter);
-  AdamW optimizer(std::move(parameters), {});
+/// A model as a worker has it, with CoLA's head: a ProPETL module, or the whole backbone.
+TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapter",
+                       std::int64_t trials = 1) {
+  sweeps::TrialConfig config = sweeps::default_config(kind);
+  config.module.share = kind != "full_finetuning";
+  config.module.mask = config.module.share ? metrics::MaskKind::learned : metrics::MaskKind::none;
+  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(trials));
+  std::iota(seeds.begin(), seeds.end(), 42);
+  return TrialModel(config, {*sweeps::find_task("cola")}, encoder, seeds);
+}
+
+/// What is timed of training steps.
+struct Steps {
+  std::string lengths;  // a file
+  std::string module = "adapter";
+  std::string device = "cpu";
+  int threads = 1;
+  int warm = 2;
+  std::int64_t trials = 1;  // at once
+  bool bf16 = false;
+  bool operations = false;  // a GPU without petlab's kernels
+};
+
+int time_steps(const Steps& of) {
+  at::set_num_threads(of.threads);
+  if (const auto missing = why_not_on(of.device)) throw std::runtime_error(*missing);
+  if (of.operations) internal::set_device_kernels(at::kCUDA, nullptr);
+  const Encoder encoder = random_encoder(placement_on(of.device, of.bf16));
+  const at::Device device = encoder.placement().device;
+  TrialModel model = trial_model(encoder, of.module, of.trials);
+  AdamW optimizer(model.parameters(), {}, of.trials);
+  const auto trials = static_cast<std::size_t>(of.trials);
   Dropout dropout;
   dropout.hidden = dropout.attention = 0.1;
-  dropout.seeds = {42};
+  dropout.seeds.resize(trials);
+  std::iota(dropout.seeds.begin(), dropout.seeds.end(), 42);
+  if (!device.is_cpu()) {
+    dropout.round_keys = dropout_round_keys(dropout.seeds, encoder.shape().encoder_layers, device);
+  }
 
-  const auto batches = read_lengths(file);
+  const auto batches = read_lengths(of.lengths);
   const std::int64_t before_kib = process_kib("status", "VmRSS:");
   std::vector<double> seconds;
   double processor = 0;
@@ -117,20 +144,16 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
   double loss_value = 0;
   const auto run = [&](const std::vector<std::int64_t>& lengths, bool counted) {
     const Stopwatch watch;
-    const PackedBatch batch = batch_of(lengths);
+    const PackedBatch batch = batch_of(lengths, of.trials);
     ++dropout.step;
     optimizer.zero_gradients();
-    module->merge();
-    const Tensor first = module->backbone(encoder, 0)
-                             .encode(batch.input, *module, LastLayer::first_tokens, &dropout);
-    const Tensor logits = head.forward(first, first_token_rows(batch.input.sequences), &dropout);
-    const Tensor loss = summed_loss(sweeps::TaskKind::classification, logits,
-                                    at::tensor(batch.classes, at::kLong)) /
-                        batch.size();
+    model.merge(0);
+    const Tensor loss = at::stack(model.objective(0).losses(model.pass(&dropout), batch)).sum() /
+                        static_cast<double>(lengths.size());
     loss.backward();
-    module->gather();
-    optimizer.clip(1.0);
-    optimizer.step(1e-4, 3e-3);
+    model.gather(0);
+    optimizer.clip(std::vector<double>(trials, 1.0));
+    optimizer.step(std::vector<Rates>(trials, {1e-4, 3e-3}));
     loss_value = loss.item<double>();
     if (!counted) return;
     seconds.push_back(watch.seconds());
@@ -138,7 +161,8 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
     examples += batch.size();
     tokens += batch.input.sequences.tokens();
   };
-  for (int i = 0; i < warm; ++i) run(batches[static_cast<std::size_t>(i) % batches.size()], false);
+  for (int i = 0; i < of.warm; ++i)
+    run(batches[static_cast<std::size_t>(i) % batches.size()], false);
   for (const auto& lengths : batches) run(lengths, true);
   const double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   std::cout
@@ -148,22 +172,16 @@ int time_steps(const std::string& file, int threads, int warm, const std::string
                                  static_cast<double>(examples) / processor},
                                 {"tokens_per_cpu_second", static_cast<double>(tokens) / processor},
                                 {"steps", seconds.size()},
-                                {"threads", threads},
+                                {"threads", of.threads},
                                 {"products", to_string(product_libraries())},
-                                {"module", kind},
+                                {"module", of.module},
+                                {"device", of.device},
+                                {"trials", of.trials},
                                 {"added_mib_peak",
                                  (process_kib("status", "VmHWM:") - before_kib) / 1024},
                                 {"loss", loss_value}}
       << std::endl;
   return 0;
-}
-
-/// A trial's model as a worker has it: a ProPETL adapter and CoLA's head.
-TrialModel trial_model(const Encoder& encoder) {
-  sweeps::TrialConfig config = sweeps::default_config("adapter");
-  config.module.share = true;
-  config.module.mask = metrics::MaskKind::learned;
-  return TrialModel(config, {*sweeps::find_task("cola")}, encoder);
 }
 
 int time_evaluation(const std::string& file, int threads) {
@@ -243,16 +261,19 @@ int main(int argc, char** argv) {
                  "Libraries of products, as PETLAB_PRODUCTS (default: timed at the start; before a "
                  "first step those that are "
                  "kept)");
-  std::string lengths, folder, ready_folder, module = "adapter";
+  std::string lengths, folder, ready_folder;
   int threads = 1;
-  int warm = 2;
+  Steps steps;
   CLI::App* const step = app.add_subcommand("step", "Training steps of RoBERTa-base's shape");
-  step->add_option("--lengths", lengths, "A batch a line, a token length an example")->required();
-  step->add_option("--threads", threads, "Threads");
-  step->add_option("--warm", warm, "Steps before the clock starts");
-  step->add_option("--module", module, "adapter, lora, prefix, full_finetuning");
-  bool bf16 = false;
-  step->add_flag("--bf16", bf16, "As training.compute: bf16");
+  step->add_option("--lengths", steps.lengths, "A batch a line, a token length an example")
+      ->required();
+  step->add_option("--threads", steps.threads, "Threads");
+  step->add_option("--warm", steps.warm, "Steps before the clock starts");
+  step->add_option("--module", steps.module, "adapter, lora, prefix, full_finetuning");
+  step->add_option("--trials", steps.trials, "Trained at once");
+  step->add_option("--device", steps.device, "cpu or cuda");
+  step->add_flag("--bf16", steps.bf16, "As training.compute: bf16");
+  step->add_flag("--operations", steps.operations, "On a GPU by LibTorch's operations alone");
   CLI::App* const evaluate = app.add_subcommand("evaluate", "Predictions of a trained trial");
   evaluate->add_option("--lengths", lengths, "Token lengths of the examples")->required();
   evaluate->add_option("--threads", threads, "Threads");
@@ -295,7 +316,7 @@ int main(int argc, char** argv) {
     } else {
       use_product_libraries(named ? *named : measure_product_libraries());
     }
-    if (*step) return time_steps(lengths, threads, warm, module, bf16);
+    if (*step) return time_steps(steps);
     if (*evaluate) return time_evaluation(lengths, threads);
     if (*ready) return time_ready(ready_folder);
     if (*load) return time_load(folder);
