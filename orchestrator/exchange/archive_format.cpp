@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/shallow_json.h"
 #include "base/utf8.h"
 #include "protocol/trial_directory.h"
@@ -86,7 +87,8 @@ ArchiveList parse_archive_list(const std::string& text, const std::filesystem::p
   };
   ArchiveList list;
   try {
-    const nlohmann::json json = base::parse_shallow_json(text, archive.string());
+    const nlohmann::json json =
+        base::parse_shallow_json(text, archive.string() + ": " + kArchiveList);
     if (!json.is_object() || json.value("kind", "") != "petlab archive") {
       refuse("found something else than the list of a petlab archive");
     }
@@ -115,6 +117,8 @@ ArchiveList parse_archive_list(const std::string& text, const std::filesystem::p
     }
   } catch (const nlohmann::json::exception& error) {
     refuse(std::string("cannot be understood: ") + error.what());
+  } catch (const base::Error& error) {
+    throw Error(error.what());
   }
   return list;
 }

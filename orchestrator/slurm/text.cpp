@@ -97,8 +97,12 @@ void each_line(std::string_view text, Take take) {
   throw Error(fmt::format("squeue printed {}, wanted {}", base::in_quotes(line), kSqueueFormat));
 }
 
+// No cluster has so many at once, and a range of a few characters names any number.
+constexpr std::size_t kMostJobs = 1'000'000;
+
 // "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9; none for an id that no job of petlab has ("12+0").
-std::vector<std::string> job_ids(std::string_view id) {
+// Throws Error for more than `most`.
+std::vector<std::string> job_ids(std::string_view id, std::size_t most) {
   const std::size_t bracket = id.find("_[");
   if (bracket == std::string_view::npos) {
     const std::size_t under = std::min(id.find('_'), id.size());
@@ -126,8 +130,13 @@ std::vector<std::string> job_ids(std::string_view id) {
     if (dash != std::string_view::npos && !parse_whole(range.substr(dash + 1), to)) {
       return {};
     }
-    for (std::int64_t task = from; task <= to; ++task)
+    for (std::int64_t task = from; task <= to; ++task) {
+      if (ids.size() == most) {
+        throw Error(
+            fmt::format("squeue printed more than {} jobs, at {}", kMostJobs, base::in_quotes(id)));
+      }
       ids.push_back(fmt::format("{}_{}", array, task));
+    }
   }
   return ids;
 }
@@ -166,7 +175,7 @@ std::vector<JobRow> parse_squeue(std::string_view text) {
     }
     fields.back() = rest;
     any_row = true;
-    for (std::string& job : job_ids(fields[0])) {
+    for (std::string& job : job_ids(fields[0], kMostJobs - rows.size())) {
       rows.push_back({std::move(job), std::string(fields[1]), std::string(fields[2]),
                       std::string(fields[3]), parse_run_time(fields[4]), std::string(fields[5])});
     }

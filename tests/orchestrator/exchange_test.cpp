@@ -126,6 +126,7 @@ TEST_CASE("the list of an archive reads back and refuses what is no list") {
     INFO(text);
     CHECK_THROWS_AS(parse_archive_list(text, "x.tar.gz"), Error);
   }
+  CHECK_THROWS_AS(parse_archive_list(std::string(79, '['), "x.tar.gz"), Error);
 }
 
 TEST_CASE("two files are the same where every byte is") {

@@ -75,6 +75,9 @@ TEST_CASE("squeue's lines of jobs that cannot be petlab's are left out", "[orche
     CHECK(rows.size() == (line[0] == '7' ? 2 : 1));
   }
   CHECK(parse_squeue("12+0|RUNNING|n1|None|0:01|x\n").empty());
+  // A range of any length takes a few characters.
+  CHECK(message_of([] { parse_squeue("7_[10-266366666661]|PENDING|n1|None|0:00|x\n"); }) ==
+        "squeue printed more than 1000000 jobs, at '7_[10-266366666661]'");
 }
 
 TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "[orchestrator]") {
