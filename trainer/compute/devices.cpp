@@ -65,6 +65,10 @@ std::optional<std::string> open_cuda(const char* library) {
     return "the CUDA back end of LibTorch cannot be opened: " + why +
            "; if nvidia-smi works, scripts/setup.sh installs the missing libraries";
   }
+  if (!at::detail::getCUDAHooks().hasCUDART()) {
+    return "LibTorch was used without CUDA before in this process: train on CPUs and on GPUs in "
+           "processes of their own";
+  }
   if (at::detail::getCUDAHooks().getNumGPUs() == 0) {
     return "LibTorch is a CUDA build, but finds no GPU: see nvidia-smi, and CUDA_VISIBLE_DEVICES";
   }
