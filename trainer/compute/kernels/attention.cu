@@ -1,27 +1,27 @@
-// Attention of packed sequences, forward and backward. A block has some queries (or keys) of one
-// sequence's head and goes through the keys (or queries) 32 at a time; a warp has four of them, and
-// a lane one of the 32. Nothing as large as the scores is kept: backward computes them again, and
-// no two blocks add to one number, so that sums have one order.
+// Attention of packed sequences, forward and backward. A block computes some queries (or keys) of
+// one head of a sequence and visits the keys (or queries) 32 at a time. A warp computes four of its
+// queries; each lane handles one of the 32 keys. Scores are not stored: backward computes them
+// again. No two blocks add to the same number, so sums have a fixed order.
 
 constexpr int kLanes = 32;
 constexpr int kWarps = attention_warps(D_HEAD, sizeof(Sum));
-constexpr int kEach = kAttentionRowsAWarp;
+constexpr int kEach = kAttentionRowsAWarp;  // queries (or keys) per warp
 constexpr int kOwn = kWarps * kEach;
-constexpr int kColumns = (D_HEAD + kLanes - 1) / kLanes;  // of a lane
+constexpr int kColumns = (D_HEAD + kLanes - 1) / kLanes;  // per lane
 constexpr unsigned kAll = 0xFFFFFFFFu;
-/// A row of 32 numbers from any place lies in so many of Philox's blocks.
+/// Any 32 consecutive numbers span at most five of Philox's blocks of eight.
 constexpr int kDrawnBlocks = 5;
 
-typedef Sum Row[D_HEAD + 1];  // a column more: rows of equal columns lie in different banks
+typedef Sum Row[D_HEAD + 1];  // the extra column puts a column's rows in different banks
 
 __device__ inline Sum no_score() { return -(Sum)__int_as_float(0x7F800000); }
 
-/// One sequence's head.
+/// One head of one sequence.
 struct Sequence {
   const AttentionArguments& a;
   int number, head, trial;
   long long first_query, first_key;
-  int queries, keys;  // with the prefix
+  int queries, keys;  // keys include the prefix
 
   __device__ Sequence(const AttentionArguments& of)
       : a(of), number(blockIdx.z), head(blockIdx.y) {
@@ -32,7 +32,7 @@ struct Sequence {
     keys = a.prefix + a.key_starts[number + 1] - (int)first_key;
   }
 
-  /// Where the numbers of query q begin.
+  /// The index of query q's first number.
   __device__ long long query_at(int q) const {
     return ((first_query + q) * a.heads + head) * D_HEAD;
   }
@@ -42,7 +42,7 @@ struct Sequence {
   __device__ long long prefix_at(long long of, int k) const {
     return ((of * a.prefix + k) * a.heads + head) * D_HEAD;
   }
-  /// The numbers of key k, of all rows or of the prefix.
+  /// Key k's numbers, in the prefix or in `rows`.
   __device__ const Number* key(const void* rows, const void* prefix, int k) const {
     return k < a.prefix ? (const Number*)prefix + prefix_at(trial, k)
                         : (const Number*)rows + row_at(k);
@@ -55,7 +55,7 @@ struct Sequence {
     const int distance = k - a.prefix - q + a.longest - 1;
     return sum_of(((const Number*)a.bias)[head * (2 * a.longest - 1) + distance]);
   }
-  /// A block of the numbers that query q's dropout draws for all heads and keys.
+  /// A block of the random numbers of query q, which has one for each head and key.
   __device__ Words draw(int q, unsigned block) const {
     return philox(block, (unsigned)q, (unsigned)a.example[number], a.step,
                   (unsigned)a.round_keys[trial], (unsigned)a.round_keys[a.word_stride + trial]);
@@ -63,13 +63,31 @@ struct Sequence {
   __device__ unsigned drawn_number(int k) const { return (unsigned)(head * keys + k); }
 };
 
-/// Rows [begin, begin + count) of what row(i) points at, times `scale`; zeros where it is null.
+/// Loads `count` rows times `scale`. source(i) points to row i, or is null for a row of zeros.
 template <typename Source>
 __device__ inline void load(Row* to, int count, Sum scale, const Source& source) {
   for (int i = threadIdx.x; i < count * D_HEAD; i += kWarps * kLanes) {
     const Number* row = source(i / D_HEAD);
     to[i / D_HEAD][i % D_HEAD] = row == nullptr ? 0 : sum_of(row[i % D_HEAD]) * scale;
   }
+}
+
+/// Loads `count` keys and values from key `first` on, zeros after the last.
+__device__ inline void load_keys(const Sequence& s, Row* keys, Row* values, int count, int first) {
+  load(keys, count, 1, [&](int i) {
+    return first + i < s.keys ? s.key(s.a.key, s.a.prefix_key, first + i) : nullptr;
+  });
+  load(values, count, 1, [&](int i) {
+    return first + i < s.keys ? s.key(s.a.value, s.a.prefix_value, first + i) : nullptr;
+  });
+}
+
+/// Loads `count` queries' rows times `scale` from query `first` on, zeros after the last.
+__device__ inline void load_queries(const Sequence& s, Row* to, const void* rows, int count,
+                                    int first, Sum scale) {
+  load(to, count, scale, [&](int i) {
+    return first + i < s.queries ? (const Number*)rows + s.query_at(first + i) : nullptr;
+  });
 }
 
 __device__ inline Sum product(const Row& a, const Row& b) {
@@ -79,7 +97,7 @@ __device__ inline Sum product(const Row& a, const Row& b) {
   return sum;
 }
 
-/// sums[c] += Σ over the warp's lanes of weight times their row.
+/// Adds rows[i] times lane i's weight, for all lanes i of the warp.
 __device__ inline void add_rows(Sum (&sums)[kColumns], Sum weight, const Row* rows, int lane) {
 #pragma unroll 8
   for (int i = 0; i < kLanes; ++i) {
@@ -114,7 +132,7 @@ __device__ inline Sum warp_max(Sum of) {
   return of;
 }
 
-/// What dropout multiplies the probabilities of a warp's queries and 32 keys with.
+/// Dropout's multipliers for a warp's queries and 32 keys.
 struct Kept {
   unsigned words[kEach][kDrawnBlocks * 4];
 
@@ -147,9 +165,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
   if (first >= s.queries) return;
   const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int own = first + warp * kEach;
-  load(queries, kOwn, (Sum)a.scale, [&](int i) {
-    return first + i < s.queries ? (const Number*)a.query + s.query_at(first + i) : nullptr;
-  });
+  load_queries(s, queries, a.query, kOwn, first, (Sum)a.scale);
   Sum most[kEach], total[kEach], sums[kEach][kColumns];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -160,12 +176,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
   for (int k = 0; k < s.keys; k += kLanes) {
     if (a.causal && k - a.prefix > first + kOwn - 1) break;
     __syncthreads();
-    load(keys, kLanes, 1, [&](int i) {
-      return k + i < s.keys ? s.key(a.key, a.prefix_key, k + i) : nullptr;
-    });
-    load(values, kLanes, 1, [&](int i) {
-      return k + i < s.keys ? s.key(a.value, a.prefix_value, k + i) : nullptr;
-    });
+    load_keys(s, keys, values, kLanes, k);
     __syncthreads();
     kept[warp].draw(s, own, k, lane);
 #pragma unroll
@@ -195,7 +206,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_forward(AttentionArguments a)
   }
 }
 
-/// The gradient of the queries, and each query's delta.
+/// Computes the gradient of the queries, and each query's delta.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a) {
   __shared__ Row keys[kLanes], values[kLanes], queries[kOwn], gradients[kOwn];
   __shared__ Kept kept[kWarps];
@@ -204,13 +215,8 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
   if (first >= s.queries) return;
   const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int own = first + warp * kEach;
-  const auto row_of = [&](const void* rows) {
-    return [&s, first, rows](int i) {
-      return first + i < s.queries ? (const Number*)rows + s.query_at(first + i) : nullptr;
-    };
-  };
-  load(queries, kOwn, (Sum)a.scale, row_of(a.query));
-  load(gradients, kOwn, 1, row_of(a.output_gradient));
+  load_queries(s, queries, a.query, kOwn, first, (Sum)a.scale);
+  load_queries(s, gradients, a.output_gradient, kOwn, first, 1);
   __syncthreads();
   Sum log_sum[kEach], delta[kEach], sums[kEach][kColumns];
 #pragma unroll
@@ -230,12 +236,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
   for (int k = 0; k < s.keys; k += kLanes) {
     if (a.causal && k - a.prefix > first + kOwn - 1) break;
     __syncthreads();
-    load(keys, kLanes, 1, [&](int i) {
-      return k + i < s.keys ? s.key(a.key, a.prefix_key, k + i) : nullptr;
-    });
-    load(values, kLanes, 1, [&](int i) {
-      return k + i < s.keys ? s.key(a.value, a.prefix_value, k + i) : nullptr;
-    });
+    load_keys(s, keys, values, kLanes, k);
     __syncthreads();
     kept[warp].draw(s, own, k, lane);
 #pragma unroll
@@ -258,7 +259,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_query(AttentionArguments a
   }
 }
 
-/// The gradients of keys and values, when attention_to_query has written the deltas.
+/// Computes the gradients of keys and values. Needs the deltas that attention_to_query writes.
 KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a) {
   __shared__ Row keys[kOwn], values[kOwn], queries[kLanes], gradients[kLanes];
   const Sequence s(a);
@@ -266,12 +267,7 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a)
   if (first >= s.keys) return;
   const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
   const int own = first + warp * kEach;
-  load(keys, kOwn, 1, [&](int i) {
-    return first + i < s.keys ? s.key(a.key, a.prefix_key, first + i) : nullptr;
-  });
-  load(values, kOwn, 1, [&](int i) {
-    return first + i < s.keys ? s.key(a.value, a.prefix_value, first + i) : nullptr;
-  });
+  load_keys(s, keys, values, kOwn, first);
   Sum to_key[kEach][kColumns], to_value[kEach][kColumns];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -281,20 +277,15 @@ KERNEL __launch_bounds__(kWarps* kLanes) attention_to_keys(AttentionArguments a)
   for (int begin = 0; begin < s.queries; begin += kLanes) {
     if (a.causal && begin + kLanes - 1 < first - a.prefix) continue;
     __syncthreads();
-    const auto row_of = [&](const void* rows) {
-      return [&s, begin, rows](int i) {
-        return begin + i < s.queries ? (const Number*)rows + s.query_at(begin + i) : nullptr;
-      };
-    };
-    load(queries, kLanes, (Sum)a.scale, row_of(a.query));
-    load(gradients, kLanes, 1, row_of(a.output_gradient));
+    load_queries(s, queries, a.query, kLanes, begin, (Sum)a.scale);
+    load_queries(s, gradients, a.output_gradient, kLanes, begin, 1);
     __syncthreads();
     const int q = begin + lane;
     const bool there = q < s.queries;
     const long long place = s.head * a.query_rows + s.first_query + q;
     const Sum log_sum = there ? ((const Sum*)a.log_sums)[place] : 0;
     const Sum delta = there ? ((const Sum*)a.deltas)[place] : 0;
-    // The four keys' numbers lie in one block of Philox's, or in two.
+    // The four keys' numbers span one or two of Philox's blocks.
     Words drawn = {}, behind = {};
     if (a.dropped != 0) {
       drawn = s.draw(q, number / 8);
