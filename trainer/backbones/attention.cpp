@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/backbones/device_attention.h"
 #include "trainer/backbones/fused_attention.h"
-#include "trainer/backbones/kernel_attention.h"
 #include "trainer/compute/attention_kernels.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -92,14 +93,6 @@ struct Plan {
     return of;
   }
 };
-
-/// As large as `of`, zero in the rows of no sequence: the kernels write all others, which end at
-/// `rows`.
-Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
-  Tensor made = at::empty_like(of);
-  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
-  return made;
-}
 
 /// A plan that autograd keeps from forward to backward.
 struct KeptPlan : torch::CustomClassHolder {
@@ -251,9 +244,9 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
   if (!query.device().is_cpu() || !known) {
     std::optional<Tensor> made = fused_attention(query, key, value, prefix, shape, dropout);
     if (made) return *made;
-    DeviceKernels* const kernels = attention_kernels(shape, query.device());
+    DeviceKernels* const kernels = kernels_for_attention(shape, query.device());
     if (kernels != nullptr && shape.buckets != nullptr) {
-      made = attention_by_kernels(*kernels, query, key, value, prefix, shape, dropout);
+      made = device_attention(*kernels, query, key, value, prefix, shape, dropout);
       if (made) return *made;
     }
     return attention_of_operations(query, key, value, prefix, shape, dropout);

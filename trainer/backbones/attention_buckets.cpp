@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "trainer/backbones/kernel_attention.h"
+#include "trainer/backbones/device_attention.h"
 #include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
@@ -80,7 +80,7 @@ AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t row
     trials.resize(static_cast<std::size_t>(shape.keys.trial_sequences[k + 1]),
                   static_cast<std::int64_t>(k));
   }
-  const bool packed = for_kernels && attention_kernels(shape, device) != nullptr;
+  const bool packed = for_kernels && kernels_for_attention(shape, device) != nullptr;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::size_t>> classes;
   AttentionBuckets made;
   for (std::size_t s = 0; s < sequences; ++s) {

@@ -31,7 +31,7 @@ struct AttentionBucket {
 
 /// How the sequences of a batch lie for attention on a device, which costs one copy to it.
 struct AttentionBuckets {
-  std::vector<AttentionBucket> all;  // none where kernels of ours take sequences as they lie
+  std::vector<AttentionBucket> all;  // empty if petlab's kernels compute attention: they need none
   /// (query rows): the place of each among those of all buckets, end to end; behind them is a row
   /// of zeros, for rows that are nobody's.
   Tensor output_rows;
@@ -44,7 +44,7 @@ struct AttentionBuckets {
 /// The buckets of shape's sequences whose queries lie in `rows` rows. There are at most as many as
 /// powers of two up to the longest sequence, or pairs of them where keys are another sequence's.
 /// `layers`: how many have this shape, that of shape.layer the first; all else of it is theirs,
-/// too. `for_kernels`: without buckets where attention_kernels() has some for the shape.
+/// too. With `for_kernels`, no buckets are made if kernels_for_attention() returns kernels.
 AttentionBuckets attention_buckets(const AttentionShape& shape, std::int64_t rows,
                                    std::int64_t layers, at::Device device, bool for_kernels = true);
 

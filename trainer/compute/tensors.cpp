@@ -107,6 +107,12 @@ TensorView to_view(const Tensor& tensor) {
   return view;
 }
 
+Tensor with_zero_filling(const Tensor& of, std::int64_t rows) {
+  Tensor made = at::empty_like(of);
+  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
+  return made;
+}
+
 bool is_float_on_cpu(const Tensor& x) {
   return x.device().is_cpu() && x.scalar_type() == at::kFloat;
 }

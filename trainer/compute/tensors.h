@@ -19,6 +19,9 @@ Tensor to_tensor(const TensorView& view, const at::TensorOptions& options);
 /// A view of the tensor's values in their order, on the host, which it keeps alive.
 TensorView to_view(const Tensor& tensor);
 
+/// An empty tensor like `of` (rows, …), zero from row `rows` on: the caller writes the rows before.
+Tensor with_zero_filling(const Tensor& of, std::int64_t rows);
+
 /// Whether the inner loops of row_kernels.h know it.
 bool is_float_on_cpu(const Tensor& x);
 

@@ -1,4 +1,4 @@
-#include "trainer/backbones/kernel_attention.h"
+#include "trainer/backbones/device_attention.h"
 
 #include <torch/custom_class.h>
 
@@ -9,6 +9,7 @@
 #include "trainer/backbones/attention_buckets.h"
 #include "trainer/compute/dropout_draws.h"
 #include "trainer/compute/kernels/arguments.h"
+#include "trainer/compute/tensors.h"
 
 namespace petlab::trainer {
 namespace {
@@ -23,7 +24,7 @@ at::ScalarType sum_type(const Tensor& of) {
   return of.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// What backward needs besides tensors that have gradients.
+/// Everything that backward needs except the tensors with gradients.
 struct KernelPlan : torch::CustomClassHolder {
   DeviceKernels* kernels = nullptr;
   KernelForm form;
@@ -31,7 +32,7 @@ struct KernelPlan : torch::CustomClassHolder {
   std::int64_t sequences = 0, most_queries = 0, most_keys = 0;  // keys with the prefix
   std::int64_t queries = 0, keys = 0;                           // of all sequences
   std::vector<std::int64_t> trial_sequences;                    // (trials + 1)
-  std::vector<Tensor> held;  // what the arguments point at, for as long
+  std::vector<Tensor> held;  // keeps the memory that the arguments point to
 
   const long long* numbers(const Tensor& of) {
     held.push_back(of);
@@ -91,14 +92,7 @@ c10::intrusive_ptr<KernelPlan> plan_of(DeviceKernels& kernels, const Tensor& que
 
 const void* data(const Tensor& of) { return of.defined() ? of.const_data_ptr() : nullptr; }
 
-/// As large as `of`, zero behind `rows`: the kernels write all rows before.
-Tensor with_zero_rows(const Tensor& of, std::int64_t rows) {
-  Tensor made = at::empty_like(of);
-  if (made.size(0) > rows) made.narrow(0, rows, made.size(0) - rows).zero_();
-  return made;
-}
-
-class KernelAttention : public Function<KernelAttention> {
+class DeviceAttention : public Function<DeviceAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& given_query,
                         const Tensor& given_key, const Tensor& given_value,
@@ -120,7 +114,7 @@ class KernelAttention : public Function<KernelAttention> {
       plan->held.push_back(shape.position_bias.detach().contiguous());
       a.bias = data(plan->held.back());
     }
-    Tensor output = with_zero_rows(query, plan->queries);
+    Tensor output = with_zero_filling(query, plan->queries);
     Tensor log_sums;
     if (with_gradient) {
       log_sums =
@@ -150,12 +144,12 @@ class KernelAttention : public Function<KernelAttention> {
     const Tensor& query = saved[0];
     const Tensor gradient = gradients[0].contiguous();
     const Tensor deltas = at::empty_like(saved[6]);
-    Tensor to_query = with_zero_rows(query, plan.queries);
-    Tensor to_key = with_zero_rows(saved[1], plan.keys);
-    Tensor to_value = with_zero_rows(saved[2], plan.keys);
+    Tensor to_query = with_zero_filling(query, plan.queries);
+    Tensor to_key = with_zero_filling(saved[1], plan.keys);
+    Tensor to_value = with_zero_filling(saved[2], plan.keys);
     Tensor to_prefix_key, to_prefix_value;
     if (a.prefix > 0) {
-      // Each sequence has a place of its own, so that the sum has one order.
+      // Each sequence writes its own gradient, so the sum has a fixed order.
       to_prefix_key = at::empty({plan.sequences, a.prefix, query.size(1)}, query.options());
       to_prefix_value = at::empty_like(to_prefix_key);
     }
@@ -201,7 +195,7 @@ class KernelAttention : public Function<KernelAttention> {
 
 }  // namespace
 
-DeviceKernels* attention_kernels(const AttentionShape& shape, at::Device device) {
+DeviceKernels* kernels_for_attention(const AttentionShape& shape, at::Device device) {
   if (!shape.key_rows.empty() || (at::GradMode::is_enabled() && shape.position_bias.defined() &&
                                   shape.position_bias.requires_grad())) {
     return nullptr;
@@ -209,17 +203,17 @@ DeviceKernels* attention_kernels(const AttentionShape& shape, at::Device device)
   return device_kernels(device);
 }
 
-std::optional<Tensor> attention_by_kernels(DeviceKernels& kernels, const Tensor& query,
-                                           const Tensor& key, const Tensor& value,
-                                           const std::optional<Prefix>& prefix,
-                                           const AttentionShape& shape, const Dropout* dropout) {
+std::optional<Tensor> device_attention(DeviceKernels& kernels, const Tensor& query,
+                                       const Tensor& key, const Tensor& value,
+                                       const std::optional<Prefix>& prefix,
+                                       const AttentionShape& shape, const Dropout* dropout) {
   const std::int64_t bytes = query.scalar_type() == at::kDouble ? 8 : 4;
   if (query.size(1) / shape.num_heads * bytes > kMostBytes) return std::nullopt;
   const auto wants = [](const Tensor& of) { return of.requires_grad(); };
   const bool with_gradient =
       at::GradMode::is_enabled() && (wants(query) || wants(key) || wants(value) ||
                                      (prefix && (wants(prefix->keys) || wants(prefix->values))));
-  return KernelAttention::apply(query, key, value,
+  return DeviceAttention::apply(query, key, value,
                                 prefix ? std::optional(prefix->keys) : std::nullopt,
                                 prefix ? std::optional(prefix->values) : std::nullopt, kernels,
                                 shape, dropout, with_gradient);
