@@ -52,7 +52,7 @@ Tensor numbers_of(std::span<const RowKey> rows, at::Device device) {
   return on_device(numbers, device);
 }
 
-/// As kernels take them.
+/// The numbers as kernels/arguments.h declares them.
 const long long* long_numbers(const Tensor& of) {
   static_assert(sizeof(long long) == sizeof(std::int64_t));
   return reinterpret_cast<const long long*>(of.const_data_ptr<std::int64_t>());
@@ -158,7 +158,7 @@ Tensor DropoutDraws::draw(const Dropout& of, std::span<const DrawnPlace> places,
   if (DeviceKernels* const kernels = device_kernels(examples_.device())) {
     return drawn_by(*kernels, of, places, p, width);
   }
-  return drawn_by_operations(round_keys_of(of, places, examples_.device()), of, places, p, width);
+  return drawn_by_operations(of, places, p, width);
 }
 
 Tensor DropoutDraws::drawn_by(DeviceKernels& kernels, const Dropout& of,
@@ -204,10 +204,10 @@ Tensor DropoutDraws::drawn_by(DeviceKernels& kernels, const Dropout& of,
   return kept;
 }
 
-Tensor DropoutDraws::drawn_by_operations(const Tensor& table, const Dropout& of,
-                                         std::span<const DrawnPlace> places, double p,
-                                         std::int64_t width) const {
+Tensor DropoutDraws::drawn_by_operations(const Dropout& of, std::span<const DrawnPlace> places,
+                                         double p, std::int64_t width) const {
   const at::NoGradGuard no_grad;
+  const Tensor table = round_keys_of(of, places, examples_.device());
   std::vector<Tensor> of_places;
   for (const DrawnPlace& place : places) {
     of_places.push_back(

@@ -16,7 +16,7 @@ Tensor dropout_round_keys(std::span<const std::uint64_t> seeds, std::int64_t lay
                           at::Device device);
 
 struct DrawnPlace;
-/// Those that were copied for the step (Dropout::round_keys), or else made for these places.
+/// Returns Dropout::round_keys, or computes those of `places` if the step has none.
 Tensor round_keys_of(const Dropout& dropout, std::span<const DrawnPlace> places, at::Device device);
 
 /// A place of a forward pass that has dropout.
@@ -28,10 +28,10 @@ struct DrawnPlace {
 /// Places that ask for equally wide dropout of the same rows, in the order in which they do.
 using DrawnPlaces = std::vector<DrawnPlace>;
 
-/// Draws dropout of rows on the device that holds them, by a kernel of ours or else by LibTorch's
-/// integer operations: the very numbers of fill_dropout. The host neither draws nor copies nor
-/// waits; it says whose the rows are, once a batch. Of one forward pass. Places of few rows are
-/// drawn together, as each draw is a launch (or a hundred operations) however small.
+/// Draws dropout of rows on their device, for one forward pass: the same numbers as fill_dropout. A
+/// kernel of petlab's draws them, or LibTorch's integer operations if the device has no kernels.
+/// The host neither draws nor waits; it copies the rows' keys once per batch. Places with few rows
+/// are drawn together, because even a small draw takes a launch, or a hundred operations.
 class DropoutDraws {
  public:
   /// Trial, example and position of the rows: of kLong, of one number of dimensions, which
@@ -57,8 +57,7 @@ class DropoutDraws {
   };
   Tensor draw(const Dropout& of, std::span<const DrawnPlace> places, double p,
               std::int64_t width) const;
-  Tensor drawn_by_operations(const Tensor& round_keys, const Dropout& of,
-                             std::span<const DrawnPlace> places, double p,
+  Tensor drawn_by_operations(const Dropout& of, std::span<const DrawnPlace> places, double p,
                              std::int64_t width) const;
 
   Tensor trials_, examples_, positions_;
