@@ -2,6 +2,7 @@
 // kernels for packed sequences where nothing is trained.
 #include "tests/support/catch.h"
 #include "tests/trainer/core/golden_tensors.h"
+#include "tests/trainer/device/emulated_kernels.h"
 #include "tests/trainer/device/tested_device.h"
 #include "trainer/backbones/attention.h"
 #include "trainer/backbones/attention_buckets.h"
@@ -13,6 +14,8 @@ using petlab::testing::counted;
 using petlab::testing::counts_what_is_tested;
 using petlab::testing::device_counts;
 using petlab::testing::DeviceCounts;
+using petlab::testing::emulated_launches;
+using petlab::testing::emulates_kernels;
 using petlab::testing::tested_device;
 
 namespace {
@@ -159,7 +162,8 @@ TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer
   const bool prefixed = GENERATE(false, true), dropped = GENERATE(false, true);
   INFO("heads of " << d_head << (causal ? ", causal" : "") << (biased ? ", bias" : "")
                    << (prefixed ? ", prefix" : "") << (dropped ? ", dropout" : ""));
-  // Of two trials; around the 16 and 32 that a block has at once, and none.
+  // Two trials. Lengths around 16 and 32, the numbers of rows that a block computes at a time, and
+  // 0.
   PackedSequences sequences = of_lengths({1, 2, 15, 16, 17, 31, 0, 33, 70});
   sequences.trial_sequences = {0, 4, sequences.sequences()};
   const std::int64_t rows = sequences.tokens() + 2;
@@ -198,8 +202,11 @@ TEST_CASE("attention on a device has the CPU's outputs and gradients", "[trainer
     for (const Tensor& input : inputs) all.push_back(input.grad());
     return all;
   };
-  // The device first: LibTorch looks once whether it has CUDA.
-  const std::vector<Tensor> found = run(tested_device()), wanted = run(at::kCPU);
+  // The device first: LibTorch checks only once whether it has CUDA.
+  const std::int64_t before = emulated_launches();
+  const std::vector<Tensor> found = run(tested_device());
+  CHECK(emulated_launches() - before == (emulates_kernels() ? 3 : 0));
+  const std::vector<Tensor> wanted = run(at::kCPU);
   const char* const names[] = {"output", "query", "key", "value", "prefix keys", "prefix values"};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     check_relative(names[i], found[i].to(at::kCPU), wanted[i], 1e-10);

@@ -376,7 +376,7 @@ TEST_CASE("a trial on a device is interrupted, resumed, kept and read by a CPU",
     for (const auto& [name, tensor] : second.tensors()) {
       INFO(name);
       if (kind == "full_finetuning" && !counts_what_is_tested()) {
-        // A GPU adds the gradients of embeddings up in any order.
+        // A GPU sums the gradients of embeddings in no fixed order.
         check_relative(name, tensor.to(at::kCPU), whole.tensors.at(name), 1e-3);
       } else {
         CHECK(tensor.to(at::kCPU).equal(whole.tensors.at(name)));

@@ -1,7 +1,8 @@
 #pragma once
 
-// What CUDA gives the text of a kernel, for a host. Only emulated_kernels.cpp includes it.
+// The parts of CUDA that the kernels use, for a host. Only emulated_kernels.cpp includes it.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <boost/context/fiber.hpp>
@@ -20,7 +21,7 @@ struct ThreadIndex {
   unsigned x = 0, y = 0, z = 0;
 };
 
-/// The threads of one block, one after the other.
+/// Runs the threads of one block on one thread of the host.
 class EmulatedBlock {
  public:
   static constexpr int kLanes = 32;
@@ -29,8 +30,8 @@ class EmulatedBlock {
     warps_.resize((threads_.size() + kLanes - 1) / kLanes);
   }
 
-  /// Runs `kernel` as each of the threads. Throws std::logic_error where some wait at a barrier
-  /// that others never reach.
+  /// Runs `kernel` once per thread. Throws std::logic_error if some threads wait at a barrier that
+  /// others never reach.
   void run(const std::function<void()>& kernel) {
     for (Thread& thread : threads_) {
       thread = {boost::context::fiber(std::allocator_arg, stacks_,
@@ -66,11 +67,12 @@ class EmulatedBlock {
   void wait_for_block() { wait(Waiting::block); }
   void wait_for_warp() { wait(Waiting::warp); }
 
-  /// What lane `from` of the warp gives.
+  /// Gives a value to the warp and returns the one from lane `from`.
   std::uint64_t exchanged(std::uint64_t given, int from) {
     Warp& warp = warps_[current_ / kLanes];
     Thread& self = threads_[current_];
-    const std::size_t turn = self.exchanges++ % 2;  // two, so that nobody overwrites the last
+    const std::size_t turn =
+        self.exchanges++ % 2;  // two buffers: a fast lane must not overwrite the last
     warp.given[turn][current_ % kLanes] = given;
     wait(Waiting::warp);
     return warp.given[turn][static_cast<std::size_t>(from % kLanes)];
@@ -95,7 +97,8 @@ class EmulatedBlock {
     scheduler_ = std::move(scheduler_).resume();
   }
 
-  /// Lets go on who all wait at one barrier; threads that are done wait nowhere.
+  /// Resumes the threads of the block or of a warp that all wait at the same barrier. Finished
+  /// threads count as waiting. Returns true if any thread was resumed.
   bool release() {
     bool any = false;
     const auto together = [&](std::size_t from, std::size_t to, Waiting at) {
@@ -122,7 +125,7 @@ class EmulatedBlock {
   std::mt19937 random_{std::random_device()()};
 };
 
-/// The block that runs; a host runs one at a time.
+/// The running block; there is only one at a time.
 inline EmulatedBlock* running_block = nullptr;
 
 }  // namespace petlab::testing

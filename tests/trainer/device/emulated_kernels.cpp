@@ -13,11 +13,11 @@ using std::log;
 
 namespace drawing {
 #include "trainer/compute/kernels/prelude.cu"
-// Their order matters.
+// After the prelude.
 #include "trainer/compute/kernels/dropout.cu"
 }  // namespace drawing
 
-// The text, once for each type and width that the tests have.
+// The text of attention, for each type and head width in the tests.
 #define NUMBER_FLOAT
 namespace float_2 {
 #define D_HEAD 2
@@ -77,7 +77,7 @@ using trainer::KernelGrid;
 
 std::atomic<std::int64_t> launches{0};
 
-/// Where the kernels find what lies at a place of the pretend device's.
+/// Replaces an address of the pretend device by one that the host can read.
 template <typename T>
 void open(T*& place) {
   place = static_cast<T*>(opened(const_cast<std::remove_const_t<T>*>(place)));

@@ -5,8 +5,8 @@
 namespace petlab::testing {
 
 /// petlab's kernels on the pretend device: their text, compiled by the host's compiler. The threads
-/// of a block are fibers that change at barriers and shuffles and nowhere else. Which of them comes
-/// first is drawn anew after each, so that threads that race give other numbers from run to run.
+/// of a block are fibers that switch only at barriers and shuffles. Their order is random and
+/// changes after each barrier, so a race changes the results from run to run.
 trainer::DeviceKernels& emulated_kernels();
 
 /// Launches since the program started.

@@ -429,7 +429,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
 
 PretendAllocator allocator;
 const PretendGuard guard;
-// LibTorch knows one kind of accelerator: with this one it has no streams for a GPU.
+// LibTorch supports one kind of accelerator. Registering this one would disable a GPU's streams.
 [[maybe_unused]] const bool registered = [] {
   if (!counts_what_is_tested()) return false;
   c10::SetAllocator(kType, &allocator);

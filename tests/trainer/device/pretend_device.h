@@ -27,7 +27,7 @@ struct DeviceCounts {
 /// The device, put in place by the first call.
 at::Device pretend_device();
 
-/// Where a kernel finds what lies at a place of the device's memory; nullptr for nullptr.
+/// The address at which the host can read this address of the device; nullptr for nullptr.
 void* opened(void* place);
 
 /// Since the program started, on all threads.

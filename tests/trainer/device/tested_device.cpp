@@ -19,7 +19,7 @@ bool is_named(const std::string& device) {
 
 at::Device tested_device() {
   if (!is_named("cuda")) {
-    if (is_named("kernels")) {
+    if (emulates_kernels()) {
       trainer::internal::set_device_kernels(pretend_device().type(), &emulated_kernels());
     }
     return pretend_device();
@@ -29,5 +29,6 @@ at::Device tested_device() {
 }
 
 bool counts_what_is_tested() { return !is_named("cuda"); }
+bool emulates_kernels() { return is_named("kernels"); }
 
 }  // namespace petlab::testing

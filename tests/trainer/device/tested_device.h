@@ -4,13 +4,14 @@
 
 namespace petlab::testing {
 
-/// The device that the tests of this folder compute on: the pretend one, with
-/// PETLAB_TEST_DEVICE=kernels the same with petlab's kernels, or with PETLAB_TEST_DEVICE=cuda a
-/// GPU. The cases tagged [pretend] only mean the first. Throws std::runtime_error where there is no
-/// GPU.
+/// The device of the tests in this folder: the pretend device, with PETLAB_TEST_DEVICE=kernels the
+/// same with petlab's kernels, or with PETLAB_TEST_DEVICE=cuda a GPU. Cases tagged [pretend] are
+/// for the first only. Throws std::runtime_error if there is no GPU.
 at::Device tested_device();
 
-/// Whether device_counts() counts what that device does.
+/// True if device_counts() counts that device's work.
 bool counts_what_is_tested();
+/// True if it is the pretend device with petlab's kernels.
+bool emulates_kernels();
 
 }  // namespace petlab::testing
