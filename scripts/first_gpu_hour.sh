@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What only a GPU can show, on a machine that has one: that petlab's numbers there are the CPU's, how
-# fast it trains beside eager PyTorch, whether its memory plan holds, and a real sweep. Prints
-# Markdown for docs/internals/gpus.md.
+# Tests petlab on a machine with a GPU: compares its numbers with the CPU's, times training next to
+# eager PyTorch, compares planned memory with measured memory, and runs a sweep. Prints Markdown for
+# docs/internals/benchmarks.md.
 #
 #   scripts/first_gpu_hour.sh [FOLDER_OF_PROGRAMS] [--rounds N]
 #
 # FOLDER_OF_PROGRAMS   build/release/bin, with trainer_bench and device_tests
-# PETLAB_PEERS         folder with train_step_peers.py (default ../shared/peers); without it nothing
+# PETLAB_PEERS         folder with train_step_peers.py (default ../shared/peers); without it, nothing
 #                      is timed
 # PYTHON               a Python with PyTorch for CUDA, transformers and peft (default python3)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains trials of RoBERTa-base's shape on a GPU, on texts that are all as long as they may be, and
-prints the memory that petlab planned for each beside what it took. scripts/first_gpu_hour.sh starts it."""
+"""Compares planned memory with measured memory for trials of RoBERTa-base's shape on a GPU. All texts
+have the maximum length. scripts/first_gpu_hour.sh starts it."""
 import json
 import os
 import pathlib

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Times training steps on a GPU: petlab's, with its kernels and without, beside eager PyTorch's and
-the libraries', in alternating rounds. scripts/first_gpu_hour.sh starts it."""
+"""Times training steps on a GPU in alternating rounds: petlab's with and without its kernels, eager
+PyTorch's, and those of other libraries. scripts/first_gpu_hour.sh starts it."""
 import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "trainer"))
+import rounds  # noqa: E402
+
 
 def arm(args):
-    """One peer's steps, in a process of its own: prints tokens a second of each task."""
+    """Times one peer, in a process of its own. Prints the tokens per second of each task."""
     sys.path.insert(0, str(args.peers))
     import glue_lengths
     import torch
@@ -19,9 +21,7 @@ def arm(args):
     from torch.nn import functional as F
 
     torch.set_default_device("cuda")
-    short = args.arm.endswith("-bf16")
-    module, optimizer, _ = train_step_peers.build(args.arm.removesuffix("-autocast"))
-    short = short or args.arm.endswith("-autocast")
+    module, optimizer, _ = train_step_peers.build(args.arm)
     module.train()
     trained = [p for p in module.parameters() if p.requires_grad]
     found = {}
@@ -30,7 +30,7 @@ def arm(args):
             glue_lengths.load(path), args.batch, args.steps, bucketed=True)
         labels = torch.arange(args.batch) % 2
         seconds = tokens = 0
-        for number, rows in enumerate(batches + batches):  # the first round warms each length up
+        for number, rows in enumerate(batches + batches):  # the first half is a warm-up
             torch.cuda.synchronize()
             began = time.perf_counter()
             with torch.device("cpu"):
@@ -38,7 +38,7 @@ def arm(args):
             whole = bool(mask.all())
             ids = ids.cuda()
             mask = None if whole and args.arm.startswith("pytorch-best") else mask.cuda()
-            with torch.autocast("cuda", torch.bfloat16, enabled=short):
+            with torch.autocast("cuda", torch.bfloat16, enabled=args.arm.endswith("-bf16")):
                 loss = F.cross_entropy(module(ids, mask).float(), labels)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -50,13 +50,6 @@ def arm(args):
                 tokens += sum(len(row) for row in rows)
         found[task] = tokens / seconds
     print(json.dumps(found))
-
-
-def json_of(command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(f"{command[0]} failed with exit code {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main():
@@ -90,24 +83,23 @@ def main():
     found = {}
     for _ in range(args.rounds):
         for name in args.arms.split(","):
-            rates = json_of([sys.executable, __file__, "--peers", args.peers, "--bench", args.bench,
-                             "--scratch", args.scratch, "--batch", args.batch, "--steps",
-                             args.steps, "--arm", name, "--encoded", json.dumps(encoded)])
+            rates = rounds.json_lines(
+                [sys.executable, __file__, "--peers", args.peers, "--bench", args.bench, "--scratch",
+                 args.scratch, "--batch", args.batch, "--steps", args.steps, "--arm", name,
+                 "--encoded", json.dumps(encoded)])[-1]
             for task in tasks:
                 found.setdefault((task, name), []).append(rates[task])
         for name, options in ours.items():
             for task in tasks:
-                row = json_of([args.bench, "step", "--device", "cuda", "--lengths", lengths[task],
-                               "--warm", args.steps, *options])
+                row = rounds.json_lines([args.bench, "step", "--device", "cuda", "--lengths",
+                                         lengths[task], "--warm", args.steps, *options])[-1]
                 found.setdefault((task, name), []).append(row["tokens_per_second"])
-    print("\n| task | arm | tokens per second | petlab / arm | petlab-bf16 / arm |\n| --- " * 1
-          + "|" + " --- |" * 4)
+    rows = []
     for (task, name), rates in sorted(found.items()):
-        ratios = []
-        for own in ("petlab", "petlab-bf16"):
-            each = [a / b for a, b in zip(found[task, own], rates)]
-            ratios.append(f"{statistics.median(each):.2f} ({min(each):.2f}-{max(each):.2f})")
-        print(f"| {task} | {name} | {statistics.median(rates):.0f} | {ratios[0]} | {ratios[1]} |")
+        ratios = [rounds.spread([a / b for a, b in zip(found[task, own], rates)])
+                  for own in ("petlab", "petlab-bf16")]
+        rows.append([task, name, f"{statistics.median(rates):.0f}", *ratios])
+    rounds.table(["task", "arm", "tokens per second", "petlab / arm", "petlab-bf16 / arm"], rows)
 
 
 if __name__ == "__main__":

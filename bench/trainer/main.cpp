@@ -72,7 +72,7 @@ std::vector<std::vector<std::int64_t>> read_lengths(const std::string& file) {
   return batches;
 }
 
-/// The same lengths for each of the trials that are trained at once.
+/// A batch of the same lengths for each of `trials` trials that train together.
 PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
   std::sort(lengths.begin(), lengths.end());
   PackedBatch batch;
@@ -95,7 +95,7 @@ PackedBatch batch_of(std::vector<std::int64_t> lengths, std::int64_t trials) {
 
 std::int64_t anonymous_kib() { return process_kib("smaps_rollup", "Anonymous:"); }
 
-/// A model as a worker has it, with CoLA's head: a ProPETL module, or the whole backbone.
+/// The model that a worker trains, with CoLA's head: a ProPETL module or the whole backbone.
 TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapter",
                        std::int64_t trials = 1) {
   sweeps::TrialConfig config = sweeps::default_config(kind);
@@ -106,14 +106,14 @@ TrialModel trial_model(const Encoder& encoder, const std::string& kind = "adapte
   return TrialModel(config, {*sweeps::find_task("cola")}, encoder, seeds);
 }
 
-/// What is timed of training steps.
+/// The options of `step`.
 struct Steps {
   std::string lengths;  // a file
   std::string module = "adapter";
   std::string device = "cpu";
   int threads = 1;
   int warm = 2;
-  std::int64_t trials = 1;  // at once
+  std::int64_t trials = 1;  // that train together
   bool bf16 = false;
   bool operations = false;  // a GPU without petlab's kernels
 };
@@ -270,10 +270,10 @@ int main(int argc, char** argv) {
   step->add_option("--threads", steps.threads, "Threads");
   step->add_option("--warm", steps.warm, "Steps before the clock starts");
   step->add_option("--module", steps.module, "adapter, lora, prefix, full_finetuning");
-  step->add_option("--trials", steps.trials, "Trained at once");
+  step->add_option("--trials", steps.trials, "Trials that train together");
   step->add_option("--device", steps.device, "cpu or cuda");
   step->add_flag("--bf16", steps.bf16, "As training.compute: bf16");
-  step->add_flag("--operations", steps.operations, "On a GPU by LibTorch's operations alone");
+  step->add_flag("--operations", steps.operations, "On a GPU: without petlab's kernels");
   CLI::App* const evaluate = app.add_subcommand("evaluate", "Predictions of a trained trial");
   evaluate->add_option("--lengths", lengths, "Token lengths of the examples")->required();
   evaluate->add_option("--threads", threads, "Threads");
