@@ -97,7 +97,7 @@ void each_line(std::string_view text, Take take) {
   throw Error(fmt::format("squeue printed {}, wanted {}", base::in_quotes(line), kSqueueFormat));
 }
 
-// No cluster has so many at once, and a range of a few characters names any number.
+// More than any cluster runs. A short range such as [1-99999999999] must not exhaust the memory.
 constexpr std::size_t kMostJobs = 1'000'000;
 
 // "12_[4-6,9%2]" -> 12_4, 12_5, 12_6, 12_9; none for an id that no job of petlab has ("12+0").

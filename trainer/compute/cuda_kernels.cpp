@@ -42,7 +42,7 @@ class Library {
   void* handle_;  // never closed
 };
 
-/// NVRTC, of which 0 is success.
+/// Functions of NVRTC. They return 0 on success.
 struct Compiler {
   using Program = struct ProgramOfNvrtc*;
   int (*create)(Program*, const char* text, const char* name, int headers, const char* const*,
@@ -56,7 +56,7 @@ struct Compiler {
   int (*version)(int* major, int* minor);
 
   Compiler() {
-    // A part of LibTorch that is linked with the version of NVRTC that its build takes.
+    // This part of LibTorch is linked with the NVRTC of its CUDA version.
     const Library library("libcaffe2_nvrtc.so");
     library.get(create, "nvrtcCreateProgram");
     library.get(compile, "nvrtcCompileProgram");
@@ -95,7 +95,7 @@ struct Compiler {
   }
 };
 
-/// What is asked of the driver, of which 0 is success.
+/// Functions of the driver. They return 0 on success.
 struct Driver {
   using Context = struct ContextOfCuda*;
   using Module = struct ModuleOfCuda*;
@@ -154,7 +154,7 @@ class CudaKernels : public DeviceKernels {
   void launch(std::string_view file, const char* name, const KernelForm& form,
               const KernelGrid& grid, const void* arguments) override {
     if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
-    // A thread of autograd may not have asked the driver for anything yet.
+    // One of autograd's threads may have no context yet.
     Driver::Context current = nullptr;
     driver_.check(driver_.current(&current), "no context");
     if (current == nullptr) driver_.check(driver_.set_current(context_), "no context");
@@ -180,7 +180,7 @@ class CudaKernels : public DeviceKernels {
     return found;
   }
 
-  /// From the folder of kept kernels, or compiled and kept.
+  /// Loads the kernels from the cache, or compiles and caches them.
   Driver::Module loaded(std::string_view file, const KernelForm& form) const {
     std::string text;
     for (const char* const before : {"arguments.h", "prelude.cu"}) text += text_of(before);
@@ -213,7 +213,7 @@ class CudaKernels : public DeviceKernels {
     return kernel_folder() / (digest.substr(digest.find(':') + 1) + ".cubin");
   }
 
-  /// A place that cannot be read or written costs the time to compile and nothing else.
+  /// If the cache cannot be read or written, the kernels are compiled in each process.
   static std::optional<std::string> kept_code(const std::filesystem::path& file) {
     constexpr std::uintmax_t kLargest = 1U << 24U;
     try {
@@ -245,7 +245,7 @@ class CudaKernels : public DeviceKernels {
 
 std::unique_ptr<DeviceKernels> open_cuda_kernels() {
   auto made = std::make_unique<CudaKernels>();
-  // What the whole chain from text to numbers gives is known for dropout to the last bit.
+  // Dropout's bits are known, so drawing some tests the compiler, the launch and the arguments.
   const at::Device device(at::kCUDA, 0);
   const std::vector<RowKey> rows{{0, 3, 1}, {0, 5, 0}, {0, 0xFFFFFFFF, 77}};
   Dropout dropout;

@@ -6,10 +6,9 @@
 
 namespace petlab::trainer {
 
-/// Kernels compiled by NVRTC, which LibTorch's CUDA builds bring along, for the GPU that this
-/// process sees first. Neither CUDA's headers nor its compiler are needed. Throws
-/// std::runtime_error, in one line, where a part is missing or the first kernel does not compute
-/// what it should.
+/// Compiles kernels with NVRTC, which comes with LibTorch's CUDA builds, for the process's first
+/// GPU. Needs neither CUDA's headers nor its compiler. Throws std::runtime_error with one line if a
+/// library is missing or the test kernel computes wrong numbers.
 std::unique_ptr<DeviceKernels> open_cuda_kernels();
 
 }  // namespace petlab::trainer

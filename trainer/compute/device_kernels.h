@@ -10,15 +10,15 @@
 
 namespace petlab::trainer {
 
-/// What a kernel's text is compiled for: the type of its numbers (kFloat, kDouble or kBFloat16),
-/// and how many of them a head has.
+/// The parameters that a kernel is compiled for: the type of its numbers (kFloat, kDouble or
+/// kBFloat16) and the width of a head.
 struct KernelForm {
   at::ScalarType number = at::kFloat;
   std::int64_t d_head = 1;
   auto operator<=>(const KernelForm&) const = default;
 };
 
-/// Blocks of a launch, and threads of each.
+/// The blocks of a launch, and the threads of a block.
 struct KernelGrid {
   std::int64_t x = 1, y = 1, z = 1;
   int threads = 1;
@@ -29,25 +29,24 @@ class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
   /// Starts a kernel of kernels/FILE.cu on the current stream and does not wait for it. `arguments`
-  /// points to what kernels/arguments.h says that it takes. A grid without blocks starts nothing.
-  /// Throws c10::Error as LibTorch does where the device fails.
+  /// points to the kernel's struct of kernels/arguments.h. An empty grid starts nothing. Throws
+  /// c10::Error, like LibTorch, if the device fails.
   virtual void launch(std::string_view file, const char* kernel, const KernelForm& form,
                       const KernelGrid& grid, const void* arguments) = 0;
 };
 
-/// The kernels of the device, opened by the first call; nullptr where it has none.
+/// The device's kernels, opened by the first call; nullptr if it has none.
 DeviceKernels* device_kernels(at::Device device);
-/// Why device_kernels gives none for a GPU, in one line; std::nullopt where it gives some.
+/// One line why device_kernels() returns nullptr for a GPU; std::nullopt if it returns kernels.
 std::optional<std::string> why_no_kernels(at::Device device);
 
-/// Where compiled kernels are kept for later processes, which saves each a second or two; empty
-/// (the default): nowhere. To be said before the first call of device_kernels.
+/// Sets the folder that keeps compiled kernels for later processes, which saves each of them about
+/// two seconds. Empty, the default: none. Call it before device_kernels().
 void keep_kernels_in(const std::filesystem::path& folder);
 const std::filesystem::path& kernel_folder();
 
 namespace internal {
-/// From now on these are the kernels of devices of that type; nullptr: they have none. Not while
-/// another thread computes.
+/// Replaces the kernels of all devices of a type; nullptr removes them. Not thread-safe.
 void set_device_kernels(at::DeviceType type, DeviceKernels* kernels);
 }  // namespace internal
 

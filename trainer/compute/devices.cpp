@@ -66,8 +66,8 @@ std::optional<std::string> open_cuda(const char* library) {
            "; if nvidia-smi works, scripts/setup.sh installs the missing libraries";
   }
   if (!at::detail::getCUDAHooks().hasCUDART()) {
-    return "LibTorch was used without CUDA before in this process: train on CPUs and on GPUs in "
-           "processes of their own";
+    return "LibTorch already ran without CUDA in this process: train on CPUs and GPUs in separate "
+           "processes";
   }
   if (at::detail::getCUDAHooks().getNumGPUs() == 0) {
     return "LibTorch is a CUDA build, but finds no GPU: see nvidia-smi, and CUDA_VISIBLE_DEVICES";

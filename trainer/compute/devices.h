@@ -22,8 +22,8 @@ class DeviceError : public std::runtime_error {
 
 /// Why a trial cannot be trained on `device`, in one line that says what is missing and how to get
 /// it; std::nullopt where it can. For `cuda` LibTorch's CUDA back end is opened, which this program
-/// is not linked with: a process that only uses the CPU neither needs nor loads it. LibTorch looks
-/// once whether it has CUDA, before its first gradient at the latest: ask before that.
+/// is not linked with: a process that only uses the CPU neither needs nor loads it. Call it before
+/// the first computation with gradients: LibTorch checks only once whether it has CUDA.
 std::optional<std::string> why_not_on(const std::string& device);
 
 /// How a trial is placed on a device that why_not_on has nothing against. `bf16`: its backbone's

@@ -111,7 +111,7 @@ Tensor trial_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (weight.size(0) == 1) {
     return apply_linear(x, weight.squeeze(0), bias.defined() ? bias.squeeze(0) : bias);
   }
-  // Backward puts the trials' gradients side by side at once.
+  // Split once: the backward pass of one slice would fill a tensor as large as all trials' weights.
   const std::vector<Tensor> rows = split_trials(x, trial_rows), weights = weight.unbind(0);
   std::vector<Tensor> biases(weights.size());
   if (bias.defined()) biases = bias.unbind(0);

@@ -71,7 +71,8 @@ WeightPlan weight_plan(const ModuleRequest& request, std::string name, std::int6
 WeightPlan bias_plan(const ModuleRequest& request, std::string name, std::int64_t layers,
                      std::int64_t size);
 
-/// The rows of each trial, [trial_rows[k], trial_rows[k + 1]), which are all there are.
+/// Splits x (rows, …) into the rows [trial_rows[k], trial_rows[k + 1]) of each trial k. They must
+/// cover all rows.
 std::vector<Tensor> split_trials(const Tensor& x, std::span<const std::int64_t> trial_rows);
 
 /// x (rows, in) of each trial times its own weight (K, out, in), plus its bias (K, out) where there

@@ -120,8 +120,8 @@ void AdamW::update_on_device(std::span<const Moving> all) const {
     groups[{all[i].rate, all[i].decayed}].push_back(i);
     numbers.push_back(static_cast<double>(all[i].steps));
   }
-  // LibTorch's kernel for CUDA reads them as numbers of 32 bits whatever the parameters are; others
-  // read the parameters' type.
+  // LibTorch's CUDA kernel reads float32 steps for parameters of any type. Other kernels read steps
+  // of the parameters' type.
   const at::Device device = all[0].value.device();
   const Tensor there = on_device(
       at::tensor(numbers, device.is_cuda() ? at::kFloat : all[0].value.scalar_type()), device);

@@ -392,7 +392,7 @@ TrialOutcome train_trial(const std::filesystem::path& folder, BackboneStore& bac
     const Placement placement =
         placement_of(trial.config.training, trial.device, sweeps::process_environment());
     if (const auto why = why_no_kernels(placement.device)) {
-      log << "petlab's kernels do not run on this GPU, LibTorch's do: " << *why << std::endl;
+      log << "training on this GPU without petlab's faster kernels: " << *why << std::endl;
     }
     at::set_num_threads(static_cast<int>(trial.threads));
     reset_peak_memory();

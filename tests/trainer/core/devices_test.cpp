@@ -25,8 +25,8 @@ TEST_CASE("a CPU build of LibTorch is told from one that lacks a library", "[tra
   CHECK(internal::open_cuda("libno_such_library.so") ==
         "LibTorch is a CPU build without libno_such_library.so; if nvidia-smi works, "
         "scripts/setup.sh installs a CUDA build");
-  // A library that brings no CUDA comes too late to LibTorch, as CUDA's own may.
+  // Opening a library without CUDA looks like opening CUDA too late.
   CHECK(internal::open_cuda("libm.so.6") ==
-        "LibTorch was used without CUDA before in this process: train on CPUs and on GPUs in "
-        "processes of their own");
+        "LibTorch already ran without CUDA in this process: train on CPUs and GPUs in separate "
+        "processes");
 }

@@ -1,31 +1,31 @@
-// What petlab's kernels are launched with: read by the host's compiler and by the device's.
-// Pointers are to the device's memory.
+// The arguments of petlab's kernels, for the host's compiler and the device's. Pointers are to
+// device memory.
 #pragma once
 
-/// Of a block of attention's kernels, so that a block's rows fit in the shared memory that every
-/// GPU gives: heads of up to 512 bytes a row.
+/// Warps per block of attention's kernels. With them, rows of up to 512 bytes fit in the 48 KiB of
+/// shared memory that every GPU has.
 constexpr int attention_warps(int d_head, int bytes_of_sum) {
   return d_head * bytes_of_sum > 256 ? 2 : 4;
 }
 constexpr int kAttentionRowsAWarp = 4;
 
-/// Dropout of several places for the same rows (dropout_draws.h). Row r is (r / inner, r % inner).
+/// Dropout of several places on the same rows (dropout_draws.h). Row r is (r / inner, r % inner).
 struct DropoutArguments {
   static constexpr int kMostPlaces = 96;
 
-  /// Philox's keys as dropout_round_keys makes them, of which the first round's are read.
+  /// The keys that dropout_round_keys returns. The kernel reads those of the first round.
   const long long* round_keys;
-  int of_place[kMostPlaces];  // where the keys of each place begin in round_keys
-  int trials;                 // of the keys, which lie side by side
-  int word_stride;            // from a key's first word to its second
-  // Of row (o, i): number o * outer_stride + i * inner_stride of each.
+  int of_place[kMostPlaces];  // index of each place's first key in round_keys
+  int trials;                 // number of keys per word; they are contiguous
+  int word_stride;            // distance from a key's first word to its second
+  // Row (o, i) has index o * outer stride + i * inner stride in each.
   const long long* trial;
   const long long* example;
   const long long* position;
   int trial_strides[2], example_strides[2], position_strides[2];  // outer, inner
   long long places, rows, inner, width;
   unsigned step;
-  unsigned dropped;     // of 65536 values, the lowest
+  unsigned dropped;     // the lowest of 65536 values that mean 0
   unsigned char* kept;  // (places, rows, width)
 };
 
@@ -44,17 +44,17 @@ struct AttentionArguments {
   const int* key_starts;
   const long long* trial;    // (sequences)
   const long long* example;  // (sequences)
-  // Philox's keys of this layer's dropout, as in DropoutArguments.
+  // The keys of this layer's dropout, as in DropoutArguments.
   const long long* round_keys;
   int word_stride;
   unsigned step;
   unsigned dropped;  // 0: without dropout
-  float kept_scale;  // of what is not dropped
+  float kept_scale;  // multiplier of a probability that is kept
   int heads, prefix, longest, causal;
   double scale;  // of the scores
   long long query_rows;
   void* output;    // (query rows, heads * d_head)
-  void* log_sums;  // (heads, query rows) of the sum's type; null: not wanted
+  void* log_sums;  // (heads, query rows) of the sum's type, or null
   // Backward.
   const void* output_gradient;
   void* deltas;  // (heads, query rows) of the sum's type: output times its gradient

@@ -1,4 +1,4 @@
-// Which numbers dropout keeps: fill_dropout's. A thread draws a block of eight.
+// Draws which numbers dropout keeps, as fill_dropout does. A thread draws a block of eight.
 
 KERNEL __launch_bounds__(256) dropout_kept(DropoutArguments a) {
   const long long blocks = (a.width + 7) / 8;

@@ -1,7 +1,7 @@
-// What the kernels have in common: numbers as they are kept (Number) and added up (Sum), and Philox.
-// NUMBER is float, double or bfloat16 as the options say.
+// Shared by the kernels: the types of stored numbers (Number) and of sums (Sum), and Philox. The
+// options define NUMBER_FLOAT, NUMBER_DOUBLE or NUMBER_BFLOAT16.
 
-#ifndef KERNEL  // a test's host has its own
+#ifndef KERNEL  // tests on the host define their own
 #define KERNEL extern "C" __global__ void
 #endif
 
@@ -13,7 +13,7 @@ typedef float Sum;
 __device__ inline Sum sum_of(Number number) { return __uint_as_float((unsigned)number.bits << 16); }
 __device__ inline Number number_of(Sum sum) {
   const unsigned bits = __float_as_uint(sum);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return {0x7FC0};  // no number
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return {0x7FC0};  // NaN
   return {(unsigned short)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
 }
 #elif defined(NUMBER_DOUBLE)
@@ -48,7 +48,7 @@ __device__ inline Words philox(unsigned block, unsigned position, unsigned examp
   return counter;
 }
 
-/// Number i of a block's eight, of 16 bits each.
+/// The i-th of the eight 16-bit numbers of a block.
 __device__ inline unsigned sixteen_bits(const unsigned* words, unsigned i) {
   return (words[i >> 1] >> ((i & 1u) * 16u)) & 0xFFFFu;
 }
