@@ -131,7 +131,7 @@ class Builder : public YAML::EventHandler {
     }
   }
   bool add_key(Open& map, const YamlNode& key) {
-    if (key.kind != YamlNode::Kind::scalar) {
+    if (!key.is_scalar()) {
       problems_.add(key.line, "YAML", shown(key) + " as a key", "text as a key");
       return false;
     }

@@ -20,6 +20,8 @@ struct YamlNode {
   std::vector<YamlNode> items;  // sequence; map: the values
   std::vector<std::pair<std::string, int>> keys;  // map: keys and their lines, unique
 
+  bool is_null() const { return kind == Kind::null; }
+  bool is_scalar() const { return kind == Kind::scalar; }
   bool is_map() const { return kind == Kind::map; }
   bool is_sequence() const { return kind == Kind::sequence; }
   /// The value of a key of a map, or nullptr.

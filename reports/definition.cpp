@@ -1,7 +1,6 @@
 #include "reports/definition.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +13,6 @@
 namespace petlab::reports {
 namespace {
 
-std::string all_lines(const std::vector<std::string>& problems) {
-  std::string all;
-  for (const std::string& problem : problems) all += (all.empty() ? "" : "\n") + problem;
-  return all;
-}
-
 bool is_file_name(const std::string& name) {
   return name.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -28,10 +21,11 @@ bool is_file_name(const std::string& name) {
 }
 
 // Names that files are called after.
-std::string file_name(DefinitionReader& reader, const YAML::Node& node, const std::string& what) {
+std::string file_name(DefinitionReader& reader, const base::YamlNode& node,
+                      const std::string& what) {
   const std::string name = reader.text(node, what);
   if (!is_file_name(name)) {
-    reader.problem(DefinitionReader::line_of(node),
+    reader.problem(node.line,
                    fmt::format("{} is '{}', must be a name of letters, digits, _, - and . "
                                "(files are named after it)",
                                what, name));
@@ -39,31 +33,31 @@ std::string file_name(DefinitionReader& reader, const YAML::Node& node, const st
   return name;
 }
 
-Spread read_spread(DefinitionReader& reader, const YAML::Node& node, const std::string& what) {
+Spread read_spread(DefinitionReader& reader, const base::YamlNode& node, const std::string& what) {
   constexpr Spread kSpreads[] = {Spread::deviation, Spread::standard_error, Spread::interval,
                                  Spread::none};
   return kSpreads[reader.one_of(node, what, {"deviation", "standard_error", "interval", "none"})];
 }
 
-void read_cells(DefinitionReader& reader, const YAML::Node& node, CellSpec& cells) {
-  cells.line = DefinitionReader::line_of(node);
+void read_cells(DefinitionReader& reader, const base::YamlNode& node, CellSpec& cells) {
+  cells.line = node.line;
   reader.map(node, "table.cells", DefinitionReader::cell_keys(),
-             [&](const std::string& name, const YAML::Node& setting) {
+             [&](const std::string& name, const base::YamlNode& setting) {
                reader.cell_field(cells, name, setting, "table.cells");
              });
   reader.check_cells(cells, "table.cells");
 }
 
-std::vector<Line> read_axis(DefinitionReader& reader, const YAML::Node& node,
+std::vector<Line> read_axis(DefinitionReader& reader, const base::YamlNode& node,
                             const std::string& axis) {
   std::vector<Line> all;
-  reader.lines(node, "table." + axis + "s", axis, [&](const YAML::Node& item) -> const Line& {
+  reader.lines(node, "table." + axis + "s", axis, [&](const base::YamlNode& item) -> const Line& {
     Line read;
     DefinitionReader::More more;
     more.keys = {"published"};
     if (axis == "row") more.keys.insert(more.keys.end(), {"group", "separate"});
     if (axis == "column") more.keys.emplace_back("relative_to");
-    more.read = [&](const std::string& key, const YAML::Node& value) {
+    more.read = [&](const std::string& key, const base::YamlNode& value) {
       const std::string what = axis + "." + key;
       if (key == "group") {
         read.group = reader.text(value, what);
@@ -99,14 +93,14 @@ void check_key(DefinitionReader& reader, const std::vector<Line>& lines, const s
                                  axis, did_you_mean(key, keys), joined(keys)));
 }
 
-TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
+TableSpec read_table(DefinitionReader& reader, const base::YamlNode& node) {
   TableSpec read;
   bool has_rows = false;
   bool has_columns = false;
   reader.map(node, "table",
              {"rows", "columns", "cells", "best", "published", "key", "title", "against", "first",
               "errors"},
-             [&](const std::string& key, const YAML::Node& value) {
+             [&](const std::string& key, const base::YamlNode& value) {
                if (key == "rows") {
                  has_rows = true;
                  read.rows = read_axis(reader, value, "row");
@@ -117,14 +111,14 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
                  read.best_of_row = reader.one_of(value, "table.best", {"row", "column"}) == 0;
                } else if (key == "published") {
                  read.published = reader.text(value, "table.published");
-                 read.published_line = DefinitionReader::line_of(value);
+                 read.published_line = value.line;
                } else if (key == "first") {
                  read.column_first = reader.one_of(value, "table.first", {"row", "column"}) == 1;
                } else if (key == "errors") {
                  read.errors = read_spread(reader, value, "table.errors");
                } else if (key == "against") {
                  read.against = reader.text(value, "table.against");
-                 read.against_line = DefinitionReader::line_of(value);
+                 read.against_line = value.line;
                } else if (key == "key") {
                  read.key = file_name(reader, value, "table.key");
                } else if (key == "title") {
@@ -133,8 +127,8 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
                  read_cells(reader, value, read.cells);
                }
              });
-  if (!node.IsMap()) return read;
-  const int line = DefinitionReader::line_of(node);
+  if (!node.is_map()) return read;
+  const int line = node.line;
   if (!has_rows) reader.problem(line, "table has no rows");
   if (!has_columns) reader.problem(line, "table has no columns");
   check_key(reader, read.best_of_row ? read.columns : read.rows, read.against, "table.against",
@@ -145,13 +139,13 @@ TableSpec read_table(DefinitionReader& reader, const YAML::Node& node) {
   return read;
 }
 
-PublishedPoints read_points(DefinitionReader& reader, const YAML::Node& node, bool wants_x) {
+PublishedPoints read_points(DefinitionReader& reader, const base::YamlNode& node, bool wants_x) {
   PublishedPoints read;
-  read.line = DefinitionReader::line_of(node);
+  read.line = node.line;
   const std::string what = "published";
   bool has_x = false;
   reader.map(node, what, {"table", "row", "rows", "x", "y"},
-             [&](const std::string& key, const YAML::Node& value) {
+             [&](const std::string& key, const base::YamlNode& value) {
                const std::string text = reader.text(value, what + "." + key);
                if (key == "table") {
                  read.table = text;
@@ -171,7 +165,7 @@ PublishedPoints read_points(DefinitionReader& reader, const YAML::Node& node, bo
                  }
                }
              });
-  if (!node.IsMap()) return read;
+  if (!node.is_map()) return read;
   if (read.table.empty()) reader.problem(read.line, "published has no table");
   if (read.row.empty() == read.rows.empty()) {
     reader.problem(read.line,
@@ -184,16 +178,16 @@ PublishedPoints read_points(DefinitionReader& reader, const YAML::Node& node, bo
   return read;
 }
 
-std::vector<SeriesSpec> read_series(DefinitionReader& reader, const YAML::Node& node,
+std::vector<SeriesSpec> read_series(DefinitionReader& reader, const base::YamlNode& node,
                                     const std::string& what) {
   std::vector<SeriesSpec> all;
-  reader.lines(node, "figure." + what, what, [&](const YAML::Node& item) -> const Line& {
+  reader.lines(node, "figure." + what, what, [&](const base::YamlNode& item) -> const Line& {
     std::vector<PublishedPoints> points;
     DefinitionReader::More more;
     more.keys = {"published"};
-    more.read = [&](const std::string&, const YAML::Node& value) {
-      if (value.IsSequence()) {
-        for (const YAML::Node& one : value)
+    more.read = [&](const std::string&, const base::YamlNode& value) {
+      if (value.is_sequence()) {
+        for (const base::YamlNode& one : value.items)
           points.push_back(read_points(reader, one, what == "series"));
       } else {
         points.push_back(read_points(reader, value, what == "series"));
@@ -206,15 +200,15 @@ std::vector<SeriesSpec> read_series(DefinitionReader& reader, const YAML::Node& 
   return all;
 }
 
-FigureAxis read_figure_axis(DefinitionReader& reader, const YAML::Node& node,
+FigureAxis read_figure_axis(DefinitionReader& reader, const base::YamlNode& node,
                             const std::string& what) {
   FigureAxis read;
-  read.line = DefinitionReader::line_of(node);
+  read.line = node.line;
   read.cells.line = read.line;
   const bool is_x = what == "figure.x";
   std::vector<std::string> known = {"name", "log", "value", "scale"};
   if (!is_x) known = {"name", "log", "where", "value", "average_over", "scale", "digits", "better"};
-  reader.map(node, what, known, [&](const std::string& key, const YAML::Node& value) {
+  reader.map(node, what, known, [&](const std::string& key, const base::YamlNode& value) {
     if (key == "name") {
       read.name = reader.text(value, what + ".name");
     } else if (key == "log") {
@@ -225,7 +219,7 @@ FigureAxis read_figure_axis(DefinitionReader& reader, const YAML::Node& node,
       reader.cell_field(read.cells, key, value, what);
     }
   });
-  if (!node.IsMap()) return read;
+  if (!node.is_map()) return read;
   if (is_x && !read.cells.value) {
     reader.problem(read.line, "figure.x has no value: a field of the trials, or step");
   }
@@ -233,11 +227,11 @@ FigureAxis read_figure_axis(DefinitionReader& reader, const YAML::Node& node,
   return read;
 }
 
-FigureSpec read_figure(DefinitionReader& reader, const YAML::Node& node) {
+FigureSpec read_figure(DefinitionReader& reader, const base::YamlNode& node) {
   FigureSpec read;
   std::set<std::string> seen;
   reader.map(node, "figure", {"x", "y", "series", "horizontal", "errors", "key", "title"},
-             [&](const std::string& key, const YAML::Node& value) {
+             [&](const std::string& key, const base::YamlNode& value) {
                seen.insert(key);
                if (key == "x") {
                  read.x = read_figure_axis(reader, value, "figure.x");
@@ -255,30 +249,30 @@ FigureSpec read_figure(DefinitionReader& reader, const YAML::Node& node) {
                  read.title = reader.text(value, "figure.title");
                }
              });
-  if (!node.IsMap()) return read;
+  if (!node.is_map()) return read;
   for (const char* needed : {"x", "y", "series"}) {
     if (!seen.contains(needed)) {
-      reader.problem(DefinitionReader::line_of(node), fmt::format("figure has no {}", needed));
+      reader.problem(node.line, fmt::format("figure has no {}", needed));
     }
   }
   return read;
 }
 
-std::vector<SectionSpec> read_sections(DefinitionReader& reader, const YAML::Node& node) {
+std::vector<SectionSpec> read_sections(DefinitionReader& reader, const base::YamlNode& node) {
   std::vector<SectionSpec> all;
-  if (!node.IsSequence() || node.size() == 0) {
-    reader.problem(DefinitionReader::line_of(node),
+  if (!node.is_sequence() || node.items.empty()) {
+    reader.problem(node.line,
                    fmt::format("sections is {}, must be a list of tables and figures",
-                               node.IsSequence() ? "an empty list" : kind_of(node)));
+                               node.is_sequence() ? "an empty list" : base::shown(node)));
     return all;
   }
   std::map<std::string, int> keys;
-  for (const YAML::Node& item : node) {
-    const int line = DefinitionReader::line_of(item);
+  for (const base::YamlNode& item : node.items) {
+    const int line = item.line;
     std::string key;
     int made = 0;
     reader.map(item, "a section", {"table", "figure"},
-               [&](const std::string& kind, const YAML::Node& value) {
+               [&](const std::string& kind, const base::YamlNode& value) {
                  ++made;
                  if (kind == "table") {
                    all.emplace_back(read_table(reader, value));
@@ -289,8 +283,11 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const YAML::Nod
                  }
                });
     if (made > 1) reader.problem(line, "a section has a table and a figure, must have one");
+    if (item.is_map() && item.items.empty()) {
+      reader.problem(line, "a section has neither a table nor a figure, must have one");
+    }
     if (made == 0) continue;
-    if (key.empty() && node.size() > 1) {
+    if (key.empty() && node.items.size() > 1) {
       reader.problem(line, "a section has no key, must have one where there are several");
     }
     if (const auto [place, is_new] = keys.emplace(key, line); !is_new && !key.empty()) {
@@ -301,22 +298,23 @@ std::vector<SectionSpec> read_sections(DefinitionReader& reader, const YAML::Nod
   return all;
 }
 
-void read_parameters(DefinitionReader& reader, const YAML::Node& node, Definition& read) {
-  reader.map(
-      node, "backbone_parameters", {}, [&](const std::string& backbone, const YAML::Node& count) {
-        const auto number = count.IsScalar() ? number_from<std::int64_t>(count.Scalar())
-                                             : std::optional<std::int64_t>();
-        if (!number || *number <= 0) {
-          reader.problem(DefinitionReader::line_of(count),
-                         fmt::format("backbone_parameters.{} is {}, must be a whole number > 0",
-                                     backbone, kind_of(count)));
-        } else {
-          read.backbone_parameters[backbone] = *number;
-        }
-      });
+void read_parameters(DefinitionReader& reader, const base::YamlNode& node, Definition& read) {
+  reader.map(node, "backbone_parameters", {},
+             [&](const std::string& backbone, const base::YamlNode& count) {
+               const auto number = count.is_scalar() ? number_from<std::int64_t>(count.text)
+                                                     : std::optional<std::int64_t>();
+               if (!number || *number <= 0) {
+                 reader.problem(
+                     count.line,
+                     fmt::format("backbone_parameters.{} is {}, must be a whole number > 0",
+                                 backbone, base::shown(count)));
+               } else {
+                 read.backbone_parameters[backbone] = *number;
+               }
+             });
 }
 
-Definition read_definition(DefinitionReader& reader, const YAML::Node& node,
+Definition read_definition(DefinitionReader& reader, const base::YamlNode& node,
                            const std::string& file) {
   Definition read;
   read.file = file;
@@ -324,7 +322,7 @@ Definition read_definition(DefinitionReader& reader, const YAML::Node& node,
   reader.map(node, "the report",
              {"report", "about", "sweep", "where", "backbone_parameters", "notes", "table",
               "figure", "sections"},
-             [&](const std::string& key, const YAML::Node& value) {
+             [&](const std::string& key, const base::YamlNode& value) {
                if (key == "report") {
                  read.name = file_name(reader, value, "report");
                } else if (key == "about") {
@@ -348,8 +346,8 @@ Definition read_definition(DefinitionReader& reader, const YAML::Node& node,
                  }
                }
              });
-  if (!node.IsMap()) return read;
-  if (read.name.empty() && !node["report"]) {
+  if (!node.is_map()) return read;
+  if (read.name.empty() && node.find("report") == nullptr) {
     reader.problem(1, "there is no key 'report' with its name");
   }
   if (parts.empty()) reader.problem(1, "there is no key 'table', 'figure' or 'sections'");
@@ -362,24 +360,15 @@ Definition read_definition(DefinitionReader& reader, const YAML::Node& node,
 
 }  // namespace
 
-DefinitionError::DefinitionError(std::vector<std::string> problems)
-    : std::invalid_argument(all_lines(problems)), problems_(std::move(problems)) {}
-
 Definition parse_definition(const std::string& text, const std::string& file) {
-  DefinitionReader reader(file);
+  base::FileProblems problems(file);
+  const base::YamlNode root = base::parse_yaml(text, problems);
   Definition definition;
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() != 1) {
-      reader.problem(
-          1, fmt::format("the file holds {} YAML documents, must hold one", documents.size()));
-    } else {
-      definition = read_definition(reader, documents.front(), file);
-    }
-  } catch (const YAML::Exception& error) {
-    reader.problem(std::max(0, error.mark.line) + 1, "this is no YAML: " + error.msg);
+  if (root.is_map() || problems.empty()) {
+    DefinitionReader reader(problems);
+    definition = read_definition(reader, root, file);
   }
-  if (!reader.problems.empty()) throw DefinitionError(std::move(reader.problems));
+  problems.throw_if_any();
   return definition;
 }
 

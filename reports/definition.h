@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -126,20 +125,9 @@ struct Definition {
   std::vector<SectionSpec> sections;                        // at least one
 };
 
-/// Everything that is wrong with a definition: a line a problem, `FILE:LINE: what was found, what
-/// was wanted`.
-class DefinitionError : public std::invalid_argument {
- public:
-  explicit DefinitionError(std::vector<std::string> problems);
-  const std::vector<std::string>& problems() const { return problems_; }
-
- private:
-  std::vector<std::string> problems_;
-};
-
-/// Parses the YAML text of a definition. `file` is what messages call it. Throws DefinitionError
-/// with all problems of the text; whether fields exist is checked where the data is known
-/// (unknown_names in names.h).
+/// Parses the YAML text of a definition. `file` is what messages call it. Throws
+/// base::FileProblemsError with all problems of the text; whether fields exist is checked where the
+/// data is known (unknown_names in names.h).
 Definition parse_definition(const std::string& text, const std::string& file);
 
 }  // namespace petlab::reports

@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/shown.h"
 #include "questions/conditions.h"
 #include "reports/derived.h"
 #include "reports/selection.h"
@@ -16,65 +17,42 @@
 namespace petlab::reports {
 namespace {
 
-sweeps::WrittenValue written(const YAML::Node& node) {
-  if (node.IsNull()) return {"null", false};
-  return {node.Scalar(), node.Tag() == "!"};
+sweeps::WrittenValue written(const base::YamlNode& node) {
+  if (node.is_null()) return {"null", false};
+  return {node.text, !node.plain};
 }
 
 }  // namespace
 
-std::string kind_of(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Scalar:
-      return "'" + node.Scalar() + "'";
-    case YAML::NodeType::Sequence:
-      return "a list";
-    case YAML::NodeType::Map:
-      return "a map";
-    default:
-      return "nothing";
-  }
-}
-
-void DefinitionReader::problem(int line, const std::string& what) {
-  problems.push_back(fmt::format("{}:{}: {}", file_, line, what));
-}
-
-void DefinitionReader::map(const YAML::Node& node, const std::string& what,
+void DefinitionReader::map(const base::YamlNode& node, const std::string& what,
                            const std::vector<std::string>& known, const ReadEntry& read) {
-  if (!node.IsMap()) {
-    problem(line_of(node), fmt::format("{} is {}, must be a map of {}", what, kind_of(node),
-                                       known.empty() ? "names and values" : joined(known)));
+  if (!node.is_map()) {
+    problem(node.line, fmt::format("{} is {}, must be a group of {}", what, base::shown(node),
+                                   known.empty() ? "names and values" : joined(known)));
     return;
   }
-  std::set<std::string> seen;
-  for (const auto& entry : node) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : std::string();
-    const int line = line_of(entry.first);
-    if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
-      problem(line, fmt::format("{} has no key {}{} (known: {})", what,
-                                key.empty() ? kind_of(entry.first) : "'" + key + "'",
-                                did_you_mean(key, known), joined(known)));
-    } else if (key.empty()) {
-      problem(line, fmt::format("{} has {} for a key, must be a word", what, kind_of(entry.first)));
-    } else if (!seen.insert(key).second) {
-      problem(line, fmt::format("{} has {} twice", what, key));
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const auto& [key, line] = node.keys[i];
+    if (known.empty() || std::find(known.begin(), known.end(), key) != known.end()) {
+      read(key, node.items[i]);
     } else {
-      read(key, entry.second);
+      problem(line, fmt::format("{} has no key {}{} (known: {})", what, base::in_quotes(key),
+                                did_you_mean(key, known), joined(known)));
     }
   }
 }
 
-std::string DefinitionReader::text(const YAML::Node& node, const std::string& what) {
-  if (node.IsScalar() && !node.Scalar().empty()) return node.Scalar();
-  problem(line_of(node), fmt::format("{} is {}, must be a text", what, kind_of(node)));
+std::string DefinitionReader::text(const base::YamlNode& node, const std::string& what) {
+  if (node.is_scalar() && !node.text.empty()) return node.text;
+  problem(node.line, fmt::format("{} is {}, must be a text", what, base::shown(node)));
   return {};
 }
 
-std::vector<std::string> DefinitionReader::texts(const YAML::Node& node, const std::string& what) {
-  if (!node.IsSequence()) return {text(node, what)};
+std::vector<std::string> DefinitionReader::texts(const base::YamlNode& node,
+                                                 const std::string& what) {
+  if (!node.is_sequence()) return {text(node, what)};
   std::vector<std::string> all;
-  for (const YAML::Node& item : node) all.push_back(text(item, what));
+  for (const base::YamlNode& item : node.items) all.push_back(text(item, what));
   return all;
 }
 
@@ -88,19 +66,19 @@ std::string DefinitionReader::named_field(const std::string& name, int line,
   }
 }
 
-std::string DefinitionReader::field(const YAML::Node& node, const std::string& what) {
+std::string DefinitionReader::field(const base::YamlNode& node, const std::string& what) {
   const std::string name = text(node, what);
-  return name.empty() ? name : named_field(name, line_of(node), what);
+  return name.empty() ? name : named_field(name, node.line, what);
 }
 
-bool DefinitionReader::boolean(const YAML::Node& node, const std::string& what) {
-  if (node.IsScalar() && node.Scalar() == "true") return true;
-  if (node.IsScalar() && node.Scalar() == "false") return false;
-  problem(line_of(node), fmt::format("{} is {}, must be true or false", what, kind_of(node)));
+bool DefinitionReader::boolean(const base::YamlNode& node, const std::string& what) {
+  if (node.is_scalar() && node.text == "true") return true;
+  if (node.is_scalar() && node.text == "false") return false;
+  problem(node.line, fmt::format("{} is {}, must be true or false", what, base::shown(node)));
   return false;
 }
 
-Selection DefinitionReader::selection(const YAML::Node& node, const std::string& what) {
+Selection DefinitionReader::selection(const base::YamlNode& node, const std::string& what) {
   Selection read;
   const auto add = [&](const sweeps::WrittenCondition& condition, int line) {
     try {
@@ -116,72 +94,72 @@ Selection DefinitionReader::selection(const YAML::Node& node, const std::string&
       problem(line, fmt::format("{}: {}", what, error.what()));
     }
   };
-  if (node.IsScalar() && !node.Scalar().empty()) {
+  if (node.is_scalar() && !node.text.empty()) {
     try {
-      for (const sweeps::WrittenCondition& one : sweeps::parse_conditions(node.Scalar(), what)) {
-        add(one, line_of(node));
+      for (const sweeps::WrittenCondition& one : sweeps::parse_conditions(node.text, what)) {
+        add(one, node.line);
       }
     } catch (const std::invalid_argument& error) {
-      problem(line_of(node), error.what());
+      problem(node.line, error.what());
     }
     return read;
   }
-  map(node, what, {}, [&](const std::string& field, const YAML::Node& value) {
+  map(node, what, {}, [&](const std::string& field, const base::YamlNode& value) {
     sweeps::WrittenCondition condition{field, sweeps::Comparison::equal, {}};
-    const int line = line_of(value);
-    if (value.IsSequence()) {
-      for (const YAML::Node& item : value) {
-        if (item.IsScalar() || item.IsNull()) {
+    const int line = value.line;
+    if (value.is_sequence()) {
+      for (const base::YamlNode& item : value.items) {
+        if (item.is_scalar() || item.is_null()) {
           condition.values.push_back(written(item));
         } else {
-          problem(line_of(item),
-                  fmt::format("{}.{} holds {}, must hold values", what, field, kind_of(item)));
+          problem(item.line,
+                  fmt::format("{}.{} holds {}, must hold values", what, field, base::shown(item)));
         }
       }
-      if (value.size() == 0) {
+      if (value.items.empty()) {
         problem(line, fmt::format("{}.{} is an empty list, which selects nothing", what, field));
       }
-    } else if (value.IsScalar() || value.IsNull()) {
+    } else if (value.is_scalar() || value.is_null()) {
       condition.values.push_back(written(value));
     } else {
       problem(line, fmt::format("{}.{} is {}, must be a value or a list of values", what, field,
-                                kind_of(value)));
+                                base::shown(value)));
     }
     if (!condition.values.empty()) add(condition, line);
   });
   return read;
 }
 
-bool DefinitionReader::cell_field(CellSpec& cells, const std::string& key, const YAML::Node& value,
-                                  const std::string& what) {
+bool DefinitionReader::cell_field(CellSpec& cells, const std::string& key,
+                                  const base::YamlNode& value, const std::string& what) {
   if (key == "value") {
-    const bool examples = value.IsScalar() && value.Scalar() == kExamples;
+    const bool examples = value.is_scalar() && value.text == kExamples;
     cells.value = examples ? kExamples : field(value, what + ".value");
   } else if (key == "text") {
     cells.text = renamed(text(value, what + ".text"), [&](const std::string& name) {
-      return named_field(name, line_of(value), what + ".text");
+      return named_field(name, value.line, what + ".text");
     });
   } else if (key == "average_over") {
-    if (!value.IsSequence() || value.size() == 0) {
-      problem(line_of(value), fmt::format("{}.average_over is {}, must be a list of selections",
-                                          what, kind_of(value)));
+    if (!value.is_sequence() || value.items.empty()) {
+      problem(value.line, fmt::format("{}.average_over is {}, must be a list of selections", what,
+                                      base::shown(value)));
       return true;
     }
-    for (const YAML::Node& item : value) {
+    for (const base::YamlNode& item : value.items) {
       cells.average_over.push_back(selection(item, what + ".average_over"));
     }
   } else if (key == "scale") {
-    const auto scale = value.IsScalar() ? number_from<double>(value.Scalar()) : std::nullopt;
+    const auto scale = value.is_scalar() ? number_from<double>(value.text) : std::nullopt;
     if (!scale || !std::isfinite(*scale) || *scale == 0) {
-      problem(line_of(value),
-              fmt::format("{}.scale is {}, must be a number other than 0", what, kind_of(value)));
+      problem(value.line, fmt::format("{}.scale is {}, must be a number other than 0", what,
+                                      base::shown(value)));
     }
     cells.scale = scale;
   } else if (key == "digits") {
-    const auto digits = value.IsScalar() ? number_from<int>(value.Scalar()) : std::nullopt;
+    const auto digits = value.is_scalar() ? number_from<int>(value.text) : std::nullopt;
     if (!digits || *digits < 0 || *digits > 12) {
-      problem(line_of(value), fmt::format("{}.digits is {}, must be a whole number from 0 to 12",
-                                          what, kind_of(value)));
+      problem(value.line, fmt::format("{}.digits is {}, must be a whole number from 0 to 12", what,
+                                      base::shown(value)));
     }
     cells.digits = digits;
   } else if (key == "better") {
@@ -209,27 +187,27 @@ const std::vector<std::string>& DefinitionReader::cell_keys() {
   return keys;
 }
 
-std::size_t DefinitionReader::one_of(const YAML::Node& node, const std::string& what,
+std::size_t DefinitionReader::one_of(const base::YamlNode& node, const std::string& what,
                                      const std::vector<std::string>& words) {
-  const std::string word = node.IsScalar() ? node.Scalar() : std::string();
+  const std::string word = node.is_scalar() ? node.text : std::string();
   const auto found = std::find(words.begin(), words.end(), word);
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   std::string wanted;
   for (std::size_t i = 0; i < words.size(); ++i) {
     wanted += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   }
-  problem(line_of(node), fmt::format("{} is {}, must be {}", what, kind_of(node), wanted));
+  problem(node.line, fmt::format("{} is {}, must be {}", what, base::shown(node), wanted));
   return 0;
 }
 
-Line DefinitionReader::line(const YAML::Node& node, const std::string& axis, const More& more) {
+Line DefinitionReader::line(const base::YamlNode& node, const std::string& axis, const More& more) {
   Line read;
-  read.line = line_of(node);
+  read.line = node.line;
   read.cells.line = read.line;
   std::vector<std::string> known = {"key", "name", "where", "each"};
   known.insert(known.end(), more.keys.begin(), more.keys.end());
   known.insert(known.end(), cell_keys().begin(), cell_keys().end());
-  map(node, "a " + axis, known, [&](const std::string& key, const YAML::Node& value) {
+  map(node, "a " + axis, known, [&](const std::string& key, const base::YamlNode& value) {
     const std::string what = axis + "." + key;
     if (key == "key") {
       read.key = text(value, what);
@@ -238,16 +216,16 @@ Line DefinitionReader::line(const YAML::Node& node, const std::string& axis, con
     } else if (key == "where") {
       read.where = selection(value, what);
     } else if (key == "each") {
-      if (!value.IsSequence()) {
+      if (!value.is_sequence()) {
         read.each = {field(value, what)};
         return;
       }
-      for (const YAML::Node& item : value) read.each.push_back(field(item, what));
+      for (const base::YamlNode& item : value.items) read.each.push_back(field(item, what));
     } else if (!cell_field(read.cells, key, value, axis)) {
       more.read(key, value);
     }
   });
-  if (!node.IsMap()) return read;
+  if (!node.is_map()) return read;
   if (read.key.empty() && read.each.empty()) {
     problem(read.line, fmt::format("a {} has neither key nor each, must have one", axis));
   }
@@ -260,16 +238,16 @@ Line DefinitionReader::line(const YAML::Node& node, const std::string& axis, con
   return read;
 }
 
-void DefinitionReader::lines(const YAML::Node& node, const std::string& what,
+void DefinitionReader::lines(const base::YamlNode& node, const std::string& what,
                              const std::string& axis,
-                             const std::function<const Line&(const YAML::Node& item)>& read) {
-  if (!node.IsSequence() || node.size() == 0) {
-    problem(line_of(node), fmt::format("{} is {}, must be a list of {}s", what,
-                                       node.IsSequence() ? "an empty list" : kind_of(node), axis));
+                             const std::function<const Line&(const base::YamlNode& item)>& read) {
+  if (!node.is_sequence() || node.items.empty()) {
+    problem(node.line, fmt::format("{} is {}, must be a list of {}s", what,
+                                   node.is_sequence() ? "an empty list" : base::shown(node), axis));
     return;
   }
   std::map<std::string, int> keys;
-  for (const YAML::Node& item : node) {
+  for (const base::YamlNode& item : node.items) {
     const Line& made = read(item);
     if (made.key.empty()) continue;
     const auto [place, is_new] = keys.emplace(made.key, made.line);

@@ -1,20 +1,16 @@
 #pragma once
 
-#include <yaml-cpp/yaml.h>
-
 #include <charconv>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "base/file_problems.h"
+#include "base/yaml_tree.h"
 #include "reports/definition.h"
 
 namespace petlab::reports {
-
-/// `'text'`, `a list`, `a map` or `nothing`: what a message says was found.
-std::string kind_of(const YAML::Node& node);
 
 /// The number that the whole text is; std::nullopt for any other.
 template <typename Number>
@@ -28,33 +24,29 @@ std::optional<Number> number_from(const std::string& text) {
 /// Reads what definitions are made of, and keeps every problem instead of stopping at the first.
 class DefinitionReader {
  public:
-  /// `file` is what messages call the text.
-  explicit DefinitionReader(std::string file) : file_(std::move(file)) {}
+  explicit DefinitionReader(base::FileProblems& problems) : problems_(problems) {}
 
-  std::vector<std::string> problems;  // `FILE:LINE: what was found, what was wanted`
+  void problem(int line, const std::string& what) { problems_.add_text(line, what); }
 
-  void problem(int line, const std::string& what);
-  static int line_of(const YAML::Node& node) { return node.Mark().line + 1; }
-
-  using ReadEntry = std::function<void(const std::string& key, const YAML::Node& value)>;
+  using ReadEntry = std::function<void(const std::string& key, const base::YamlNode& value)>;
   /// Calls `read` for each entry of a map whose key is in `known`, which is all where it is empty.
-  void map(const YAML::Node& node, const std::string& what, const std::vector<std::string>& known,
-           const ReadEntry& read);
-  std::string text(const YAML::Node& node, const std::string& what);
+  void map(const base::YamlNode& node, const std::string& what,
+           const std::vector<std::string>& known, const ReadEntry& read);
+  std::string text(const base::YamlNode& node, const std::string& what);
   /// A text or a list of texts.
-  std::vector<std::string> texts(const YAML::Node& node, const std::string& what);
+  std::vector<std::string> texts(const base::YamlNode& node, const std::string& what);
   /// The name of a field, as words have it (questions::field_named()).
-  std::string field(const YAML::Node& node, const std::string& what);
-  bool boolean(const YAML::Node& node, const std::string& what);
+  std::string field(const base::YamlNode& node, const std::string& what);
+  bool boolean(const base::YamlNode& node, const std::string& what);
   /// One of the words; the first where it is none of them.
-  std::size_t one_of(const YAML::Node& node, const std::string& what,
+  std::size_t one_of(const base::YamlNode& node, const std::string& what,
                      const std::vector<std::string>& words);
-  Selection selection(const YAML::Node& node, const std::string& what);
+  Selection selection(const base::YamlNode& node, const std::string& what);
 
   /// The keys of a CellSpec.
   static const std::vector<std::string>& cell_keys();
   /// Reads one of them; false for another key.
-  bool cell_field(CellSpec& cells, const std::string& key, const YAML::Node& value,
+  bool cell_field(CellSpec& cells, const std::string& key, const base::YamlNode& value,
                   const std::string& what);
   void check_cells(const CellSpec& cells, const std::string& what);
 
@@ -64,15 +56,15 @@ class DefinitionReader {
     ReadEntry read;
   };
   /// A row, a column, a series: `axis` is what messages call it.
-  Line line(const YAML::Node& node, const std::string& axis, const More& more = {});
+  Line line(const base::YamlNode& node, const std::string& axis, const More& more = {});
   /// A list of at least one of them, keys unique. `read` makes one and returns its Line.
-  void lines(const YAML::Node& node, const std::string& what, const std::string& axis,
-             const std::function<const Line&(const YAML::Node& item)>& read);
+  void lines(const base::YamlNode& node, const std::string& what, const std::string& axis,
+             const std::function<const Line&(const base::YamlNode& item)>& read);
 
  private:
   std::string named_field(const std::string& name, int line, const std::string& what);
 
-  std::string file_;
+  base::FileProblems& problems_;
 };
 
 }  // namespace petlab::reports

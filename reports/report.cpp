@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/file_problems.h"
 #include "reports/cell.h"
 #include "reports/names.h"
 #include "reports/selection.h"
@@ -39,7 +40,7 @@ std::vector<SweepProgress> progress_of(const Dataset& data,
 
 Report make_report(const Definition& definition, const Dataset& data, const Published& published) {
   CheckedNames names = check_names(definition, data, published);
-  if (!names.problems.empty()) throw DefinitionError(std::move(names.problems));
+  if (!names.problems.empty()) throw base::FileProblemsError(std::move(names.problems));
   Report report;
   report.name = definition.name;
   report.about = definition.about;
@@ -57,7 +58,7 @@ Report make_report(const Definition& definition, const Dataset& data, const Publ
       report.sections.emplace_back(make_figure(std::get<FigureSpec>(section), from, maker));
     }
   }
-  if (!maker.problems().empty()) throw DefinitionError(maker.problems());
+  if (!maker.problems().empty()) throw base::FileProblemsError(maker.problems());
   report.notes = definition.notes;
   report.notes.insert(report.notes.end(), maker.notes().begin(), maker.notes().end());
   report.notes.insert(report.notes.end(), names.notes.begin(), names.notes.end());

@@ -37,10 +37,10 @@ struct Report {
   std::vector<TrialRecord> trials = {};  // of its cells (trial_records()); on pages alone
 };
 
-/// Computes the report. Throws DefinitionError for the problems of check_names(), and where a cell
-/// selects several values of one trial or takes values of several tasks, metrics or splits for
-/// those of seeds. Words that no trial has and that may be meant are noted below it. The order of
-/// `data.scores` changes nothing, to the bit.
+/// Computes the report. Throws base::FileProblemsError for the problems of check_names(), and where
+/// a cell selects several values of one trial or takes values of several tasks, metrics or splits
+/// for those of seeds. Words that no trial has and that may be meant are noted below it. The order
+/// of `data.scores` changes nothing, to the bit.
 Report make_report(const Definition& definition, const Dataset& data, const Published& published);
 
 /// Several reports as the sections of one, each section with its report's name before its key, its

@@ -148,7 +148,7 @@ bool SettingReader::read_match(Setting& setting, const base::YamlNode& node, boo
     return false;
   }
   const base::YamlNode& target = *node.find("match_storage_of");
-  if (node.items.size() != 1 || target.kind != base::YamlNode::Kind::scalar) {
+  if (node.items.size() != 1 || !target.is_scalar()) {
     problems_.add(node.line, setting.name,
                   node.items.size() != 1 ? "match_storage_of with other keys" : base::shown(target),
                   "{match_storage_of: VARIANT}");

@@ -73,7 +73,7 @@ class SweepReader {
     const base::YamlNode* const base = section(root, "base");
     // A base of the wrong kind was reported; that it names no task need not be.
     if (const base::YamlNode* const any = root.find("base");
-        base == nullptr && any != nullptr && any->kind != base::YamlNode::Kind::null) {
+        base == nullptr && any != nullptr && !any->is_null()) {
       draft_.refused = {"backbone", "task"};
     }
     if (base != nullptr) {
@@ -94,7 +94,7 @@ class SweepReader {
 
   const base::YamlNode* section(const base::YamlNode& root, const char* name) {
     const base::YamlNode* const node = root.find(name);
-    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return nullptr;
+    if (node == nullptr || node->is_null()) return nullptr;
     if (node->is_map()) return node;
     problems_.add(node->line, name, base::shown(*node), "a group of keys");
     return nullptr;
@@ -103,8 +103,8 @@ class SweepReader {
   void read_names(const base::YamlNode& root) {
     draft_.name = read_sweep_name(root, problems_);
     const base::YamlNode* const about = root.find("about");
-    if (about == nullptr || about->kind == base::YamlNode::Kind::null) return;
-    if (about->kind != base::YamlNode::Kind::scalar) {
+    if (about == nullptr || about->is_null()) return;
+    if (!about->is_scalar()) {
       problems_.add(about->line, "about", base::shown(*about), "text");
     } else {
       draft_.about = about->text;
@@ -134,7 +134,7 @@ class SweepReader {
       Variant variant{name, line, {}};
       if (value.is_map()) {
         variant.settings = settings("variants." + name, value);
-      } else if (value.kind != base::YamlNode::Kind::null) {
+      } else if (!value.is_null()) {
         problems_.add(value.line, "variants." + name, base::shown(value), "a group of keys");
       }
       draft_.variants.push_back(std::move(variant));
@@ -143,7 +143,7 @@ class SweepReader {
   }
 
   void read_zip(const base::YamlNode* node) {
-    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
+    if (node == nullptr || node->is_null()) return;
     if (!node->is_sequence()) {
       problems_.add(node->line, "zip", base::shown(*node), "a list of groups of lists");
       return;
@@ -184,7 +184,7 @@ class SweepReader {
   }
 
   void read_grid(const base::YamlNode* node) {
-    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
+    if (node == nullptr || node->is_null()) return;
     if (!node->is_map()) {
       problems_.add(node->line, "grid", base::shown(*node), "a group of lists");
       return;
@@ -199,7 +199,7 @@ class SweepReader {
   }
 
   void read_rules(const base::YamlNode* node, const std::string& name, std::vector<Rule>& rules) {
-    if (node == nullptr || node->kind == base::YamlNode::Kind::null) return;
+    if (node == nullptr || node->is_null()) return;
     const bool sets = name == "when";
     const char* const wanted = sets ? "a list of {if: {…}, set: {…}}" : "a list of groups of keys";
     if (!node->is_sequence()) {
@@ -262,7 +262,7 @@ class SweepReader {
         for (std::size_t j = 0; j < value.items.size(); ++j) {
           visit(key + "." + value.keys[j].first, value.keys[j].second, value.items[j]);
         }
-      } else if (value.kind != base::YamlNode::Kind::null) {
+      } else if (!value.is_null()) {
         problems_.add(value.line, where + "." + key, base::shown(value), "a group of keys");
       }
     }
@@ -292,8 +292,7 @@ class SweepReader {
       std::int64_t first = 0;
       std::int64_t last = 0;
       try {
-        if (item.kind != base::YamlNode::Kind::scalar || !item.plain ||
-            !parse_range(item.text, first, last)) {
+        if (!item.is_scalar() || !item.plain || !parse_range(item.text, first, last)) {
           list.items.push_back(item);
           return;
         }
@@ -390,7 +389,7 @@ class SweepReader {
 
   bool read_variant_name(const std::string& where, const base::YamlNode& node,
                          Condition& condition) {
-    if (node.kind != base::YamlNode::Kind::scalar) {
+    if (!node.is_scalar()) {
       problems_.add(node.line, where + ".variant", base::shown(node), "the name of a variant");
       return false;
     }
@@ -429,7 +428,7 @@ std::string read_sweep_name(const base::YamlNode& root, base::FileProblems& prob
   const base::YamlNode* const name = root.find("sweep");
   if (name == nullptr) {
     problems.add(1, "sweep", "nothing", kNameWanted);
-  } else if (name->kind != base::YamlNode::Kind::scalar) {
+  } else if (!name->is_scalar()) {
     problems.add(name->line, "sweep", base::shown(*name), kNameWanted);
   } else if (!is_name(name->text)) {
     problems.add(name->line, "sweep", found_name(name->text), kNameWanted);

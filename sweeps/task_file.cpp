@@ -67,9 +67,9 @@ class TaskReader {
   std::string text(const base::YamlNode& map, const std::string& key, bool needed,
                    const std::string& where = "") {
     const base::YamlNode* const node = map.find(key);
-    const bool absent = node == nullptr || node->kind == base::YamlNode::Kind::null;
+    const bool absent = node == nullptr || node->is_null();
     if (absent && !needed) return "";
-    if (absent || node->kind != base::YamlNode::Kind::scalar || (needed && node->text.empty())) {
+    if (absent || !node->is_scalar() || (needed && node->text.empty())) {
       problems_.add(node == nullptr ? map.line : node->line, where + key,
                     absent ? "nothing" : base::shown(*node), "text");
       return "";
@@ -82,7 +82,7 @@ class TaskReader {
     std::vector<std::string> list;
     const std::vector<base::YamlNode> one{node.is_sequence() ? base::YamlNode() : node};
     for (const base::YamlNode& item : node.is_sequence() ? node.items : one) {
-      if (item.kind == base::YamlNode::Kind::scalar) {
+      if (item.is_scalar()) {
         list.push_back(item.text);
       } else {
         problems_.add(item.line, name, base::shown(item), "text");
@@ -195,7 +195,7 @@ class TaskReader {
     for (const auto& [key, wanted] :
          {std::pair("validation", wants_validation), std::pair("test", wants_test)}) {
       const base::YamlNode* const node = files->find(key);
-      if (wanted || node == nullptr || node->kind == base::YamlNode::Kind::null) continue;
+      if (wanted || node == nullptr || node->is_null()) continue;
       problems_.add(node->line, fmt::format("files.{}", key), base::shown(*node),
                     fmt::format("no value with split {}", to_string(task_.split)));
     }

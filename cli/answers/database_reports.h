@@ -25,7 +25,8 @@ enum class For { text, page };
 results::IsAlive living_now(const std::filesystem::path& database);
 
 /// The definition that the user names: that of a shipped report, or a file's (a name with a slash,
-/// or ending in .yaml). Throws std::invalid_argument where there is none, and DefinitionError.
+/// or ending in .yaml). Throws std::invalid_argument where there is none, and
+/// base::FileProblemsError.
 reports::Definition definition_named(const std::string& report);
 
 /// The report about the definition's sweeps, or about those that `sweeps` names (--sweep). Throws

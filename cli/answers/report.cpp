@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_problems.h"
 #include "base/shown.h"
 #include "cli/answers/asked_definition.h"
 #include "cli/answers/database_reports.h"
@@ -117,7 +118,7 @@ int check(const std::string& file, const Streams& streams) {
   const reports::Definition definition = definition_named(file);
   const reports::CheckedNames names =
       reports::check_names(definition, {}, reports::published_numbers());
-  if (!names.problems.empty()) throw reports::DefinitionError(names.problems);
+  if (!names.problems.empty()) throw base::FileProblemsError(names.problems);
   streams.out << file << ": no mistake found; whether its fields and words exist is checked where "
               << "there is a database\n";
   return kDone;

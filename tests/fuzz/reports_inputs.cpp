@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/file_problems.h"
 #include "reports/definition.h"
 
 namespace petlab::fuzz {
@@ -13,7 +14,7 @@ void report_definition(std::string_view input) {
     if (read.name.empty() || read.sections.empty()) {
       throw std::logic_error("an accepted definition has no name or no section");
     }
-  } catch (const reports::DefinitionError& error) {
+  } catch (const base::FileProblemsError& error) {
     for (const std::string& problem : error.problems()) {
       if (problem.rfind("r.yaml:", 0) != 0) {
         throw std::logic_error("a problem does not name its file: " + problem);

@@ -1,5 +1,6 @@
 #include "reports/definition.h"
 
+#include "base/file_problems.h"
 #include "questions/conditions.h"
 #include "reports/definition_text.h"
 #include "tests/reports/make_data.h"
@@ -12,7 +13,7 @@ namespace {
 std::vector<std::string> problems_of(const std::string& text) {
   try {
     parse_definition(text, "r.yaml");
-  } catch (const DefinitionError& error) {
+  } catch (const base::FileProblemsError& error) {
     return error.problems();
   }
   return {};
@@ -150,11 +151,11 @@ table:
            "each, published, group, separate, value, text, average_over, scale, digits, better)",
            "r.yaml:7: row a is also the key of line 6, keys must be unique",
            "r.yaml:8: a row has neither key nor each, must have one",
-           "r.yaml:10: column.digits is '99', must be a whole number from 0 to 12",
-           "r.yaml:10: column.better is 'more', must be higher, lower or none",
            "r.yaml:10: column c has more than one of value, text and average_over; a cell shows "
            "one of them",
-           "r.yaml:11: column.where is a list, must be a map of names and values",
+           "r.yaml:10: column.better is 'more', must be higher, lower or none",
+           "r.yaml:10: column.digits is 99, must be a whole number from 0 to 12",
+           "r.yaml:11: column.where is a list, must be a group of names and values",
        });
 }
 
@@ -163,10 +164,10 @@ TEST_CASE("A definition without its main parts says which", "[reports]") {
         std::vector<std::string>{"r.yaml:1: there is no key 'report' with its name",
                                  "r.yaml:1: there is no key 'table', 'figure' or 'sections'"});
   CHECK(problems_of("report: r\ntable: {}\n") ==
-        std::vector<std::string>{"r.yaml:2: table has no rows", "r.yaml:2: table has no columns"});
+        std::vector<std::string>{"r.yaml:2: table has no columns", "r.yaml:2: table has no rows"});
   CHECK(problems_of("report: r\ntable: {rows: [], columns: x}\n") ==
-        std::vector<std::string>{"r.yaml:2: table.rows is an empty list, must be a list of rows",
-                                 "r.yaml:2: table.columns is 'x', must be a list of columns"});
+        std::vector<std::string>{"r.yaml:2: table.columns is 'x', must be a list of columns",
+                                 "r.yaml:2: table.rows is an empty list, must be a list of rows"});
 }
 
 TEST_CASE("A figure has axes, series with published points, and lines across", "[reports]") {
@@ -210,56 +211,61 @@ TEST_CASE("The mistakes of sections and figures are named with their lines", "[r
   CHECK(problems_of("report: r\nsections: []\n") ==
         std::vector<std::string>{
             "r.yaml:2: sections is an empty list, must be a list of tables and figures"});
+  CHECK(problems_of("report: r\nsections: [{}]\n") ==
+        std::vector<std::string>{
+            "r.yaml:2: a section has neither a table nor a figure, must have one"});
   CHECK(problems_of(
             "report: r\ntable: {rows: [{key: a}], columns: [{key: b}], against: c}\n"
             "figure: {x: {log: maybe}, y: {}, series: [{key: s, group: g}], error: none}\n") ==
         std::vector<std::string>{
+            "r.yaml:1: there are the keys table and figure, must be one; sections is a list of "
+            "both",
             "r.yaml:2: table.against is 'c', must be the key of a row (known: a)",
-            "r.yaml:3: figure.x.log is 'maybe', must be true or false",
-            "r.yaml:3: figure.x has no value: a field of the trials, or step",
             "r.yaml:3: a series has no key 'group' (known: key, name, where, each, published, "
             "value, text, average_over, scale, digits, better)",
             "r.yaml:3: figure has no key 'error'; did you mean errors? (known: x, y, series, "
             "horizontal, errors, key, title)",
-            "r.yaml:1: there are the keys table and figure, must be one; sections is a list of "
-            "both"});
-  CHECK(
-      problems_of(R"(report: r
+            "r.yaml:3: figure.x has no value: a field of the trials, or step",
+            "r.yaml:3: figure.x.log is 'maybe', must be true or false"});
+  CHECK(problems_of(R"(report: r
 sections:
   - table: {key: a b, rows: [{key: a}], columns: [{key: b}]}
   - figure:
       x: {value: step}
       y: {name: y}
       series: [{key: s, published: {row: a, rows: b}}]
-)") ==
-      std::vector<std::string>{
-          "r.yaml:3: table.key is 'a b', must be a name of letters, digits, _, - and . (files are "
-          "named after it)",
-          "r.yaml:7: published has no table",
-          "r.yaml:7: published must have either row (its key) or rows (with what their keys begin)",
-          "r.yaml:7: published has no y, the column of its value",
-          "r.yaml:7: published has no x, the column of its place or a number",
-          "r.yaml:4: a section has no key, must have one where there are several"});
+)") == std::vector<std::string>{
+           "r.yaml:3: table.key is 'a b', must be a name of letters, digits, _, - and . (files are "
+           "named after it)",
+           "r.yaml:4: a section has no key, must have one where there are several",
+           "r.yaml:7: published has no table",
+           "r.yaml:7: published has no x, the column of its place or a number",
+           "r.yaml:7: published has no y, the column of its value",
+           "r.yaml:7: published must have either row (its key) or rows (with what their keys "
+           "begin)"});
 }
 
 TEST_CASE("Texts that are no definition at all are refused with a line", "[reports]") {
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"", "r.yaml:1: the file holds 0 YAML documents, must hold one"},
-      {"a: 1\n---\nb: 2\n", "r.yaml:1: the file holds 2 YAML documents, must hold one"},
-      {"report: [x\n", "r.yaml:2: this is no YAML: end of sequence flow not found"},
+      {"", "r.yaml:1: YAML: found an empty file, wanted a group of keys"},
+      {"report: a\ntable: {rows: [{key: a}], columns: [{key: b}]}\n---\nb: 2\n",
+       "r.yaml:4: YAML: found a second document, wanted one document"},
+      {"report: [x\n",
+       "r.yaml:2: YAML: found a syntax error (end of sequence flow not found), wanted YAML"},
+      {",2", "r.yaml:1: YAML: found a second document, wanted one document"},
       {"- 1\n",
-       "r.yaml:1: the report is a list, must be a map of report, about, sweep, where, "
+       "r.yaml:1: the report is a list, must be a group of report, about, sweep, where, "
        "backbone_parameters, notes, table, figure, sections"},
-      {"report: {}\ntable: 3\n", "r.yaml:1: report is a map, must be a text"},
+      {"report: {}\ntable: 3\n", "r.yaml:1: report is a group of keys, must be a text"},
       {"report: a\nreport: b\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
-       "r.yaml:2: the report has report twice"},
+       "r.yaml:2: YAML: found the key 'report' twice, wanted it once (first in line 1)"},
       {"report: a\nwhere: {split: {x: y}}\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
-       "r.yaml:2: where.split is a map, must be a value or a list of values"},
+       "r.yaml:2: where.split is a group of keys, must be a value or a list of values"},
       {"report: a\nwhere: {split: []}\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
        "r.yaml:2: where.split is an empty list, which selects nothing"},
       {"report: a\nbackbone_parameters: {x: -1}\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
-       "r.yaml:2: backbone_parameters.x is '-1', must be a whole number > 0"},
-      {"report: a\ntable: {rows: [{key: a, each: seed}], columns: [{key: b, each: [{}]}]}\n",
+       "r.yaml:2: backbone_parameters.x is -1, must be a whole number > 0"},
+      {"report: a\ntable: {rows: [{key: a, each: seed}], columns: [{key: b}]}\n",
        "r.yaml:2: row a has both key and each; each makes the keys of its rows"},
   };
   for (const auto& [text, message] : bad) {

@@ -1,4 +1,5 @@
 // Tables of very many rows: the square of their number would take longer than a test may.
+#include "base/file_problems.h"
 #include "reports/report.h"
 #include "tests/reports/make_data.h"
 #include "tests/reports/make_report.h"
@@ -112,7 +113,7 @@ TEST_CASE("Steps are selected by their number, or by comparison", "[reports]") {
   CHECK(shown("'name=loss and step<=10'") == 10.0);
   CHECK_FALSE(shown("{name: loss, step: 25}"));
   CHECK_FALSE(shown("{name: loss, step: ~}"));
-  CHECK_THROWS_AS(shown("{name: loss, step: 20.5}"), DefinitionError);
+  CHECK_THROWS_AS(shown("{name: loss, step: 20.5}"), base::FileProblemsError);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/file_problems.h"
 #include "reports/axis.h"
 #include "reports/cell_text.h"
 #include "reports/names.h"
@@ -244,7 +245,7 @@ table:
     - {key: f, where: {bls_percent: 1}}
 )");
     FAIL("no problem was found");
-  } catch (const DefinitionError& error) {
+  } catch (const base::FileProblemsError& error) {
     CHECK(error.problems() ==
           std::vector<std::string>{
               R"(r.yaml:2: where: unknown field "splt"; did you mean "split"?)",
