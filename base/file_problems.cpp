@@ -13,7 +13,7 @@ FileProblemsError::FileProblemsError(std::vector<std::string> problems)
 
 void FileProblems::add(int line, std::string_view subject, std::string_view found,
                        std::string_view wanted) {
-  add_text(line, fmt::format("{}: found {}, wanted {}", subject, found, wanted));
+  add_text(line, fmt::format("{}: found {}, expected {}", subject, found, wanted));
 }
 
 void FileProblems::add_text(int line, std::string_view text) {

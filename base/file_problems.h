@@ -26,10 +26,10 @@ class FileProblems {
  public:
   explicit FileProblems(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// `file:line: subject: found …, wanted …`; the same problem twice counts once. Beyond a hundred
-  /// the rest is only counted.
+  /// `file:line: subject: found …, expected …`; the same problem twice counts once. Beyond a
+  /// hundred the rest is only counted.
   void add(int line, std::string_view subject, std::string_view found, std::string_view wanted);
-  /// `file:line: text`, for a text that says itself what was found and wanted.
+  /// `file:line: text`, for a text that says itself what was found and expected.
   void add_text(int line, std::string_view text);
   /// A line that another file's problems already wrote in full, shown at `line` of this one.
   void add_foreign(int line, const std::string& text);

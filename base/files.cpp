@@ -122,7 +122,7 @@ std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) refuse(file, "cannot be read", errno);
   if (!S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("{}: found no regular file, wanted one", file.string()));
+    throw Error(fmt::format("{}: found no regular file, expected one", file.string()));
   }
   std::string content;
   char buffer[1 << 16];
@@ -133,7 +133,8 @@ std::optional<std::string> read_file_if_any(const std::filesystem::path& file,
     if (got == 0) return content;
     content.append(buffer, static_cast<std::size_t>(got));
     if (content.size() > limit) {
-      throw Error(fmt::format("{}: found more than {} bytes, wanted fewer", file.string(), limit));
+      throw Error(
+          fmt::format("{}: found more than {} bytes, expected fewer", file.string(), limit));
     }
   }
 }

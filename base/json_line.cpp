@@ -70,7 +70,7 @@ void JsonLine::refuse(std::string_view wanted) const {
     }
     found += "'";
   }
-  throw std::runtime_error(fmt::format("found {} at byte {}, wanted {}", found, at_, wanted));
+  throw std::runtime_error(fmt::format("found {} at byte {}, expected {}", found, at_, wanted));
 }
 
 void JsonLine::skip_space() {
@@ -275,7 +275,7 @@ std::string unescaped(const JsonToken& token) {
           }
         }
         if (code >= 0xD800 && code < 0xE000) {
-          throw std::runtime_error("found half of a surrogate pair, wanted a character");
+          throw std::runtime_error("found half of a surrogate pair, expected a character");
         }
         append_utf8(out, code);
         break;

@@ -13,7 +13,7 @@ inline bool lines_end_with_cr(std::string_view text) {
   return first != std::string_view::npos && first + 1 < text.size();
 }
 inline constexpr std::string_view kLinesEndWithCr =
-    "found lines that end with a carriage return (CR) alone, wanted newlines (LF or CRLF)";
+    "found lines that end with a carriage return (CR) alone, expected newlines (LF or CRLF)";
 
 /// U+FEFF in UTF-8, which some editors write at the beginning of a file.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

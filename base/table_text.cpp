@@ -51,7 +51,7 @@ std::vector<TableRecord> cut_csv(std::string_view text, const RefuseRecord& refu
           field += c;
         }
         if (at < text.size() && text[at] != ',' && text[at] != '\n' && text[at] != '\r') {
-          refuse(line, "found text after a closing quote, wanted a comma or the line's end");
+          refuse(line, "found text after a closing quote, expected a comma or the line's end");
         }
       } else {
         const std::size_t end = std::min(text.find_first_of(",\n", at), text.size());

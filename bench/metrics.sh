@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     --rounds) rounds=$2 ;;
     --lines) lines=$2 ;;
     --only) only=$2 ;;
-    *) die "unknown argument '$1'; wanted --petlab PROGRAM, --rounds N, --lines N or --only ROWS" ;;
+    *) die "unknown argument '$1'; expected --petlab PROGRAM, --rounds N, --lines N or --only ROWS" ;;
   esac
   shift 2
 done

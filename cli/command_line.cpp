@@ -103,7 +103,7 @@ std::string unknown_word_of(std::span<const Subcommand> table, const CLI::App& a
     if (!first.starts_with("-")) return base::unknown_word("subcommand", first, names);
     return fmt::format(
         "{} comes before the subcommand, where only --db, --runs, --help and --version are "
-        "allowed; wanted one of {}",
+        "allowed; expected one of {}",
         base::excerpt(first), fmt::join(names, ", "));
   }
   const CLI::App* innermost = app.get_subcommands().front();

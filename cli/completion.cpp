@@ -237,7 +237,7 @@ std::function<int()> make_completion(CLI::App& app, Streams streams) {
       const std::set<std::string> shells = {"bash", "zsh", "fish"};
       if (arguments->typed.size() != 1 || !shells.contains(arguments->typed.front())) {
         throw std::invalid_argument(
-            fmt::format("completion: found {}, wanted bash, zsh or fish",
+            fmt::format("completion: found {}, expected bash, zsh or fish",
                         arguments->typed.empty() ? "nothing" : arguments->typed.front()));
       }
       arguments->shell = arguments->typed.front();

@@ -141,8 +141,9 @@ std::vector<HubFile> parse_listing(std::string_view text, const std::string& nam
   std::vector<HubFile> files;
   const nlohmann::json entries = base::shallow_json_or_none(text);
   const auto refuse = [&](const std::string& what) {
-    throw Error(fmt::format(
-        "{}: found {}, wanted the hub's list of files (HF_ENDPOINT sets the server)", name, what));
+    throw Error(
+        fmt::format("{}: found {}, expected the hub's list of files (HF_ENDPOINT sets the server)",
+                    name, what));
   };
   if (!entries.is_array()) refuse("no list");
   for (const nlohmann::json& entry : entries) {
@@ -189,7 +190,7 @@ std::vector<HubFile> files_to_fetch(const std::vector<HubFile>& listing, const s
   for (const HubFile& file : listing) found += (found.empty() ? "" : ", ") + file.name;
   const auto refuse = [&](const char* what) {
     throw Error(
-        fmt::format("{}: found {}, wanted {}", name, found.empty() ? "no files" : found, what));
+        fmt::format("{}: found {}, expected {}", name, found.empty() ? "no files" : found, what));
   };
   if (!has("config.json")) refuse("a config.json, which every backbone has");
   if (!weights) {

@@ -93,7 +93,7 @@ void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& f
   }
   const std::string text = base::read_file(rows, kMostRows);
   const std::vector<std::string_view> lines = lines_of(text);
-  if (lines.empty()) throw Error(fmt::format("{}: is empty, wanted MRPC's rows", rows.string()));
+  if (lines.empty()) throw Error(fmt::format("{}: is empty, expected MRPC's rows", rows.string()));
   const std::string header = fmt::format("{}\n", base::trimmed(lines.front()));
   std::string train = header;
   std::string dev = header;
@@ -104,7 +104,7 @@ void split_mrpc(const fs::path& dev_ids, const fs::path& rows, const fs::path& f
     const auto second = first == row.npos ? first : row.find('\t', first + 1);
     const auto third = second == row.npos ? second : row.find('\t', second + 1);
     if (third == row.npos || std::count(row.begin(), row.end(), '\t') != 4) {
-      throw Error(fmt::format("{}:{}: found {} columns, wanted 5 of an MRPC row", rows.string(),
+      throw Error(fmt::format("{}:{}: found {} columns, expected 5 of an MRPC row", rows.string(),
                               at + 1, 1 + std::count(row.begin(), row.end(), '\t')));
     }
     const std::string_view pair = row.substr(first + 1, third - first - 1);

@@ -213,13 +213,13 @@ void refuse_line_counts(LineReader& hypotheses, std::span<LineReader> references
 }
 
 void refuse_empty(const LineReader& file) {
-  throw InputError(file.name() + ": the corpus is empty, wanted at least one line");
+  throw InputError(file.name() + ": the corpus is empty, expected at least one line");
 }
 
 FileCorpus::FileCorpus(LineReader hypotheses, std::vector<LineReader> references, Options options)
     : hypotheses_(std::move(hypotheses)), references_(std::move(references)), options_(options) {
   if (references_.empty()) {
-    throw std::invalid_argument("found no reference file, wanted at least one");
+    throw std::invalid_argument("found no reference file, expected at least one");
   }
 }
 
@@ -236,7 +236,7 @@ std::string_view FileCorpus::text_of(std::string_view line, const LineReader& fi
     const nlohmann::json value = nlohmann::json::parse(line, nullptr, false);
     if (!value.is_string()) {
       throw InputError(fmt::format(
-          "{}:{}: found {}, wanted a JSON string in double quotes (its line breaks as \\n)",
+          "{}:{}: found {}, expected a JSON string in double quotes (its line breaks as \\n)",
           file.name(), file.lines(),
           trim_right(line).empty() ? "a blank line"
           : value.is_discarded()   ? "a line that is not JSON"
@@ -266,9 +266,9 @@ void FileCorpus::read(SegmentBatch& batch, std::size_t limit) try {
         if (r < options_.tabs) {
           const std::size_t tab = left.find('\t');
           if (tab == std::string_view::npos) {
-            throw InputError(fmt::format("{}:{}: found {} reference{} separated by tabs, wanted {}",
-                                         file.name(), file.lines(), r, r == 1 ? "" : "s",
-                                         options_.tabs));
+            throw InputError(
+                fmt::format("{}:{}: found {} reference{} separated by tabs, expected {}",
+                            file.name(), file.lines(), r, r == 1 ? "" : "s", options_.tabs));
           }
           part = left.substr(0, tab);
           left.remove_prefix(tab + 1);

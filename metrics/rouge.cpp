@@ -197,7 +197,7 @@ std::vector<std::string> rouge_tokens(std::string_view text, bool stem) {
 RougeInterval bootstrap_rouge(std::span<const RougeScore> scores, std::uint64_t seed, int resamples,
                               double confidence) {
   if (scores.empty())
-    throw std::invalid_argument("found no scores for the bootstrap, wanted at least one");
+    throw std::invalid_argument("found no scores for the bootstrap, expected at least one");
   if (resamples < 1) {
     throw std::invalid_argument(fmt::format("resamples is {}, must be at least 1", resamples));
   }

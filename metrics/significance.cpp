@@ -20,7 +20,7 @@ constexpr std::int64_t kRandomisationSamples = 10000;
 void check(const TextMetric& metric, const SystemStatistics& system,
            const ResamplingOptions& options) {
   if (system.segments() == 0) {
-    throw InputError("the corpus is empty, wanted at least one segment");
+    throw InputError("the corpus is empty, expected at least one segment");
   }
   if (system.columns != metric.statistics_size()) {
     throw std::invalid_argument(fmt::format("the statistics have {} columns, {} has {}",

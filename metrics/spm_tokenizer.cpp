@@ -20,11 +20,11 @@ class SpmTokenizer : public TextTokenizer {
       : lowercase_(lowercase), signature_(name) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) {
-      throw InputError(file + ": does not exist, wanted a SentencePiece model");
+      throw InputError(file + ": does not exist, expected a SentencePiece model");
     }
     std::ifstream in(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw InputError(file + ": cannot be read, wanted a SentencePiece model");
+    if (!in) throw InputError(file + ": cannot be read, expected a SentencePiece model");
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (bytes.empty() || !status.ok()) {
       throw InputError(

@@ -56,10 +56,10 @@ std::string SegmentSource::name_of(std::int64_t segment) const {
 MemoryCorpus::MemoryCorpus(std::vector<std::string> hypotheses, std::vector<Stream> references)
     : hypotheses_(std::move(hypotheses)), references_(std::move(references)) {
   if (references_.empty()) {
-    throw std::invalid_argument("found no references, wanted at least one stream");
+    throw std::invalid_argument("found no references, expected at least one stream");
   }
   if (hypotheses_.empty()) {
-    throw InputError("the corpus is empty, wanted at least one segment");
+    throw InputError("the corpus is empty, expected at least one segment");
   }
   const auto check = [](std::string_view name, std::size_t line, std::string_view text) {
     if (const auto offset = base::first_invalid_utf8(text)) {

@@ -71,7 +71,7 @@ class Evaluation {
   CorpusStatistics result() const {
     if (error_) std::rethrow_exception(error_);
     if (segments_ == 0) {
-      throw InputError("the corpus is empty, wanted at least one segment");
+      throw InputError("the corpus is empty, expected at least one segment");
     }
     CorpusStatistics result;
     for (const ExactSum& sum : sums_) result.sums.push_back(sum.round());

@@ -84,11 +84,12 @@ ArtifactSection read_section(std::string_view bytes, const TableEntry& entry, st
   section.bits = entry.bits;
   const std::string_view kind = to_string(section.kind);
   if (kind.empty()) {
-    refuse(name, fmt::format("section kind {} is not known, wanted 1 to 4", entry.kind));
+    refuse(name, fmt::format("section kind {} is not known, expected 1 to 4", entry.kind));
   }
   const std::size_t begin = aligned(end);
   if (entry.offset != begin) {
-    refuse(name, fmt::format("section {} begins at byte {}, wanted {}", kind, entry.offset, begin));
+    refuse(name,
+           fmt::format("section {} begins at byte {}, expected {}", kind, entry.offset, begin));
   }
   const std::uint64_t size = bytes_of(entry.bits);
   if (begin > bytes.size() || size > bytes.size() - begin) {
@@ -102,7 +103,7 @@ ArtifactSection read_section(std::string_view bytes, const TableEntry& entry, st
     refuse(name, fmt::format("is damaged: the bytes before section {} are not zero", kind));
   }
   if (crc_of(section.bytes) != entry.crc) {
-    refuse(name, fmt::format("is damaged: the checksum of section {} is {:08x}, wanted {:08x}",
+    refuse(name, fmt::format("is damaged: the checksum of section {} is {:08x}, expected {:08x}",
                              kind, crc_of(section.bytes), entry.crc));
   }
   if (entry.bits % 8 != 0 &&
@@ -169,7 +170,7 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
     refuse(name, "is not a petlab artifact: its first bytes differ");
   }
   if (bytes.size() < sizeof(Head)) {
-    refuse(name, fmt::format("is truncated: found {} bytes, wanted at least the first {}",
+    refuse(name, fmt::format("is truncated: found {} bytes, expected at least the first {}",
                              bytes.size(), sizeof(Head)));
   }
   const auto head = read_struct<Head>(bytes, 0);
@@ -195,7 +196,7 @@ ArtifactContainer parse_artifact_container(std::string_view bytes, const std::st
   }
   const std::string_view described = bytes.substr(sizeof(Head), table_bytes + head.header_bytes);
   if (crc_of(described) != head.crc || head.zero != 0) {
-    refuse(name, fmt::format("is damaged: the header's checksum is {:08x}, wanted {:08x}",
+    refuse(name, fmt::format("is damaged: the header's checksum is {:08x}, expected {:08x}",
                              crc_of(described), head.crc));
   }
   ArtifactContainer container;

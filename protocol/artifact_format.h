@@ -39,7 +39,7 @@ struct ArtifactContainer {
 constexpr std::uint32_t kArtifactVersion = 1;
 
 /// Checks magic, version, sizes and checksums. The result's sections point into `bytes`. Throws
-/// base::Error naming `name`, what was found and what was wanted.
+/// base::Error naming `name`, what was found and what was expected.
 ArtifactContainer parse_artifact_container(std::string_view bytes, const std::string& name);
 
 /// A section to be written, its bytes in pieces wherever they lie; the last byte of the last is

@@ -190,7 +190,7 @@ class Fields {
       found = found.substr(0, cut) + "…";
     }
     if (token.kind == Kind::string) found = fmt::format("'{}'", found);
-    throw std::runtime_error(fmt::format("{}: found {}, wanted {}", kNames[key], found, wanted));
+    throw std::runtime_error(fmt::format("{}: found {}, expected {}", kNames[key], found, wanted));
   }
 
  private:
@@ -440,10 +440,10 @@ std::string bounded_reason(std::string_view reason) {
 Event parse_event(std::string_view line) {
   if (line.size() > kMaxLine) {
     throw std::runtime_error(
-        fmt::format("found a line of {} bytes, wanted at most {}", line.size(), kMaxLine));
+        fmt::format("found a line of {} bytes, expected at most {}", line.size(), kMaxLine));
   }
   if (const auto bad = base::first_invalid_utf8(line)) {
-    throw std::runtime_error(fmt::format("found the byte 0x{:02x} at byte {}, wanted UTF-8",
+    throw std::runtime_error(fmt::format("found the byte 0x{:02x} at byte {}, expected UTF-8",
                                          static_cast<unsigned char>(line[*bad]), *bad));
   }
   const Fields fields(line);

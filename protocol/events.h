@@ -79,9 +79,9 @@ std::string to_line(const Event& event);
 /// more than 4,096 bytes the middle is left out.
 std::string bounded_reason(std::string_view reason);
 
-/// Parses a line (without its newline). Throws std::runtime_error saying what was found and wanted:
-/// no JSON, invalid UTF-8, a missing or wrong-typed field, an unknown type or version. The caller
-/// adds file and line.
+/// Parses a line (without its newline). Throws std::runtime_error saying what was found and
+/// expected: no JSON, invalid UTF-8, a missing or wrong-typed field, an unknown type or version.
+/// The caller adds file and line.
 Event parse_event(std::string_view line);
 
 }  // namespace petlab::protocol

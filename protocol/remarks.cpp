@@ -56,9 +56,9 @@ std::string why_no_remark(const Remark& remark) {
   const std::string& text = remark.text;
   const char* const what = remark.what == Remark::What::note ? "note" : "tag";
   const std::size_t longest = remark.what == Remark::What::note ? kLongestNote : kLongestTag;
-  if (text.empty()) return fmt::format("found an empty {}, wanted a text", what);
+  if (text.empty()) return fmt::format("found an empty {}, expected a text", what);
   if (text.size() > longest) {
-    return fmt::format("found a {} of {} bytes, wanted at most {}", what, text.size(), longest);
+    return fmt::format("found a {} of {} bytes, expected at most {}", what, text.size(), longest);
   }
   if (base::first_invalid_utf8(text)) return fmt::format("the {} is not UTF-8", what);
   if (remark.what == Remark::What::note) return {};
@@ -68,7 +68,7 @@ std::string why_no_remark(const Remark& remark) {
   });
   if (odd || text.front() == '+' || text.front() == '-' || text == "null") {
     return fmt::format(
-        "found the tag {}, wanted a word without spaces, commas, quotes, = < > ! "
+        "found the tag {}, expected a word without spaces, commas, quotes, = < > ! "
         "and without + or - before it",
         base::in_quotes(text));
   }

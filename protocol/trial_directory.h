@@ -113,7 +113,7 @@ struct TrialFile {
 /// Writes `trial.json` under a temporary name, syncs and renames it. Throws base::Error.
 void write_trial_file(const std::filesystem::path& file, const TrialFile& content);
 
-/// Reads it. Throws base::Error naming the file and what was found and wanted (missing file, no
+/// Reads it. Throws base::Error naming the file and what was found and expected (missing file, no
 /// JSON, unknown version, wrong type, a configuration that does not sweeps::validate). A file
 /// without `tasks` (written by hand) gets the built-in ones by name.
 TrialFile read_trial_file(const std::filesystem::path& file);

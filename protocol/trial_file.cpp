@@ -196,7 +196,7 @@ TrialFile read_trial_file(const std::filesystem::path& file) {
   try {
     return parse(base::parse_shallow_json(bytes, file.string()));
   } catch (const json::exception& error) {
-    throw base::Error(fmt::format("{}: found no JSON, wanted a trial: {}", file.string(),
+    throw base::Error(fmt::format("{}: found no JSON, expected a trial: {}", file.string(),
                                   base::json_problem(error)));
   } catch (const std::invalid_argument& error) {
     throw base::Error(fmt::format("{}: {}", file.string(), error.what()));

@@ -125,7 +125,7 @@ std::vector<Condition> parse_where(std::string_view text, std::string_view optio
   for (const sweeps::WrittenCondition& written : sweeps::parse_conditions(text, option)) {
     if (written.word == "split") {
       throw std::invalid_argument(
-          fmt::format("{}: found split, wanted a field{}", option,
+          fmt::format("{}: found split, expected a field{}", option,
                       option == "--where" ? ": the split is chosen with --split" : ""));
     }
     all.push_back(typed(written, results::word_named(written.word)));
@@ -142,11 +142,12 @@ std::vector<Word> parse_words(std::string_view text, std::string_view option) {
     while (word.ends_with(' ')) word.remove_suffix(1);
     if (word.empty()) {
       throw std::invalid_argument(
-          fmt::format("{}: found an empty word, wanted fields divided by commas", option));
+          fmt::format("{}: found an empty word, expected fields divided by commas", option));
     }
     Word found = results::word_named(word);
     if (std::any_of(all.begin(), all.end(), [&](const Word& w) { return w.name == found.name; })) {
-      throw std::invalid_argument(fmt::format("{}: found {} twice, wanted it once", option, word));
+      throw std::invalid_argument(
+          fmt::format("{}: found {} twice, expected it once", option, word));
     }
     all.push_back(std::move(found));
     if (comma == std::string_view::npos) return all;

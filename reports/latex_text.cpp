@@ -263,10 +263,10 @@ std::u32string decomposed(const icu::UnicodeString& text) {
     icu::UnicodeString(static_cast<UChar32>(c)).toUTF8String(shown);
     codes += fmt::format("{}U+{:04X}", codes.empty() ? "" : " ", static_cast<std::uint32_t>(c));
   }
-  throw std::runtime_error(
-      fmt::format("LaTeX: found '{}' ({}) in {}, wanted characters that pdfLaTeX's standard fonts "
-                  "have; rename it, or choose another --format",
-                  shown, codes, base::in_quotes(text)));
+  throw std::runtime_error(fmt::format(
+      "LaTeX: found '{}' ({}) in {}, expected characters that pdfLaTeX's standard fonts "
+      "have; rename it, or choose another --format",
+      shown, codes, base::in_quotes(text)));
 }
 
 }  // namespace

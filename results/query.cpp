@@ -102,11 +102,11 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 StatementHandle prepare(sqlite3* handle, const std::string& sql) {
   if (sql.size() > kMostSql) {
     throw std::invalid_argument(
-        fmt::format("SQL: found {} bytes, wanted at most {}", sql.size(), kMostSql));
+        fmt::format("SQL: found {} bytes, expected at most {}", sql.size(), kMostSql));
   }
   if (const auto nul = sql.find('\0'); nul != std::string::npos) {
     throw std::invalid_argument(
-        fmt::format("SQL: found a NUL byte as character {}, wanted none", nul + 1));
+        fmt::format("SQL: found a NUL byte as character {}, expected none", nul + 1));
   }
   sqlite3_stmt* statement = nullptr;
   const char* rest = nullptr;

@@ -19,7 +19,7 @@ constexpr std::size_t kMostConditions = 500;
 
 void check_size(std::string_view what, std::size_t found, std::size_t most) {
   if (found <= most) return;
-  throw std::invalid_argument(fmt::format("found {} {}, wanted at most {}", found, what, most));
+  throw std::invalid_argument(fmt::format("found {} {}, expected at most {}", found, what, most));
 }
 
 // Of a trial's several tags one must be there, or none.
@@ -104,7 +104,7 @@ std::string member_conditions(const std::vector<const Condition*>& conditions,
 std::string Statement::bound(const Value& value) {
   // SQLite takes 32,766.
   if (parameters.size() >= 30'000) {
-    throw std::invalid_argument("found more than 30000 values to compare with, wanted fewer");
+    throw std::invalid_argument("found more than 30000 values to compare with, expected fewer");
   }
   parameters.push_back(value);
   return fmt::format("?{}", parameters.size());

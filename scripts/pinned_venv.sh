@@ -17,7 +17,7 @@ pinned_venv() {
       printf '%s\n' "$venv/bin/python3"
       exit 0
       ;;
-    *) die "unknown argument '$argument'; wanted nothing or --there" ;;
+    *) die "unknown argument '$argument'; expected nothing or --there" ;;
   esac
   mkdir -p "$PETLAB_HOME" || die "cannot make the folder $PETLAB_HOME; PETLAB_HOME names another"
   exec 9>"$PETLAB_HOME/.$name.lock"

@@ -25,7 +25,7 @@ feed=${1:-all}
 case "$feed" in
   all) feeds=(published noise) ;;
   published | noise) feeds=("$feed") ;;
-  *) die "unknown argument '$feed'; wanted published, noise or all" ;;
+  *) die "unknown argument '$feed'; expected published, noise or all" ;;
 esac
 if [ $# -ge 2 ]; then
   programs=$(absolute "$2")
@@ -37,7 +37,7 @@ petlab=$programs/petlab
 [ -x "$petlab" ] || die "$programs: there is no program petlab in it; scripts/build.sh makes it"
 out=$PWD/build/rehearsal
 [ $# -lt 3 ] || out=$(absolute "$3")
-[ $# -le 3 ] || die "found '$4' too, wanted no more than three arguments"
+[ $# -le 3 ] || die "found '$4' too, expected no more than three arguments"
 
 scipy=
 if [[ " ${feeds[*]} " == *" noise "* ]] && ! scipy=$(scripts/statistics_venv.sh --there); then

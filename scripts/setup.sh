@@ -15,7 +15,7 @@ dev=false
 case "${1:-}" in
   "") ;;
   --dev) dev=true ;;
-  *) die "unknown argument '$1'; wanted nothing or --dev" ;;
+  *) die "unknown argument '$1'; expected nothing or --dev" ;;
 esac
 
 torch_version=2.13.0
@@ -147,7 +147,7 @@ gpu_there() {
     "") timeout 20 nvidia-smi -L 2>/dev/null | grep -q '^GPU ' ;;
     0) false ;;
     1) true ;;
-    *) die "PETLAB_WITH_GPU is '$PETLAB_WITH_GPU', wanted 0 or 1" ;;
+    *) die "PETLAB_WITH_GPU is '$PETLAB_WITH_GPU', expected 0 or 1" ;;
   esac
 }
 mib_of() { du -sm "$@" 2>/dev/null | awk '{sum += $1} END {print sum + 0}'; }

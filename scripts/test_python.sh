@@ -6,7 +6,7 @@
 # Exit code 77, and a line, where what it is tested with is not there (scripts/setup.sh --dev).
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-[ $# -ge 1 ] || die "found nothing, wanted the folder of the built programs"
+[ $# -ge 1 ] || die "found nothing, expected the folder of the built programs"
 [ -x "$1/petlab" ] || die "$1: there is no program petlab in it; scripts/build.sh makes it"
 PETLAB_PROGRAMS=$(cd "$1" && pwd)
 export PETLAB_PROGRAMS

@@ -58,7 +58,7 @@ def is_there(requirement):
 
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in ("cpu", "gpu", "python"):
-        sys.exit("torch_needs.py: wanted cpu, gpu or python")
+        sys.exit("torch_needs.py: expected cpu, gpu or python")
     needs = list(named())
     if sys.argv[1] == "cpu":
         needs = list(for_cpu(needs))

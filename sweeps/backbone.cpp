@@ -37,7 +37,7 @@ class Config {
                       (!found->is_number_unsigned() || found->get<std::uint64_t>() <= INT64_MAX);
     const std::int64_t value = fits ? found->get<std::int64_t>() : -1;
     if (!fits || value < least || value > kMaxDimension) {
-      throw Error(fmt::format("{}: {}: found {}, wanted a whole number from {} to {}",
+      throw Error(fmt::format("{}: {}: found {}, expected a whole number from {} to {}",
                               file_.string(), key, base::shown(*found), least, kMaxDimension));
     }
     return value;
@@ -79,7 +79,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
   }
   if (!object.is_object()) {
     throw Error(fmt::format(
-        "{}: found something else than a JSON object, wanted a Hugging Face configuration",
+        "{}: found something else than a JSON object, expected a Hugging Face configuration",
         file.string()));
   }
   const Config config(file, object);
@@ -96,7 +96,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     shape.type_vocab_size = config.size("type_vocab_size");
     if (shape.d_model % shape.heads != 0) {
       throw Error(
-          fmt::format("{}: num_attention_heads: found {}, wanted a divisor of hidden_size "
+          fmt::format("{}: num_attention_heads: found {}, expected a divisor of hidden_size "
                       "({})",
                       file.string(), shape.heads, shape.d_model));
     }
@@ -123,7 +123,7 @@ BackboneShape read_backbone_shape(const std::filesystem::path& folder) {
     shape.tied_embeddings = flag("scale_decoder_outputs", flag("tie_word_embeddings", true));
     return shape;
   }
-  throw Error(fmt::format("{}: model_type: found {}, wanted bert, roberta or t5", file.string(),
+  throw Error(fmt::format("{}: model_type: found {}, expected bert, roberta or t5", file.string(),
                           base::shown(type)));
 }
 

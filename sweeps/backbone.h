@@ -33,7 +33,7 @@ struct BackboneShape {
   bool operator==(const BackboneShape&) const = default;
 };
 
-/// Reads `folder/config.json`. Throws sweeps::Error naming the file, what was found and wanted
+/// Reads `folder/config.json`. Throws sweeps::Error naming the file, what was found and expected
 /// (missing folder or file, no JSON, unknown model_type, a size that is missing or not positive).
 BackboneShape read_backbone_shape(const std::filesystem::path& folder);
 

@@ -21,14 +21,14 @@ std::vector<std::string> shards_of(const std::filesystem::path& index_file) {
     index = nullptr;
   }
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    throw Error(fmt::format("{}: found no weight_map, wanted the index of a sharded checkpoint",
+    throw Error(fmt::format("{}: found no weight_map, expected the index of a sharded checkpoint",
                             index_file.string()));
   }
   std::vector<std::string> shards;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     const std::string name = shard.is_string() ? shard.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos) {
-      throw Error(fmt::format("{}: tensor {}: found {}, wanted the name of a file next to it",
+      throw Error(fmt::format("{}: tensor {}: found {}, expected the name of a file next to it",
                               index_file.string(), tensor, base::shown(shard)));
     }
     shards.push_back(name);
@@ -49,7 +49,7 @@ std::vector<std::string> weight_files(const std::filesystem::path& folder) {
     }
     return files;
   }
-  throw Error(fmt::format("{}: found no weights, wanted {}", folder.string(),
+  throw Error(fmt::format("{}: found no weights, expected {}", folder.string(),
                           "model.safetensors, pytorch_model.bin or the index of one in shards"));
 }
 

@@ -51,7 +51,7 @@ class ConditionReader {
   std::string rest() const { return base::shown(nlohmann::json(std::string(text_.substr(at_)))); }
 
   [[noreturn]] void fail(const std::string& found, std::string_view wanted) const {
-    throw std::invalid_argument(fmt::format("{}: found {}, wanted {}", option_, found, wanted));
+    throw std::invalid_argument(fmt::format("{}: found {}, expected {}", option_, found, wanted));
   }
 
   bool take_and() {
@@ -154,7 +154,7 @@ class ConditionReader {
 
 std::vector<WrittenCondition> parse_conditions(std::string_view text, std::string_view option) {
   if (text.size() > kMostConditionBytes) {
-    throw std::invalid_argument(fmt::format("{}: found {} bytes, wanted at most {}", option,
+    throw std::invalid_argument(fmt::format("{}: found {} bytes, expected at most {}", option,
                                             text.size(), kMostConditionBytes));
   }
   return ConditionReader(text, option).read();
@@ -176,7 +176,7 @@ std::vector<nlohmann::json> typed_values(const WrittenCondition& condition, Fiel
   std::vector<nlohmann::json> all;
   for (const WrittenValue& value : condition.values) {
     const auto refuse = [&](const char* wanted) {
-      throw std::invalid_argument(fmt::format("{}: found {}, wanted {}", condition.word,
+      throw std::invalid_argument(fmt::format("{}: found {}, expected {}", condition.word,
                                               base::shown(nlohmann::json(value.text)), wanted));
     };
     if (!value.quoted && value.text == "null") {
@@ -221,7 +221,7 @@ std::vector<nlohmann::json> typed_values(const WrittenCondition& condition, Fiel
   if (all.size() > 1 && condition.comparison != Comparison::equal &&
       condition.comparison != Comparison::unequal) {
     throw std::invalid_argument(fmt::format(
-        "{}: found several values, wanted one for a comparison by size", condition.word));
+        "{}: found several values, expected one for a comparison by size", condition.word));
   }
   return all;
 }

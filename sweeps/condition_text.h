@@ -28,7 +28,7 @@ struct WrittenCondition {
 /// Reads conditions that must all hold: `task=cola,rte and seed!=42`, with =, !=, <, <=, >, >=; a
 /// list behind = is any of its values, behind != none of them; `and` or a comma divides conditions.
 /// A value with spaces, commas or quotes stands in quotes, '…' or "…", a quote inside twice. Throws
-/// std::invalid_argument naming `option`, what was found and what was wanted.
+/// std::invalid_argument naming `option`, what was found and what was expected.
 std::vector<WrittenCondition> parse_conditions(std::string_view text, std::string_view option);
 
 /// The values of a field's condition in its type: whole numbers also as `1..5`, switches as true,

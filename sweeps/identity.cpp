@@ -152,7 +152,7 @@ std::string FileDigests::of(const std::filesystem::path& file) {
     throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(fmt::format("{}: found no regular file, wanted one", file.string()));
+    throw Error(fmt::format("{}: found no regular file, expected one", file.string()));
   }
   const std::string key = fmt::format("{}|{}|{}.{:09}|{}", path.string(), status.st_size,
                                       status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);

@@ -56,7 +56,7 @@ std::optional<std::filesystem::path> from_hub_cache(const Locations& locations,
   }
   if (complete.empty() && !found.empty()) {
     throw Error(
-        fmt::format("backbone {}: found {} in Hugging Face's cache, wanted config.json and "
+        fmt::format("backbone {}: found {} in Hugging Face's cache, expected config.json and "
                     "the weights in it: download the whole model",
                     backbone, found.front().snapshot.string()));
   }

@@ -37,7 +37,7 @@ Setting read_override(const std::string& text, const std::filesystem::path& file
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw std::invalid_argument(
-        fmt::format("--set: found {}, wanted FIELD=VALUE such as training.epochs=1",
+        fmt::format("--set: found {}, expected FIELD=VALUE such as training.epochs=1",
                     base::shown(nlohmann::json(text))));
   }
   const std::string option = "--set";
@@ -81,7 +81,7 @@ void apply_overrides(SweepDraft& draft, std::span<const std::string> overrides,
     for (const Setting& other : draft.overrides) {
       if (!same_field(other, setting)) continue;
       throw std::invalid_argument(
-          fmt::format("--set {}: found {} twice, wanted it once", text, setting.name));
+          fmt::format("--set {}: found {} twice, expected it once", text, setting.name));
     }
     std::set<int> lines;
     take_out(draft.base, setting, lines);

@@ -133,7 +133,7 @@ nlohmann::ordered_json to_json(const TaskDeclaration& task);
 TaskDeclaration task_from_json(const nlohmann::json& json);
 
 /// Reads a user's own declaration (YAML, docs/reference/tasks.md). Throws base::FileProblemsError
-/// (sweeps/sweep_file.h) with every problem, each `file:line: found …, wanted …`.
+/// (sweeps/sweep_file.h) with every problem, each `file:line: found …, expected …`.
 TaskDeclaration load_task(const std::filesystem::path& file);
 /// The same for text that was read already; `file` gives messages their name and the task its
 /// folder.

@@ -117,7 +117,7 @@ TrialConfig trial_config_from_json(const json& input) {
     }
   }
   if (input.contains("task") && input.contains("tasks")) {
-    throw std::invalid_argument("found both task and tasks, wanted one of them");
+    throw std::invalid_argument("found both task and tasks, expected one of them");
   }
   return config;
 }

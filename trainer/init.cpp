@@ -164,7 +164,7 @@ int run_init(const InitOptions& options) {
   OwnBackbone own;
   own.config = base::parse_shallow_ordered_json(text_of(options.config), name);
   if (!own.config.is_object())
-    throw Error(name + ": is a JSON " + own.config.type_name() + ", wanted an object");
+    throw Error(name + ": is a JSON " + own.config.type_name() + ", expected an object");
   const KindOfBackbone& kind = kind_of(own.config, name);
   if (options.cased && kind.model_type != "bert") {
     throw std::invalid_argument("--cased is for BERT's vocabularies, and " + name + " is a " +

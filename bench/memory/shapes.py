@@ -222,7 +222,7 @@ def main():
     shapes = list(SHAPES) if args.shapes == "all" else args.shapes.split(",")
     for name in shapes:
         if name not in SHAPES:
-            p.error(f"--shapes: found {name}, wanted some of {', '.join(SHAPES)}, or all")
+            p.error(f"--shapes: found {name}, expected some of {', '.join(SHAPES)}, or all")
     make_world(args.work, args.bin / "petlab-trainer")
     write_sweep(args.work, shapes)
     # A process each: another trial's peak would be this one's, too.

@@ -35,7 +35,7 @@ def grow(database, copies, metrics):
     scores = one("SELECT max(n) FROM (SELECT count(*) AS n FROM metric_values GROUP BY attempt)")
     losses = metrics - scores
     if losses < scores:
-        sys.exit(f"--metrics: found {metrics}, wanted at least {2 * scores}: a trial has {scores} scores")
+        sys.exit(f"--metrics: found {metrics}, expected at least {2 * scores}: a trial has {scores} scores")
     # The loss of training stands before the scores, which then belong to the last steps.
     database.execute("UPDATE metric_values SET seq = -seq")
     database.execute("UPDATE metric_values SET seq = ? - seq, step = ? - 2 + step", (losses, losses))

@@ -167,7 +167,7 @@ std::function<int()> make_results(CLI::App& app, Streams streams) {
       const std::vector<results::Word> words = questions::parse_words(arguments->pivot, "--pivot");
       if (words.size() > 1) {
         throw std::invalid_argument(
-            fmt::format("--pivot: found {} fields, wanted one", words.size()));
+            fmt::format("--pivot: found {} fields, expected one", words.size()));
       }
       request.pivot = words.front();
     }

@@ -44,10 +44,10 @@ int print_notes_of(const NoteArguments& arguments, const results::Reader& reader
 
 int note(const NoteArguments& arguments, Streams streams) {
   if (arguments.trial.empty() && arguments.sweeps.empty()) {
-    throw std::invalid_argument("found neither a trial nor --sweep, wanted one of them");
+    throw std::invalid_argument("found neither a trial nor --sweep, expected one of them");
   }
   if (arguments.sweeps.size() > 1 || (!arguments.sweeps.empty() && !arguments.text.empty())) {
-    throw std::invalid_argument("found several trials or sweeps, wanted one");
+    throw std::invalid_argument("found several trials or sweeps, expected one");
   }
   std::vector<std::string> trials;
   if (arguments.sweeps.empty()) trials.push_back(arguments.trial);

@@ -51,7 +51,7 @@ TagRequest read_request(const TagArguments& arguments, double time) {
     request.changes.push_back({Remark::What::tag, tag, time});
     if (std::find(arguments.remove.begin(), arguments.remove.end(), tag) !=
         arguments.remove.end()) {
-      throw std::invalid_argument(fmt::format("found +{0} and -{0}, wanted one of them", tag));
+      throw std::invalid_argument(fmt::format("found +{0} and -{0}, expected one of them", tag));
     }
   }
   for (const std::string& tag : arguments.remove) {
@@ -128,7 +128,7 @@ int tag(const TagArguments& arguments, Streams streams) {
       return kDone;
     }
     if (subjects.empty()) {
-      throw std::invalid_argument("found neither a trial nor --sweep, wanted at least one");
+      throw std::invalid_argument("found neither a trial nor --sweep, expected at least one");
     }
     if (request.changes.empty()) {
       print_tags(arguments, reader, subjects, streams.out);

@@ -152,7 +152,7 @@ void print_exported(const ExportArguments& arguments, const std::vector<Exported
 int export_folders(const ExportArguments& arguments, Streams streams) {
   if (arguments.folder.empty() && arguments.tensorboard.empty()) {
     throw std::invalid_argument(
-        "found neither a folder, --tensorboard nor archive FILE, wanted one: petlab db export "
+        "found neither a folder, --tensorboard nor archive FILE, expected one: petlab db export "
         "FOLDER "
         "writes tables");
   }

@@ -26,7 +26,7 @@ int import_from(const ImportArguments& arguments, Streams streams) {
   const bool folder = std::filesystem::is_directory(arguments.from, error);
   if (!folder && !std::filesystem::is_regular_file(arguments.from, error)) {
     throw std::invalid_argument(
-        fmt::format("{}: found neither a folder nor a file, wanted a runs folder or an archive "
+        fmt::format("{}: found neither a folder nor a file, expected a runs folder or an archive "
                     "from petlab db export",
                     arguments.from));
   }

@@ -194,7 +194,7 @@ int fetch_one_backbone(const FetchArguments& arguments, Streams streams) {
   if (const std::size_t at = wanted.name.find('@'); at != std::string::npos) {
     if (wanted.revision != fetch::BackboneRequest().revision) {
       throw std::invalid_argument(
-          fmt::format("{} names a revision, and so does --revision {}: wanted one", wanted.name,
+          fmt::format("{} names a revision, and so does --revision {}: expected one", wanted.name,
                       wanted.revision));
     }
     wanted.revision = wanted.name.substr(at + 1);

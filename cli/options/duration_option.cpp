@@ -16,7 +16,7 @@ CLI::Validator within_a_century() {
         const double value = std::strtod(seconds.c_str(), nullptr);
         return value >= 0 && value <= 36500 * 86400.0
                    ? std::string()
-                   : fmt::format("found {} s, wanted 0s to 36500d", seconds);
+                   : fmt::format("found {} s, expected 0s to 36500d", seconds);
       },
       "");
 }
@@ -29,7 +29,7 @@ CLI::Validator number_first(const std::string& wanted) {
       [wanted](const std::string& text) {
         return text.find_first_of("0123456789.") == 0
                    ? std::string()
-                   : fmt::format("found {}, wanted {}", text, wanted);
+                   : fmt::format("found {}, expected {}", text, wanted);
       },
       "");
 }

@@ -33,7 +33,7 @@ class KnownWord {
     if (word.scope == WordScope::attempt || word.scope == WordScope::tag ||
         (word.scope == WordScope::score && !is("task"))) {
       throw std::invalid_argument(
-          fmt::format("--only: found {}, wanted a property that a trial has before it runs: a "
+          fmt::format("--only: found {}, expected a property that a trial has before it runs: a "
                       "field, task, variant, trial_id or a size",
                       word.name));
     }

@@ -142,7 +142,7 @@ void choose_reruns(const std::vector<std::string>& words, const sweeps::Sweep& s
       if (found.size() != 1) {
         throw std::invalid_argument(
             found.empty()
-                ? fmt::format("--rerun: found {}, wanted stale, failed, all or the id of a "
+                ? fmt::format("--rerun: found {}, expected stale, failed, all or the id of a "
                               "requested trial (petlab plan lists them)",
                               word)
                 : fmt::format("--rerun: {} is a prefix of {} trial ids; give a longer one", word,
@@ -307,7 +307,7 @@ std::function<int()> make_run(CLI::App& app, Streams streams) {
   add_advanced_options(app, *arguments);
   return [arguments, streams, &app] {
     if (arguments->quiet && arguments->json) {
-      throw std::invalid_argument("found --quiet and --json, wanted one of them");
+      throw std::invalid_argument("found --quiet and --json, expected one of them");
     }
     if (arguments->launcher != "slurm") {
       for (const CLI::Option* option : app.get_options()) {

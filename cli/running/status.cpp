@@ -386,7 +386,7 @@ int status(const StatusArguments& arguments, Streams streams) {
     const char* term = std::getenv("TERM");
     if (arguments.json || out.writer() == nullptr ||
         !Screen::can_draw(out.writer()->fd(), term == nullptr ? "" : term)) {
-      throw std::invalid_argument(arguments.json ? "found --watch and --json, wanted one of them"
+      throw std::invalid_argument(arguments.json ? "found --watch and --json, expected one of them"
                                                  : "--watch needs a terminal");
     }
     return watch(observer, *out.writer());

@@ -23,7 +23,7 @@ nlohmann::json nested(const nlohmann::json& flat, const std::string& file) {
     const std::size_t dot = key.find('.');
     if (const auto group = object.find(key.substr(0, dot));
         dot != std::string::npos && group != object.end() && !group->is_object()) {
-      throw std::invalid_argument(fmt::format("{}: {} is {}, wanted a group of keys", file,
+      throw std::invalid_argument(fmt::format("{}: {} is {}, expected a group of keys", file,
                                               group.key(), base::shown(*group)));
     }
     nlohmann::json& place =
@@ -55,7 +55,7 @@ nlohmann::json read_configuration_file(const std::string& file) {
   }
   if (!configuration.is_object()) {
     throw std::invalid_argument(
-        fmt::format("{}: found no mapping, wanted a trial's configuration", file));
+        fmt::format("{}: found no mapping, expected a trial's configuration", file));
   }
   return nested(configuration, file);
 }

@@ -111,7 +111,7 @@ void require_consistent(const CLI::App& app, const ScoreOptions& options, bool s
   const auto excludes = [&](const char* option, const char* other) {
     if (given(option) && given(other)) {
       throw std::invalid_argument(
-          fmt::format("found both {} and {}, wanted one of them", option, other));
+          fmt::format("found both {} and {}, expected one of them", option, other));
     }
   };
   wants("--confidence-n", "--confidence");

@@ -53,7 +53,7 @@ struct Labels {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
     if (text.empty() || end != text.data() + text.size() || error != std::errc() || label < 0 ||
         label >= num_labels) {
-      throw metrics::InputError(fmt::format("{}:{}: found {}, wanted a label from 0 to {}",
+      throw metrics::InputError(fmt::format("{}:{}: found {}, expected a label from 0 to {}",
                                             file.name(), file.lines(), base::in_quotes(text),
                                             num_labels - 1));
     }
@@ -99,7 +99,7 @@ struct Numbers {
 
   Value any(std::string_view line, const metrics::LineReader& file) const {
     if (const auto value = metrics::parse_score_text(line)) return *value;
-    throw metrics::InputError(fmt::format("{}:{}: found {}, wanted a finite decimal number",
+    throw metrics::InputError(fmt::format("{}:{}: found {}, expected a finite decimal number",
                                           file.name(), file.lines(),
                                           base::in_quotes(base::trimmed(line))));
   }

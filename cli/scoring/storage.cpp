@@ -121,7 +121,7 @@ std::optional<Backbone> backbone_of(const StorageOptions& options, const std::st
   if (options.d_model || options.layers || options.parameters) {
     if (!options.backbone.empty()) {
       throw std::invalid_argument(
-          "found both --backbone and --d-model, --layers or --parameters, wanted one of them");
+          "found both --backbone and --d-model, --layers or --parameters, expected one of them");
     }
     if (!options.d_model || !options.layers) {
       throw std::invalid_argument("a backbone without a name needs --d-model and --layers");
@@ -426,7 +426,7 @@ int run_storage(const StorageOptions& options, Streams streams) {
     const nlohmann::json given = module_json(options);
     for (const auto& [key, value] : given.items()) {
       if (key == "kind") continue;
-      throw std::invalid_argument(fmt::format("found both --{} and {}, wanted one of them",
+      throw std::invalid_argument(fmt::format("found both --{} and {}, expected one of them",
                                               option_name(key), options.file));
     }
   }

@@ -27,7 +27,7 @@ struct DoctorArguments {
 
 DoctorRequest doctor_request(const DoctorArguments& arguments) {
   if (!arguments.database.empty() && !arguments.named.empty()) {
-    throw std::invalid_argument("found DATABASE and --db, wanted one of them");
+    throw std::invalid_argument("found DATABASE and --db, expected one of them");
   }
   DoctorRequest request;
   request.database = find_database(arguments.named.empty() ? arguments.database : arguments.named,

@@ -131,7 +131,7 @@ Table read_delimited(std::string_view text, const std::string& format, const std
   };
   const std::vector<base::TableRecord> records =
       format == "csv" ? base::cut_csv(text, refuse) : base::cut_tsv(text);
-  if (records.empty()) throw base::Error(file + ": is empty, wanted examples");
+  if (records.empty()) throw base::Error(file + ": is empty, expected examples");
   Table table;
   table.header = is_header(records);
   for (std::size_t at = 0; at < records.front().fields.size(); ++at) {
@@ -140,7 +140,7 @@ Table read_delimited(std::string_view text, const std::string& format, const std
   }
   for (const base::TableRecord& record : std::span(records).subspan(table.header ? 1 : 0)) {
     if (record.fields.size() != table.columns.size()) {
-      refuse(record.line, fmt::format("found {} columns, wanted {}", record.fields.size(),
+      refuse(record.line, fmt::format("found {} columns, expected {}", record.fields.size(),
                                       table.columns.size()));
     }
     for (std::size_t at = 0; at < table.columns.size(); ++at) {
@@ -172,7 +172,7 @@ Table read_json_lines(std::string_view text, const std::string& file) {
   for (std::string_view line; lines.next(line);) {
     const nlohmann::json parsed = base::shallow_json_or_none(std::string(line));
     if (!parsed.is_object()) {
-      throw base::Error(fmt::format("{}:{}: found {}, wanted a JSON object", file, lines.number(),
+      throw base::Error(fmt::format("{}:{}: found {}, expected a JSON object", file, lines.number(),
                                     parsed.is_discarded() ? "no JSON" : base::shown(parsed)));
     }
     add_values(table, "", nlohmann::ordered_json::parse(line));
@@ -362,7 +362,7 @@ TaskStarter starter_task(const std::filesystem::path& data, const std::filesyste
   const std::vector<const DataColumn*> texts = find_texts(table, target);
   if (target == nullptr || texts.empty()) {
     throw std::invalid_argument(fmt::format(
-        "{}: found no column with {} among {}, wanted texts and labels or scores; declare such a "
+        "{}: found no column with {} among {}, expected texts and labels or scores; declare such a "
         "task by hand (docs/reference/tasks.md)",
         data.string(), target == nullptr ? "labels or scores" : "texts",
         list_of_names(table.columns)));

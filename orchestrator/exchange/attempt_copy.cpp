@@ -52,7 +52,7 @@ base::FileDescriptor open_regular(const fs::path& file) {
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) fail_to_read(file, errno);
   if (!S_ISREG(status.st_mode)) {
-    throw SourceError(fmt::format("{}: found no regular file, wanted one", file.string()));
+    throw SourceError(fmt::format("{}: found no regular file, expected one", file.string()));
   }
   return in;
 }
@@ -182,7 +182,7 @@ std::vector<std::string> files_below(const fs::path& folder) {
     if (type == fs::file_type::directory) continue;
     if (type != fs::file_type::regular) {
       throw SourceError(
-          fmt::format("{}: found {}, wanted a regular file", entry->path().string(),
+          fmt::format("{}: found {}, expected a regular file", entry->path().string(),
                       type == fs::file_type::symlink ? "a link" : "a device or a pipe"));
     }
     names.push_back(entry->path().lexically_relative(folder).string());

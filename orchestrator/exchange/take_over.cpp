@@ -93,7 +93,7 @@ class TakeOver {
     ingest_runs(store_, runs_);
     const RunsSummary summary = ingest_runs(other_, other_runs_);
     if (summary.sweeps == 0 && summary.trials == 0 && summary.attempts == 0) {
-      throw Error(fmt::format("{}: found no sweep and no attempt, wanted a runs folder{}",
+      throw Error(fmt::format("{}: found no sweep and no attempt, expected a runs folder{}",
                               options_.source,
                               summary.left_out.empty() ? "" : ": " + summary.left_out.front()));
     }

@@ -84,7 +84,7 @@ class Unpacking {
     name_ = path;
     if (archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr ||
         archive_entry_filetype(entry) == AE_IFLNK) {
-      refuse_entry(name_, "it is a link, wanted a file");
+      refuse_entry(name_, "it is a link, expected a file");
     }
     if (name_ != kArchiveList) {
       if (const std::string why = why_no_archive_name(name_); !why.empty()) {
@@ -92,7 +92,7 @@ class Unpacking {
       }
     }
     if (archive_entry_filetype(entry) != AE_IFREG) {
-      refuse_entry(name_, "it is a folder or a device, wanted a file");
+      refuse_entry(name_, "it is a folder or a device, expected a file");
     }
     if (archive_entry_size_is_set(entry) == 0 || archive_entry_size(entry) < 0) {
       refuse_entry(name_, "its size is missing");
@@ -120,7 +120,7 @@ class Unpacking {
   std::string read_list() {
     if (size_ > kLargestArchiveList) {
       refuse_entry(name_,
-                   fmt::format("it has {} bytes, wanted at most {}", size_, kLargestArchiveList));
+                   fmt::format("it has {} bytes, expected at most {}", size_, kLargestArchiveList));
     }
     std::string text;
     read_entry(size_, [&](const char* data, std::size_t size) { text.append(data, size); });

@@ -56,7 +56,7 @@ results::TrialRow trial_row(const protocol::TrialDirectory& directory) {
   }
   const auto config = json.is_object() ? json.find("config") : json.end();
   if (!json.is_object() || config == json.end() || !config->is_object()) {
-    throw Error(fmt::format("{}: found no configuration, wanted a JSON object with `config`",
+    throw Error(fmt::format("{}: found no configuration, expected a JSON object with `config`",
                             directory.trial_json().string()));
   }
   results::TrialRow row;

@@ -94,7 +94,7 @@ void each_line(std::string_view text, Take take) {
 }
 
 [[noreturn]] void not_a_row(std::string_view line) {
-  throw Error(fmt::format("squeue printed {}, wanted {}", base::in_quotes(line), kSqueueFormat));
+  throw Error(fmt::format("squeue printed {}, expected {}", base::in_quotes(line), kSqueueFormat));
 }
 
 // More than any cluster runs. A short range such as [1-99999999999] must not exhaust the memory.
@@ -191,7 +191,7 @@ std::string parse_submission(std::string_view text) {
   const std::string_view job = last.substr(0, last.find(';'));
   if (!is_digits(job)) {
     throw Error(
-        fmt::format("sbatch --parsable printed {}, wanted a job number", base::in_quotes(last)));
+        fmt::format("sbatch --parsable printed {}, expected a job number", base::in_quotes(last)));
   }
   return std::string(job);
 }

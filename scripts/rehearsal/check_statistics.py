@@ -65,7 +65,7 @@ class Check:
     def _equal(self, cell: Cell, what: str, found: object, wanted: object) -> None:
         self.counts[what] += 1
         if found != wanted:
-            self.problems.append(f"{cell}: {what} is {found}, wanted {wanted}")
+            self.problems.append(f"{cell}: {what} is {found}, expected {wanted}")
 
     def _values(self, cell: Cell) -> dict[int, float]:
         """The score of each seed, as it is printed, from what the worker answered."""

@@ -29,7 +29,7 @@ def faults_of(cell: Cell, wanted: set[str], trials: dict[str, Trial]) -> list[st
     found = []
     if cell.trials != wanted:
         found.append(
-            f"{cell}: is of {len(cell.trials)} trials, wanted {len(wanted)}; wrong:"
+            f"{cell}: is of {len(cell.trials)} trials, expected {len(wanted)}; wrong:"
             f" {sorted(cell.trials - wanted)[:3]}, lacking: {sorted(wanted - cell.trials)[:3]}"
         )
     if is_score(cell):
@@ -37,7 +37,8 @@ def faults_of(cell: Cell, wanted: set[str], trials: dict[str, Trial]) -> list[st
         if {sample["seed"] for sample in cell.json["samples"]} != seeds:
             found.append(f"{cell}: its seeds are not {sorted(seeds)}")
         if cell.json["n"] != len(seeds) or cell.json["planned"] != len(seeds):
-            found.append(f"{cell}: n is {cell.json['n']} of {cell.json['planned']}, wanted {seeds}")
+            n = f"{cell.json['n']} of {cell.json['planned']}"
+            found.append(f"{cell}: n is {n}, expected {seeds}")
     for flag in ("partial", "stale", "mixed_fields", "undefined"):
         if cell.json[flag]:
             found.append(f"{cell}: {flag} is {cell.json[flag]}")

@@ -72,9 +72,10 @@ TEST_CASE("Lines that a carriage return alone ends are named as such", "[base]")
   CHECK_FALSE(lines_end_with_cr("a\rb\r\n"));
   CHECK_FALSE(lines_end_with_cr("ab"));
   CHECK_FALSE(lines_end_with_cr(""));
-  CHECK(yaml_problem("sweep: a\rabout: b\r") ==
-        "f.yaml:1: found lines that end with a carriage return (CR) alone, wanted newlines (LF or "
-        "CRLF)");
+  CHECK(
+      yaml_problem("sweep: a\rabout: b\r") ==
+      "f.yaml:1: found lines that end with a carriage return (CR) alone, expected newlines (LF or "
+      "CRLF)");
 }
 
 TEST_CASE("A merge key of YAML is refused by name", "[base]") {

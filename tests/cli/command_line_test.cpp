@@ -61,11 +61,11 @@ TEST_CASE("A number that is out of range is told with the range", "[cli]") {
   check({"--retries=-1"}, "--retries: Value -1 not in range 0 to 1000000");
   check({"--retries", "99999999999999999999"},
         "--retries: Value 99999999999999999999 not in range 0 to 1000000");
-  check({"--grace=-5s"}, "--grace: found -5s, wanted a duration such as 90s");
-  check({"--grace", "s"}, "--grace: found s, wanted a duration such as 90s");
-  check({"--time-limit", "36501d"}, "--time-limit: found 3.15369e+09 s, wanted 0s to 36500d");
+  check({"--grace=-5s"}, "--grace: found -5s, expected a duration such as 90s");
+  check({"--grace", "s"}, "--grace: found s, expected a duration such as 90s");
+  check({"--time-limit", "36501d"}, "--time-limit: found 3.15369e+09 s, expected 0s to 36500d");
   check({"--pack", "2", "--trial-memory", "-3"},
-        "--trial-memory: found -3, wanted a size such as 6GiB");
+        "--trial-memory: found -3, expected a size such as 6GiB");
   CHECK(refused({"logs", "--attempt", "0", "x"}) ==
         "petlab: --attempt: Value 0 not in range 1 to 1000000000 (see --help)\n");
 }
@@ -94,7 +94,7 @@ TEST_CASE("The options --db and --runs may stand before the subcommand", "[cli]"
   CHECK(refused({"--jsn", "results"}) == "petlab: results has no option --jsn (see --help)\n");
   CHECK(refused({"--jsn"}).starts_with(
       "petlab: --jsn comes before the subcommand, where only --db, --runs, --help and --version "
-      "are allowed; wanted one of init, schema, fetch, doctor, plan, "));
+      "are allowed; expected one of init, schema, fetch, doctor, plan, "));
 }
 
 TEST_CASE("A message is no longer than a screen, whatever was typed", "[cli]") {

@@ -134,13 +134,13 @@ TEST_CASE("a line that is no number is refused by its number, far into a file to
     INFO(line);
     std::string shown = line;
     if (const auto cr = shown.find('\r'); cr != std::string::npos) shown.replace(cr, 1, "\\r");
-    CHECK(refused(line) == "hyp:100001: found '" + shown + "', wanted a finite decimal number");
+    CHECK(refused(line) == "hyp:100001: found '" + shown + "', expected a finite decimal number");
   }
   CHECK(refused(std::string(400, '9')).find("hyp:100001: found '9999") == 0);
   // Cut before the character of two bytes that would not fit whole.
   const std::string digits(56, '9');
   CHECK(refused(digits + "\u00e9 and more") ==
-        "hyp:100001: found '" + digits + "\u2026', wanted a finite decimal number");
+        "hyp:100001: found '" + digits + "\u2026', expected a finite decimal number");
   CHECK(refused("1\xFF") == "hyp:100001: invalid UTF-8 at byte 2 of the line (0xFF)");
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("files of different lengths are refused with both lengths, whichever e
                                   std::to_string(n) + ", ref has " + std::to_string(n + 70000));
   }
   Files empty("", "");
-  CHECK(refusal(empty) == "hyp: the corpus is empty, wanted at least one line");
+  CHECK(refusal(empty) == "hyp: the corpus is empty, expected at least one line");
   Files one("", "1\n");
   CHECK(refusal(one) == "the files have different numbers of lines: hyp has 0, ref has 1");
 }

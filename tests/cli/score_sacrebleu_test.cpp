@@ -195,7 +195,7 @@ TEST_CASE("petlab score reads compressed files, and references parted by tabs", 
   CHECK(files.out("bleu --hyp hyp --ref both --num-refs 2") ==
         files.out("bleu --hyp hyp --ref ref --ref other"));
   CHECK(files.refusal("ref -i hyp -nr 2", 1) ==
-        "petlab: ref:1: found 1 reference separated by tabs, wanted 2\n");
+        "petlab: ref:1: found 1 reference separated by tabs, expected 2\n");
 }
 
 TEST_CASE("petlab score refuses what sacrebleu's form cannot mean", "[cli]") {

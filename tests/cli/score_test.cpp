@@ -241,12 +241,14 @@ TEST_CASE("petlab score reads examples of several lines as JSON strings", "[cli]
   CHECK(score(files.dir, "rougeLsum --hyp hyp --ref ref").out.substr(9) ==
         score(files.dir, "rougeL --hyp hyp --ref ref").out.substr(6));
   files.dir.write("bad.jsonl", "\"a\"\n[\"b\"]\n");
-  check_refused(files.dir, "rougeLsum --json-lines --hyp bad.jsonl --ref ref.jsonl", 1,
-                "bad.jsonl:2: found JSON of type array, wanted a JSON string in double quotes (its "
-                "line breaks as \\n)");
-  check_refused(files.dir, "rouge1 --json-lines --hyp hyp.jsonl --ref ref", 1,
-                "ref:1: found a line that is not JSON, wanted a JSON string in double quotes (its "
-                "line breaks as \\n)");
+  check_refused(
+      files.dir, "rougeLsum --json-lines --hyp bad.jsonl --ref ref.jsonl", 1,
+      "bad.jsonl:2: found JSON of type array, expected a JSON string in double quotes (its "
+      "line breaks as \\n)");
+  check_refused(
+      files.dir, "rouge1 --json-lines --hyp hyp.jsonl --ref ref", 1,
+      "ref:1: found a line that is not JSON, expected a JSON string in double quotes (its "
+      "line breaks as \\n)");
   // What a text's lines are makes no other words.
   CHECK(of("token-error-rate") == Approx(5.0 / 8));
   CHECK(of("exact-match") == 0);
@@ -342,7 +344,7 @@ TEST_CASE("petlab score skips a byte order mark before labels and keeps it in te
   CHECK(score(files.dir, "chrf --hyp marked --ref plain").out !=
         score(files.dir, "chrf --hyp plain --ref plain").out);
   check_refused(files.dir, "accuracy --hyp only-mark --ref only-mark", 1,
-                "only-mark: the corpus is empty, wanted at least one line");
+                "only-mark: the corpus is empty, expected at least one line");
 }
 
 TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]") {
@@ -361,32 +363,34 @@ TEST_CASE("petlab score refuses files that do not fit, by name and line", "[cli]
   files.dir.write("blank", "\"a\"\n\n");
   for (const char* words :
        {"f1 --hyp cr --ref gold", "f1 --hyp gold --ref cr", "spearman --hyp cr --ref gold"}) {
-    check_refused(files.dir, words, 1,
-                  "cr: found lines that end with a carriage return (CR) alone, wanted newlines (LF "
-                  "or CRLF)");
+    check_refused(
+        files.dir, words, 1,
+        "cr: found lines that end with a carriage return (CR) alone, expected newlines (LF "
+        "or CRLF)");
   }
-  check_refused(files.dir, "bleu --hyp mac --ref mac", 1,
-                "mac: found lines that end with a carriage return (CR) alone, wanted newlines (LF "
-                "or CRLF)");
+  check_refused(
+      files.dir, "bleu --hyp mac --ref mac", 1,
+      "mac: found lines that end with a carriage return (CR) alone, expected newlines (LF "
+      "or CRLF)");
   check_refused(files.dir, "bleu --json-lines --hyp blank --ref blank", 1,
-                "blank:2: found a blank line, wanted a JSON string in double quotes (its line "
+                "blank:2: found a blank line, expected a JSON string in double quotes (its line "
                 "breaks as \\n)");
   check_refused(files.dir, "bleu --hyp hyp --ref gold", 1,
                 "the files have different numbers of lines: hyp has 2, gold has 4");
   check_refused(files.dir, "accuracy --hyp x --ref y", 1,
-                "x:1: found '1.5', wanted a label from 0 to 4095");
+                "x:1: found '1.5', expected a label from 0 to 4095");
   check_refused(files.dir, "spearman --hyp x --ref gold", 1,
                 "the files have different numbers of lines: x has 3, gold has 4");
   check_refused(files.dir, "spearman --hyp x --ref nan", 1,
-                "nan:2: found 'nan', wanted a finite decimal number");
+                "nan:2: found 'nan', expected a finite decimal number");
   check_refused(files.dir, "pearson --hyp inf --ref x", 1,
-                "inf:3: found '1e999', wanted a finite decimal number");
+                "inf:3: found '1e999', expected a finite decimal number");
   check_refused(files.dir, "f1 --hyp words --ref gold", 1,
-                "words:3: found 'yes', wanted a label from 0 to 4095");
+                "words:3: found 'yes', expected a label from 0 to 4095");
   check_refused(files.dir, "f1 --hyp minus --ref gold", 1,
-                "minus:3: found '-1', wanted a label from 0 to 4095");
+                "minus:3: found '-1', expected a label from 0 to 4095");
   check_refused(files.dir, "f1-macro --hyp three --ref gold --num-labels 2", 1,
-                "three:3: found '2', wanted a label from 0 to 1");
+                "three:3: found '2', expected a label from 0 to 1");
   check_refused(files.dir, "f1 --hyp three --ref gold", 2,
                 "f1 needs two classes, found 3: f1-macro takes any number");
   check_refused(files.dir, "chrf --hyp bad-utf8 --ref ref", 1,
@@ -410,7 +414,7 @@ TEST_CASE("petlab score refuses words that it does not know, with the nearest", 
   check_refused(files.dir, "bleu --smooth-method flor" + both, 2,
                 "unknown smoothing method \"flor\"; did you mean \"floor\"?");
   check_refused(files.dir, "bleu --spm-model nothing.model" + both, 1,
-                "nothing.model: does not exist, wanted a SentencePiece model");
+                "nothing.model: does not exist, expected a SentencePiece model");
 }
 
 TEST_CASE("petlab score refuses options that mean nothing", "[cli]") {

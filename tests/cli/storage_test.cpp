@@ -125,7 +125,7 @@ TEST_CASE("petlab storage reads numbers as sweeps do", "[cli]") {
   CHECK(bottleneck("010") == 10);
   CHECK(bottleneck("8") == 8);
   dir.write("a.yaml", "backbone: t5-base\nmodule: 3\nmodule.kind: adapter\n");
-  check_storage_refuses(dir, "a.yaml", 2, "a.yaml: module is 3, wanted a group of keys");
+  check_storage_refuses(dir, "a.yaml", 2, "a.yaml: module is 3, expected a group of keys");
   dir.write("a.yaml", "backbone: t5-base\nmodule: {kind: adapter}\nmodule: {kind: lora}\n");
   CHECK(storage(dir, "a.yaml").exit_code == 2);
 }
@@ -227,7 +227,7 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
   CHECK(bad.err.find("bad.yaml:") != std::string::npos);
   dir.write("list.json", "[1, 2]");
   check_storage_refuses(dir, "list.json", 2,
-                        "list.json: found no mapping, wanted a trial's configuration");
+                        "list.json: found no mapping, expected a trial's configuration");
   dir.write("sweep.yaml", "sweep: a\nbase: {backbone: minilm}\n");
   check_storage_refuses(dir, "sweep.yaml", 2, "sweep.yaml: base is not a field of a trial");
   dir.write("small.yaml", "backbone: t5-base\nmodule: {kind: adapter, bottleneck: 0}\n");
@@ -239,5 +239,5 @@ TEST_CASE("petlab storage refuses what has no storage", "[cli]") {
       dir, "c.yaml --kind lora", 2,
       "storage needs an artifact, a configuration file, or --kind with its options");
   check_storage_refuses(dir, "c.yaml --rank 4", 2,
-                        "found both --rank and c.yaml, wanted one of them");
+                        "found both --rank and c.yaml, expected one of them");
 }

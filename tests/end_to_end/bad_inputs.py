@@ -62,12 +62,12 @@ class BadInputs(TinyWorld):
     def test_a_data_file_that_is_empty(self):
         mend = self.mend_file("films-train.tsv")
         self.write("films-train.tsv", "")
-        self.check("ROOT/films-train.tsv: is empty, wanted examples", mend)
+        self.check("ROOT/films-train.tsv: is empty, expected examples", mend)
 
     def test_a_label_that_is_not_known(self):
         mend = self.mend_file("films-dev.tsv")
         self.write("films-dev.tsv", "label\tsentence\nfine\tthe film\nsuper\tthe film\n")
-        self.check("ROOT/films-dev.tsv:3: label 'super' is not known, wanted one of 'poor', 'fine'",
+        self.check("ROOT/films-dev.tsv:3: label 'super' is not known, expected one of 'poor', 'fine'",
                    mend)
 
     def test_a_score_that_is_no_number(self):
@@ -119,7 +119,7 @@ class BadInputs(TinyWorld):
         shapes = bert_shapes(CONFIG) | {"encoder.layer.1.output.dense.weight": (16, 20)}
         write_safetensors(self.root / "tiny/model.safetensors", shapes)
         self.check_backbone("ROOT/tiny/model.safetensors: tensor "
-                            "encoder.layer.1.output.dense.weight: found [16, 20], wanted [16, 24]")
+                            "encoder.layer.1.output.dense.weight: found [16, 20], expected [16, 24]")
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ class Doctor(TinyWorld):
     def test_words_that_mean_nothing(self):
         done = self.petlab("doctor", "a.db", "--db", "b.db")
         self.assertEqual((done.code, done.err),
-                         (2, "petlab: found DATABASE and --db, wanted one of them\n"))
+                         (2, "petlab: found DATABASE and --db, expected one of them\n"))
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ class Merge(ExchangeWorld):
         merged = self.as_json("a", "db", "merge", "c.db", code=1)
         texts = {left["trial"]: left["text"] for left in merged["left"]}
         self.assertIn("not in the runs folder", texts[one])
-        self.assertIn("found a link, wanted a regular file", texts[two])
+        self.assertIn("found a link, expected a regular file", texts[two])
         self.assertNotIn(trial, texts)
 
     def test_a_sweep_that_is_another_there_stays_what_it_is_here(self):
@@ -213,8 +213,8 @@ class Killed(ExchangeWorld):
     def test_export(self):
         self.write_exchange_sweep(1)
         self.machine("a")
-        self.on("a", "db", "export", "archive", "wanted.tar.gz")
-        wanted = (self.root / "wanted.tar.gz").read_bytes()
+        self.on("a", "db", "export", "archive", "expected.tar.gz")
+        wanted = (self.root / "expected.tar.gz").read_bytes()
         for at in range(1, 200):
             self.faults = f"kill program=petlab calls={CHANGING} path=*k.tar.gz* at={at} torn"
             done = self.petlab("db", "export", "archive", "k.tar.gz", "--db", "a.db")
@@ -334,11 +334,11 @@ class Archive(ExchangeWorld):
                 (added("/etc/evil"), None, "entry '/etc/evil': its name leads out of the "
                                            "archive: it is an absolute path"),
                 (added("runs/sweeps/link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), None,
-                 "entry 'runs/sweeps/link': it is a link, wanted a file"),
+                 "entry 'runs/sweeps/link': it is a link, expected a file"),
                 (added("runs/sweeps/link", type=tarfile.LNKTYPE, linkname=events), None,
-                 "entry 'runs/sweeps/link': it is a link, wanted a file"),
+                 "entry 'runs/sweeps/link': it is a link, expected a file"),
                 (added("runs/sweeps/pipe", type=tarfile.FIFOTYPE), None,
-                 "entry 'runs/sweeps/pipe': it is a folder or a device, wanted a file"),
+                 "entry 'runs/sweeps/pipe': it is a folder or a device, expected a file"),
                 (added("runs/sweeps/more.yaml"), None, "entry 'runs/sweeps/more.yaml': the archive's list does not contain it"),
                 (added("runs/\x1b[31mred"), None, r"entry 'runs/\x1b[31mred': its name has a character"),
                 (added("petlab.db"), None, "entry 'petlab.db': it is not a file of a runs folder"),

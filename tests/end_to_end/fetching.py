@@ -315,7 +315,7 @@ class Faults(FetchWorld):
                  "SentencePiece model")):
             with self.subTest(wanted):
                 self.hub.add("someone/tiny-bert", files)
-                self.refused(f"someone/tiny-bert: found {', '.join(files)}, wanted {wanted}")
+                self.refused(f"someone/tiny-bert: found {', '.join(files)}, expected {wanted}")
 
     def test_no_network_says_what_to_do(self):
         self.hub.close()
@@ -332,7 +332,7 @@ class Faults(FetchWorld):
         self.refused("someone/tiny-bert: HUB names no commit of revision main (HF_ENDPOINT "
                      "sets the server)")
         self.hub.faults[f"/api/models/someone/tiny-bert/tree/{self.model.head}"] = [("rubbish",)]
-        self.refused("someone/tiny-bert: found no list, wanted the hub's list of files "
+        self.refused("someone/tiny-bert: found no list, expected the hub's list of files "
                      "(HF_ENDPOINT sets the server)")
 
     def test_a_circle_of_redirects_ends(self):

@@ -306,7 +306,7 @@ class InjectedFaults(ScriptedWorld):
              r"attempt 1 crashed: the worker ended with signal 6 \(Aborted\) \(1 of 1 attempts\)"),
             ({"behaviour": "error"}, "attempt 1 failed: the script says so"),
             ({"behaviour": "rubbish"},
-             fr"attempt 1 failed: {events}:6: found 'this is no event' at byte 0, wanted a JSON object"),
+             fr"attempt 1 failed: {events}:6: found 'this is no event' at byte 0, expected a JSON object"),
             ({"behaviour": "lie"}, fr"attempt 1 failed: {events}:6: seq is 8, must be 5"),
             ({"behaviour": "hang"},
              r"attempt 1 stalled: reported nothing for 2 s \(--no-progress-limit\) \(1 of 1 attempts\)"),

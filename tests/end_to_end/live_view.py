@@ -263,7 +263,7 @@ class LiveView(ScriptedWorld):
         self.assertEqual((events[-1]["done"], events[-1]["failed"]), (1, 1))
         both = self.petlab(*self.run_words("--json", "--quiet"))
         self.assertEqual((both.code, both.out, both.err),
-                         (2, "", "petlab: found --quiet and --json, wanted one of them\n"))
+                         (2, "", "petlab: found --quiet and --json, expected one of them\n"))
 
 
 if __name__ == "__main__":

@@ -309,7 +309,7 @@ class Predicting(TinyWorld):
                     if mask[i // width] == 0:
                         self.assertEqual(ours, 0)
                     elif abs(ours - theirs) > told[name]["atol"] + told[name]["rtol"] * abs(theirs):
-                        self.fail(f"{model.name} {name} at {i}: {ours}, wanted {theirs}")
+                        self.fail(f"{model.name} {name} at {i}: {ours}, expected {theirs}")
         print(f"{len(models)} golden models", flush=True)
 
     def test_a_padded_token_changes_no_other_and_bad_inputs_are_refused(self):

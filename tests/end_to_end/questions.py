@@ -81,7 +81,7 @@ grid: {seed: [1, 2, 3]}
                 (["compare", "small", "larg"], "no trial has variant larg; did you mean large?"),
                 (["best"], "it is not known whether more of score is better: say --highest or --lowest"),
                 (["results", "--where", "variant='\xff\n"],
-                 "--where: found a quote without a closing one, wanted ' after it")]:
+                 "--where: found a quote without a closing one, expected ' after it")]:
             if words == ["best"]:
                 words = ["best", "--metric", "score", "--split", "test"]
             self.assertEqual(self.ask(*words, code=2).err, f"petlab: {wanted}\n")

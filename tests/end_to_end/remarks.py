@@ -93,24 +93,24 @@ class Remarks(ExchangeWorld):
         first = self.ids[0]
         before = self.files("a")
         for words, message in (
-                ([first, "+"], "found an empty tag, wanted a text"),
-                ([first, "+a b"], "found the tag 'a b', wanted a word without spaces"),
-                ([first, "+a,b"], "found the tag 'a,b', wanted"),
-                ([first, "+" + "x" * 101], "found a tag of 101 bytes, wanted at most 100"),
-                ([first, "+a", "-a"], "found +a and -a, wanted one of them"),
-                (["+a"], "found neither a trial nor --sweep, wanted at least one"),
+                ([first, "+"], "found an empty tag, expected a text"),
+                ([first, "+a b"], "found the tag 'a b', expected a word without spaces"),
+                ([first, "+a,b"], "found the tag 'a,b', expected"),
+                ([first, "+" + "x" * 101], "found a tag of 101 bytes, expected at most 100"),
+                ([first, "+a", "-a"], "found +a and -a, expected one of them"),
+                (["+a"], "found neither a trial nor --sweep, expected at least one"),
                 (["zzz", "+a"], "trial zzz is not in a.db"),
                 (["--sweep", "shard", "+a"], "shared"),
                 ([first, "--ad", "x"], "tag has no option --ad; did you mean --add?")):
             with self.subTest(words):
                 self.assertIn(message, self.tags(*words, code=2))
         for words, message in (
-                ([first, "x" * 70000], "found a note of 70000 bytes, wanted at most 65536"),
-                (["--sweep", "shared", "--sweep", "other", "x"], "found several trials or sweeps, wanted one"),
+                ([first, "x" * 70000], "found a note of 70000 bytes, expected at most 65536"),
+                (["--sweep", "shared", "--sweep", "other", "x"], "found several trials or sweeps, expected one"),
                 ([], "found neither a trial nor --sweep")):
             self.assertIn(message, self.on("a", "note", *words, code=2).err)
         self.assertEqual(self.files("a"), before)
-        self.assertIn("--only: found tag, wanted a property that a trial has before it runs",
+        self.assertIn("--only: found tag, expected a property that a trial has before it runs",
                       self.petlab("plan", "sweep.yaml", "--only", "tag=good", "--worker", "./worker.py").err)
 
     def test_the_shell_completes_them(self):

@@ -162,7 +162,7 @@ class RunsFolders(ScriptedWorld):
         for name, content, problem in (
                 ("tiny/model.safetensors", weights[:-8], "sweeps/tiny/model.safetensors: "),
                 ("sweeps/films-dev.tsv", rows.replace("poor", "awful", 1),
-                 "sweeps/films-dev.tsv:3: label 'awful' is not known, wanted one of 'poor', 'fine'"),
+                 "sweeps/films-dev.tsv:3: label 'awful' is not known, expected one of 'poor', 'fine'"),
                 ("sweeps/films-dev.tsv", rows.replace("label", "lable", 1),
                  "sweeps/films-dev.tsv:1: has no column 'label', found 'lable', 'sentence'")):
             with self.subTest(problem):

@@ -218,8 +218,8 @@ class Schema(TinyWorld):
             self.assertTrue(found, text)
             return set(found[1].strip().split(", "))
 
-        for kind, pattern, text in (("sweep", r"wanted a section: ([\w, ]+)", BASE + "gird: 1\n"),
-                                    ("task", r"wanted one of ([\w, ]+)", MINE + "fils: 1\n"),
+        for kind, pattern, text in (("sweep", r"expected a section: ([\w, ]+)", BASE + "gird: 1\n"),
+                                    ("task", r"expected one of ([\w, ]+)", MINE + "fils: 1\n"),
                                     ("report", r"\(known: ([\w, ]+)\)", REPORT + "abuot: 1\n")):
             self.assertEqual(set(self.schema(kind).schema["properties"]), words(pattern, kind, text))
         report = self.schema("report").schema
@@ -248,9 +248,9 @@ grid: {training: {batch_size: [4, 8]}, data.max_tokens: 8..9}
 when: [{if: {seed: [1]}, set: {training.warmup_ratio: 0.5}}]
 exclude: [{variant: b, seed: 1}]
 """, Loader)
-        beyond = re.compile("wanted the name of a variant|values of|nothing, wanted the name of a|twice|"
-                            "wanted the name of a task|config.json|rules that leave|cannot be read|"
-                            "is in none of the folders|wanted a divisor|no trial")
+        beyond = re.compile("expected the name of a variant|values of|nothing, expected the name of a|twice|"
+                            "expected the name of a task|config.json|rules that leave|cannot be read|"
+                            "is in none of the folders|expected a divisor|no trial")
         validator, draw = self.schema("sweep"), random.Random(7)
         self.assertTrue(validator.is_valid(whole))
         self.assertEqual(self.problems("sweep", yaml.safe_dump(whole)), "")

@@ -94,11 +94,11 @@ class Starters(ScriptedWorld):
         self.write("nothing.csv", "")
         before = sorted(os.listdir(self.root))
         for data, message, code in (
-                ("numbers.tsv", "found no column with texts among 'a', 'b', wanted texts and labels", 2),
-                ("texts.tsv", "found no column with labels or scores among 'a', wanted texts and labels", 2),
-                ("ragged.tsv", "ragged.tsv:2: found 1 columns, wanted 2", 1),
-                ("broken.jsonl", "broken.jsonl:2: found no JSON, wanted a JSON object", 1),
-                ("nothing.csv", "nothing.csv: is empty, wanted examples", 1),
+                ("numbers.tsv", "found no column with texts among 'a', 'b', expected texts and labels", 2),
+                ("texts.tsv", "found no column with labels or scores among 'a', expected texts and labels", 2),
+                ("ragged.tsv", "ragged.tsv:2: found 1 columns, expected 2", 1),
+                ("broken.jsonl", "broken.jsonl:2: found no JSON, expected a JSON object", 1),
+                ("nothing.csv", "nothing.csv: is empty, expected examples", 1),
                 ("missing.tsv", "missing.tsv: cannot be read", 1)):
             with self.subTest(data):
                 self.assertIn(message, self.init("--task", data, code=code).err)

@@ -85,11 +85,11 @@ class Only(Steering):
                                               "did you mean large?"),
                 ("seed=7", "--only: no trial of sweep steered meets the condition on seed"),
                 ("sed=1", 'unknown field "sed"; did you mean "seed"?'),
-                ("seed=one", "seed: found 'one', wanted a whole number, or several as 1..5"),
-                ("host=a", "--only: found host, wanted a property that a trial has before it "
+                ("seed=one", "seed: found 'one', expected a whole number, or several as 1..5"),
+                ("host=a", "--only: found host, expected a property that a trial has before it "
                            "runs: a field, task, variant, trial_id or a size"),
-                ("split=test", "--only: found split, wanted a field"),
-                ("seed", "--only: found nothing after 'seed', wanted one of = != < <= > >=")):
+                ("split=test", "--only: found split, expected a field"),
+                ("seed", "--only: found nothing after 'seed', expected one of = != < <= > >=")):
             with self.subTest(words):
                 self.assertEqual(self.plan("--only", words, code=2), f"petlab: {message}\n")
                 done = self.run_scripted("--only", words)
@@ -147,14 +147,14 @@ class Set(Steering):
 
     def test_what_cannot_be_set_is_refused(self):
         for word, message in (
-                ("training.epochs", "--set: found 'training.epochs', wanted FIELD=VALUE such as "
+                ("training.epochs", "--set: found 'training.epochs', expected FIELD=VALUE such as "
                                     "training.epochs=1"),
-                ("epochs=1", "--set: found 'epochs', wanted a field of a trial (nearest: "
+                ("epochs=1", "--set: found 'epochs', expected a field of a trial (nearest: "
                              "training.epochs)"),
-                ("training.epochs=three", "--set training.epochs: found 'three', wanted a whole "
+                ("training.epochs=three", "--set training.epochs: found 'three', expected a whole "
                                           "number from 1 to 1000000000"),
-                ("variant=small", "--set: found 'variant', wanted a field of a trial"),
-                ("module.kind=adaptor", "--set module.kind: found 'adaptor', wanted "),
+                ("variant=small", "--set: found 'variant', expected a field of a trial"),
+                ("module.kind=adaptor", "--set module.kind: found 'adaptor', expected "),
                 ("seed=[4, 5]", "--set seed: found "),
                 ("seed=7", "--set seed=7: 4 trials of sweep.yaml would become equal to "
                            "others, because nothing else distinguishes them; to choose some "
@@ -163,7 +163,7 @@ class Set(Steering):
                 self.assertIn(f"petlab: {message}", self.plan("--set", word, code=2))
                 self.assertEqual(self.run_scripted("--set", word).code, 2)
         twice = ["--set", "task=films.yaml", "--set", "tasks=[films.yaml]"]
-        self.assertIn("twice, wanted it once", self.plan(*twice, code=2))
+        self.assertIn("twice, expected it once", self.plan(*twice, code=2))
         self.assertFalse((self.root / "sweep.db").exists())
 
 
@@ -231,10 +231,10 @@ class Again(Steering):
 
     def test_what_is_no_trial_cannot_be_made_again(self):
         for words, message in (
-                (["--rerun", "every"], "--rerun: found every, wanted stale, failed, all or "
+                (["--rerun", "every"], "--rerun: found every, expected stale, failed, all or "
                                        "the id of a requested trial (petlab plan lists them)"),
                 (["--rerun", self.trials[0], "--only", "variant=large"],
-                 f"--rerun: found {self.trials[0]}, wanted stale, failed, all or the id of a "
+                 f"--rerun: found {self.trials[0]}, expected stale, failed, all or the id of a "
                  f"requested trial (petlab plan lists them)")):
             done = self.run_scripted(*words)
             self.assertEqual((done.code, done.err), (2, f"petlab: {message}\n"))

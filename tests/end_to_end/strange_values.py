@@ -114,9 +114,9 @@ class StrangeValues(ScriptedWorld):
                 "1e-400": 0.0, "0.30000000000000004": 0.30000000000000004}
         refused = {"NaN": "found 'NaN}' at byte ", "Infinity": "found 'Infinity}' at byte ",
                    "-Infinity": "found '-Infinity}' at byte ",
-                   "1e400": "value: found 1e400, wanted a number that a double can hold",
-                   '"0.5"': "value: found '0.5', wanted a number or null",
-                   "true": "value: found true, wanted a number or null",
+                   "1e400": "value: found 1e400, expected a number that a double can hold",
+                   '"0.5"': "value: found '0.5', expected a number or null",
+                   "true": "value: found true, expected a number or null",
                    "endless": "the line is longer than 1 MiB"}
         self.write_users(*({"says": json.dumps({"m": value})} for value in [*kept, *refused]))
         self.run_odd(code=1)
@@ -144,11 +144,11 @@ class StrangeValues(ScriptedWorld):
         whole = json.loads(self.petlab("show", ids[0], "--db", "sweep.db", "--json").out)
         self.assertEqual(whole["configuration"]["user"], {**keys, "says": '{"m": 1}'})
         many = [f"user.key_{place}" for place in range(501)]
-        self.refused(2, "found 501 conditions, wanted at most 500", "results", "--db", "sweep.db",
+        self.refused(2, "found 501 conditions, expected at most 500", "results", "--db", "sweep.db",
                      "--where", " and ".join(f"{key}!=-1" for key in many))
         self.assertEqual(len(self.results("--where", " and ".join(f"{key}!=-1" for key in many[:500]))),
                          2)
-        self.refused(2, "found 501 fields to tell trials apart by, wanted at most 500", "results",
+        self.refused(2, "found 501 fields to tell trials apart by, expected at most 500", "results",
                      "--db", "sweep.db", "--by", ",".join(many))
         self.assertEqual(len(self.results("--by", ",".join(many[:500]))), 2)
 
@@ -158,12 +158,12 @@ class StrangeValues(ScriptedWorld):
         huge = self.write("huge", b"x" * 100_000_000)
         trial = self.query("SELECT trial_id FROM trials")[0]["trial_id"]
         with open(huge, "rb") as file:
-            self.refused(2, "SQL: found 100000000 bytes, wanted at most 16777216", "query", "-",
+            self.refused(2, "SQL: found 100000000 bytes, expected at most 16777216", "query", "-",
                          "--db", "sweep.db", stdin=file)
         with open(huge, "rb") as file:
-            self.refused(2, "found a note of 100000000 bytes, wanted at most 65536", "note", trial,
+            self.refused(2, "found a note of 100000000 bytes, expected at most 65536", "note", trial,
                          "-", "--db", "sweep.db", stdin=file)
-        self.refused(2, "found a tag of 1000 bytes, wanted at most 100", "tag", trial,
+        self.refused(2, "found a tag of 1000 bytes, expected at most 100", "tag", trial,
                      "+" + "x" * 1000, "--db", "sweep.db")
         done = self.petlab("query", "SELECT " + "x" * 100_000, "--db", "sweep.db")
         self.assertEqual(done.code, 2)
@@ -173,20 +173,20 @@ class StrangeValues(ScriptedWorld):
         for words in (["plan"], ["run", "--worker", "./odd.py"]):
             done = self.petlab(words[0], "sweep.yaml", *words[1:])
             self.assertEqual((done.code, done.err), (
-                1, "petlab: sweep.yaml: found more than 16777216 bytes, wanted fewer\n"))
+                1, "petlab: sweep.yaml: found more than 16777216 bytes, expected fewer\n"))
         self.assertEqual(self.query("SELECT count(*) AS n FROM trials"), [{"n": 1}])
 
     def test_a_nul_byte_in_text_of_a_sweep_or_in_sql_is_refused(self):
         self.write("sweep.yaml", tiny_world.SWEEP + '  user: {good: 1, note: "a\\0b"}\n')
-        self.refused(2, "sweep.yaml:8: user.note: found a NUL byte, wanted text without one",
+        self.refused(2, "sweep.yaml:8: user.note: found a NUL byte, expected text without one",
                      "plan", "sweep.yaml")
         self.write("sweep.yaml", tiny_world.SWEEP + '  user: {good: 1, "ke\\0y": 1}\n')
-        self.refused(2, "sweep.yaml:8: user.ke: found a NUL byte, wanted text without one",
+        self.refused(2, "sweep.yaml:8: user.ke: found a NUL byte, expected text without one",
                      "plan", "sweep.yaml")
         self.write_users({"says": '{"m": 1}'})
         self.run_odd()
         with open(self.write("nul.sql", b"SELECT 1\0; DROP TABLE trials"), "rb") as file:
-            self.refused(2, "SQL: found a NUL byte as character 9, wanted none", "query", "-",
+            self.refused(2, "SQL: found a NUL byte as character 9, expected none", "query", "-",
                          "--db", "sweep.db", stdin=file)
 
 

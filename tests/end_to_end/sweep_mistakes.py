@@ -16,14 +16,14 @@ gird:
   seed: [1, 2]
 """)
         wanted = """\
-petlab: sweep.yaml:4: task: found 'movie-polarty', wanted the name of a task, or of a .yaml file \
+petlab: sweep.yaml:4: task: found 'movie-polarty', expected the name of a task, or of a .yaml file \
 that declares one (nearest: movie-polarity)
-sweep.yaml:5: module.kind: found 'adaptor', wanted adapter, lora, prefix, full_finetuning, \
+sweep.yaml:5: module.kind: found 'adaptor', expected adapter, lora, prefix, full_finetuning, \
 head_only or hyperformer++ (nearest: adapter)
-sweep.yaml:6: base: found 'training.lerning_rate', wanted a field of a trial (nearest: \
+sweep.yaml:6: base: found 'training.lerning_rate', expected a field of a trial (nearest: \
 training.learning_rate)
-sweep.yaml:6: training.epochs: found 'three', wanted a whole number from 1 to 1000000000
-sweep.yaml:7: sweep file: found 'gird', wanted a section: sweep, about, base, variants, zip, grid, \
+sweep.yaml:6: training.epochs: found 'three', expected a whole number from 1 to 1000000000
+sweep.yaml:7: sweep file: found 'gird', expected a section: sweep, about, base, variants, zip, grid, \
 when, exclude (nearest: grid)
 """
         for command in ("plan", "run"):
@@ -39,7 +39,7 @@ when, exclude (nearest: grid)
         self.write("sweep.yaml", "sweep: [\n")
         done = self.petlab("run", "sweep.yaml")
         self.assertEqual(done.err, "petlab: sweep.yaml:2: YAML: found a syntax error (end of "
-                                   "sequence flow not found), wanted YAML\n")
+                                   "sequence flow not found), expected YAML\n")
         self.assertEqual(done.code, 2)
 
     def test_a_plan_touches_nothing(self):
@@ -66,7 +66,7 @@ when, exclude (nearest: grid)
         self.write("sweep.yaml", SWEEP)
         (self.root / "tiny/model.safetensors").unlink()
         done = self.petlab("run", "sweep.yaml")
-        self.assertEqual(done.err, "petlab: sweep.yaml:3: ROOT/tiny: found no weights, wanted "
+        self.assertEqual(done.err, "petlab: sweep.yaml:3: ROOT/tiny: found no weights, expected "
                                    "model.safetensors, pytorch_model.bin or the index of one in "
                                    "shards\n")
         self.assertEqual(done.code, 2)

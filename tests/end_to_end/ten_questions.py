@@ -47,14 +47,14 @@ def equal_words(wanted, found):
 def differences(wanted, found, rows_may_differ):
     wanted, found = wanted.splitlines(), found.splitlines()
     if len(wanted) != len(found):
-        return [f"{len(found)} lines, wanted {len(wanted)}"]
+        return [f"{len(found)} lines, expected {len(wanted)}"]
     if rows_may_differ:
         wanted, found = wanted[0].split()[:1], found[0].split()[:1]
     wrong = []
     for line, (one, other) in enumerate(zip(wanted, found), 1):
         one, other = one.split(), other.split()
         if len(one) != len(other) or not all(map(equal_words, one, other)):
-            wrong.append(f"line {line}: found {' '.join(other)!r}, wanted {' '.join(one)!r}")
+            wrong.append(f"line {line}: found {' '.join(other)!r}, expected {' '.join(one)!r}")
     return wrong
 
 
@@ -90,7 +90,7 @@ def main():
     written, asked = BLOCK.subn(answer, text)
     questions = len(re.findall(r"^## \d+\. ", text, re.M))
     if (questions, asked) != (QUESTIONS, 2 * QUESTIONS) or asked != text.count("```console"):
-        sys.exit(f"{page}: found {questions} questions and {asked} blocks, wanted {QUESTIONS}, each "
+        sys.exit(f"{page}: found {questions} questions and {asked} blocks, expected {QUESTIONS}, each "
                  "with a command and its SQL")
     if failures:
         sys.exit(f"{failures} of {asked} answers are not those of the page")

@@ -232,7 +232,7 @@ class Texts(TinyWorld):
                                  "module.kind: hyperformer++}\n")
         done = self.run_sweep()
         self.assertEqual(done.code, 2, done)
-        self.assertIn("sweep.yaml:2: module.kind: found hyperformer++, wanted another kind with an "
+        self.assertIn("sweep.yaml:2: module.kind: found hyperformer++, expected another kind with an "
                       "encoder (bert), which has no decoder", done.err)
 
     def test_an_encoder_is_refused_for_texts_before_anything_runs(self):

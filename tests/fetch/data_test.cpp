@@ -52,7 +52,7 @@ struct World {
                                        {"RTE/original/train.tsv", "nor this one"},
                                        {"RTE/train.tsv", std::string(200000, 't') + "\n"},
                                        {"RTE/dev.tsv", "dev\n"},
-                                       {"RTE/test.tsv", "not wanted"}});
+                                       {"RTE/test.tsv", "not expected"}});
   DataSource source{"rte",
                     "glue/RTE",
                     {{"/RTE.zip", content.size(), base::sha256(content).substr(7)}},
@@ -171,7 +171,7 @@ TEST_CASE("MRPC's rows are parted by the ids of its development set", "[fetch]")
   CHECK(text_of(root.path() / "train.tsv") == header + "\n0\t3\t4\ta\tb\n");
   std::ofstream(rows, std::ios::app) << "\n1\t7\t8\tonly one text\n";
   CHECK_THROWS_WITH(split_mrpc(ids, rows, root.path()),
-                    rows.string() + ":5: found 4 columns, wanted 5 of an MRPC row");
+                    rows.string() + ":5: found 4 columns, expected 5 of an MRPC row");
 }
 
 }  // namespace

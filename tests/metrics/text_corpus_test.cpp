@@ -157,7 +157,7 @@ TEST_CASE("a corpus of files is refused where its lines do not fit together", "[
     Files files;
     files.write("hyp", "");
     files.write("ref", "");
-    CHECK(files.refusal() == "hyp: the corpus is empty, wanted at least one line");
+    CHECK(files.refusal() == "hyp: the corpus is empty, expected at least one line");
   }
   SECTION("no file") {
     TempDir folder;
@@ -195,8 +195,8 @@ TEST_CASE("a corpus in memory is refused as files are", "[metrics]") {
                          std::vector<MemoryCorpus::Stream> references, const std::string& wanted) {
     CHECK_THROWS_WITH(MemoryCorpus(std::move(hypotheses), std::move(references)), Equals(wanted));
   };
-  refuse({"a"}, {}, "found no references, wanted at least one stream");
-  refuse({}, {{}}, "the corpus is empty, wanted at least one segment");
+  refuse({"a"}, {}, "found no references, expected at least one stream");
+  refuse({}, {{}}, "the corpus is empty, expected at least one segment");
   refuse({"a"}, {{"a"}, {"a", "b"}}, "references 2 have 2 segments, the hypotheses have 1");
   refuse({"a", "b"}, {{"a", std::nullopt}}, "segment 2 has no reference");
   refuse({"a\xFF"}, {{"a"}}, "hypotheses:1: invalid UTF-8 at byte 2 of the line (0xFF)");

@@ -308,9 +308,9 @@ TEST_CASE("options that cannot be are refused by name", "[metrics]") {
          "tokenizer flores200 needs its SentencePiece model (--spm-model FILE); sacrebleu keeps it "
          "in ~/.sacrebleu/models/flores200sacrebleuspm");
   options.spm_model = "/nowhere/to/be/found.model";
-  refuse(options, "/nowhere/to/be/found.model: does not exist, wanted a SentencePiece model");
+  refuse(options, "/nowhere/to/be/found.model: does not exist, expected a SentencePiece model");
   options.tokenize = "spm";
-  refuse(options, "/nowhere/to/be/found.model: does not exist, wanted a SentencePiece model");
+  refuse(options, "/nowhere/to/be/found.model: does not exist, expected a SentencePiece model");
   const petlab::testing::TempDir folder;
   options.spm_model = folder.write("text.model", "no model at all").string();
   refuse(options, "text.model: is not a SentencePiece model (15 bytes)");
@@ -376,5 +376,6 @@ TEST_CASE("ROUGE is as worked out by hand", "[metrics]") {
   // Two sentences in the other order: nothing is lost, but for the whole text at once half is.
   CHECK(score(RougeType::rougeLsum, "c d\na b", "a b\nc d").f == 1.0);
   CHECK(score(RougeType::rougeL, "c d\na b", "a b\nc d").f == 0.5);
-  CHECK_THROWS_WITH(bootstrap_rouge({}), "found no scores for the bootstrap, wanted at least one");
+  CHECK_THROWS_WITH(bootstrap_rouge({}),
+                    "found no scores for the bootstrap, expected at least one");
 }

@@ -461,7 +461,7 @@ class Explorer {
       });
       const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
       if (trained > wanted) {
-        return fmt::format("trial {} is trained {} times, wanted {}", trial, trained, wanted);
+        return fmt::format("trial {} is trained {} times, expected {}", trial, trained, wanted);
       }
     }
     return {};
@@ -478,7 +478,7 @@ class Explorer {
           [](const AttemptFacts& attempt) { return attempt.outcome == Outcome::finished; });
       const auto wanted = 1 + std::popcount(static_cast<std::uint8_t>(world.asked[trial]));
       if (finished != wanted) {
-        return fmt::format("trial {} finished {} times, wanted {}", trial, finished, wanted);
+        return fmt::format("trial {} finished {} times, expected {}", trial, finished, wanted);
       }
     }
     return what_is_wrong(world);

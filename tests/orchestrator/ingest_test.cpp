@@ -220,7 +220,7 @@ TEST_CASE("a new attempt is heard from its first event, whoever was faster", "[o
   CHECK(f.count() == 1);
 }
 
-TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and wanted",
+TEST_CASE("a worker that breaks the protocol has failed, with file, line, found and expected",
           "[orchestrator]") {
   IngestFixture f;
   SECTION("a gap in seq") {

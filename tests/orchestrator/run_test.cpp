@@ -91,7 +91,7 @@ TEST_CASE("A worker that breaks the protocol is killed and its trial has failed"
       "lie}}\n  good: {seed: 3}\n");
   const auto result = sweep.run();
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("found 'this is no event' at byte 0, wanted a JSON object") !=
+  CHECK(result.err.find("found 'this is no event' at byte 0, expected a JSON object") !=
         std::string::npos);
   CHECK(result.err.find("seq is 8, must be 5") != std::string::npos);
   CHECK(sweep.number("SELECT count(*) FROM attempts WHERE outcome = 'finished'") == 1);

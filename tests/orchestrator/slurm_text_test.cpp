@@ -61,7 +61,7 @@ TEST_CASE("what squeue does not print is refused with the line", "[orchestrator]
        {"1_9|RUNNING|n2|None|1:05", "slurm_load_jobs error: Unexpected message"}) {
     INFO(line);
     CHECK(message_of([&] { parse_squeue(line); }) ==
-          "squeue printed '" + std::string(line) + "', wanted %i|%T|%N|%r|%M|%j");
+          "squeue printed '" + std::string(line) + "', expected %i|%T|%N|%r|%M|%j");
   }
 }
 
@@ -85,9 +85,9 @@ TEST_CASE("sbatch's answer is the number of a job, behind what a site prints", "
   CHECK(parse_submission("1234;cluster\n") == "1234");
   CHECK(parse_submission("Welcome to the cluster\n\n1234\n") == "1234");
   CHECK(message_of([] { parse_submission(""); }) ==
-        "sbatch --parsable printed '', wanted a job number");
+        "sbatch --parsable printed '', expected a job number");
   CHECK(message_of([] { parse_submission("Submitted batch job 12\n"); }) ==
-        "sbatch --parsable printed 'Submitted batch job 12', wanted a job number");
+        "sbatch --parsable printed 'Submitted batch job 12', expected a job number");
 }
 
 TEST_CASE("a refusal for now, silence and a refusal for good are told apart", "[orchestrator]") {

@@ -112,63 +112,65 @@ TEST_CASE("A failure without a kind is an error", "[sweeps]") {
         Event{8, 12, Failed{"no data", "error"}});
 }
 
-TEST_CASE("A bad line says what was found and what was wanted", "[sweeps]") {
+TEST_CASE("A bad line says what was found and what was expected", "[sweeps]") {
   const std::string start = R"({"v":1,"seq":1,"time":1,"type":)";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "found the end of the line at byte 0, wanted a JSON object"},
-      {"rubbish", "found 'rubbish' at byte 0, wanted a JSON object"},
-      {"[1]", "found '[1]' at byte 0, wanted a JSON object"},
-      {"{\"v\":1", "found the end of the line at byte 6, wanted ',' or '}'"},
-      {"{\"v\":1,}", "found '}' at byte 7, wanted a key in double quotes"},
-      {"{\"v\":1} x", "found 'x' at byte 8, wanted the end of the line after the object"},
-      {"{\"v\":01}", "found '1}' at byte 6, wanted ',' or '}'"},
-      {"{\"v\":+1}", "found '+1}' at byte 5, wanted a JSON value"},
-      {"{\"v\":.5}", "found '.5}' at byte 5, wanted a JSON value"},
+      {"", "found the end of the line at byte 0, expected a JSON object"},
+      {"rubbish", "found 'rubbish' at byte 0, expected a JSON object"},
+      {"[1]", "found '[1]' at byte 0, expected a JSON object"},
+      {"{\"v\":1", "found the end of the line at byte 6, expected ',' or '}'"},
+      {"{\"v\":1,}", "found '}' at byte 7, expected a key in double quotes"},
+      {"{\"v\":1} x", "found 'x' at byte 8, expected the end of the line after the object"},
+      {"{\"v\":01}", "found '1}' at byte 6, expected ',' or '}'"},
+      {"{\"v\":+1}", "found '+1}' at byte 5, expected a JSON value"},
+      {"{\"v\":.5}", "found '.5}' at byte 5, expected a JSON value"},
       {"{\"v\":\"a\x01\"}",
-       "found '\\x01\"}' at byte 7, wanted a string without control characters"},
-      {"{\"v\":\"\\x\"}", "found 'x\"}' at byte 7, wanted one of \"\\/bfnrtu after a backslash"},
-      {"{\"v\":\"\\u12\"}", "found '\"}' at byte 10, wanted four hexadecimal digits"},
-      {"{\"v\":1,\"seq\":\"\xff\"}", "found the byte 0xff at byte 14, wanted UTF-8"},
-      {"{}", "v: found nothing, wanted a whole number >= 0"},
-      {R"({"v":2,"seq":1,"time":1,"type":"progress"})", "v: found 2, wanted 1"},
+       "found '\\x01\"}' at byte 7, expected a string without control characters"},
+      {"{\"v\":\"\\x\"}", "found 'x\"}' at byte 7, expected one of \"\\/bfnrtu after a backslash"},
+      {"{\"v\":\"\\u12\"}", "found '\"}' at byte 10, expected four hexadecimal digits"},
+      {"{\"v\":1,\"seq\":\"\xff\"}", "found the byte 0xff at byte 14, expected UTF-8"},
+      {"{}", "v: found nothing, expected a whole number >= 0"},
+      {R"({"v":2,"seq":1,"time":1,"type":"progress"})", "v: found 2, expected 1"},
       {R"({"v":1,"seq":-1,"time":1,"type":"progress"})",
-       "seq: found -1, wanted a whole number >= 0"},
+       "seq: found -1, expected a whole number >= 0"},
       {R"({"v":1,"seq":1.0,"time":1,"type":"progress"})",
-       "seq: found 1.0, wanted a whole number >= 0"},
+       "seq: found 1.0, expected a whole number >= 0"},
       {R"({"v":1,"seq":99999999999999999999,"time":1,"type":"progress"})",
-       "seq: found 99999999999999999999, wanted a whole number >= 0"},
-      {R"({"v":1,"seq":1,"time":"now","type":"progress"})", "time: found 'now', wanted a number"},
+       "seq: found 99999999999999999999, expected a whole number >= 0"},
+      {R"({"v":1,"seq":1,"time":"now","type":"progress"})", "time: found 'now', expected a number"},
       {start + "\"metrics\"}",
-       "type: found 'metrics', wanted started, progress, metric, checkpoint, finished or failed"},
+       "type: found 'metrics', expected started, progress, metric, checkpoint, finished or failed"},
       {start + "7}",
-       "type: found 7, wanted started, progress, metric, checkpoint, finished or failed"},
-      {start + R"("progress","step":1,"of":2})", "loss: found nothing, wanted a number or null"},
-      {start + R"("checkpoint","step":1})", "path: found nothing, wanted text"},
+       "type: found 7, expected started, progress, metric, checkpoint, finished or failed"},
+      {start + R"("progress","step":1,"of":2})", "loss: found nothing, expected a number or null"},
+      {start + R"("checkpoint","step":1})", "path: found nothing, expected text"},
       {start + R"("checkpoint","step":1,"path":"../../other/9.ckpt"})",
-       "path: found '../../other/9.ckpt', wanted a path inside the attempt's directory"},
+       "path: found '../../other/9.ckpt', expected a path inside the attempt's directory"},
       {start + R"("finished","step":1,"artifact":"/etc/passwd"})",
-       "artifact: found '/etc/passwd', wanted a path inside the attempt's directory"},
+       "artifact: found '/etc/passwd', expected a path inside the attempt's directory"},
       {start + R"("finished","step":1,"artifact":"a/../../b"})",
-       "artifact: found 'a/../../b', wanted a path inside the attempt's directory"},
+       "artifact: found 'a/../../b', expected a path inside the attempt's directory"},
       {start + R"("finished","step":1,"artifact":""})",
-       "artifact: found '', wanted a path inside the attempt's directory"},
-      {start + R"("finished","step":1,"bls_bits":-1})", "bls_bits: found -1, wanted a number >= 0"},
+       "artifact: found '', expected a path inside the attempt's directory"},
+      {start + R"("finished","step":1,"bls_bits":-1})",
+       "bls_bits: found -1, expected a number >= 0"},
       {start + R"("finished","step":1,"stored_bits":-8})",
-       "stored_bits: found -8, wanted a whole number >= 0"},
+       "stored_bits: found -8, expected a whole number >= 0"},
       {start + R"("finished","step":1,"train_seconds":-0.5})",
-       "train_seconds: found -0.5, wanted a number >= 0"},
+       "train_seconds: found -0.5, expected a number >= 0"},
       {start + R"("failed","reason":"x","kind":"bad"})",
-       "kind: found 'bad', wanted error, out_of_memory, not_finite or device"},
-      {start + R"("started","pid":1,"numerics":"1"})", "numerics: found '1', wanted an object"},
+       "kind: found 'bad', expected error, out_of_memory, not_finite or device"},
+      {start + R"("started","pid":1,"numerics":"1"})", "numerics: found '1', expected an object"},
       {start + R"("started","pid":1,"digests":{"data":{"rte":1}}})",
-       "digests: found {\"data\":{\"rte\":1}}, wanted {\"backbone\": text, \"data\": {TASK: text, "
+       "digests: found {\"data\":{\"rte\":1}}, expected {\"backbone\": text, \"data\": {TASK: "
+       "text, "
        "…}}"},
-      {start + R"("finished","step":1,"examples":7})", "examples: found 7, wanted an object"},
-      {metric_line("NaN"), "found 'NaN}' at byte 105, wanted a JSON value"},
-      {metric_line("\"0.5\""), "value: found '0.5', wanted a number or null"},
-      {metric_line("1e999"), "value: found 1e999, wanted a number that a double can hold"},
+      {start + R"("finished","step":1,"examples":7})", "examples: found 7, expected an object"},
+      {metric_line("NaN"), "found 'NaN}' at byte 105, expected a JSON value"},
+      {metric_line("\"0.5\""), "value: found '0.5', expected a number or null"},
+      {metric_line("1e999"), "value: found 1e999, expected a number that a double can hold"},
       {start + R"("failed","reason":"\ud800"})",
-       "reason: found half of a surrogate pair, wanted a character"},
+       "reason: found half of a surrogate pair, expected a character"},
   };
   for (const auto& [line, message] : cases) {
     INFO(line);
@@ -185,7 +187,7 @@ TEST_CASE("Numbers of examples that are none are refused", "[sweeps]") {
     CHECK(error_of(R"({"v":1,"seq":1,"time":1,"type":"finished","step":1,"examples":)" + found +
                    "}") ==
           "examples: found " + found +
-              R"(, wanted {TASK: {"train": N, "validation": N, "test": N}, …} with whole )" +
+              R"(, expected {TASK: {"train": N, "validation": N, "test": N}, …} with whole )" +
               "numbers >= 0");
   }
   CHECK_THROWS_WITH(
@@ -195,9 +197,9 @@ TEST_CASE("Numbers of examples that are none are refused", "[sweeps]") {
 
 TEST_CASE("A line that is too long or nested too deeply is refused", "[sweeps]") {
   CHECK(error_of(std::string(1 << 21, ' ')) ==
-        "found a line of 2097152 bytes, wanted at most 1048576");
+        "found a line of 2097152 bytes, expected at most 1048576");
   const std::string deep(500000, '[');
-  CHECK(error_of("{\"x\":" + deep).find("wanted at most 64 levels of nesting") !=
+  CHECK(error_of("{\"x\":" + deep).find("expected at most 64 levels of nesting") !=
         std::string::npos);
 }
 

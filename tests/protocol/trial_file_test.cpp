@@ -82,7 +82,7 @@ TEST_CASE("A trial.json written by hand may leave out what has a default", "[swe
   CHECK_FALSE(read.resume.has_value());
 }
 
-TEST_CASE("A bad trial.json is refused with file, found and wanted", "[sweeps]") {
+TEST_CASE("A bad trial.json is refused with file, found and expected", "[sweeps]") {
   const TempDir folder;
   const auto check = [&](const std::string& text, const std::string& message) {
     const auto file = folder.write("trial.json", text);
@@ -93,7 +93,7 @@ TEST_CASE("A bad trial.json is refused with file, found and wanted", "[sweeps]")
   };
   const std::string head = R"({"v":1,"trial":"ab","attempt":1,"backbone_folder":"/m",)"
                            R"("data_folders":[],"config":)";
-  check("", "found no JSON, wanted a trial");
+  check("", "found no JSON, expected a trial");
   check("[]", "the file is a list, must be an object");
   check("{}", "v is missing");
   check(R"({"v":2})", "v is 2, must be 1 (written by a newer petlab)");

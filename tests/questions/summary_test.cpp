@@ -133,7 +133,7 @@ TEST_CASE("unknown words are named with the nearest", "[questions]") {
         Lines{"no trial has variant propetal; did you mean propetl?"});
   CHECK(asked(database, "task=colla", "") == Lines{"no trial has task colla; did you mean cola?"});
   CHECK(asked(database, "split=test", "") ==
-        Lines{"--where: found split, wanted a field: the split is chosen with --split"});
+        Lines{"--where: found split, expected a field: the split is chosen with --split"});
   SummaryRequest request;
   request.metrics = {"acuracy"};
   CHECK(asked(database, "", "", "", request) ==

@@ -121,9 +121,10 @@ TEST_CASE("A question's definition is written and read as the same question", "[
 }
 
 TEST_CASE("A value of another type than its field is an error", "[reports]") {
-  CHECK_THROWS_WITH(testing::definition("where: {seed: x}\ntable: {rows: [{key: a}], columns: "
-                                        "[{key: b}]}\n"),
-                    "r.yaml:2: where: seed: found 'x', wanted a whole number, or several as 1..5");
+  CHECK_THROWS_WITH(
+      testing::definition("where: {seed: x}\ntable: {rows: [{key: a}], columns: "
+                          "[{key: b}]}\n"),
+      "r.yaml:2: where: seed: found 'x', expected a whole number, or several as 1..5");
   CHECK_THROWS_WITH(testing::definition("where: seed=1 or seed=2\ntable: {rows: [{key: a}], "
                                         "columns: [{key: b}]}\n"),
                     Catch::Contains("r.yaml:2: where: found or"));
@@ -247,18 +248,18 @@ sections:
 
 TEST_CASE("Texts that are no definition at all are refused with a line", "[reports]") {
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"", "r.yaml:1: YAML: found an empty file, wanted a group of keys"},
+      {"", "r.yaml:1: YAML: found an empty file, expected a group of keys"},
       {"report: a\ntable: {rows: [{key: a}], columns: [{key: b}]}\n---\nb: 2\n",
-       "r.yaml:4: YAML: found a second document, wanted one document"},
+       "r.yaml:4: YAML: found a second document, expected one document"},
       {"report: [x\n",
-       "r.yaml:2: YAML: found a syntax error (end of sequence flow not found), wanted YAML"},
-      {",2", "r.yaml:1: YAML: found a second document, wanted one document"},
+       "r.yaml:2: YAML: found a syntax error (end of sequence flow not found), expected YAML"},
+      {",2", "r.yaml:1: YAML: found a second document, expected one document"},
       {"- 1\n",
        "r.yaml:1: the report is a list, must be a group of report, about, sweep, where, "
        "backbone_parameters, notes, table, figure, sections"},
       {"report: {}\ntable: 3\n", "r.yaml:1: report is a group of keys, must be a text"},
       {"report: a\nreport: b\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
-       "r.yaml:2: YAML: found the key 'report' twice, wanted it once (first in line 1)"},
+       "r.yaml:2: YAML: found the key 'report' twice, expected it once (first in line 1)"},
       {"report: a\nwhere: {split: {x: y}}\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",
        "r.yaml:2: where.split is a group of keys, must be a value or a list of values"},
       {"report: a\nwhere: {split: []}\ntable: {rows: [{key: a}], columns: [{key: b}]}\n",

@@ -27,7 +27,7 @@ TEST_CASE("Letters and signs become commands that differ where the texts do", "[
 TEST_CASE("A character without a glyph is refused by its number and its text", "[reports]") {
   CHECK_THROWS_WITH(
       escaped_latex("vanilla 中"),
-      "LaTeX: found '中' (U+4E2D) in 'vanilla 中', wanted characters that pdfLaTeX's standard "
+      "LaTeX: found '中' (U+4E2D) in 'vanilla 中', expected characters that pdfLaTeX's standard "
       "fonts have; rename it, or choose another --format");
   for (const char* text : {"😀", "ą", "Ж", "a\u0310", "λ\u0301", "\u200B", "o\u0301\u0302\u0303"}) {
     INFO(text);

@@ -275,7 +275,7 @@ mean ± sample deviation (n seeds)
   CHECK(message({"--x", "step", "--y", "acuracy"}) ==
         "petlab: --y: unknown metric \"acuracy\"; did you mean \"accuracy\"?\n");
   CHECK(message({"--x", "step", "--y", "f1", "--where", "seed"}) ==
-        "petlab: --where: found nothing after 'seed', wanted one of = != < <= > >=\n");
+        "petlab: --where: found nothing after 'seed', expected one of = != < <= > >=\n");
   CHECK(message({"--x", "seed", "--y", "f1", "--where", "sed=1"}) ==
         "petlab: unknown field \"sed\"; did you mean \"seed\"?\n");
   CHECK(message({"--x", "seed", "--y", "f1", "--where", "variant=aa"}) ==

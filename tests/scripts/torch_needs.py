@@ -102,7 +102,7 @@ class TorchNeeds(unittest.TestCase):
     def test_other_words_are_refused(self):
         result = self.run_it("tpu")
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(result.stderr, "torch_needs.py: wanted cpu, gpu or python\n")
+        self.assertEqual(result.stderr, "torch_needs.py: expected cpu, gpu or python\n")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ std::int64_t fewest_cases(const std::string& what) {
   if (!std::filesystem::exists(file)) file = variable("PETLAB_GOLDEN_COUNTS");
   if (file.empty()) return 1;
   std::ifstream in(file);
-  if (!in) throw std::runtime_error(file + ": cannot be read, wanted counts of golden cases");
+  if (!in) throw std::runtime_error(file + ": cannot be read, expected counts of golden cases");
   const auto counts = nlohmann::json::parse(in);
   if (!counts.contains(what)) throw std::runtime_error(file + ": has no count of " + what);
   return counts.at(what);

@@ -264,14 +264,14 @@ TEST_CASE("A config.json without a usable shape is refused by name", "[sweeps]")
     CHECK_THROWS_WITH(read_backbone_shape(folder.path()),
                       folder.path().string() + "/config.json: " + message);
   };
-  check("", "found something else than a JSON object, wanted a Hugging Face configuration");
-  check("{}", "model_type: found nothing, wanted bert, roberta or t5");
+  check("", "found something else than a JSON object, expected a Hugging Face configuration");
+  check("{}", "model_type: found nothing, expected bert, roberta or t5");
   check(R"({"model_type":"bert"})", "hidden_size is missing, must be a whole number > 0");
   check(R"({"model_type":"bert","hidden_size":-8})",
-        "hidden_size: found -8, wanted a whole number from 1 to 4194304");
+        "hidden_size: found -8, expected a whole number from 1 to 4194304");
   check(R"({"model_type":"bert","hidden_size":10,"num_hidden_layers":2,"num_attention_heads":3,
             "intermediate_size":8,"vocab_size":9,"max_position_embeddings":9,"type_vocab_size":2})",
-        "num_attention_heads: found 3, wanted a divisor of hidden_size (10)");
+        "num_attention_heads: found 3, expected a divisor of hidden_size (10)");
 }
 
 TEST_CASE("Locations come from the environment that is passed in", "[sweeps]") {

@@ -47,23 +47,26 @@ TEST_CASE("Conditions are divided by and, or by a comma", "[sweeps]") {
   CHECK(read("and=and") == "and 0 and");
 }
 
-TEST_CASE("A condition that cannot be read says what was found and wanted", "[sweeps]") {
-  CHECK(refused_conditions("") == "--where: found nothing, wanted a condition such as task=cola");
+TEST_CASE("A condition that cannot be read says what was found and expected", "[sweeps]") {
+  CHECK(refused_conditions("") == "--where: found nothing, expected a condition such as task=cola");
   CHECK(refused_conditions("task") ==
-        "--where: found nothing after 'task', wanted one of = != < <= > >=");
-  CHECK(refused_conditions("task=") == "--where: found no value for task, wanted one");
-  CHECK(refused_conditions("task=a,") == "--where: found no value for task, wanted one");
-  CHECK(refused_conditions("task=>a") == "--where: found '=>a', wanted one of = != < <= > >=");
+        "--where: found nothing after 'task', expected one of = != < <= > >=");
+  CHECK(refused_conditions("task=") == "--where: found no value for task, expected one");
+  CHECK(refused_conditions("task=a,") == "--where: found no value for task, expected one");
+  CHECK(refused_conditions("task=>a") == "--where: found '=>a', expected one of = != < <= > >=");
   CHECK(refused_conditions("task='a") ==
-        "--where: found a quote without a closing one, wanted ' after it");
-  CHECK(refused_conditions("a=1 b=2") == "--where: found 'b=2', wanted `and`, a comma or the end");
-  CHECK(refused_conditions("a=1 or b=2") ==
-        "--where: found or, wanted `and`; for one of several values write field=a,b; for anything "
-        "else use petlab query");
+        "--where: found a quote without a closing one, expected ' after it");
+  CHECK(refused_conditions("a=1 b=2") ==
+        "--where: found 'b=2', expected `and`, a comma or the end");
+  CHECK(
+      refused_conditions("a=1 or b=2") ==
+      "--where: found or, expected `and`; for one of several values write field=a,b; for anything "
+      "else use petlab query");
   CHECK(refused_conditions("a<1,2") ==
-        "--where: found 2 values of a, wanted one for a comparison by size");
-  CHECK(refused_conditions("a=1 and") == "--where: found 'and', wanted `and`, a comma or the end");
-  CHECK(refused_conditions("=1") == "--where: found '=1', wanted a condition such as task=cola");
+        "--where: found 2 values of a, expected one for a comparison by size");
+  CHECK(refused_conditions("a=1 and") ==
+        "--where: found 'and', expected `and`, a comma or the end");
+  CHECK(refused_conditions("=1") == "--where: found '=1', expected a condition such as task=cola");
 }
 
 TEST_CASE("Values are read in the type of their field", "[sweeps]") {
@@ -72,18 +75,18 @@ TEST_CASE("Values are read in the type of their field", "[sweeps]") {
   CHECK(typed("share=true,0", FieldType::boolean) == "[true,false]");
   CHECK(typed("kind='null',lora", FieldType::text) == R"(["null","lora"])");
   CHECK(typed("seed=x", FieldType::integer) ==
-        "seed: found 'x', wanted a whole number, or several as 1..5");
+        "seed: found 'x', expected a whole number, or several as 1..5");
   CHECK(typed("seed=5..1", FieldType::integer) ==
-        "seed: found '5..1', wanted a whole number, or several as 1..5");
+        "seed: found '5..1', expected a whole number, or several as 1..5");
   CHECK(typed("seed=1..99999", FieldType::integer) == "1..99999 has more than 10000 numbers");
   CHECK(typed("seed=-9223372036854775808..9223372036854775807", FieldType::integer) ==
         "-9223372036854775808..9223372036854775807 has more than 10000 numbers");
   CHECK(typed("seed<1..3", FieldType::integer) ==
-        "seed: found several values, wanted one for a comparison by size");
-  CHECK(typed("rate=inf", FieldType::number) == "rate: found 'inf', wanted a number");
-  CHECK(typed("share=yes", FieldType::boolean) == "share: found 'yes', wanted true or false");
+        "seed: found several values, expected one for a comparison by size");
+  CHECK(typed("rate=inf", FieldType::number) == "rate: found 'inf', expected a number");
+  CHECK(typed("share=yes", FieldType::boolean) == "share: found 'yes', expected true or false");
   CHECK(typed("seed<null", FieldType::integer) ==
-        "seed: found 'null', wanted a value that can be compared by size");
+        "seed: found 'null', expected a value that can be compared by size");
 }
 
 }  // namespace

@@ -24,14 +24,14 @@ TEST_CASE("What an encoder cannot do is said where the backbone is there", "[swe
       home.problems("sweep: t\nbase:\n  backbone: minilm\n  task: cola\n" + asked);
   const std::string encoder = " (the default) with an encoder (bert)";
   CHECK(found ==
-        Strings{"sweep.yaml:6: module.cross_attention: found true, wanted false" + encoder,
-                "sweep.yaml:7: data.max_target_tokens: found 64, wanted 128" + encoder,
-                "sweep.yaml:8: decoding.beams: found 4, wanted 1" + encoder,
-                "sweep.yaml:8: decoding.early_stopping: found true, wanted false" + encoder,
-                "sweep.yaml:8: decoding.length_penalty: found 0.5, wanted 1.0" + encoder,
-                "sweep.yaml:8: decoding.max_tokens: found 9, wanted 0" + encoder,
-                "sweep.yaml:8: decoding.min_tokens: found 2, wanted 0" + encoder,
-                "sweep.yaml:8: decoding.no_repeat_ngrams: found 3, wanted 0" + encoder});
+        Strings{"sweep.yaml:6: module.cross_attention: found true, expected false" + encoder,
+                "sweep.yaml:7: data.max_target_tokens: found 64, expected 128" + encoder,
+                "sweep.yaml:8: decoding.beams: found 4, expected 1" + encoder,
+                "sweep.yaml:8: decoding.early_stopping: found true, expected false" + encoder,
+                "sweep.yaml:8: decoding.length_penalty: found 0.5, expected 1.0" + encoder,
+                "sweep.yaml:8: decoding.max_tokens: found 9, expected 0" + encoder,
+                "sweep.yaml:8: decoding.min_tokens: found 2, expected 0" + encoder,
+                "sweep.yaml:8: decoding.no_repeat_ngrams: found 3, expected 0" + encoder});
   const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  task: cola\n" + asked);
   REQUIRE(sweep.trials.size() == 1);
   CHECK(sweep.notes.empty());
@@ -48,7 +48,7 @@ TEST_CASE("A task that asks for texts wants a T5", "[sweeps]") {
                       "columns: {text: a, target: b}\nmetrics: [bleu]\n");
   CHECK(home.problems("sweep: t\nbase: {backbone: minilm, task: mine.yaml}\n") ==
         Strings{"sweep.yaml:2: task: found mine, which generates texts, on an encoder (bert), "
-                "wanted a T5 as backbone, or a task with labels or scores"});
+                "expected a T5 as backbone, or a task with labels or scores"});
   CHECK(home.problems("sweep: t\nbase: {backbone: t5-small, task: mine.yaml}\n").empty());
 }
 
@@ -56,9 +56,10 @@ TEST_CASE("A loss over classes has none of a score, which a T5 writes as text", 
   const Home home;
   home.t5_backbone("t5-small", 512, 6);
   const std::string rest = "  task: stsb\n  training.label_smoothing: 0.1\n";
-  CHECK(home.problems("sweep: t\nbase:\n  backbone: minilm\n" + rest) ==
-        Strings{"sweep.yaml:5: training.label_smoothing: found 0.1, wanted 0 with task stsb, whose "
-                "targets are scores, on an encoder (bert)"});
+  CHECK(
+      home.problems("sweep: t\nbase:\n  backbone: minilm\n" + rest) ==
+      Strings{"sweep.yaml:5: training.label_smoothing: found 0.1, expected 0 with task stsb, whose "
+              "targets are scores, on an encoder (bert)"});
   CHECK(home.problems("sweep: t\nbase:\n  backbone: t5-small\n" + rest).empty());
 }
 
@@ -67,7 +68,7 @@ TEST_CASE("A T5 has no head", "[sweeps]") {
   home.t5_backbone("t5-small", 512, 6);
   CHECK(
       home.problems("sweep: t\nbase: {backbone: t5-small, task: cola, module.kind: head_only}\n") ==
-      Strings{"sweep.yaml:2: module.kind: found head_only, wanted another kind with t5, which "
+      Strings{"sweep.yaml:2: module.kind: found head_only, expected another kind with t5, which "
               "has no head"});
 }
 
@@ -77,16 +78,16 @@ TEST_CASE("Generated adapters want an encoder and a decoder, and are neither sha
   home.t5_backbone("t5-small", 512, 6);
   const std::string kind = "module.kind: hyperformer++";
   CHECK(home.problems("sweep: t\nbase: {backbone: minilm, task: cola, " + kind + "}\n") ==
-        Strings{"sweep.yaml:2: module.kind: found hyperformer++, wanted another kind with an "
+        Strings{"sweep.yaml:2: module.kind: found hyperformer++, expected another kind with an "
                 "encoder (bert), which has no decoder"});
   CHECK(home.problems("sweep: t\nbase:\n  backbone: t5-small\n  tasks: [cola, rte]\n  " + kind +
                       "\n  module.share: true\n  module.mask: learned\n"
                       "  module.hyper_embedding: 0\n") ==
-        Strings{"sweep.yaml:6: module.share: found true, wanted false with module.kind "
+        Strings{"sweep.yaml:6: module.share: found true, expected false with module.kind "
                 "hyperformer++",
-                "sweep.yaml:7: module.mask: found learned, wanted none with module.kind "
+                "sweep.yaml:7: module.mask: found learned, expected none with module.kind "
                 "hyperformer++",
-                "sweep.yaml:8: module.hyper_embedding: found 0, wanted a whole number from 1 to "
+                "sweep.yaml:8: module.hyper_embedding: found 0, expected a whole number from 1 to "
                 "65536"});
   // Of one task too: layers and positions have embeddings all the same.
   const Sweep sweep = home.load("sweep: t\nbase:\n  backbone: t5-small\n  " + kind +
@@ -104,17 +105,17 @@ TEST_CASE("Steps beside epochs are refused, the default that somebody wrote too"
   const Home home;
   const std::string base = "sweep: t\nbase:\n  backbone: minilm\n  task: cola\n";
   CHECK(home.problems(base + "  training: {steps: 10, warmup_steps: 2}\n").empty());
+  CHECK(home.problems(base +
+                      "  training.steps: 10\n  training.epochs: 20\n  training.warmup_steps: 2\n"
+                      "  training.warmup_ratio: 0.1\n") ==
+        Strings{"sweep.yaml:6: training.epochs: found 20, expected omitted when training.steps is "
+                "set (10)",
+                "sweep.yaml:8: training.warmup_ratio: found 0.1, expected omitted when "
+                "training.warmup_steps is set (2)"});
   CHECK(
-      home.problems(base +
-                    "  training.steps: 10\n  training.epochs: 20\n  training.warmup_steps: 2\n"
-                    "  training.warmup_ratio: 0.1\n") ==
-      Strings{
-          "sweep.yaml:6: training.epochs: found 20, wanted omitted when training.steps is set (10)",
-          "sweep.yaml:8: training.warmup_ratio: found 0.1, wanted omitted when "
-          "training.warmup_steps is set (2)"});
-  CHECK(home.problems(base + "  training.steps: 10\n  training.epochs: 3\n") ==
-        Strings{"sweep.yaml:6: training.epochs: found 3, wanted omitted when training.steps is set "
-                "(10)"});
+      home.problems(base + "  training.steps: 10\n  training.epochs: 3\n") ==
+      Strings{"sweep.yaml:6: training.epochs: found 3, expected omitted when training.steps is set "
+              "(10)"});
   // A variant that trains for as long as its epochs say.
   CHECK(home.problems(base + "variants:\n  a: {training.steps: 10}\n  b: {training.epochs: 3}\n")
             .empty());

@@ -152,7 +152,7 @@ TEST_CASE("A cached model that is not whole, or whose name two have, is refused"
   fs::create_symlink("../../blobs/later", part / "model.safetensors");
   CHECK_THROWS_WITH(backbone_folder(locations, "part", root.path()),
                     "backbone part: found " + part.string() +
-                        " in Hugging Face's cache, wanted config.json and the weights in it: "
+                        " in Hugging Face's cache, expected config.json and the weights in it: "
                         "download the whole model");
   for (const char* owner : {"a", "b"}) {
     add_model(locations.hub, std::string("models--") + owner + "--twice", "r",

@@ -165,15 +165,15 @@ TEST_CASE("A sharded backbone counts with its shards", "[sweeps]") {
     CHECK_THROWS_WITH(backbone_digest(folder.path(), digests), folder.path().string() + message);
   };
   check(
-      ": found no weights, wanted model.safetensors, pytorch_model.bin or the index of one in "
+      ": found no weights, expected model.safetensors, pytorch_model.bin or the index of one in "
       "shards");
   folder.write("model.safetensors.index.json", "[]");
   check(
-      "/model.safetensors.index.json: found no weight_map, wanted the index of a sharded "
+      "/model.safetensors.index.json: found no weight_map, expected the index of a sharded "
       "checkpoint");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"w":"../x"}})");
   check(
-      "/model.safetensors.index.json: tensor w: found '../x', wanted the name of a file next to "
+      "/model.safetensors.index.json: tensor w: found '../x', expected the name of a file next to "
       "it");
   folder.write("model.safetensors.index.json", R"({"weight_map":{"w":"a","v":"b","u":"a"}})");
   folder.write("a", "1");

@@ -231,7 +231,7 @@ when:
   CHECK(without.trials[0].id == sweep.trials[0].id);
   CHECK_THROWS_WITH(
       home.load(kBase + "variants: {a: {priority: high}}\n"),
-      petlab::testing::has_text("priority: found 'high', wanted a whole number from -1000000 "
+      petlab::testing::has_text("priority: found 'high', expected a whole number from -1000000 "
                                 "to 1000000"));
 }
 
@@ -342,88 +342,91 @@ zip:
 exclude:
   - {variant: c}
 )") == Strings{
-           "sweep.yaml:4: task: found 'movie-polarty', wanted the name of a task, or of a .yaml "
+           "sweep.yaml:4: task: found 'movie-polarty', expected the name of a task, or of a .yaml "
            "file that declares one (nearest: movie-polarity)",
-           "sweep.yaml:5: module.kind: found 'adaptor', wanted adapter, lora, prefix, "
+           "sweep.yaml:5: module.kind: found 'adaptor', expected adapter, lora, prefix, "
            "full_finetuning, head_only or hyperformer++ (nearest: adapter)",
-           "sweep.yaml:6: base: found 'training.lerning_rate', wanted a field of a trial (nearest: "
+           "sweep.yaml:6: base: found 'training.lerning_rate', expected a field of a trial "
+           "(nearest: "
            "training.learning_rate)",
-           "sweep.yaml:6: training.epochs: found 'three', wanted a whole number from 1 to "
+           "sweep.yaml:6: training.epochs: found 'three', expected a whole number from 1 to "
            "1000000000",
-           "sweep.yaml:7: base: found 'learning_rate', wanted a field of a trial (nearest: "
+           "sweep.yaml:7: base: found 'learning_rate', expected a field of a trial (nearest: "
            "training.learning_rate)",
-           "sweep.yaml:9: module.bottleneck: found 0, wanted a whole number from 1 to 1048576",
-           "sweep.yaml:10: module.bottleneck.match_storage_of: found 'propetl', wanted the name of "
+           "sweep.yaml:9: module.bottleneck: found 0, expected a whole number from 1 to 1048576",
+           "sweep.yaml:10: module.bottleneck.match_storage_of: found 'propetl', expected the name "
+           "of "
            "a variant",
-           "sweep.yaml:11: sweep file: found 'gird', wanted a section: sweep, about, base, "
+           "sweep.yaml:11: sweep file: found 'gird', expected a section: sweep, about, base, "
            "variants, zip, grid, when, exclude (nearest: grid)",
-           "sweep.yaml:13: zip: found 1 values of training.batch_size, wanted 2 as of seed",
-           "sweep.yaml:15: exclude.variant: found 'c', wanted the name of a variant",
+           "sweep.yaml:13: zip: found 1 values of training.batch_size, expected 2 as of seed",
+           "sweep.yaml:15: exclude.variant: found 'c', expected the name of a variant",
        });
 }
 
-TEST_CASE("Each kind of mistake has its line, what was found and what was wanted", "[sweeps]") {
+TEST_CASE("Each kind of mistake has its line, what was found and what was expected", "[sweeps]") {
   const Home home;
   const auto check = [&](const std::string& text, const Strings& problems) {
     INFO(text);
     CHECK(home.problems(text) == problems);
   };
-  const std::string task_wanted = "wanted the name of a task, or of a .yaml file that declares one";
+  const std::string task_wanted =
+      "expected the name of a task, or of a .yaml file that declares one";
   SECTION("of the file as a whole") {
-    check("", {"sweep.yaml:1: YAML: found an empty file, wanted a group of keys"});
-    check("- a\n", {"sweep.yaml:1: the file: found a list, wanted the sections of a sweep"});
-    check(
-        "sweep: [1\nbase: {}",
-        {"sweep.yaml:2: YAML: found a syntax error (end of sequence flow not found), wanted YAML"});
-    check(kBase + "about: \"\xff\"\n", {"sweep.yaml:3: YAML: found the byte 0xff, wanted UTF-8"});
+    check("", {"sweep.yaml:1: YAML: found an empty file, expected a group of keys"});
+    check("- a\n", {"sweep.yaml:1: the file: found a list, expected the sections of a sweep"});
+    check("sweep: [1\nbase: {}", {"sweep.yaml:2: YAML: found a syntax error (end of sequence flow "
+                                  "not found), expected YAML"});
+    check(kBase + "about: \"\xff\"\n", {"sweep.yaml:3: YAML: found the byte 0xff, expected UTF-8"});
     check(kBase + "sweep: u\n",
-          {"sweep.yaml:3: YAML: found the key 'sweep' twice, wanted it once (first in line 1)"});
+          {"sweep.yaml:3: YAML: found the key 'sweep' twice, expected it once (first in line 1)"});
     check(kBase + "---\nsweep: u\n",
-          {"sweep.yaml:4: YAML: found a second document, wanted one document"});
+          {"sweep.yaml:4: YAML: found a second document, expected one document"});
     check(kBase + "variants: {a: !mine {}}\n",
-          {"sweep.yaml:3: YAML: found the tag !mine, wanted no tag"});
+          {"sweep.yaml:3: YAML: found the tag !mine, expected no tag"});
     check("base: {backbone: minilm, task: cola}\n",
-          {"sweep.yaml:1: sweep: found nothing, wanted a name of 1 to 100 bytes "
+          {"sweep.yaml:1: sweep: found nothing, expected a name of 1 to 100 bytes "
            "without line breaks, tabs and other control characters"});
   }
   SECTION("of sections") {
-    check("sweep: t\nbase: 3\n", {"sweep.yaml:2: base: found 3, wanted a group of keys"});
+    check("sweep: t\nbase: 3\n", {"sweep.yaml:2: base: found 3, expected a group of keys"});
     check("sweep: t\nbase:\ngrid: {backbone: [minilm]}\n",
-          {"sweep.yaml:1: task: found nothing, wanted the name of a task"});
+          {"sweep.yaml:1: task: found nothing, expected the name of a task"});
     check(kBase + "variants: {}\n",
-          {"sweep.yaml:3: variants: found no variant, wanted named groups of keys"});
+          {"sweep.yaml:3: variants: found no variant, expected named groups of keys"});
     check(kBase + "variants: {a: 1}\n",
-          {"sweep.yaml:3: variants.a: found 1, wanted a group of keys"});
+          {"sweep.yaml:3: variants.a: found 1, expected a group of keys"});
     check(kBase + "grid: {seed: []}\n",
-          {"sweep.yaml:3: seed: found an empty list, wanted a list of values"});
-    check(kBase + "grid: {seed: 1}\n", {"sweep.yaml:3: seed: found 1, wanted a list of values"});
-    check(kBase + "grid: [1]\n", {"sweep.yaml:3: grid: found a list, wanted a group of lists"});
+          {"sweep.yaml:3: seed: found an empty list, expected a list of values"});
+    check(kBase + "grid: {seed: 1}\n", {"sweep.yaml:3: seed: found 1, expected a list of values"});
+    check(kBase + "grid: [1]\n", {"sweep.yaml:3: grid: found a list, expected a group of lists"});
     check(kBase + "zip: {seed: [1]}\n",
-          {"sweep.yaml:3: zip: found a group of keys, wanted a list of groups of lists"});
+          {"sweep.yaml:3: zip: found a group of keys, expected a list of groups of lists"});
     check(kBase + "zip: [{}]\n",
-          {"sweep.yaml:3: zip: found an empty group, wanted a group of lists"});
+          {"sweep.yaml:3: zip: found an empty group, expected a group of lists"});
     check(kBase + "when:\n  - {if: {seed: 1}}\n",
-          {"sweep.yaml:4: when.set: found nothing, wanted a group of keys"});
+          {"sweep.yaml:4: when.set: found nothing, expected a group of keys"});
     check(kBase + "when:\n  - {iff: {seed: 1}, set: {seed: 2}}\n",
-          {"sweep.yaml:4: when.if: found nothing, wanted a group of keys",
-           "sweep.yaml:4: when: found 'iff', wanted if and set"});
+          {"sweep.yaml:4: when.if: found nothing, expected a group of keys",
+           "sweep.yaml:4: when: found 'iff', expected if and set"});
     check(kBase + "exclude: [{seed: x}]\n",
-          {"sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 9223372036854775807"});
-    check(kBase + "exclude: [{seed: 42}]\n",
-          {"sweep.yaml:3: exclude: found rules that leave no trial, wanted rules that leave some"});
+          {"sweep.yaml:3: seed: found 'x', expected a whole number from 0 to 9223372036854775807"});
+    check(
+        kBase + "exclude: [{seed: 42}]\n",
+        {"sweep.yaml:3: exclude: found rules that leave no trial, expected rules that leave some"});
     check(kBase + "grid: {training.epochs: [1], training: {epochs: [2]}}\n",
-          {"sweep.yaml:3: grid: found 'training.epochs' twice, wanted it once (first in "
+          {"sweep.yaml:3: grid: found 'training.epochs' twice, expected it once (first in "
            "line 3)"});
     check(kBase + "grid: {task: [cola], tasks: [[rte]]}\n",
-          {"sweep.yaml:3: grid: found 'tasks' twice, wanted it once (first in line 3)"});
+          {"sweep.yaml:3: grid: found 'tasks' twice, expected it once (first in line 3)"});
   }
   SECTION("of whole numbers that no database holds") {
     check(kBase + "grid: {seed: [9223372036854775807, 9223372036854775808, -1]}\n",
-          {"sweep.yaml:3: seed: found -1, wanted a whole number from 0 to 9223372036854775807",
-           "sweep.yaml:3: seed: found 9223372036854775808, wanted a whole number from 0 to "
+          {"sweep.yaml:3: seed: found -1, expected a whole number from 0 to 9223372036854775807",
+           "sweep.yaml:3: seed: found 9223372036854775808, expected a whole number from 0 to "
            "9223372036854775807"});
     const std::string range =
-        ", wanted a whole number from -9223372036854775808 to 9223372036854775807, or a quoted "
+        ", expected a whole number from -9223372036854775808 to 9223372036854775807, or a quoted "
         "text";
     check(kBase +
               "grid: {user.k: [9223372036854775807, -9223372036854775808, '9223372036854775808', "
@@ -437,86 +440,88 @@ TEST_CASE("Each kind of mistake has its line, what was found and what was wanted
   }
   SECTION("of values") {
     check(kBase + "grid: {module.share: [yes]}\n",
-          {"sweep.yaml:3: module.share: found 'yes', wanted true or false"});
+          {"sweep.yaml:3: module.share: found 'yes', expected true or false"});
     check(
         kBase + "grid: {training.epochs: [2.0, 1e3, '3', -1, null, [1], {a: 1}]}\n",
-        {"sweep.yaml:3: training.epochs: found '3', wanted a whole number from 1 to 1000000000",
-         "sweep.yaml:3: training.epochs: found -1, wanted a whole number from 1 to 1000000000",
-         "sweep.yaml:3: training.epochs: found 1000.0, wanted a whole number from 1 to 1000000000",
-         "sweep.yaml:3: training.epochs: found 2.0, wanted a whole number from 1 to 1000000000",
-         "sweep.yaml:3: training.epochs: found a group of keys, wanted a whole number from 1 to "
+        {"sweep.yaml:3: training.epochs: found '3', expected a whole number from 1 to 1000000000",
+         "sweep.yaml:3: training.epochs: found -1, expected a whole number from 1 to 1000000000",
+         "sweep.yaml:3: training.epochs: found 1000.0, expected a whole number from 1 to "
          "1000000000",
-         "sweep.yaml:3: training.epochs: found a list, wanted a whole number from 1 to "
+         "sweep.yaml:3: training.epochs: found 2.0, expected a whole number from 1 to 1000000000",
+         "sweep.yaml:3: training.epochs: found a group of keys, expected a whole number from 1 to "
          "1000000000",
-         "sweep.yaml:3: training.epochs: found nothing, wanted a whole number from 1 to "
+         "sweep.yaml:3: training.epochs: found a list, expected a whole number from 1 to "
+         "1000000000",
+         "sweep.yaml:3: training.epochs: found nothing, expected a whole number from 1 to "
          "1000000000"});
     check(kBase + "grid: {training.learning_rate: [.inf, -0.1, 0]}\n",
-          {"sweep.yaml:3: training.learning_rate: found '.inf', wanted a number > 0",
-           "sweep.yaml:3: training.learning_rate: found -0.1, wanted a number > 0",
-           "sweep.yaml:3: training.learning_rate: found 0, wanted a number > 0"});
+          {"sweep.yaml:3: training.learning_rate: found '.inf', expected a number > 0",
+           "sweep.yaml:3: training.learning_rate: found -0.1, expected a number > 0",
+           "sweep.yaml:3: training.learning_rate: found 0, expected a number > 0"});
     check(kBase + "grid: {module.mask: [lerned]}\n",
-          {"sweep.yaml:3: module.mask: found 'lerned', wanted none, learned or random"});
-    check(
-        kBase + "grid: {user.a: [[1]]}\n",
-        {"sweep.yaml:3: user.a: found a list, wanted text, a number, true, false or null (user is "
-         "flat)"});
+          {"sweep.yaml:3: module.mask: found 'lerned', expected none, learned or random"});
+    check(kBase + "grid: {user.a: [[1]]}\n", {"sweep.yaml:3: user.a: found a list, expected text, "
+                                              "a number, true, false or null (user is "
+                                              "flat)"});
     check(kBase + "grid: {tasks: [[], [cola, cola], cola]}\n",
-          {"sweep.yaml:3: tasks: found 'cola', wanted a list of tasks",
-           "sweep.yaml:3: tasks: found an empty list, wanted a list of tasks"});
+          {"sweep.yaml:3: tasks: found 'cola', expected a list of tasks",
+           "sweep.yaml:3: tasks: found an empty list, expected a list of tasks"});
     check(kBase + "grid: {tasks: [[cola, cola], [rte]]}\n",
-          {"sweep.yaml:3: tasks: found 'cola' twice, wanted each task once"});
+          {"sweep.yaml:3: tasks: found 'cola' twice, expected each task once"});
     check("sweep: t\nbase: {backbone: minilm, task: none.yaml}\n",
           {"sweep.yaml:2: task: found no declaration (none.yaml: cannot be read: No such file or "
            "directory), " +
            task_wanted});
   }
   SECTION("of combinations") {
-    check(
-        kBase + "variants:\n  full: {module.kind: full_finetuning, module.share: true}\n",
-        {"sweep.yaml:4: module.share: found true, wanted false with module.kind full_finetuning"});
+    check(kBase + "variants:\n  full: {module.kind: full_finetuning, module.share: true}\n",
+          {"sweep.yaml:4: module.share: found true, expected false with module.kind "
+           "full_finetuning"});
     check(kBase +
               "variants:\n  a:\n    training.batch_size: 8\n"
               "    training.gradient_accumulation: 3\n",
-          {"sweep.yaml:6: training.gradient_accumulation: found 3, wanted a divisor of "
+          {"sweep.yaml:6: training.gradient_accumulation: found 3, expected a divisor of "
            "training.batch_size (8)"});
     check("sweep: t\ngrid: {seed: [1, 2]}\n",
-          {"sweep.yaml:1: backbone: found nothing, wanted the name of a folder under "
+          {"sweep.yaml:1: backbone: found nothing, expected the name of a folder under "
            "PETLAB_HOME/models, "
            "or a path with a slash",
-           "sweep.yaml:1: task: found nothing, wanted the name of a task"});
+           "sweep.yaml:1: task: found nothing, expected the name of a task"});
   }
   SECTION("of sizes to solve") {
     check(kBase +
               "variants:\n  a: {module.bottleneck: {match_storage_of: b}}\n"
               "  b: {module.bottleneck: {match_storage_of: a}}\n",
           {"sweep.yaml:4: module.bottleneck: found a cycle of match_storage_of (b -> a -> b), "
-           "wanted a variant whose sizes are written",
+           "expected a variant whose sizes are written",
            "sweep.yaml:5: module.bottleneck: found a cycle of match_storage_of (a -> b -> a), "
-           "wanted a variant whose sizes are written"});
-    check(kBase + "variants:\n  a: {module.bottleneck: {match_storage_of: a}}\n",
-          {"sweep.yaml:4: module.bottleneck: found a cycle of match_storage_of (a -> a), wanted a "
-           "variant whose sizes are written"});
+           "expected a variant whose sizes are written"});
+    check(
+        kBase + "variants:\n  a: {module.bottleneck: {match_storage_of: a}}\n",
+        {"sweep.yaml:4: module.bottleneck: found a cycle of match_storage_of (a -> a), expected a "
+         "variant whose sizes are written"});
     check(kBase +
               "variants:\n  a: {module.bottleneck: {match_storage_of: b}}\n"
               "  b: {module.kind: head_only}\n",
           {"sweep.yaml:4: module.bottleneck: found match_storage_of b, whose module.kind is "
-           "head_only, wanted a variant with a storage formula"});
+           "head_only, expected a variant with a storage formula"});
     check(
         "sweep: t\nbase: {backbone: minilm}\nvariants:\n"
         "  a: {task: cola, module.bottleneck: {match_storage_of: b}}\n  b: {}\n"
         "exclude: [{variant: b}]\n",
-        {"sweep.yaml:4: module.bottleneck: found match_storage_of b, which has no task, wanted a "
+        {"sweep.yaml:4: module.bottleneck: found match_storage_of b, which has no task, expected a "
          "variant with both"});
-    check(kBase + "variants:\n  a: {training.epochs: {match_storage_of: b}}\n  b: {}\n",
-          {"sweep.yaml:4: training.epochs: found match_storage_of, wanted a whole number from 1 to "
-           "1000000000"});
+    check(
+        kBase + "variants:\n  a: {training.epochs: {match_storage_of: b}}\n  b: {}\n",
+        {"sweep.yaml:4: training.epochs: found match_storage_of, expected a whole number from 1 to "
+         "1000000000"});
     check(kBase +
               "variants:\n  a: {module.bottleneck: {match_storage_of: b}, module.mask: random, "
               "module.sparsity_ratio: {match_storage_of: b}}\n  b: {}\n",
           {"sweep.yaml:4: module.bottleneck: found match_storage_of, and for module.sparsity_ratio "
-           "too, wanted one size to solve"});
+           "too, expected one size to solve"});
     check(kBase + "variants:\n  a: {module.bottleneck: {match_storage_of: b, or: 1}}\n  b: {}\n",
-          {"sweep.yaml:4: module.bottleneck: found match_storage_of with other keys, wanted "
+          {"sweep.yaml:4: module.bottleneck: found match_storage_of with other keys, expected "
            "{match_storage_of: VARIANT}"});
   }
 }
@@ -544,10 +549,10 @@ TEST_CASE("A missing or broken backbone is a problem of its line", "[sweeps]") {
         "sweep.yaml:5: backbone minilmm: the folder models/minilmm with config.json and weights "
         "does not exist; there are: broken, empty, minilm, roberta-base, nearest: minilm (move the "
         "folder with PETLAB_HOME; a name with a slash is a path)");
-  CHECK(
-      found[1] ==
-      "sweep.yaml:6: models/broken/config.json: model_type: found 'gpt2', wanted bert, roberta or "
-      "t5");
+  CHECK(found[1] ==
+        "sweep.yaml:6: models/broken/config.json: model_type: found 'gpt2', expected bert, roberta "
+        "or "
+        "t5");
   CHECK(found[2] ==
         "sweep.yaml:7: models/empty/config.json: cannot be read: No such file or directory");
   CHECK(found[3] ==
@@ -559,7 +564,7 @@ TEST_CASE("A refused name says why, and a short word is guessed by its letters o
           "[sweeps]") {
   const Home home;
   const std::string wanted =
-      ", wanted a name of 1 to 100 bytes without line breaks, tabs and other control characters";
+      ", expected a name of 1 to 100 bytes without line breaks, tabs and other control characters";
   const std::string rest = "\nbase: {backbone: minilm, task: cola}\n";
   CHECK(home.problems("sweep: \"a\\tb\"" + rest) ==
         Strings{"sweep.yaml:1: sweep: found 'a\\tb'" + wanted});
@@ -570,19 +575,20 @@ TEST_CASE("A refused name says why, and a short word is guessed by its letters o
     return home.problems("sweep: t\nbase: {backbone: minilm, task: cola, " + word + ": 1}\n");
   };
   const std::string head = "sweep.yaml:2: base: found '";
-  CHECK(guess("lr") == Strings{head + "lr', wanted a field of a trial (nearest: "
+  CHECK(guess("lr") == Strings{head + "lr', expected a field of a trial (nearest: "
                                       "training.learning_rate)"});
-  CHECK(guess("bs") == Strings{head + "bs', wanted a field of a trial (nearest: "
+  CHECK(guess("bs") == Strings{head + "bs', expected a field of a trial (nearest: "
                                       "training.batch_size)"});
-  CHECK(guess("set") == Strings{head + "set', wanted a field of a trial"});
-  CHECK(guess("best") == Strings{head + "best', wanted a field of a trial"});
+  CHECK(guess("set") == Strings{head + "set', expected a field of a trial"});
+  CHECK(guess("best") == Strings{head + "best', expected a field of a trial"});
 }
 
 TEST_CASE("Masks that are not shared are refused for several tasks, also where a size is matched",
           "[sweeps]") {
   const Home home;
   const std::string base = "sweep: t\nbase: {backbone: minilm, tasks: [cola, rte]}\nvariants:\n";
-  const std::string found = "module.share: found false, wanted true with a mask and several tasks";
+  const std::string found =
+      "module.share: found false, expected true with a mask and several tasks";
   CHECK(home.problems(base + "  a: {module.mask: learned}\n") == Strings{"sweep.yaml:2: " + found});
   CHECK(home.problems(base + "  a: {module.share: false, module.mask: random}\n") ==
         Strings{"sweep.yaml:4: " + found});
@@ -604,7 +610,7 @@ TEST_CASE("A huge grid is refused before it is expanded", "[sweeps]") {
   list += "]";
   CHECK(home.problems(kBase + "grid:\n  seed: " + list + "\n  data.max_train_examples: " + list +
                       "\n  data.max_test_examples: [1, 2]\n") ==
-        Strings{"sweep.yaml:6: the sweep: found more than 1000000 trials, wanted fewer"});
+        Strings{"sweep.yaml:6: the sweep: found more than 1000000 trials, expected fewer"});
 }
 
 TEST_CASE("Aliases are written out, but not without end", "[sweeps]") {
@@ -622,13 +628,13 @@ TEST_CASE("Aliases are written out, but not without end", "[sweeps]") {
     bomb += "]\n";
   }
   CHECK(home.problems(bomb) == Strings{"sweep.yaml:5: YAML: found more than 200000 values with "
-                                       "aliases written out, wanted fewer"});
+                                       "aliases written out, expected fewer"});
   CHECK(home.problems("sweep: t\nbase: &b {user: *b}\n").size() >= 1);
   CHECK_FALSE(home.problems(std::string(100000, '[')).empty());
   CHECK_FALSE(home.problems(std::string(100000, '{')).empty());
   CHECK_FALSE(home.problems("sweep: \"a\\0b\"").empty());
   CHECK(home.problems("sweep: " + std::string(5 << 20, 'x')) ==
-        Strings{"sweep.yaml:1: YAML: found 5242887 bytes, wanted at most 4194304"});
+        Strings{"sweep.yaml:1: YAML: found 5242887 bytes, expected at most 4194304"});
 }
 
 TEST_CASE("A sweep file that is not there is an error of its own", "[sweeps]") {
@@ -652,8 +658,8 @@ TEST_CASE("A range of whole numbers is the list of them", "[sweeps]") {
   const auto refused = [&](const std::string& rest, const std::string& part) {
     CHECK_THROWS_WITH(ids(rest), petlab::testing::has_text(part));
   };
-  refused("grid: {seed: '1..3'}\n", "seed: found '1..3', wanted a list of values");
-  refused("grid: {seed: 3..1}\n", "wanted a list of values");
+  refused("grid: {seed: '1..3'}\n", "seed: found '1..3', expected a list of values");
+  refused("grid: {seed: 3..1}\n", "expected a list of values");
   refused("grid: {seed: 1..99999}\n", "1..99999 has more than 10000 numbers");
-  refused("grid: {training.learning_rate: 1..3}\n", "wanted a list of values");
+  refused("grid: {training.learning_rate: 1..3}\n", "expected a list of values");
 }

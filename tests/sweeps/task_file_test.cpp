@@ -105,37 +105,37 @@ labels: [one, one, three]
 metrics: [acuracy, f1]
 select_by: [matthews]
 )") == Strings{
-           "t.yaml:1: task: found 'cola', wanted a name of no built-in task",
-           "t.yaml:2: a task: found the key 'fils', wanted one of task, about, source, files, "
+           "t.yaml:1: task: found 'cola', expected a name of no built-in task",
+           "t.yaml:2: a task: found the key 'fils', expected one of task, about, source, files, "
            "split, "
            "format, header, skip_short_rows, extra_columns, columns, labels, score, metrics, "
            "select_by, "
            "text_to_text (nearest: files)",
-           "t.yaml:3: files.test: found nothing, wanted text",
-           "t.yaml:3: format: found none, and the file a.txt, wanted tsv, csv, jsonl or "
+           "t.yaml:3: files.test: found nothing, expected text",
+           "t.yaml:3: format: found none, and the file a.txt, expected tsv, csv, jsonl or "
            "aligned",
-           "t.yaml:4: split: found 'halves', wanted given, glue_small, glue_large or one_file",
-           "t.yaml:5: columns.text: found 3 columns, wanted one column or two",
-           "t.yaml:5: columns: found 2 of label, score, sign and target, wanted one of them",
-           "t.yaml:6: labels: found a list, wanted no value with columns.score",
-           "t.yaml:7: metrics: found 'acuracy', wanted one of pearson, spearman",
-           "t.yaml:7: metrics: found 'f1', wanted one of pearson, spearman",
-           "t.yaml:8: select_by: found 'matthews', wanted one of acuracy, f1",
+           "t.yaml:4: split: found 'halves', expected given, glue_small, glue_large or one_file",
+           "t.yaml:5: columns.text: found 3 columns, expected one column or two",
+           "t.yaml:5: columns: found 2 of label, score, sign and target, expected one of them",
+           "t.yaml:6: labels: found a list, expected no value with columns.score",
+           "t.yaml:7: metrics: found 'acuracy', expected one of pearson, spearman",
+           "t.yaml:7: metrics: found 'f1', expected one of pearson, spearman",
+           "t.yaml:8: select_by: found 'matthews', expected one of acuracy, f1",
        });
-  CHECK(problems_of("[]") == Strings{"t.yaml:1: the file: found a list, wanted a task"});
+  CHECK(problems_of("[]") == Strings{"t.yaml:1: the file: found a list, expected a task"});
   CHECK(problems_of("task: x\n") ==
-        Strings{"t.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, sign or "
+        Strings{"t.yaml:1: columns: found nothing, expected {text: …, label: …} (or score, sign or "
                 "target, for label)",
-                "t.yaml:1: files: found nothing, wanted {train: …, validation: …, test: …}",
-                "t.yaml:1: labels: found 0 labels, wanted 2 to 1000",
-                "t.yaml:1: metrics: found nothing, wanted a list of metrics"});
+                "t.yaml:1: files: found nothing, expected {train: …, validation: …, test: …}",
+                "t.yaml:1: labels: found 0 labels, expected 2 to 1000",
+                "t.yaml:1: metrics: found nothing, expected a list of metrics"});
   CHECK(problems_of(kTask + "score: {min: 1, max: x}\nheader: 7\n"
                             "text_to_text: {source: \"{text1}\", targets: [a]}\n") ==
-        Strings{"t.yaml:8: score: found a group of keys, wanted no value with columns.label",
-                "t.yaml:9: header: found 7, wanted true or false",
-                "t.yaml:10: text_to_text.source: found no {text2}, wanted a place for every text "
+        Strings{"t.yaml:8: score: found a group of keys, expected no value with columns.label",
+                "t.yaml:9: header: found 7, expected true or false",
+                "t.yaml:10: text_to_text.source: found no {text2}, expected a place for every text "
                 "column",
-                "t.yaml:10: text_to_text.targets: found 1 targets, wanted 2, one per label"});
+                "t.yaml:10: text_to_text.targets: found 1 targets, expected 2, one per label"});
 }
 
 TEST_CASE("Only a task that ignores extra columns has another identity", "[sweeps]") {
@@ -149,9 +149,9 @@ TEST_CASE("Only a task that ignores extra columns has another identity", "[sweep
   CHECK(task_digest(refusing) == task_digest(plain));
   CHECK(task_digest(ignoring) != task_digest(plain));
   CHECK(problems_of(kTask + "extra_columns: drop\n") ==
-        Strings{"t.yaml:8: extra_columns: found 'drop', wanted ignore or refuse"});
+        Strings{"t.yaml:8: extra_columns: found 'drop', expected ignore or refuse"});
   CHECK(problems_of(kTask + "format: jsonl\nextra_columns: ignore\n") ==
-        Strings{"t.yaml:9: extra_columns: found 'ignore', wanted no value with format jsonl"});
+        Strings{"t.yaml:9: extra_columns: found 'ignore', expected no value with format jsonl"});
 }
 
 TEST_CASE("A task that asks for texts has sources, targets and metrics of texts", "[sweeps]") {
@@ -187,13 +187,13 @@ score: {min: 1}
 metrics: [bleu, accuracy]
 text_to_text: {source: "{text1}", targets: [a]}
 )") == Strings{
-           "t.yaml:2: format: found none, and the file a.aligned, wanted tsv, csv, jsonl or "
+           "t.yaml:2: format: found none, and the file a.aligned, expected tsv, csv, jsonl or "
            "aligned",
-           "t.yaml:5: labels: found a list, wanted no value with columns.target",
-           "t.yaml:6: score: found a group of keys, wanted no value with columns.target",
-           "t.yaml:7: metrics: found 'accuracy', wanted one of bleu, chrf, ter, rouge1, rouge2, "
+           "t.yaml:5: labels: found a list, expected no value with columns.target",
+           "t.yaml:6: score: found a group of keys, expected no value with columns.target",
+           "t.yaml:7: metrics: found 'accuracy', expected one of bleu, chrf, ter, rouge1, rouge2, "
            "rougeL, rougeLsum, exact-match, token-error-rate",
-           "t.yaml:8: text_to_text.targets: found a list, wanted no value without labels"});
+           "t.yaml:8: text_to_text.targets: found a list, expected no value without labels"});
   CHECK(problems_of(R"(task: t
 files: {train: a}
 split: one_file
@@ -201,7 +201,7 @@ format: aligned
 header: false
 columns: {text: ro, target: en}
 metrics: [bleu]
-)") == Strings{"t.yaml:5: header: found false, wanted no value with format aligned"});
+)") == Strings{"t.yaml:5: header: found false, expected no value with format aligned"});
 }
 
 TEST_CASE("Of aligned files each counts, and a missing one is named", "[sweeps]") {
@@ -249,18 +249,19 @@ TEST_CASE("A sweep names its own task by file, and equal declarations are one tr
                       "grid: {task: [mine/reviews.yaml, mine/copy.yaml]}\n")
             .size() == 1);
   home.folder().write("copy.yaml", kTask);
-  CHECK(home.problems("sweep: t\nbase: {backbone: minilm}\n"
-                      "grid: {task: [mine/reviews.yaml, copy.yaml]}\n") ==
-        Strings{"sweep.yaml:3: task: found copy.yaml for the task reviews, wanted one declaration "
-                "of it"});
+  CHECK(
+      home.problems("sweep: t\nbase: {backbone: minilm}\n"
+                    "grid: {task: [mine/reviews.yaml, copy.yaml]}\n") ==
+      Strings{"sweep.yaml:3: task: found copy.yaml for the task reviews, expected one declaration "
+              "of it"});
   home.folder().write("copy.yaml", "task: 7 7\n");
   const Strings problems =
       home.problems("sweep: t\nbase: {backbone: minilm}\ngrid: {task: [copy.yaml], seed: [x]}\n");
   REQUIRE(problems.size() == 6);
   CHECK(problems.front() ==
-        "copy.yaml:1: columns: found nothing, wanted {text: …, label: …} (or score, sign or "
+        "copy.yaml:1: columns: found nothing, expected {text: …, label: …} (or score, sign or "
         "target, for "
         "label)");
   CHECK(problems.back() ==
-        "sweep.yaml:3: seed: found 'x', wanted a whole number from 0 to 9223372036854775807");
+        "sweep.yaml:3: seed: found 'x', expected a whole number from 0 to 9223372036854775807");
 }

@@ -187,7 +187,7 @@ ArtifactSparse read_sparse(std::string name, Shape shape, std::int64_t kept, Sec
   const auto n = static_cast<std::uint64_t>(elements(tensor.shape));
   tensor.kept = positions.bits(n);
   if (count_kept(tensor.kept) != kept) {
-    throw Error(fmt::format("tensor {}: {} positions are kept, wanted {}", tensor.name,
+    throw Error(fmt::format("tensor {}: {} positions are kept, expected {}", tensor.name,
                             count_kept(tensor.kept), kept));
   }
   const SharedFloats stored = values.floats(static_cast<std::uint64_t>(kept));
@@ -232,8 +232,8 @@ Artifact read_parts(const protocol::ArtifactContainer& container,
     } else if (section == "head") {
       artifact.head.push_back({std::move(name), std::move(shape), head.floats(n)});
     } else {
-      throw Error(fmt::format("tensor {}: section '{}' is not known, wanted values, masks or head",
-                              name, section));
+      throw Error(fmt::format(
+          "tensor {}: section '{}' is not known, expected values, masks or head", name, section));
     }
   }
   for (const SectionReader* reader : {&values, &masks, &head, &positions}) reader->finish();

@@ -68,7 +68,7 @@ std::string artifact_bytes(const Artifact& artifact);
 void write_artifact(const std::filesystem::path& file, const Artifact& artifact);
 
 /// Reads it back, bit-identical; dense values and heads are views into the mapped file. Throws
-/// std::runtime_error naming the file and what was found and wanted (truncated, damaged, older or
+/// std::runtime_error naming the file and what was found and expected (truncated, damaged, older or
 /// newer version).
 Artifact read_artifact(const std::filesystem::path& file);
 /// The same from bytes, which are copied; `name` stands for the file in messages.

@@ -41,7 +41,7 @@ std::int64_t EncoderConfig::parameters() const {
 EncoderConfig parse_encoder_config(std::string_view text, const std::string& name) {
   const Json json = parse_shallow_json(text, name);
   if (!json.is_object()) {
-    throw Error(fmt::format("{}: is a JSON {}, wanted an object", name, json.type_name()));
+    throw Error(fmt::format("{}: is a JSON {}, expected an object", name, json.type_name()));
   }
   const Fields fields(json, name);
   EncoderConfig config;

@@ -72,20 +72,20 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text,
                                                      const std::string& file) {
   const nlohmann::json json = parse_shallow_json(text, file);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
-    throw Error(fmt::format("{}: has no weight_map, wanted an object of tensor: file", file));
+    throw Error(fmt::format("{}: has no weight_map, expected an object of tensor: file", file));
   }
   std::map<std::string, std::string> result;
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     if (!shard.is_string()) {
-      throw Error(fmt::format("{}: weight_map: tensor {}: the file is a {}, wanted a string", file,
-                              tensor, shard.type_name()));
+      throw Error(fmt::format("{}: weight_map: tensor {}: the file is a {}, expected a string",
+                              file, tensor, shard.type_name()));
     }
     const std::string name = shard.get<std::string>();
     // A plain name only: a shard is never looked for outside the index's own folder.
     if (name.empty() || name == "." || name == ".." ||
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
       throw Error(fmt::format(
-          "{}: weight_map: tensor {} is in '{}', wanted a file in the index's own folder", file,
+          "{}: weight_map: tensor {} is in '{}', expected a file in the index's own folder", file,
           tensor, name));
     }
     result.emplace(tensor, name);
@@ -112,7 +112,7 @@ StoredWeights open_weights_file(const std::filesystem::path& file) {
     }
     return result;
   }
-  throw Error(fmt::format("{}: is not a checkpoint, wanted *.safetensors, *.index.json or *.bin",
+  throw Error(fmt::format("{}: is not a checkpoint, expected *.safetensors, *.index.json or *.bin",
                           file.string()));
 }
 
@@ -122,7 +122,7 @@ StoredWeights open_weights(const std::filesystem::path& folder) {
     if (std::filesystem::exists(folder / name)) return open_weights_file(folder / name);
   }
   throw Error(
-      fmt::format("{}: found no weights, wanted model.safetensors, model.safetensors.index.json, "
+      fmt::format("{}: found no weights, expected model.safetensors, model.safetensors.index.json, "
                   "pytorch_model.bin or pytorch_model.bin.index.json",
                   folder.string()));
 }
@@ -159,11 +159,11 @@ BackboneWeights pick_weights(const StoredWeights& weights, std::span<const Wante
     }
     const auto& [view, file] = *found->second;
     if (view.shape != tensor.shape) {
-      throw Error(fmt::format("{}: tensor {}: found {}, wanted {}", file, tensor.name,
+      throw Error(fmt::format("{}: tensor {}: found {}, expected {}", file, tensor.name,
                               shape_text(view.shape), shape_text(tensor.shape)));
     }
     if (view.dtype != DType::f32 && view.dtype != DType::f16 && view.dtype != DType::bf16) {
-      throw Error(fmt::format("{}: tensor {}: dtype is {}, wanted F32, F16 or BF16", file,
+      throw Error(fmt::format("{}: tensor {}: dtype is {}, expected F32, F16 or BF16", file,
                               tensor.name, to_string(view.dtype)));
     }
     result.tensors.emplace(tensor.name, view);

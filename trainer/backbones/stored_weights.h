@@ -49,7 +49,7 @@ struct BackboneWeights {
 /// Picks `wanted` out of `weights`. The first of `prefixes` ("roberta.") that occurs among
 /// them is stripped. Names that begin with one of `ignored` (after stripping) are heads and
 /// buffers and are left out silently. Throws Error naming file and tensor: every missing one in
-/// one message; a misshapen one with found and wanted shape (never reshaped); one that is not
+/// one message; a misshapen one with found and expected shape (never reshaped); one that is not
 /// F16, BF16 or F32 with its dtype.
 BackboneWeights pick_weights(const StoredWeights& weights, std::span<const WantedTensor> wanted,
                              std::span<const std::string_view> prefixes,

@@ -52,7 +52,7 @@ bool output_is_embedding(const StoredWeights& weights) {
 T5Config parse_t5_config(std::string_view text, const std::string& name) {
   const nlohmann::json json = parse_shallow_json(text, name);
   if (!json.is_object()) {
-    throw Error(fmt::format("{}: is a JSON {}, wanted an object", name, json.type_name()));
+    throw Error(fmt::format("{}: is a JSON {}, expected an object", name, json.type_name()));
   }
   const ConfigFields fields(json, name);
   const std::string type = fields.text("model_type", "");

@@ -34,7 +34,7 @@ std::vector<std::string> devices() {
 
 std::optional<std::string> why_not_on(const std::string& device) {
   if (device == "cpu") return std::nullopt;
-  if (device != "cuda") return "the device does not exist, wanted cpu or cuda";
+  if (device != "cuda") return "the device does not exist, expected cpu or cuda";
   static const std::optional<std::string> missing = internal::open_cuda("libtorch_cuda.so");
   return missing;
 }

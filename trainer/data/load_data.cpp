@@ -56,7 +56,7 @@ std::optional<Example> example_of(DataRow& row, const TaskDeclaration& task,
     case TargetRule::label: {
       const auto label = sweeps::class_of(task, row.target, row.target_is_number);
       if (!label) {
-        throw Error(fmt::format("{}:{}: label {} is not known, wanted one of {}", file, row.line,
+        throw Error(fmt::format("{}:{}: label {} is not known, expected one of {}", file, row.line,
                                 base::in_quotes(row.target), base::list_in_quotes(task.classes)));
       }
       example.label = static_cast<std::int32_t>(*label);
@@ -73,7 +73,7 @@ std::optional<Example> example_of(DataRow& row, const TaskDeclaration& task,
       break;
     case TargetRule::text:
       if (row.target_is_number) {
-        throw Error(fmt::format("{}:{}: target {} is a JSON number, wanted a string", file,
+        throw Error(fmt::format("{}:{}: target {} is a JSON number, expected a string", file,
                                 row.line, row.target));
       }
       example.target = std::move(row.target);

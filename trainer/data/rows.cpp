@@ -33,7 +33,7 @@ void check_text(std::string_view text, const std::string& file) {
   if (base::lines_end_with_cr(text))
     throw Error(fmt::format("{}: {}", file, base::kLinesEndWithCr));
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    throw Error(fmt::format("{}: begins with the byte order mark of UTF-16, wanted UTF-8", file));
+    throw Error(fmt::format("{}: begins with the byte order mark of UTF-16, expected UTF-8", file));
   }
   const auto invalid = base::first_invalid_utf8(text);
   if (!invalid) return;
@@ -57,15 +57,16 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
     }
     if (std::find(found + 1, header.end(), name) != header.end()) {
       refuse(file, 1,
-             fmt::format("has two columns {}, wanted each name once", base::in_quotes(name)));
+             fmt::format("has two columns {}, expected each name once", base::in_quotes(name)));
     }
     return static_cast<std::size_t>(found - header.begin());
   }
   constexpr std::size_t kMostDigits = 6;
   if (name.empty() || name.size() > kMostDigits ||
       name.find_first_not_of("0123456789") != std::string::npos) {
-    throw Error(fmt::format("{}: column {} is not a number, wanted one for a file without a header",
-                            file, base::in_quotes(name)));
+    throw Error(
+        fmt::format("{}: column {} is not a number, expected one for a file without a header", file,
+                    base::in_quotes(name)));
   }
   return static_cast<std::size_t>(std::stoul(name));
 }
@@ -73,7 +74,7 @@ std::size_t column_number(const TaskLayout& layout, const std::vector<std::strin
 std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> records,
                              const std::string& file) {
   std::vector<DataRow> rows;
-  if (records.empty()) throw Error(fmt::format("{}: is empty, wanted examples", file));
+  if (records.empty()) throw Error(fmt::format("{}: is empty, expected examples", file));
   const std::vector<std::string> header =
       layout.header ? records.front().fields : std::vector<std::string>{};
   std::vector<std::size_t> texts;
@@ -92,7 +93,7 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> 
     if (is_short && layout.skip_short_rows) continue;
     if (is_short) {
       refuse(file, line,
-             fmt::format("found {} columns, wanted {}", fields.size(), std::max(most, needed)));
+             fmt::format("found {} columns, expected {}", fields.size(), std::max(most, needed)));
     }
     if (most == 0) {
       most = fields.size();
@@ -101,7 +102,7 @@ std::vector<DataRow> rows_of(const TaskLayout& layout, std::vector<TableRecord> 
     const bool fits = layout.header ? fields.size() <= most : fields.size() == most;
     if (!fits && !layout.ignore_extra_columns) {
       refuse(file, line,
-             fmt::format("found {} columns, wanted {} as in line {}; `extra_columns: ignore` in "
+             fmt::format("found {} columns, expected {} as in line {}; `extra_columns: ignore` in "
                          "the task's file allows more than the task uses",
                          fields.size(), most, first));
     }
@@ -131,13 +132,13 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
   TextLines lines(text);
   for (std::string_view line; lines.next(line);) {
     if (base::trimmed(line).empty()) {
-      refuse(file, lines.number(), "found a blank line, wanted a JSON object");
+      refuse(file, lines.number(), "found a blank line, expected a JSON object");
     }
     const nlohmann::json object =
         parse_shallow_json(line, fmt::format("{}:{}", file, lines.number()));
     if (!object.is_object()) {
       refuse(file, lines.number(),
-             fmt::format("is a JSON {}, wanted an object", object.type_name()));
+             fmt::format("is a JSON {}, expected an object", object.type_name()));
     }
     const auto field = [&](const std::string& name) -> const nlohmann::json& {
       const nlohmann::json* const found = find_key(object, name);
@@ -151,7 +152,7 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
       const nlohmann::json& value = field(name);
       if (!value.is_string()) {
         refuse(file, lines.number(),
-               fmt::format("{} is a JSON {}, wanted a string", base::in_quotes(name),
+               fmt::format("{} is a JSON {}, expected a string", base::in_quotes(name),
                            value.type_name()));
       }
       row.texts.push_back(value.get<std::string>());
@@ -159,7 +160,7 @@ std::vector<DataRow> parse_jsonl(const TaskLayout& layout, std::string_view text
     const nlohmann::json& target = field(layout.target_column);
     if (!target.is_string() && !target.is_number()) {
       refuse(file, lines.number(),
-             fmt::format("{} is a JSON {}, wanted a string or a number",
+             fmt::format("{} is a JSON {}, expected a string or a number",
                          base::in_quotes(layout.target_column), target.type_name()));
     }
     row.target_is_number = target.is_number();
@@ -211,7 +212,7 @@ std::vector<DataRow> align_rows(std::span<const LineFile> files) {
     equal = equal && column.size() == columns.front().size();
   }
   if (!equal)
-    throw Error(fmt::format("{}: wanted equal numbers, one line for each example", counts));
+    throw Error(fmt::format("{}: expected equal numbers, one line for each example", counts));
   if (columns.front().empty()) {
     throw Error(fmt::format("{}: contains no examples", files.front().name));
   }

@@ -94,7 +94,7 @@ class Machine {
 
   std::span<const std::byte> take(std::uint64_t size) {
     if (size > bytes_.size() - position_) {
-      refuse(fmt::format("is truncated: {} bytes wanted at {}, found {}", size, position_,
+      refuse(fmt::format("is truncated: {} bytes expected at {}, found {}", size, position_,
                          bytes_.size() - position_));
     }
     const auto part = bytes_.subspan(position_, size);
@@ -156,7 +156,7 @@ class Machine {
   template <typename Data>
   Data& wanted(Value* value, const char* what) {
     Data* data = std::get_if<Data>(&value->data);
-    if (data == nullptr) refuse(fmt::format("found another value where {} is wanted", what));
+    if (data == nullptr) refuse(fmt::format("found another value where {} is expected", what));
     return *data;
   }
 

@@ -58,7 +58,7 @@ Json parse_header(std::string_view text, const std::string& file) {
   if (!header.is_object()) {
     refuse(
         file, "",
-        fmt::format("the safetensors header is a JSON {}, wanted an object", header.type_name()));
+        fmt::format("the safetensors header is a JSON {}, expected an object", header.type_name()));
   }
   return header;
 }
@@ -78,7 +78,7 @@ std::vector<std::int64_t> read_shape(const Json& value, const std::string& file,
     if (!size.is_number_unsigned() ||
         size.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
       refuse(file, tensor,
-             fmt::format("shape {} contains {}, wanted whole numbers from 0", shown(value),
+             fmt::format("shape {} contains {}, expected whole numbers from 0", shown(value),
                          shown(size)));
     }
     shape.push_back(size.get<std::int64_t>());
@@ -103,7 +103,7 @@ std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, DType dtype, cons
 TensorView read_entry(const Json& entry, const std::string& file, const std::string& tensor,
                       std::span<const std::byte> data, Range& range) {
   if (!entry.is_object()) {
-    refuse(file, tensor, fmt::format("its entry is {}, wanted an object", shown(entry)));
+    refuse(file, tensor, fmt::format("its entry is {}, expected an object", shown(entry)));
   }
   const Json& dtype_json = field(entry, "dtype", file, tensor);
   const auto dtype =
@@ -111,7 +111,7 @@ TensorView read_entry(const Json& entry, const std::string& file, const std::str
   if (!dtype) {
     refuse(
         file, tensor,
-        fmt::format("dtype {} is not known, wanted one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
+        fmt::format("dtype {} is not known, expected one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
                     "I64, F16, BF16, F32, F64",
                     dtype_json.is_string() ? dtype_json.get<std::string>() : shown(dtype_json)));
   }
@@ -124,7 +124,7 @@ TensorView read_entry(const Json& entry, const std::string& file, const std::str
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
     refuse(file, tensor,
-           fmt::format("data_offsets are {}, wanted two whole numbers from 0", shown(offsets)));
+           fmt::format("data_offsets are {}, expected two whole numbers from 0", shown(offsets)));
   }
   range = {tensor, offsets[0].get<std::uint64_t>(), offsets[1].get<std::uint64_t>()};
   if (range.end < range.begin) {
@@ -147,13 +147,13 @@ TensorView read_entry(const Json& entry, const std::string& file, const std::str
 
 std::map<std::string, std::string> read_metadata(const Json& value, const std::string& file) {
   if (!value.is_object()) {
-    refuse(file, "", fmt::format("__metadata__ is {}, wanted an object", shown(value)));
+    refuse(file, "", fmt::format("__metadata__ is {}, expected an object", shown(value)));
   }
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) {
       refuse(file, "",
-             fmt::format("__metadata__ field {} is {}, wanted a string", key, shown(text)));
+             fmt::format("__metadata__ field {} is {}, expected a string", key, shown(text)));
     }
     metadata[key] = text.get<std::string>();
   }

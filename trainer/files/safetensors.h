@@ -19,7 +19,7 @@ namespace petlab::trainer {
 class SafetensorsFile {
  public:
   /// Maps and checks `file`. Throws Error naming the file, and where it applies the tensor, what
-  /// was found and what was wanted.
+  /// was found and what was expected.
   static SafetensorsFile open(const std::filesystem::path& file);
   /// The same from bytes that are there already.
   static SafetensorsFile parse(std::shared_ptr<const FileBytes> file);

@@ -110,7 +110,7 @@ TensorView view_of(const pickle::Tensor& tensor, const std::string& name, const 
   if (tensor.storage.elements < 0 ||
       __builtin_mul_overflow(tensor.storage.elements, item, &storage_bytes) ||
       static_cast<std::uint64_t>(storage_bytes) != storage->second.size()) {
-    refuse(fmt::format("its storage {} holds {} bytes, wanted {} elements of {}", key,
+    refuse(fmt::format("its storage {} holds {} bytes, expected {} elements of {}", key,
                        storage->second.size(), tensor.storage.elements, to_string(view.dtype)));
   }
   if (tensor.sizes.size() != tensor.strides.size()) {
@@ -190,7 +190,7 @@ std::map<std::string, TensorView> read_zipped(const std::shared_ptr<const FileBy
                                 order->second.size());
     if (text != "little") {
       throw Error(
-          fmt::format("{}: byte order is '{}', wanted little", file->name(), text.substr(0, 20)));
+          fmt::format("{}: byte order is '{}', expected little", file->name(), text.substr(0, 20)));
     }
   }
   Source source{file, {}};
@@ -248,7 +248,7 @@ std::map<std::string, TensorView> read_legacy(const std::shared_ptr<const FileBy
       const auto* text = std::get_if<std::string>(&key->data);
       const auto* flag = std::get_if<bool>(&value->data);
       if (text != nullptr && *text == "little_endian" && flag != nullptr && !*flag) {
-        refuse("byte order is big, wanted little");
+        refuse("byte order is big, expected little");
       }
     }
   }

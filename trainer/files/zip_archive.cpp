@@ -157,11 +157,11 @@ std::map<std::string, std::span<const std::byte>, std::less<>> read_zip(
     const std::string name = reader.text(at + kCentralSize, name_size);
     const Place place = read_place(reader, at, at + kCentralSize + name_size, extra_size);
     if ((reader.at<std::uint16_t>(at + 8) & 1u) != 0) {
-      reader.refuse(fmt::format("the zip entry {} is encrypted, wanted a stored one", name));
+      reader.refuse(fmt::format("the zip entry {} is encrypted, expected a stored one", name));
     }
     if (reader.at<std::uint16_t>(at + 10) != 0 || place.packed != place.unpacked) {
       reader.refuse(
-          fmt::format("the zip entry {} is compressed, wanted a stored one, as torch "
+          fmt::format("the zip entry {} is compressed, expected a stored one, as torch "
                       "writes it",
                       name));
     }

@@ -145,7 +145,7 @@ std::vector<std::pair<std::string, std::string>> parse_merges(std::string_view t
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
         line.find(' ', space + 1) != std::string_view::npos) {
-      throw Error(fmt::format("{}:{}: found {}, wanted two tokens and one space", file, number,
+      throw Error(fmt::format("{}:{}: found {}, expected two tokens and one space", file, number,
                               base::in_quotes(line)));
     }
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
@@ -167,7 +167,7 @@ ByteBpe::ByteBpe(Vocabulary vocabulary,
     append_utf8(alphabet().characters[byte], token);
     const auto id = vocabulary_.find(token);
     if (!id) {
-      throw Error(fmt::format("{}: has no token '{}' for byte 0x{:02X}, wanted all 256",
+      throw Error(fmt::format("{}: has no token '{}' for byte 0x{:02X}, expected all 256",
                               vocabulary_.file(), token, byte));
     }
     byte_ids_[byte] = *id;

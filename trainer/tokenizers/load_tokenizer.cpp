@@ -27,7 +27,7 @@ std::string_view text_of(const FileBytes& file) {
 Json parse_object(const TokenizerFiles::File& file) {
   Json json = parse_shallow_json(file.text, file.name);
   if (!json.is_object()) {
-    throw Error(fmt::format("{}: is a JSON {}, wanted an object", file.name, json.type_name()));
+    throw Error(fmt::format("{}: is a JSON {}, expected an object", file.name, json.type_name()));
   }
   return json;
 }
@@ -154,7 +154,7 @@ class Settings {
 
   [[noreturn]] static void refuse(const std::string& file, const std::string& name,
                                   const Json& found, const std::string& wanted) {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", file, name,
+    throw Error(fmt::format("{}: {} is {}, expected {}", file, name,
                             found.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80),
                             wanted));
   }
@@ -240,7 +240,7 @@ std::vector<AddedToken> all_added(const Settings& settings, const Vocabulary& vo
       token.id = *id;
       added.push_back(std::move(token));
     } else if (must_be_there) {
-      throw Error(fmt::format("{}: has no token {}, wanted all special tokens", vocabulary.file(),
+      throw Error(fmt::format("{}: has no token {}, expected all special tokens", vocabulary.file(),
                               token.content));
     }
   };
@@ -370,7 +370,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
   }
   if (!files.tokenizer_json) {
     throw Error(
-        "wanted vocab.txt (WordPiece), vocab.json with merges.txt (BPE), spiece.model (unigram) or "
+        "expected vocab.txt (WordPiece), vocab.json with merges.txt (BPE), spiece.model (unigram) "
+        "or "
         "tokenizer.json");
   }
   return make_from_tokenizer_json(*files.tokenizer_json, settings);
@@ -394,7 +395,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
                        .spiece_model = spiece_model.get()};
   if (!files.vocab_txt && !files.vocab_json && !files.spiece_model && !files.tokenizer_json) {
     throw Error(
-        fmt::format("{}: found no tokenizer, wanted vocab.txt (WordPiece), vocab.json with "
+        fmt::format("{}: found no tokenizer, expected vocab.txt (WordPiece), vocab.json with "
                     "merges.txt (BPE), spiece.model (unigram) or tokenizer.json",
                     folder.string()));
   }

@@ -122,7 +122,7 @@ void require_fields(
     for (const auto& [number, what, value] : wanted) {
       if (field->number == number && field->whole != value) {
         throw Error(
-            fmt::format("{}: {}.{} is {}, wanted {}", file, name, what, field->whole, value));
+            fmt::format("{}: {}.{} is {}, expected {}", file, name, what, field->whole, value));
       }
     }
   }
@@ -156,8 +156,8 @@ UnigramModel parse_sentencepiece(std::string_view bytes, const std::string& file
       }
     }
   }
-  if (model.pieces.empty()) throw Error(file + ": has no pieces, wanted a SentencePiece model");
-  if (!unknown) throw Error(file + ": has no piece for unknown text, wanted one");
+  if (model.pieces.empty()) throw Error(file + ": has no pieces, expected a SentencePiece model");
+  if (!unknown) throw Error(file + ": has no piece for unknown text, expected one");
   model.unk_id = *unknown;
   return model;
 }

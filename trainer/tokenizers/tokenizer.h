@@ -96,7 +96,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files);
 /// there; `tokenizer_config.json`
 /// gives case folding, special and added tokens and where the merges are. Where it has no
 /// `added_tokens_decoder`, `special_tokens_map.json`, `added_tokens.json` and the `added_tokens` of
-/// tokenizer.json name them. Throws Error naming the file and what was found and wanted.
+/// tokenizer.json name them. Throws Error naming the file and what was found and expected.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace petlab::trainer

@@ -49,10 +49,10 @@ class Part {
   }
   [[noreturn]] void refuse(const char* field, const std::string& wanted) const {
     throw Error(
-        fmt::format("{}: {} is {}, wanted {}", file_, path_of(field), shown(at(field)), wanted));
+        fmt::format("{}: {} is {}, expected {}", file_, path_of(field), shown(at(field)), wanted));
   }
   [[noreturn]] void refuse_whole(const std::string& wanted) const {
-    throw Error(fmt::format("{}: {} is {}, wanted {}", file_, path_.empty() ? "it" : path_,
+    throw Error(fmt::format("{}: {} is {}, expected {}", file_, path_.empty() ? "it" : path_,
                             shown(json_), wanted));
   }
 

@@ -34,7 +34,7 @@ struct TokenizerJson {
   bool add_prefix_space = false;
 };
 
-/// Throws Error naming the file, the field and what was found and wanted where it is not such a
+/// Throws Error naming the file, the field and what was found and expected where it is not such a
 /// tokenizer.
 TokenizerJson read_tokenizer_json(const nlohmann::json& json, const std::string& file);
 

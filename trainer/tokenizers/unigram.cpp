@@ -60,7 +60,7 @@ Unigram::Unigram(UnigramModel model, const std::string& file, const UnigramOptio
   std::sort(sorted_.begin(), sorted_.end());
   for (std::size_t i = 1; i < sorted_.size(); ++i) {
     if (sorted_[i].first != sorted_[i - 1].first) continue;
-    throw Error(fmt::format("{}: the pieces {} and {} are both {}, wanted each once", file,
+    throw Error(fmt::format("{}: the pieces {} and {} are both {}, expected each once", file,
                             sorted_[i - 1].second, sorted_[i].second,
                             base::in_quotes(sorted_[i].first)));
   }
@@ -72,7 +72,7 @@ Unigram::Unigram(UnigramModel model, const std::string& file, const UnigramOptio
     if (token.id < vocab_size_ &&
         model_.pieces[static_cast<std::size_t>(token.id)].text != token.content) {
       throw Error(
-          fmt::format("{}: has {} as piece {}, wanted the added token {}", file,
+          fmt::format("{}: has {} as piece {}, expected the added token {}", file,
                       base::in_quotes(model_.pieces[static_cast<std::size_t>(token.id)].text),
                       token.id, base::in_quotes(token.content)));
     }
@@ -84,7 +84,7 @@ std::int32_t Unigram::id_of(const std::string& token, const std::string& file) c
   const auto found = std::lower_bound(sorted_.begin(), sorted_.end(),
                                       std::pair(std::string_view(token), std::int32_t{0}));
   if (found == sorted_.end() || found->first != token) {
-    throw Error(fmt::format("{}: has no token {}, wanted all special tokens", file, token));
+    throw Error(fmt::format("{}: has no token {}, expected all special tokens", file, token));
   }
   return found->second;
 }

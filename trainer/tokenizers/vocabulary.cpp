@@ -109,7 +109,7 @@ Vocabulary parse_vocab_txt(std::string_view text, const std::string& file) {
     }
     tokens.emplace_back(line, id);
   }
-  if (tokens.empty()) throw Error(fmt::format("{}: is empty, wanted one token per line", file));
+  if (tokens.empty()) throw Error(fmt::format("{}: is empty, expected one token per line", file));
   return Vocabulary(std::move(tokens), file);
 }
 

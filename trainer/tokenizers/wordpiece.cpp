@@ -193,8 +193,8 @@ WordPiece::WordPiece(Vocabulary vocabulary, const WordPieceOptions& options)
   const auto wanted = [&](const std::string& token) {
     const auto id = vocabulary_.find(token);
     if (!id) {
-      throw Error(
-          fmt::format("{}: has no token {}, wanted all special tokens", vocabulary_.file(), token));
+      throw Error(fmt::format("{}: has no token {}, expected all special tokens",
+                              vocabulary_.file(), token));
     }
     return *id;
   };

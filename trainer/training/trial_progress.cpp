@@ -15,7 +15,7 @@ std::vector<std::int64_t> train_sizes(const std::vector<TaskRun>& tasks) {
           std::pair{&task.test, "test"}}) {
       if (split->size() == 0) {
         throw Error("task " + task.declaration.name + ": no " + name +
-                    " examples are left, wanted at least one");
+                    " examples are left, expected at least one");
       }
     }
     sizes.push_back(task.train.size());

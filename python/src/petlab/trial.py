@@ -109,7 +109,7 @@ def _read_trial_json(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise WorkerError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise WorkerError(f"{file}: found no JSON, wanted a trial: {error}") from error
+        raise WorkerError(f"{file}: found no JSON, expected a trial: {error}") from error
     if not isinstance(found, dict):
         raise WorkerError(f"{file}: is {found!r:.40}, must be an object")
     if found.get("v") != _FORMAT:

@@ -21,7 +21,7 @@ class Plain(pickle.Unpickler):
     """Of lists, tuples and texts; a file that wants more is refused."""
 
     def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"found {module}.{name}, wanted lists and texts")
+        raise pickle.UnpicklingError(f"found {module}.{name}, expected lists and texts")
 
 
 def write_systems(file, folder):

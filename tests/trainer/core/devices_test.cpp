@@ -16,7 +16,7 @@ TEST_CASE("a trial is placed where its device is", "[trainer]") {
 TEST_CASE("what is missing for a device is said in one line", "[trainer]") {
   const auto other = why_not_on("tpu");
   REQUIRE(other);
-  CHECK(*other == "the device does not exist, wanted cpu or cuda");
+  CHECK(*other == "the device does not exist, expected cpu or cuda");
   const auto cuda = why_not_on("cuda");
   if (cuda) CHECK(cuda->find('\n') == std::string::npos);
 }

@@ -302,7 +302,7 @@ TEST_CASE("a trial's failure is told in its events, however long its reason", "[
   REQUIRE(failed.size() == 1);
   CHECK_THAT(failed[0].reason,
              Catch::StartsWith((world.folder.path() / "data/train.tsv:2: label 'xxx").string()));
-  CHECK_THAT(failed[0].reason, Catch::EndsWith("x…' is not known, wanted one of '0', '1'"));
+  CHECK_THAT(failed[0].reason, Catch::EndsWith("x…' is not known, expected one of '0', '1'"));
   CHECK(run.log.size() < 10'000);
 }
 

@@ -188,7 +188,7 @@ TEST_CASE("an artifact whose sizes are not the formula's is not written", "[trai
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
-TEST_CASE("damaged artifacts are refused with what was found and wanted", "[trainer][files]") {
+TEST_CASE("damaged artifacts are refused with what was found and expected", "[trainer][files]") {
   const testing::TempDir dir;
   const auto file = dir.path() / "a.petl";
   write_artifact(file, adapter(true, MaskKind::learned, 0.5));
@@ -202,10 +202,10 @@ TEST_CASE("damaged artifacts are refused with what was found and wanted", "[trai
   const auto u32 = [](std::uint32_t value) {
     return std::string(reinterpret_cast<const char*>(&value), 4);
   };
-  CHECK(refusal("") == "a.petl: is truncated: found 0 bytes, wanted at least the first 32");
+  CHECK(refusal("") == "a.petl: is truncated: found 0 bytes, expected at least the first 32");
   CHECK(refusal("not an artifact") == "a.petl: is not a petlab artifact: its first bytes differ");
   CHECK(refusal(good.substr(0, 20)) ==
-        "a.petl: is truncated: found 20 bytes, wanted at least the first 32");
+        "a.petl: is truncated: found 20 bytes, expected at least the first 32");
   CHECK(
       refusal(good.substr(0, 100)).starts_with("a.petl: is truncated or damaged: the header of "));
   CHECK(refusal(good.substr(0, good.size() - 1))
@@ -262,7 +262,7 @@ TEST_CASE("a header that lies about its tensors is refused", "[trainer][files]")
   CHECK(with_tensors(R"([{"name":"v","section":"values","shape":[-1]}])") ==
         "a.petl: shape [-1] is impossible");
   CHECK(with_tensors(R"([{"name":"v","section":"x","shape":[1]}])") ==
-        "a.petl: tensor v: section 'x' is not known, wanted values, masks or head");
+        "a.petl: tensor v: section 'x' is not known, expected values, masks or head");
   CHECK(with_tensors(R"([{"name":"v"}])")
             .starts_with("a.petl: its header does not follow docs/reference/artifact.md: "));
 }

@@ -66,7 +66,7 @@ TEST_CASE("comma-separated files quote as RFC 4180 says", "[trainer][files]") {
   CHECK(refusal(csv, "a,y\nx\"z\",1\n") ==
         "f.tsv:2: found a double quote inside an unquoted field");
   CHECK(refusal(csv, "a,y\n\"x\"z,1\n") ==
-        "f.tsv:2: found text after a closing quote, wanted a comma or the line's end");
+        "f.tsv:2: found text after a closing quote, expected a comma or the line's end");
 }
 
 TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
@@ -76,31 +76,31 @@ TEST_CASE("JSON lines give texts and targets by key", "[trainer][files]") {
   REQUIRE(rows.size() == 2);
   CHECK(rows[0] == DataRow{{"x"}, "1", true, 1});
   CHECK(rows[1] == DataRow{{"z"}, "no", false, 2});
-  CHECK(refusal(jsonl, "[]\n") == "f.tsv:1: is a JSON array, wanted an object");
+  CHECK(refusal(jsonl, "[]\n") == "f.tsv:1: is a JSON array, expected an object");
   CHECK(refusal(jsonl, "{\"a\": \"x\"}\n") == "f.tsv:1: has no key 'y'");
   CHECK(refusal(jsonl, "{\"a\": 3, \"y\": 1}\n") ==
-        "f.tsv:1: 'a' is a JSON number, wanted a string");
+        "f.tsv:1: 'a' is a JSON number, expected a string");
   CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": []}\n") ==
-        "f.tsv:1: 'y' is a JSON array, wanted a string or a number");
+        "f.tsv:1: 'y' is a JSON array, expected a string or a number");
   CHECK(refusal(jsonl, "{\"a\"\n").starts_with("f.tsv:1: is not JSON: "));
   CHECK(refusal(jsonl, "{\"a\":" + std::string(200'000, '[') + "\n") ==
         "f.tsv:1: must have at most 64 levels of nesting");
 }
 
 TEST_CASE("bad data files are refused with file and line", "[trainer][files]") {
-  CHECK(refusal(kTsv, "") == "f.tsv: is empty, wanted examples");
+  CHECK(refusal(kTsv, "") == "f.tsv: is empty, expected examples");
   CHECK(refusal(kTsv, "y\ta\tb\n") == "f.tsv: contains no examples");
-  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, wanted 3");
+  CHECK(refusal(kTsv, "y\ta\tb\n1\tx\n") == "f.tsv:2: found 2 columns, expected 3");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tx\tx\n") ==
-        "f.tsv:2: found 4 columns, wanted 3 as in line 1; `extra_columns: ignore` in the task's "
+        "f.tsv:2: found 4 columns, expected 3 as in line 1; `extra_columns: ignore` in the task's "
         "file allows more than the task uses");
   CHECK(refusal(kTsv, "y\ta\tc\n1\tx\tx\n") == "f.tsv:1: has no column 'b', found 'y', 'a', 'c'");
   CHECK(refusal(kTsv, "y\ta\tb\ta\n1\tx\tx\tz\n") ==
-        "f.tsv:1: has two columns 'a', wanted each name once");
+        "f.tsv:1: has two columns 'a', expected each name once");
   CHECK(refusal(kTsv, "y\ta\tb\n1\tx\tz\n1\tab\xc3\tz\n") ==
         "f.tsv:3: byte 5 of the line is not UTF-8 (0xC3)");
   CHECK(refusal(layout(FileFormat::tsv, false, {"x"}, "0"), "1\t2\n") ==
-        "f.tsv: column 'x' is not a number, wanted one for a file without a header");
+        "f.tsv: column 'x' is not a number, expected one for a file without a header");
   TaskLayout lenient = kTsv;
   lenient.skip_short_rows = true;
   CHECK(parse_rows(lenient, "y\ta\tb\n1\tx\n0\tp\tq\n", "f.tsv").size() == 1);
@@ -115,18 +115,20 @@ TEST_CASE("extra columns are refused unless the task ignores them, in any order 
   const std::string wide = "0\ty\textra\n";
   const std::string advice =
       "; `extra_columns: ignore` in the task's file allows more than the task uses";
-  CHECK(refusal(bare, narrow + wide) == "f.tsv:2: found 3 columns, wanted 2 as in line 1" + advice);
-  CHECK(refusal(bare, wide + narrow) == "f.tsv:2: found 2 columns, wanted 3 as in line 1" + advice);
+  CHECK(refusal(bare, narrow + wide) ==
+        "f.tsv:2: found 3 columns, expected 2 as in line 1" + advice);
+  CHECK(refusal(bare, wide + narrow) ==
+        "f.tsv:2: found 2 columns, expected 3 as in line 1" + advice);
   TaskLayout short_first = bare;
   short_first.skip_short_rows = true;
   CHECK(refusal(short_first, "1\n" + wide + narrow) ==
-        "f.tsv:3: found 2 columns, wanted 3 as in line 2" + advice);
+        "f.tsv:3: found 2 columns, expected 3 as in line 2" + advice);
   TaskLayout ignoring = bare;
   ignoring.ignore_extra_columns = true;
   for (const std::string& text : {narrow + wide, wide + narrow}) {
     CHECK(parse_rows(ignoring, text, "f.tsv").size() == 2);
   }
-  CHECK(refusal(ignoring, wide + "1\n") == "f.tsv:2: found 1 columns, wanted 3");
+  CHECK(refusal(ignoring, wide + "1\n") == "f.tsv:2: found 1 columns, expected 3");
   ignoring = layout(FileFormat::csv, true, {"a"}, "y");
   ignoring.ignore_extra_columns = true;
   const auto rows = parse_rows(ignoring, "a,y\nx,1,more,than that\nz,0\n", "f.csv");
@@ -136,15 +138,15 @@ TEST_CASE("extra columns are refused unless the task ignores them, in any order 
 TEST_CASE("files of other encodings and line ends are named as what they are", "[trainer][files]") {
   const TaskLayout jsonl = layout(FileFormat::jsonl, true, {"a"}, "y");
   CHECK(refusal(jsonl, "{\"a\": \"x\", \"y\": 1}\n\n{\"a\": \"x\", \"y\": 1}\n") ==
-        "f.tsv:2: found a blank line, wanted a JSON object");
+        "f.tsv:2: found a blank line, expected a JSON object");
   for (const TaskLayout& any : {kTsv, jsonl, layout(FileFormat::csv, true, {"a"}, "y")}) {
     CHECK(refusal(any, "y\ta\tb\r1\tx\tz\r") ==
-          "f.tsv: found lines that end with a carriage return (CR) alone, wanted newlines (LF or "
+          "f.tsv: found lines that end with a carriage return (CR) alone, expected newlines (LF or "
           "CRLF)");
     CHECK(refusal(any, "\xFF\xFEy\n") ==
-          "f.tsv: begins with the byte order mark of UTF-16, wanted UTF-8");
+          "f.tsv: begins with the byte order mark of UTF-16, expected UTF-8");
     CHECK(refusal(any, "\xFE\xFFy\n") ==
-          "f.tsv: begins with the byte order mark of UTF-16, wanted UTF-8");
+          "f.tsv: begins with the byte order mark of UTF-16, expected UTF-8");
   }
   // Of two files that were put one behind the other, or of a mark that was written twice.
   CHECK(refusal(kTsv, "\xEF\xBB\xBF\xEF\xBB\xBFy\ta\tb\n1\tx\tz\n") ==
@@ -204,7 +206,7 @@ TEST_CASE("a label or score that is none is refused with file and line", "[train
     }
     return "no error";
   };
-  CHECK(load("t\ty\nx\tmaybe\n") == ":2: label 'maybe' is not known, wanted one of 'no', 'yes'");
+  CHECK(load("t\ty\nx\tmaybe\n") == ":2: label 'maybe' is not known, expected one of 'no', 'yes'");
   task.kind = sweeps::TaskKind::regression;
   task.target = sweeps::TargetRule::score;
   task.score_min = 0;
@@ -319,7 +321,7 @@ TEST_CASE("dotted columns reach into the objects of a line", "[trainer][files]")
         "f.tsv:1: has no key 'translation.ro'");
   CHECK(refusal(nested, R"({"translation": 7})") == "f.tsv:1: has no key 'translation.ro'");
   CHECK(refusal(nested, R"({"translation": {"en": "b", "ro": ["a"]}})") ==
-        "f.tsv:1: 'translation.ro' is a JSON array, wanted a string");
+        "f.tsv:1: 'translation.ro' is a JSON array, expected a string");
 }
 
 TEST_CASE("aligned files are read side by side", "[trainer][files]") {
@@ -341,7 +343,7 @@ TEST_CASE("aligned files are read side by side", "[trainer][files]") {
     return std::string("no error");
   };
   CHECK(why({{"x.ro", "a\nb\n"}, {"x.en", "A\n"}}) ==
-        "x.ro has 2 lines, x.en has 1 lines: wanted equal numbers, one line for each example");
+        "x.ro has 2 lines, x.en has 1 lines: expected equal numbers, one line for each example");
   CHECK(why({{"x.ro", "a\n"}, {"x.en", "A\n\xFF"}}) ==
         "x.en:2: byte 1 of the line is not UTF-8 (0xFF)");
   CHECK(why({{"x.ro", ""}, {"x.en", ""}}) == "x.ro: contains no examples");
@@ -370,7 +372,7 @@ TEST_CASE("targets of texts are kept as they are", "[trainer][files]") {
   dir.write("train", "{\"a\": \"x\", \"b\": 7}\n");
   CHECK_THROWS_WITH(
       load_task_data(task, sweeps::find_task_files(task, {}), {}),
-      (dir.path() / "train").string() + ":1: target 7 is a JSON number, wanted a string");
+      (dir.path() / "train").string() + ":1: target 7 is a JSON number, expected a string");
 }
 
 TEST_CASE("the real GLUE files split as the protocol says", "[trainer][files]") {

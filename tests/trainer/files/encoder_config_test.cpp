@@ -58,7 +58,7 @@ TEST_CASE("what a configuration may not say is refused by field", "[trainer][fil
   CHECK(refused("50265", "1e30") ==
         "config.json: vocab_size is 1e+30, must be a whole number in 1..100000000");
   CHECK_THROWS_WITH(parse_encoder_config("[1]", "config.json"),
-                    "config.json: is a JSON array, wanted an object");
+                    "config.json: is a JSON array, expected an object");
   CHECK_THROWS_AS(parse_encoder_config("{", "config.json"), Error);
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   CHECK(refused("50265", deep) == "config.json: must have at most 64 levels of nesting");

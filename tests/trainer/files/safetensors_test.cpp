@@ -97,7 +97,7 @@ TEST_CASE("half and brain floats convert exactly", "[trainer][files]") {
   CHECK_THROWS_AS(to_floats({DType::i32, {0}, {}, nullptr}), Error);
 }
 
-TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][files]") {
+TEST_CASE("bad headers are refused with what was found and expected", "[trainer][files]") {
   CHECK(refusal_of("") ==
         "x: is 0 bytes long, a safetensors file begins with a header length of 8");
   CHECK(refusal_of(std::string(8, '\xff')) ==
@@ -111,13 +111,14 @@ TEST_CASE("bad headers are refused with what was found and wanted", "[trainer][f
         "x: the safetensors header has 3 bytes according to its length field, more than the file's "
         "10 bytes");
   CHECK(refusal_of(bytes_of("[1]", 0)) ==
-        "x: the safetensors header is a JSON array, wanted an object");
+        "x: the safetensors header is a JSON array, expected an object");
   const std::string deep(200'000, '[');
   CHECK(refusal_of(bytes_of(deep, 0)) ==
         "x: the safetensors header: must have at most 64 levels of nesting");
-  CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4)) ==
-        "x: tensor a: dtype F7 is not known, wanted one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
-        "I64, F16, BF16, F32, F64");
+  CHECK(
+      refusal_of(bytes_of(R"({"a":{"dtype":"F7","shape":[1],"data_offsets":[0,4]}})", 4)) ==
+      "x: tensor a: dtype F7 is not known, expected one of BOOL, U8, I8, U16, I16, U32, I32, U64, "
+      "I64, F16, BF16, F32, F64");
   CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}})", 24)) ==
         "x: tensor a: data_offsets span 24 bytes, [2, 4] of F32 needs 32");
   CHECK(refusal_of(bytes_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 12)) ==

@@ -46,7 +46,7 @@ TEST_CASE("a prefix is stripped, heads are ignored, the rest is named", "[traine
   CHECK_THROWS_WITH(pick(dir.path(), {{"a", {2}}, {"y", {2}}, {"z", {1}}}),
                     file + ": missing: y, z");
   CHECK_THROWS_WITH(pick(dir.path(), {{"a", {1, 2}}}),
-                    file + ": tensor a: found [2], wanted [1, 2]");
+                    file + ": tensor a: found [2], expected [1, 2]");
 }
 
 TEST_CASE("of a name with the prefix and without it, the one with it counts", "[trainer][files]") {
@@ -71,7 +71,7 @@ TEST_CASE("a folder without weights says what it looked for", "[trainer][files]"
   CHECK_THROWS_WITH(
       open_weights(dir.path()),
       dir.path().string() +
-          ": found no weights, wanted model.safetensors, model.safetensors.index.json, "
+          ": found no weights, expected model.safetensors, model.safetensors.index.json, "
           "pytorch_model.bin or pytorch_model.bin.index.json");
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("an index must be an object of tensors and plain file names", "[traine
   const auto index = dir.path() / "model.safetensors.index.json";
   dir.write("model.safetensors.index.json", "[]");
   CHECK_THROWS_WITH(open_weights(dir.path()),
-                    index.string() + ": has no weight_map, wanted an object of tensor: file");
+                    index.string() + ": has no weight_map, expected an object of tensor: file");
   dir.write("model.safetensors.index.json", R"({"weight_map": {"a": 3}})");
   CHECK_THROWS_AS(open_weights(dir.path()), Error);
   for (const char* name : {"../x.safetensors", "/etc/passwd", "..", "", "x\\\\y", "a\\u0000b"}) {

@@ -124,7 +124,7 @@ TEST_CASE("a T5 has its own output projection if the checkpoint's differs from t
   CHECK_FALSE(tied_with(view(DType::f32, {3, 2}, std::span(other))));
   CHECK_THROWS_WITH(tied_with(view(DType::f32, {2, 3}, std::span(ones).first(6))),
                     (dir.path() / "model.safetensors").string() +
-                        ": tensor lm_head.weight: found [2, 3], wanted [3, 2]");
+                        ": tensor lm_head.weight: found [2, 3], expected [3, 2]");
 }
 
 TEST_CASE("what a T5's configuration may not say is refused by field", "[trainer][files]") {

@@ -56,7 +56,7 @@ std::string difference(const Tokenizer& tokenizer, const Json& wanted) {
   }
   const std::string number = "case " + wanted["n"].dump() + ": ";
   if (found.ids != ids_of(wanted["ids"])) {
-    return number + "ids " + Json(found.ids).dump() + " wanted " + wanted["ids"].dump();
+    return number + "ids " + Json(found.ids).dump() + " expected " + wanted["ids"].dump();
   }
   if (wanted.contains("type_ids") && found.type_ids != ids_of(wanted["type_ids"])) {
     return number + "type ids " + Json(found.type_ids).dump();

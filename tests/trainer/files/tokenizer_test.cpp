@@ -190,10 +190,10 @@ TEST_CASE("without added_tokens_decoder the older files name the added tokens",
   const std::string at = dir.path().string();
   dir.write("tokenizer_config.json", "{}");
   dir.write("special_tokens_map.json", R"({"additional_special_tokens": ["<y>"]})");
-  CHECK(message(dir.path()) == at + "/vocab.txt: has no token <y>, wanted all special tokens");
+  CHECK(message(dir.path()) == at + "/vocab.txt: has no token <y>, expected all special tokens");
   dir.write("added_tokens.json", R"({"[E1]": "13"})");
   CHECK(message(dir.path()) ==
-        at + "/added_tokens.json: [E1] is \"13\", wanted an id in 0..99999999");
+        at + "/added_tokens.json: [E1] is \"13\", expected an id in 0..99999999");
 }
 
 TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
@@ -218,23 +218,23 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
   CHECK(load_tokenizer(dir.path())->encode("Unable [MASK] unable").ids == Ids{2, 5, 6, 4, 1, 3});
   dir.write("tokenizer_config.json", R"({"do_lower_case": true})");
   CHECK(message(dir.path()) == dir.path().string() +
-                                   "/tokenizer_config.json: do_lower_case is true, wanted false, "
+                                   "/tokenizer_config.json: do_lower_case is true, expected false, "
                                    "as in " +
                                    at);
   dir.write("tokenizer_config.json", "{}");
   CHECK(changed(wordpiece, "BertNormalizer", "Lowercase") ==
-        at + ": normalizer.type is \"Lowercase\", wanted BertNormalizer");
+        at + ": normalizer.type is \"Lowercase\", expected BertNormalizer");
   CHECK(changed(wordpiece, "BertProcessing", "ByteLevel") ==
-        at + ": post_processor.type is \"ByteLevel\", wanted BertProcessing or "
+        at + ": post_processor.type is \"ByteLevel\", expected BertProcessing or "
              "TemplateProcessing");
   CHECK(changed(wordpiece, "WordPiece", "WordLevel") ==
-        at + ": model.type is \"WordLevel\", wanted WordPiece, BPE or Unigram");
+        at + ": model.type is \"WordLevel\", expected WordPiece, BPE or Unigram");
   CHECK(changed(wordpiece, "100", "50") ==
-        at + ": model.max_input_chars_per_word is 50, wanted 100");
+        at + ": model.max_input_chars_per_word is 50, expected 100");
   CHECK(changed(wordpiece, R"("Un": 5)", R"("Un": "5")") ==
-        at + ": model.vocab.Un is \"5\", wanted a whole number");
+        at + ": model.vocab.Un is \"5\", expected a whole number");
   CHECK(changed(wordpiece, "{\"type\": \"BertPreTokenizer\"}", "[]") ==
-        at + ": pre_tokenizer is [], wanted an object");
+        at + ": pre_tokenizer is [], expected an object");
 
   // [CLS] A [SEP] written as a template.
   const std::string pieces =
@@ -254,7 +254,7 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
   CHECK_THAT(of_template(pieces, pieces),
              Catch::Matchers::StartsWith(at + ": post_processor.pair is "));
   CHECK_THAT(of_template(pieces + second, pieces + second),
-             Catch::Matchers::EndsWith("wanted a special token, A and a special token"));
+             Catch::Matchers::EndsWith("expected a special token, A and a special token"));
 
   std::string bpe =
       R"({"normalizer": null, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
@@ -264,26 +264,26 @@ TEST_CASE("tokenizer.json alone is a tokenizer", "[trainer][files]") {
   dir.write("tokenizer.json", bpe);
   CHECK(load_tokenizer(dir.path())->encode("abc ab").ids == Ids{256, 261, ' ', 260, 258});
   CHECK(changed(bpe, R"(["ab", "c"])", R"("ab")") ==
-        at + ": model.merges is [\"a b\",\"ab\"], wanted a list of pairs of tokens, found "
+        at + ": model.merges is [\"a b\",\"ab\"], expected a list of pairs of tokens, found "
              "\"ab\" as number 2");
   CHECK(changed(bpe, "\"dropout\": null", "\"dropout\": 0.1") ==
-        at + ": model.dropout is 0.1, wanted 0.0");
+        at + ": model.dropout is 0.1, expected 0.0");
   CHECK(changed(bpe, "\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}") ==
-        at + ": normalizer is {\"type\":\"NFC\"}, wanted null");
+        at + ": normalizer is {\"type\":\"NFC\"}, expected null");
 }
 
 TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   const testing::TempDir dir;
   const std::string at = dir.path().string();
   CHECK(message(dir.path()) ==
-        at + ": found no tokenizer, wanted vocab.txt (WordPiece), vocab.json with merges.txt "
+        at + ": found no tokenizer, expected vocab.txt (WordPiece), vocab.json with merges.txt "
              "(BPE), spiece.model (unigram) or tokenizer.json");
   dir.write("vocab.json", byte_vocab({"ab"}));
   dir.write("merges.txt", "a b\nb c\n");
   CHECK(message(dir.path()) ==
         at + "/merges.txt: merge 2 ('b' 'c') is not in the vocabulary " + at + "/vocab.json");
   dir.write("merges.txt", "a b\nb\n");
-  CHECK(message(dir.path()) == at + "/merges.txt:2: found 'b', wanted two tokens and one space");
+  CHECK(message(dir.path()) == at + "/merges.txt:2: found 'b', expected two tokens and one space");
   dir.write("vocab.json", R"({"a": 0, "b": 0})");
   CHECK(message(dir.path()) == at + "/vocab.json: tokens 'a' and 'b' have the same id 0");
   dir.write("vocab.json", R"({"a": -1})");
@@ -291,10 +291,10 @@ TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   dir.write("vocab.json", R"({"a": 0})");
   dir.write("merges.txt", "");
   CHECK(message(dir.path()) ==
-        at + "/vocab.json: has no token '\u0100' for byte 0x00, wanted all 256");
+        at + "/vocab.json: has no token '\u0100' for byte 0x00, expected all 256");
   dir.write("tokenizer_config.json", R"({"add_prefix_space": 3})");
   CHECK(message(dir.path()) ==
-        at + "/tokenizer_config.json: add_prefix_space is 3, wanted true or false");
+        at + "/tokenizer_config.json: add_prefix_space is 3, expected true or false");
   dir.write("tokenizer_config.json", std::string(200'000, '['));
   CHECK(message(dir.path()) ==
         at + "/tokenizer_config.json: must have at most 64 levels of nesting");
@@ -302,7 +302,7 @@ TEST_CASE("bad tokenizer files are refused by name", "[trainer][files]") {
   dir.write("vocab.txt", "[PAD]\n\xff\n");
   CHECK(message(dir.path()) == at + "/vocab.txt:2: byte 1 is not UTF-8");
   dir.write("vocab.txt", "a\n");
-  CHECK(message(dir.path()) == at + "/vocab.txt: has no token [UNK], wanted all special tokens");
+  CHECK(message(dir.path()) == at + "/vocab.txt: has no token [UNK], expected all special tokens");
 }
 
 }  // namespace

@@ -139,13 +139,13 @@ TEST_CASE("what is no stored zip of torch is refused", "[trainer][files]") {
   CHECK(reading_error("") ==
         "m.bin: is not a file of torch.save: neither a zip archive nor its older format");
   CHECK(reading_error(zip({{"m/data.pkl", "x"}}, 8)) ==
-        "m.bin: the zip entry m/data.pkl is compressed, wanted a stored one, as torch writes it");
+        "m.bin: the zip entry m/data.pkl is compressed, expected a stored one, as torch writes it");
   CHECK(reading_error(zip({{"m/other", "x"}})) ==
         "m.bin: the zip archive has no data.pkl, so torch.save did not write it");
   CHECK(reading_error(zip({{"m/data.pkl", "x"}, {"m/data.pkl", "y"}})) ==
         "m.bin: the zip entry m/data.pkl occurs twice");
   CHECK(reading_error(zip({{"m/data.pkl", "x"}, {"m/byteorder", "big"}})) ==
-        "m.bin: byte order is 'big', wanted little");
+        "m.bin: byte order is 'big', expected little");
   for (std::size_t size = 0; size < good.size(); ++size) {
     CHECK(reading_error(good.substr(0, size)) != "no error");
   }

@@ -172,20 +172,20 @@ TEST_CASE("a unigram tokenizer.json says itself how words are cut", "[trainer][f
 TEST_CASE("a SentencePiece model of another kind, or a damaged one, is refused",
           "[trainer][files]") {
   CHECK(refusal(spiece_model(field_of(2, varint_field(3, 2)))) ==
-        "spiece.model: trainer_spec.model_type (1: unigram) is 2, wanted 1");
+        "spiece.model: trainer_spec.model_type (1: unigram) is 2, expected 1");
   CHECK(refusal(spiece_model(field_of(2, varint_field(35, 1)))) ==
-        "spiece.model: trainer_spec.byte_fallback is 1, wanted 0");
+        "spiece.model: trainer_spec.byte_fallback is 1, expected 0");
   CHECK(refusal(spiece_model(field_of(3, varint_field(3, 0)))) ==
-        "spiece.model: normalizer_spec.add_dummy_prefix is 0, wanted 1");
+        "spiece.model: normalizer_spec.add_dummy_prefix is 0, expected 1");
   CHECK(refusal(spiece_model(field_of(3, field_of(2, "abc")))) ==
         "spiece.model: the character map is not a compiled normalisation: it is shorter than its "
         "length field");
-  CHECK(refusal(std::string()) == "spiece.model: has no pieces, wanted a SentencePiece model");
+  CHECK(refusal(std::string()) == "spiece.model: has no pieces, expected a SentencePiece model");
   CHECK(refusal(spiece_model().substr(0, 20)) ==
         "spiece.model: byte 19: a field ends beyond the file: not a SentencePiece model, or a "
         "damaged one");
   CHECK(refusal(spiece_model() + spiece_model().substr(0, 16)) ==
-        "spiece.model: the pieces 0 and 12 are both '<pad>', wanted each once");
+        "spiece.model: the pieces 0 and 12 are both '<pad>', expected each once");
 }
 
 TEST_CASE("a unigram tokenizer.json that is not T5's is refused by field", "[trainer][files]") {
@@ -195,24 +195,24 @@ TEST_CASE("a unigram tokenizer.json that is not T5's is refused by field", "[tra
     return refusal(json);
   };
   CHECK(changed("/model/unk_id", 12) ==
-        "tokenizer.json: model.unk_id is 12, wanted the number of "
+        "tokenizer.json: model.unk_id is 12, expected the number of "
         "a piece");
   CHECK(changed("/model/byte_fallback", true) ==
-        "tokenizer.json: model.byte_fallback is true, wanted false");
+        "tokenizer.json: model.byte_fallback is true, expected false");
   CHECK(changed("/model/vocab", Json::object()) ==
-        "tokenizer.json: model.vocab is {}, wanted a list of [piece, score]");
+        "tokenizer.json: model.vocab is {}, expected a list of [piece, score]");
   CHECK(changed("/pre_tokenizer/prepend_scheme", "first") ==
-        "tokenizer.json: pre_tokenizer.prepend_scheme is \"first\", wanted \"always\"");
+        "tokenizer.json: pre_tokenizer.prepend_scheme is \"first\", expected \"always\"");
   CHECK(changed("/normalizer/normalizers/0/strip_left", true) ==
-        "tokenizer.json: normalizer.normalizers.0.strip_left is true, wanted false, and "
+        "tokenizer.json: normalizer.normalizers.0.strip_left is true, expected false, and "
         "strip_right true");
   CHECK(changed("/normalizer", Json{{"type", "Precompiled"}, {"precompiled_charsmap", "a?=="}}) ==
         "tokenizer.json: normalizer.precompiled_charsmap is not base64");
   CHECK(changed("/normalizer", Json{{"type", "NFKC"}}) ==
-        "tokenizer.json: normalizer.type is \"NFKC\", wanted Precompiled, Strip, Replace or a "
+        "tokenizer.json: normalizer.type is \"NFKC\", expected Precompiled, Strip, Replace or a "
         "Sequence of these");
   CHECK(changed("/post_processor/type", "BertProcessing") ==
-        "tokenizer.json: post_processor.type is \"BertProcessing\", wanted TemplateProcessing");
+        "tokenizer.json: post_processor.type is \"BertProcessing\", expected TemplateProcessing");
 }
 
 }  // namespace

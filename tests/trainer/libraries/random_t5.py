@@ -205,7 +205,7 @@ def write_generation(folder, model, rng):
             break
         ties += 1
         if ties == 50:
-            sys.exit(f"{folder}: fifty drawings with a tie each, wanted one without")
+            sys.exit(f"{folder}: fifty drawings with a tie each, expected one without")
     (folder / "generation.json").write_text(json.dumps(
         {"max_length": MAX_LENGTH, "score_tolerance": SCORE_TOLERANCE, "input_ids": inputs,
          "cases": cases}))
