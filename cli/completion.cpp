@@ -51,9 +51,9 @@ constexpr std::array kOfTrials = {"show",  "diff",    "history", "logs", "cancel
                                   "retry", "discard", "hide",    "tag",  "note"};
 
 // Commands that print for people or one JSON document.
-constexpr std::array kOfOneDocument = {"plan",     "status",    "doctor",           "tag",
-                                       "note",     "storage",   "db check",         "db gc",
-                                       "db merge", "db import", "db export archive"};
+constexpr std::array kOfOneDocument = {"plan",  "status",   "show",      "doctor",
+                                       "tag",   "note",     "storage",   "db check",
+                                       "db gc", "db merge", "db import", "db export archive"};
 
 struct CompletionArguments {
   std::string shell;

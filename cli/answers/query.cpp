@@ -16,6 +16,7 @@
 #include "base/signals.h"
 #include "cli/options/database_option.h"
 #include "cli/options/duration_option.h"
+#include "cli/options/json_option.h"
 #include "cli/output/row_printers.h"
 #include "results/error.h"
 
@@ -99,9 +100,7 @@ std::function<int()> make_query(CLI::App& app, Streams streams) {
   add_database_option(app, options->database);
   std::vector<std::string> names;
   for (const Format& format : kFormats) names.push_back(format.name);
-  app.add_option("--format", options->format, "how to print the rows")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
+  add_format_option(app, options->format, names);
   app.add_option(
          "--limit", options->limit,
          fmt::format("rows to print, at most (default: {} of a table, else all)", kTableRows))

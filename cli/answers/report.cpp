@@ -241,11 +241,14 @@ std::function<int()> make_report(CLI::App& app, Streams streams) {
       ->transform(sweep_or_file([options, streams](const std::string& file) {
         use_database_of(file, options->database, streams);
       }));
-  app.add_option(
-         "--format", options->formats,
-         "terminal (default), markdown, csv, csv-long, html, json, latex, and of figures vega, "
-         "svg, pdf, png; with --out several, and by default all")
-      ->delimiter(',');
+  CLI::Option* const format =
+      app.add_option("--format", options->formats,
+                     "terminal (default), markdown, csv, csv-long, html, json, latex; for figures "
+                     "vega, svg, pdf, png; with --out several (default: all)")
+          ->delimiter(',');
+  app.add_flag_callback(
+         "--json", [options] { options->formats = {"json"}; }, "short for --format json")
+      ->excludes(format);
   app.add_option("--out", options->out, "folder to write files to");
   app.add_option("--show", options->show,
                  "measured, published, both (default) or difference: which numbers cells show");

@@ -38,7 +38,7 @@ std::string cell_text(const std::optional<questions::SummaryCell>& cell) {
   if (!cell) return "—";
   if (cell->undefined > 0) return fmt::format("undefined ({})", cell->n);
   std::string text = short_number(cell->mean.value());
-  if (cell->deviation) text += " ± " + short_number(*cell->deviation);
+  if (cell->deviation) text += " ± " + short_number(*cell->deviation, cell->mean);
   return fmt::format("{} ({})", text, cell->n);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/shallow_json.h"
 #include "cli/answers/attempt_details.h"
+#include "cli/options/json_option.h"
 #include "cli/options/stored_plan.h"
 #include "cli/options/sweep_arguments.h"
 #include "cli/options/trial_arguments.h"
@@ -356,7 +357,7 @@ void print_shown(const Shown& shown, std::ostream& out) {
 std::function<int()> make_show(CLI::App& app, Streams streams) {
   const auto arguments = std::make_shared<ShowArguments>();
   app.add_option("TRIAL", arguments->trial, "id of a trial, or its beginning")->required();
-  app.add_flag("--json", arguments->json, "print one JSON object, every value of every metric");
+  add_json_option(app, arguments->json, "print one JSON object, every value of every metric");
   add_stored_arguments(app, *arguments);
   add_worker_argument(app, *arguments);
   add_retries_option(app, arguments->retries, "as for petlab run");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/output/answer_output.h"
 #include "orchestrator/running/progress_line.h"
 #include "reports/text.h"
 
@@ -86,11 +87,11 @@ const std::vector<Column>& columns() {
        }},
       {"loss", 4, true,
        [](const RunningTrial& trial) {
-         return trial.loss ? fmt::format("{:.4g}", *trial.loss) : std::string();
+         return trial.loss ? short_number(*trial.loss) : std::string();
        }},
       {"best", 5, true,
        [](const RunningTrial& trial) {
-         return trial.best ? fmt::format("{:.4f}", *trial.best) : std::string();
+         return trial.best ? short_number(*trial.best) : std::string();
        }},
       // A launch's device has the GPU's UUID behind the slot's name.
       {"device", 3, false,
@@ -176,7 +177,7 @@ std::string draw_result(const LiveResult& result, int width, bool colour) {
   const char* separator = "  ";
   for (const LiveResult::Score& score : result.scores) {
     text += fmt::format("{}{} {} {}", separator, score.task, score.metric,
-                        score.value ? fmt::format("{:.4f}", *score.value) : "undefined");
+                        score.value ? short_number(*score.value) : "undefined");
     separator = ", ";
   }
   constexpr std::string_view kDone = "done";

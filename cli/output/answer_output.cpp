@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "cli/options/json_option.h"
 #include "reports/text.h"
 
 namespace petlab::cli {
@@ -57,15 +58,19 @@ void AnswerOutput::print(std::ostream& out, const std::vector<std::string>& colu
 void add_format_option(CLI::App& app, AnswerOutput& output) {
   std::vector<std::string> names;
   for (const AnswerFormat& row : kAnswerFormats) names.emplace_back(row.name);
-  app.add_option("--format", output.format, "how to print it")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
+  add_format_option(app, output.format, names);
 }
 
-std::string short_number(double number) {
-  const double size = std::fabs(number);
-  if (number != 0 && size < 0.001) return fmt::format("{}{:.2e}", number < 0 ? "−" : "", size);
-  return reports::number_text(number, size < 100 ? 4 : size < 10'000 ? 2 : 0);
+std::string short_number(double number, std::optional<double> beside) {
+  const double size = std::fabs(beside.value_or(number));
+  if (number != 0 && size != 0 && size < 0.001) {
+    return fmt::format("{}{:.2e}", number < 0 ? "−" : "", std::fabs(number));
+  }
+  return reports::number_text(number, size < 1      ? 4
+                                      : size < 10   ? 3
+                                      : size < 100  ? 2
+                                      : size < 1000 ? 1
+                                                    : 0);
 }
 
 void print_notes(std::ostream& err, const std::vector<std::string>& notes) {

@@ -17,7 +17,7 @@ namespace petlab::cli {
 /// How the commands that answer questions print: table, markdown, csv, json, jsonl.
 struct AnswerOutput {
   std::string format = "table";
-  /// For people: what a mean, its deviation and n are stand in one cell.
+  /// True for tables that people read: a cell shows mean, deviation and n together.
   bool for_people() const { return format == "table" || format == "markdown"; }
   /// The printer of that format.
   std::unique_ptr<RowPrinter> printer(std::ostream& out, std::size_t keys = 1) const;
@@ -29,11 +29,13 @@ struct AnswerOutput {
              const std::vector<std::vector<results::Value>>& rows, std::size_t keys = 1) const;
 };
 
-/// --format.
+/// --format, and --json, which is short for --format json.
 void add_format_option(CLI::App& app, AnswerOutput& output);
 
-/// For people: four decimals below 100, fewer above, as many as it has where it is tiny.
-std::string short_number(double number);
+/// A number for people: four significant digits, but at most four decimals and all digits before
+/// the point; below 0.001 with an exponent. `beside` decides the decimals instead, so that a
+/// deviation has as many as its mean.
+std::string short_number(double number, std::optional<double> beside = {});
 
 /// Prints each as `petlab: note: …` on the stream of errors, which a table does not need.
 void print_notes(std::ostream& err, const std::vector<std::string>& notes);

@@ -154,13 +154,14 @@ Table read_delimited(std::string_view text, const std::string& format, const std
 // Texts and numbers, also inside objects: {"a": {"b": 1}} has the column a.b.
 void add_values(Table& table, const std::string& before, const nlohmann::ordered_json& object) {
   for (const auto& [key, value] : object.items()) {
-    if (value.is_object()) add_values(table, before + key + ".", value);
+    const std::string name = before + key;
+    if (value.is_object()) add_values(table, name + ".", value);
     if (!value.is_string() && !value.is_number()) continue;
     auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                               [&](const DataColumn& one) { return one.name == before + key; });
+                               [&](const DataColumn& other) { return other.name == name; });
     if (column == table.columns.end()) {
       column = table.columns.insert(column, DataColumn());
-      column->name = before + key;
+      column->name = name;
     }
     add_value(*column, value.is_string() ? value.get<std::string>() : value.dump());
   }

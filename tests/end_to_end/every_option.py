@@ -623,8 +623,26 @@ class EveryOption(AwkwardWorld):
         json.loads(done.out)
         self.assertTrue((self.root / "apart.runs" / self.bad).exists())
 
+    @covers("results", "--json")
+    @covers("best", "--json")
+    @covers("compare", "--json")
+    @covers("diff", "--json")
+    @covers("history", "--json")
+    @covers("query", "--json")
+    @covers("report", "--json")
+    def test_json_is_short_for_format_json_among_many(self):
+        for words in (["results"], ["best"], ["compare", "small", "large"], ["diff", self.first, self.trials[8, 2]],
+                      ["history", self.first], ["query", "SELECT seed FROM trials ORDER BY seed"],
+                      ["report", "sweep", "--sweep", "first"]):
+            with self.subTest(words):
+                long = self.ask(*words, "--format", "json")
+                json.loads(long.out)
+                self.assertEqual(self.ask(*words, "--json").out, long.out)
+                self.assertEqual(self.petlab(*words, "--json", "--format", "csv").code, 2)
+
     @covers("plan", "--format")
     @covers("run", "--format")
+    @covers("show", "--format")
     @covers("status", "--format")
     @covers("tag", "--format")
     @covers("note", "--format")
@@ -637,7 +655,7 @@ class EveryOption(AwkwardWorld):
     @covers("db export archive", "--format")
     def test_json_is_short_for_format_json(self):
         self.copy_database("other.db")
-        for words in (["plan", "sweep.yaml"], ["run", "sweep.yaml", "--worker", "./awkward.py"], ["status", "sweep.yaml"], ["tag", self.first],
+        for words in (["plan", "sweep.yaml"], ["run", "sweep.yaml", "--worker", "./awkward.py"], ["status", "sweep.yaml"], ["show", self.first], ["tag", self.first],
                       ["note", self.first], ["storage", "--kind", "adapter", "--bottleneck", "8", "--backbone", "./tiny"],
                       ["doctor"], ["db", "check"], ["db", "gc", "--dry-run"],
                       ["db", "merge", "other.db", "--other-runs", self.copy_runs()], ["db", "import"],
