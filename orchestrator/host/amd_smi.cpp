@@ -20,7 +20,7 @@ nlohmann::json json_in(const std::string& output) {
                                     : base::shallow_json_or_none(output.substr(begin));
 }
 
-// A whole number, as such or as text.
+// Reads a whole number, given as a JSON number or a string.
 std::optional<std::int64_t> number_of(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) return std::nullopt;
@@ -47,7 +47,7 @@ Gpu amd_gpu(std::int64_t index, const std::string& identity) {
   return gpu;
 }
 
-// {"value": 65536, "unit": "MB"}, which are MiB.
+// Reads {"value": 65536, "unit": "MB"}; the tool's MB are MiB.
 std::int64_t memory_of(const nlohmann::json& usage, const char* key) {
   const auto found = usage.find(key);
   return found == usage.end() || !found->is_object() ? 0 : number_of(*found, "value").value_or(0);
@@ -65,8 +65,8 @@ std::optional<std::vector<std::string>> rocm_smi_question(const GpuTool::Answers
   return std::vector<std::string>{"--showuniqueid", "--showmeminfo", "vram", "--json"};
 }
 
-// {"card0": {"Unique ID": "0x719d…", "VRAM Total Memory (B)": "68702699520", "VRAM Total Used
-// Memory (B)": "11575296"}, …, "system": {…}}.
+// The tool prints {"card0": {"Unique ID": "0x719d…", "VRAM Total Memory (B)": "68702699520", "VRAM
+// Total Used Memory (B)": "11575296"}, …, "system": {…}}.
 GpuList read_rocm_smi(const GpuTool::Answers& answers) {
   GpuList list;
   const nlohmann::json json = json_in(answers[0]);
@@ -94,9 +94,9 @@ std::optional<std::vector<std::string>> amd_smi_question(const GpuTool::Answers&
   return std::nullopt;
 }
 
-// [{"gpu": 0, "bdf": "0000:0b:00.0", "uuid": "9eff74a1-…"}, …], and for memory [{"gpu": 0,
-// "mem_usage": {"total_vram": {"value": 65520, "unit": "MB"}, "used_vram": {…}}}, …]; newer
-// versions wrap a list in {"gpu_data": […]}.
+// The tool prints [{"gpu": 0, "bdf": "0000:0b:00.0", "uuid": "9eff74a1-…"}, …], and for memory
+// [{"gpu": 0, "mem_usage": {"total_vram": {"value": 65520, "unit": "MB"}, "used_vram": {…}}}, …].
+// Newer versions wrap the list in {"gpu_data": […]}.
 GpuList read_amd_smi(const GpuTool::Answers& answers) {
   GpuList list;
   const auto rows_in = [](const std::string& output) {

@@ -4,8 +4,8 @@
 
 namespace petlab::orchestrator {
 
-/// A process, a lock or a file of the runs folder that the orchestrator needs does not do what it
-/// must. The message names the subject, what was found and what to do.
+/// A failure of a process, a lock or a file that the orchestrator needs. The message names the
+/// subject, the problem and the fix.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

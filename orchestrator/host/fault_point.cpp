@@ -12,7 +12,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-// One process, one thread passes fault points: the run's own.
+// Only the run's thread passes fault points, so this needs no lock.
 struct Armed {
   std::string name;
   std::int64_t left = 0;
@@ -53,7 +53,7 @@ void fault_point(FaultPointName point) {
   const std::string_view name = point.text();
   if (armed.left == 0 || (armed.name != name && armed.name != "any")) return;
   if (--armed.left > 0) return;
-  // Said first, so that a campaign knows where it was.
+  // Printed before the signal, so that a kill campaign sees which point was hit.
   const std::string line =
       fmt::format("{} {}\n", armed.stop ? "stopped at fault point" : "fault point", name);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -6,25 +6,25 @@
 
 namespace petlab::orchestrator {
 
-/// The environment variable that arms a fault point: `NAME:COUNT`. The COUNT-th time that the
-/// process passes the point NAME (or any point, where NAME is `any`) it ends itself with SIGKILL,
-/// as a power cut or an out-of-memory killer would. `NAME:COUNT:stop`: it stops itself (SIGSTOP)
-/// until somebody lets it go on, as on a machine with too much to do; others come in between. Not
-/// set: a fault point costs one comparison.
+/// The environment variable that arms a fault point: `NAME:COUNT` or `NAME:COUNT:stop`. When the
+/// process passes the point NAME (or any point, if NAME is `any`) for the COUNT-th time, it kills
+/// itself with SIGKILL, as a power cut or the out-of-memory killer would. With `:stop` it sends
+/// itself SIGSTOP instead and waits for SIGCONT, as on an overloaded machine where other processes
+/// run in between. An unarmed fault point costs one comparison.
 inline constexpr const char* kFaultPointVariable = "PETLAB_FAULT_POINT";
 
-/// Arms one fault point; an empty text disarms. Throws std::invalid_argument where `text` is not
-/// NAME:COUNT or NAME:COUNT:stop with COUNT >= 1.
+/// Arms one fault point; an empty text disarms. Throws std::invalid_argument unless `text` is
+/// NAME:COUNT or NAME:COUNT:stop with a known NAME and COUNT >= 1.
 void arm_fault_point(std::string_view text);
 
-/// Every fault point of a run on this machine; docs/internals/fault-points.md says between which
-/// writes each is. The kill campaign wants all of them hit.
+/// All fault points of a local run. docs/internals/fault-points.md lists the writes before and
+/// after each. The kill campaign must hit all of them.
 inline constexpr std::array<std::string_view, 15> kFaultPoints = {
     "before_commit",    "committed",     "claimed",        "directory_made",   "given",
     "events_read",      "ending_logged", "recover_forget", "recover_ingested", "recover_logged",
     "recover_recorded", "recover_done",  "recover_swept",  "facts_read",       "planned"};
 
-/// Those of runs by Slurm, which the campaign does not make.
+/// Fault points of Slurm runs, which the kill campaign does not cover.
 inline constexpr std::array<std::string_view, 4> kSlurmFaultPoints = {
     "submission_written", "submitted", "launch_logged", "adopted"};
 
@@ -35,7 +35,7 @@ constexpr bool is_fault_point(std::string_view name) {
   return is_in(kFaultPoints) || is_in(kSlurmFaultPoints);
 }
 
-/// A name of these tables; any other does not compile.
+/// The name of a fault point in these tables. Any other name is a compile error.
 class FaultPointName {
  public:
   consteval FaultPointName(const char* name) : name_(name) {
@@ -47,7 +47,7 @@ class FaultPointName {
   std::string_view name_;
 };
 
-/// A place between two writes.
+/// Marks a place between two writes. An armed fault point kills or stops the process here.
 void fault_point(FaultPointName name);
 
 }  // namespace petlab::orchestrator

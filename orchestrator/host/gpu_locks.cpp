@@ -25,7 +25,7 @@ bool is_for_all(const std::filesystem::path& folder) {
 
 bool make_gpu_locks_folder(const std::filesystem::path& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0) return errno == EEXIST;
-  // Independent of the umask.
+  // chmod() sets the mode regardless of the umask.
   return !is_for_all(folder.parent_path()) || ::chmod(folder.c_str(), kForAll) == 0;
 }
 

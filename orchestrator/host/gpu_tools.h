@@ -10,20 +10,21 @@ namespace petlab::orchestrator {
 
 /// A program that lists the GPUs of one kind. To support another one, add a row to gpu_tools().
 struct GpuTool {
-  using Answers = std::vector<std::string>;  // what it printed, question by question
+  using Answers = std::vector<std::string>;  // the output for each question
 
   std::string program;
   std::string kind;  // GpuKind::name
-  /// The arguments of the next question; absent: all is asked. `slices`: GPUs may be divided.
+  /// Returns the arguments of the next question, or std::nullopt after the last one. `slices`: GPUs
+  /// may be divided.
   std::optional<std::vector<std::string>> (*question)(const Answers& answers, bool slices);
-  /// The GPUs in the answers so far. Reads what it can, and notes what it cannot.
+  /// Parses the GPUs in the answers so far. Unreadable lines go to GpuList::notes.
   GpuList (*read)(const Answers& answers);
 };
 
-/// The first one of a kind that is on PATH is asked.
+/// All supported tools. For each kind of GPU, petlab uses the first tool that is on PATH.
 const std::vector<GpuTool>& gpu_tools();
 
-// The rows' functions.
+// The functions in the rows of gpu_tools().
 std::optional<std::vector<std::string>> nvidia_smi_question(const GpuTool::Answers& answers,
                                                             bool slices);
 GpuList read_nvidia_smi(const GpuTool::Answers& answers);

@@ -60,7 +60,7 @@ std::string tools_of(const std::string& kind) {
   return (names.find(" nor ") == std::string::npos ? "" : "neither ") + names;
 }
 
-// A process of this user may use such a GPU, whatever tools are missing.
+// True if this process can open the device file of such a GPU, which needs no tool.
 bool may_open_one(const std::string& kind, const std::filesystem::path& devices) {
   for (const std::filesystem::path& file : base::entries_of(devices)) {
     const std::string name = file.filename().string();
@@ -97,12 +97,12 @@ std::string Gpu::name() const {
   return slice < 0 ? fmt::format("gpu-{}", index) : fmt::format("gpu-{}-mig-{}", index, slice);
 }
 
-// What a tool was asked and said so far.
+// The questions to one tool and its answers so far.
 struct GpuQuery::Interview {
-  explicit Interview(const GpuTool& its_tool, bool slices)
-      : tool(its_tool), may_have_slices(slices) {}
+  explicit Interview(const GpuTool& gpu_tool, bool slices)
+      : tool(gpu_tool), may_have_slices(slices) {}
 
-  // Absent: there is no use in asking more.
+  // Returns std::nullopt if no further question is useful.
   std::optional<std::vector<std::string>> next_question() const {
     if (cut_short || (answers.size() == 1 && tool.read(answers).gpus.empty())) return std::nullopt;
     return tool.question(answers, may_have_slices);
@@ -115,7 +115,7 @@ struct GpuQuery::Interview {
     if (answer.ending == Ending::exited && answer.exit_code == 0) return;
     const std::string what = answer.ending == Ending::timed_out ? "gave no answer" : answer.problem;
     problems.push_back(fmt::format("{} {}", tool.program, what));
-    // Of an answer with GPUs the other lines are noted by themselves.
+    // If the answer lists GPUs, the tool's parser has noted its other lines already.
     const bool has_gpus = answers.size() == 1 && !tool.read(answers).gpus.empty();
     if (!cut_short && !has_gpus) problems.back() += ": " + first_line(answer);
   }
@@ -124,7 +124,7 @@ struct GpuQuery::Interview {
     GpuList list = tool.read(answers);
     list.notes.insert(list.notes.begin(), problems.begin(), problems.end());
     if (!list.gpus.empty()) return list;
-    // It answered that there is none.
+    // The tool answered that there is no GPU.
     const bool none = problems.empty() && (list.notes.empty() || says_none());
     list.failed = !none;
     list.why_none = none ? fmt::format("{} lists no GPU", tool.program) : list.notes.front();
@@ -155,7 +155,8 @@ base::ChildCommand command_of(const std::filesystem::path& program,
   return command;
 }
 
-// HIP counts from 0 what ROCR_VISIBLE_DEVICES leaves.
+// Keeps the GPUs that `variable` selects. HIP renumbers the GPUs left by ROCR_VISIBLE_DEVICES from
+// 0.
 GpuList only_visible_to_rocm(GpuList list, const std::string& variable, const std::string& text) {
   GpuList visible = std::move(list);
   std::vector<Gpu> all = std::exchange(visible.gpus, {});
@@ -203,15 +204,16 @@ GpuList only_visible(GpuList list, const std::string& visible_devices) {
   visible.notes = list.notes;
   const std::string wanted(base::trimmed(visible_devices));
   for (const std::string& name : names_in(wanted)) {
-    if (wanted.empty() || name == "-1") break;  // CUDA takes those before it
+    if (wanted.empty() || name == "-1") break;  // CUDA ignores -1 and all names after it
     const std::optional<std::int64_t> index = index_in(name);
     bool any = false;
     for (const Gpu& gpu : list.gpus) {
-      const bool is_it =
+      const bool matches =
           index ? gpu.index == *index
                 : name.size() > 4 && (gpu.uuid.starts_with(name) || gpu.parent.starts_with(name));
-      any = any || is_it;
-      if (is_it && std::find(visible.gpus.begin(), visible.gpus.end(), gpu) == visible.gpus.end()) {
+      any = any || matches;
+      if (matches &&
+          std::find(visible.gpus.begin(), visible.gpus.end(), gpu) == visible.gpus.end()) {
         visible.gpus.push_back(gpu);
       }
     }

@@ -22,8 +22,8 @@ namespace {
       file.string(), std::strerror(errno)));
 }
 
-// Made only where it is missing: in a sticky folder, Linux refuses O_CREAT on a file of another
-// user (fs.protected_regular).
+// Opens the file, and creates it only if it is missing: in a sticky folder, Linux refuses O_CREAT
+// on another user's file (fs.protected_regular).
 base::FileDescriptor open_or_make(const std::filesystem::path& file, LockFile::Users users) {
   for (;;) {
     base::FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -48,7 +48,8 @@ std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file, Us
       if (errno == EWOULDBLOCK) return std::nullopt;
       refuse_to_lock(file);
     }
-    // Who cleans up removes the file while it holds the lock: a lock on a removed file is none.
+    // A process that cleans up removes the file while it holds the lock. A lock on a removed file
+    // is worthless, so this tries again.
     struct stat opened {};
     struct stat named {};
     if (::fstat(fd.get(), &opened) == 0 && ::stat(file.c_str(), &named) == 0 &&
@@ -61,7 +62,7 @@ std::optional<LockFile> LockFile::try_lock(const std::filesystem::path& file, Us
 bool LockFile::is_held(const std::filesystem::path& file) {
   const base::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) return false;
-  // Whoever holds a lock that cannot be looked at must not be taken for dead.
+  // If the lock cannot be checked, its holder must not be considered dead.
   if (!fd) {
     throw Error(
         fmt::format("{}: the lock file cannot be opened: {}", file.string(), std::strerror(errno)));
@@ -70,7 +71,7 @@ bool LockFile::is_held(const std::filesystem::path& file) {
 }
 
 bool LockFile::is_held(const base::FileDescriptor& fd, const std::filesystem::path& file) {
-  // A shared lock, so that two who only look do not see each other.
+  // A shared lock, so that two processes that only check do not see each other as holders.
   while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return true;
     if (errno != EINTR) refuse_to_lock(file);
@@ -79,7 +80,7 @@ bool LockFile::is_held(const base::FileDescriptor& fd, const std::filesystem::pa
 }
 
 void LockFile::write(std::string_view content) const {
-  // Not emptied first: ext4 would write the file to the disk when it is closed.
+  // The file is not truncated first: ext4 would then flush it to disk when it is closed.
   const auto size = static_cast<ssize_t>(content.size());
   const ssize_t wrote = ::pwrite(fd_.get(), content.data(), content.size(), 0);
   if (wrote != size || ::ftruncate(fd_.get(), size) != 0) {

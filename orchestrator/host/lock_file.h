@@ -8,19 +8,20 @@
 
 namespace petlab::orchestrator {
 
-/// A file under an exclusive flock. The lock is held as long as any process has the descriptor open
-/// that this object made, children that inherited it included; the kernel frees it when the last of
-/// them is gone, however it went. Not inherited over exec unless a launcher passes it on.
+/// A file with an exclusive flock. The lock is held as long as any process, including a child that
+/// inherited it, has this object's descriptor open. The kernel releases it when the last of these
+/// processes ends, in whatever way. The descriptor is closed on exec unless a launcher passes it
+/// on.
 class LockFile {
  public:
-  /// Who may lock a file that is made here.
+  /// The users who may lock a file that try_lock() creates.
   enum class Users { owner, all };
-  /// Makes the file where there is none and locks it; std::nullopt where another holds the lock.
-  /// Throws Error naming the file where it cannot be made, opened or locked.
+  /// Locks the file, and creates it if it is missing. Returns std::nullopt if another process holds
+  /// the lock. Throws Error with the file's name if it cannot be created, opened or locked.
   static std::optional<LockFile> try_lock(const std::filesystem::path& file,
                                           Users users = Users::owner);
-  /// True when somebody holds the lock. A missing file is not held. Throws Error naming the file
-  /// where that cannot be found out: a holder must not be taken for dead.
+  /// True if any process holds the lock. A missing file is not locked. Throws Error with the file's
+  /// name if this cannot be determined: a holder must not be considered dead.
   static bool is_held(const std::filesystem::path& file);
   /// The same for a file that the caller has opened.
   static bool is_held(const base::FileDescriptor& fd, const std::filesystem::path& file);

@@ -30,14 +30,14 @@ std::vector<std::string_view> split_text(std::string_view text, char separator) 
   return parts;
 }
 
-// What a GPU without memory of its own (GB10, Jetson) has there, and one whose memory is hidden
-// from a container with a slice of it.
-bool is_not_told(std::string_view memory) {
+// True for the values of a GPU without memory of its own (GB10, Jetson), and of a GPU whose memory
+// is hidden from a container that has a slice of it.
+bool is_unreported(std::string_view memory) {
   return memory == "[N/A]" || memory == "N/A" || memory == "[Not Supported]" ||
          memory == "[Insufficient Permissions]";
 }
 
-// Lines "0, GPU-8f6ed6a5-…, 81559, 4".
+// Parses lines such as "0, GPU-8f6ed6a5-…, 81559, 4".
 void read_rows(const std::string& output, GpuList& list) {
   for (const std::string_view line : split_text(output, '\n')) {
     if (line.empty()) continue;
@@ -53,10 +53,10 @@ void read_rows(const std::string& output, GpuList& list) {
     gpu.uuid = fields[1];
     const std::optional<std::int64_t> total = whole_in(fields[2]);
     const std::optional<std::int64_t> used = whole_in(fields[3]);
-    if (total && *total > 0 && (used || is_not_told(fields[3]))) {
+    if (total && *total > 0 && (used || is_unreported(fields[3]))) {
       gpu.total_mib = *total;
       gpu.used_mib = used.value_or(0);
-    } else if (!is_not_told(fields[2])) {
+    } else if (!is_unreported(fields[2])) {
       list.notes.push_back(
           fmt::format("GPU {} ({}) is not used: nvidia-smi reports its memory as "
                       "'{}', '{}'",
@@ -67,7 +67,7 @@ void read_rows(const std::string& output, GpuList& list) {
   }
 }
 
-// The UUIDs of GPUs in MIG mode: lines "GPU-5c89…, Enabled".
+// Returns the UUIDs of GPUs in MIG mode, from lines such as "GPU-5c89…, Enabled".
 std::set<std::string> divided_in(const std::string& output) {
   std::set<std::string> divided;
   for (const std::string_view line : split_text(output, '\n')) {
@@ -77,7 +77,7 @@ std::set<std::string> divided_in(const std::string& output) {
   return divided;
 }
 
-// "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89…)", and below it
+// Parses "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89…)", and below it
 // "  MIG 3g.20gb     Device  0: (UUID: MIG-c738…)".
 std::map<std::string, std::vector<Gpu>> slices_in(const std::string& output) {
   std::map<std::string, std::vector<Gpu>> slices;  // by the UUID of their GPU
@@ -106,7 +106,8 @@ struct SliceMemory {
   std::int64_t used_mib = 0;
 };
 
-// Of `nvidia-smi -q -x`, which has an element a line: by the GPU's UUID and the slice's number.
+// Parses the output of `nvidia-smi -q -x`, which has one element per line. The keys are the GPU's
+// UUID and the slice's number.
 std::map<std::pair<std::string, std::int64_t>, SliceMemory> slice_memory_in(
     const std::string& output) {
   std::map<std::pair<std::string, std::int64_t>, SliceMemory> all;

@@ -17,8 +17,8 @@
 namespace petlab::orchestrator {
 namespace {
 
-// /proc's files say that their size is 0, and reading fails where the process ends meanwhile:
-// what could be read counts.
+// Files in /proc report size 0, and reading fails once the process has ended: returns what could be
+// read.
 std::string read_proc(const std::string& file) {
   const base::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -44,7 +44,7 @@ HostIdentity this_host() {
 
 std::optional<std::int64_t> process_start(pid_t pid) {
   const std::string stat = read_proc("/proc/" + std::to_string(pid) + "/stat");
-  // The name in parentheses may hold anything, parentheses too: fields count from the last one.
+  // The process name may itself contain parentheses, so fields are counted from the last one.
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   // " S 1 2 …": the state is field 3.
@@ -83,8 +83,8 @@ std::vector<pid_t> processes_with_environment(const std::string& name, const std
   return found;
 }
 
-// The handle first: what is then read under the pid is of the process that it means, or that is
-// gone and gets no signal.
+// Opens the handle before reading /proc. What is read then belongs to the handle's process, or that
+// process is gone and cannot be signalled.
 base::ProcessHandle hold_process(pid_t pid, const std::string& name, const std::string& value) {
   base::ProcessHandle handle(pid);
   return handle && has_environment(pid, name, value) ? std::move(handle) : base::ProcessHandle();

@@ -11,7 +11,7 @@
 
 namespace petlab::orchestrator {
 
-/// Within what a pid means something: one boot of one machine, one pid namespace.
+/// The scope in which pids are comparable: one boot of one machine and one pid namespace.
 struct HostIdentity {
   std::string host;           // gethostname
   std::string boot_id;        // /proc/sys/kernel/random/boot_id
@@ -20,17 +20,18 @@ struct HostIdentity {
 };
 HostIdentity this_host();
 
-/// Start of a process in clock ticks after boot (field 22 of /proc/PID/stat); std::nullopt where
-/// there is no such process or only its zombie is left.
+/// Start time of a process in clock ticks after boot (field 22 of /proc/PID/stat); std::nullopt if
+/// the process does not exist or is a zombie.
 std::optional<std::int64_t> process_start(pid_t pid);
 
-/// The processes that this one may look at whose environment says `NAME=value`: all that a worker
-/// started, in whatever group or session, but what wiped its environment. Zombies are none.
+/// Returns the other processes whose environment contains `NAME=value`, if this one may read it.
+/// They are all processes that a worker started, in any group or session, except zombies and those
+/// that cleared their environment.
 std::vector<pid_t> processes_with_environment(const std::string& name, const std::string& value);
 
-/// A handle of the process `pid` whose environment says `NAME=value`, or that started at `start`;
-/// empty where that is not so. A pid that was read earlier may be another process's by now, a
-/// handle never is.
+/// Returns a handle of process `pid` if its environment contains `NAME=value`, or if it started at
+/// `start`; otherwise an empty handle. A pid that was read earlier may belong to another process by
+/// now; a handle always refers to the same one.
 base::ProcessHandle hold_process(pid_t pid, const std::string& name, const std::string& value);
 base::ProcessHandle hold_process(pid_t pid, std::int64_t start);
 

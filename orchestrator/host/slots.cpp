@@ -19,12 +19,12 @@ namespace petlab::orchestrator {
 
 namespace {
 
-// The numbers of the cores of this process's affinity mask; empty where the kernel does not tell.
+// Returns the core numbers in this process's affinity mask; empty if the kernel does not report it.
 std::vector<int> affinity_mask() {
   // The kernel refuses a set that is smaller than its own.
   for (int room = 1024; room <= 1 << 20; room *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
-        CPU_ALLOC(static_cast<std::size_t>(room)), [](cpu_set_t* its) { CPU_FREE(its); });
+        CPU_ALLOC(static_cast<std::size_t>(room)), [](cpu_set_t* mask) { CPU_FREE(mask); });
     const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
     CPU_ZERO_S(size, set.get());
     if (::sched_getaffinity(0, size, set.get()) != 0) continue;
@@ -37,8 +37,8 @@ std::vector<int> affinity_mask() {
   return {};
 }
 
-// No two groups that exist at the same time have the same, and a container sees its own by another
-// path than its host.
+// Names a control group by device and inode, which no two existing groups share. Its path differs
+// between a container and its host.
 std::string folder_of_group(const std::filesystem::path& group) {
   struct stat status {};
   return ::stat(group.c_str(), &status) == 0
@@ -46,11 +46,11 @@ std::string folder_of_group(const std::filesystem::path& group) {
              : std::string("group");
 }
 
-// A file with content is the one that everybody has locked since it was made. An empty one is new,
-// perhaps in the place of one that was removed while it was held.
+// Locks a slot. A lock file with content is the one that all processes have used since it was
+// created. An empty one is new, and may replace a file that was removed while it was locked.
 std::optional<LockFile> lock_slot(const std::filesystem::path& folder, const std::string& name) {
   std::error_code error;
-  // Removed as well, perhaps; else the lock says what is wrong.
+  // The folder may have been removed, too. If this fails, try_lock() reports why.
   std::filesystem::create_directories(folder, error);
   const std::filesystem::path file = folder / (name + ".lock");
   std::optional<LockFile> lock = LockFile::try_lock(file);
@@ -114,14 +114,14 @@ bool is_held_though_removed(const std::filesystem::path& folder, const std::stri
        process.increment(error)) {
     const std::string pid = process->path().filename().string();
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    // Of another user, or gone by now: not to be looked at.
+    // Unreadable processes belong to another user or have ended.
     std::error_code unreadable;
     for (std::filesystem::directory_iterator file(process->path() / "fd", unreadable);
          !unreadable && file != end; file.increment(unreadable)) {
       std::error_code closed;
       const std::string name = std::filesystem::read_symlink(file->path(), closed).string();
       if (!name.starts_with(begin) || !name.ends_with(" (deleted)")) continue;
-      // Its process may be gone by now, which the kernel reports as EACCES.
+      // The process may have ended, which the kernel reports as EACCES.
       const base::FileDescriptor fd(::open(file->path().c_str(), O_RDONLY | O_CLOEXEC));
       if (fd && LockFile::is_held(fd, file->path())) return true;
     }
@@ -134,10 +134,10 @@ CpuSlots::CpuSlots(std::filesystem::path folder, UsableCores cores, std::int64_t
     : folder_(std::move(folder)),
       cores_(std::move(cores)),
       cores_of_slot_(std::min(static_cast<std::size_t>(threads), cores_.numbers.size())) {
-  const std::int64_t of_layer = workers_on(cores_, threads);
-  layers_ = static_cast<int>((slots + of_layer - 1) / of_layer);
-  // Workers that share cores are left to the scheduler: it moves them to those that are idle. So
-  // are those on cores that others use too.
+  const std::int64_t slots_per_layer = workers_on(cores_, threads);
+  layers_ = static_cast<int>((slots + slots_per_layer - 1) / slots_per_layer);
+  // Workers that share cores are not bound to them: the scheduler moves them to idle cores. The
+  // same holds for cores that other processes use, too.
   if (layers_ > 1) cores_.are_chosen = false;
   if (cores_.quota_counts()) folder_ /= folder_of_group(cores_.quota_group);
 }
@@ -151,19 +151,19 @@ std::optional<Slot> CpuSlots::acquire() const {
 
 std::optional<Slot> CpuSlots::acquire(int layer) const {
   std::vector<LockFile> locks;
-  std::vector<int> taken;
+  std::vector<int> acquired;
   for (const int core : cores_.numbers) {
     const std::string name =
         layer == 0 ? fmt::format("cpu-{}", core) : fmt::format("cpu-{}.{}", core, layer);
     if (auto lock = lock_slot(folder_, name)) {
       locks.push_back(std::move(*lock));
-      taken.push_back(core);
+      acquired.push_back(core);
     }
-    if (taken.size() < cores_of_slot_) continue;
+    if (acquired.size() < cores_of_slot_) continue;
     Slot slot{locks.front().file().stem().string(), "cpu", std::move(locks.front())};
     locks.erase(locks.begin());
     slot.further_cores = std::move(locks);
-    if (cores_.are_chosen) slot.bound_to = std::move(taken);
+    if (cores_.are_chosen) slot.bound_to = std::move(acquired);
     return slot;
   }
   return std::nullopt;

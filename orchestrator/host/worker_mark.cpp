@@ -12,9 +12,9 @@ std::filesystem::path asked_file(const std::filesystem::path& worker_lock) {
 }
 
 bool first_to_ask(const char* asked_file) {
-  const int made = ::open(asked_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (made < 0) return errno != EEXIST;
-  ::close(made);
+  const int fd = ::open(asked_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return errno != EEXIST;
+  ::close(fd);
   return true;
 }
 

@@ -13,8 +13,8 @@ namespace petlab::orchestrator {
 namespace {
 
 struct FoundProgram {
-  std::filesystem::path file;  // empty: there is none that may be executed
-  bool seen = false;           // one that may not
+  std::filesystem::path file;  // empty: none is executable
+  bool seen = false;           // a file was found, executable or not
 };
 
 FoundProgram program_named(const std::string& name, const std::string& search_path) {
@@ -72,7 +72,7 @@ std::vector<std::string> words_of_command(const std::string& text) {
   return words;
 }
 
-std::string absolute_where_a_file(const std::string& argument) {
+std::string absolute_if_file(const std::string& argument) {
   std::error_code error;
   return std::filesystem::is_regular_file(argument, error)
              ? std::filesystem::absolute(argument).lexically_normal().string()
@@ -95,7 +95,7 @@ std::vector<std::string> WorkerCommand::arguments_and(const std::string& last) c
 }
 
 std::string WorkerCommand::text() const {
-  // A program alone is a path, which is found as it stands.
+  // A program without arguments is a path, which find_worker() accepts unquoted.
   if (arguments.empty()) return program.string();
   std::string all = as_typed(program.string());
   for (const std::string& argument : arguments) all += " " + as_typed(argument);
@@ -108,7 +108,7 @@ std::filesystem::path WorkerCommand::check_program() const {
 }
 
 WorkerCommand find_worker(const std::string& named, const std::string& search_path) {
-  // The whole text first: a path may have spaces.
+  // Tries the whole text as a program first, since a path may contain spaces.
   FoundProgram whole = program_named(named, search_path);
   if (!whole.file.empty()) return {whole.file};
   std::vector<std::string> words;
@@ -118,7 +118,7 @@ WorkerCommand find_worker(const std::string& named, const std::string& search_pa
     if (!program.file.empty()) {
       WorkerCommand command(program.file);
       for (std::size_t at = 1; at < words.size(); ++at) {
-        command.arguments.push_back(absolute_where_a_file(words[at]));
+        command.arguments.push_back(absolute_if_file(words[at]));
       }
       return command;
     }

@@ -7,32 +7,32 @@
 
 namespace petlab::orchestrator {
 
-/// How a worker is started: a program, and what stands on its command line before what petlab adds
-/// (`-`, an attempt's folder, `--describe`).
+/// The command that starts a worker: a program and its first arguments. petlab appends `-`, an
+/// attempt's folder or `--describe`.
 struct WorkerCommand {
   WorkerCommand() = default;
-  WorkerCommand(std::filesystem::path its_program, std::vector<std::string> its_arguments = {})
-      : program(std::move(its_program)), arguments(std::move(its_arguments)) {}
+  WorkerCommand(std::filesystem::path file, std::vector<std::string> first_arguments = {})
+      : program(std::move(file)), arguments(std::move(first_arguments)) {}
 
   bool empty() const { return program.empty(); }
-  /// The command line that ends with these words, the program left out.
+  /// The arguments, followed by `last`.
   std::vector<std::string> arguments_and(const std::string& last) const;
-  /// As the user would type it, for messages.
+  /// The command as the user would type it, for messages.
   std::string text() const;
-  /// The program that may look at files before the first trial (docs/reference/worker-protocol.md);
-  /// empty where the worker is a program with arguments, such as an interpreter, which has none.
+  /// The program that checks files before the first trial (docs/reference/worker-protocol.md).
+  /// Empty if the worker is a program with arguments, such as an interpreter, which has none.
   std::filesystem::path check_program() const;
 
   std::filesystem::path program;  // absolute
   std::vector<std::string> arguments;
 };
 
-/// Finds the worker that a user named: a program's path, relative to the current folder where it
-/// has a slash, else its name on `search_path` (like PATH); or such a program with arguments,
-/// `python3 worker.py`, in words as a POSIX shell divides them (quotes, backslashes; nothing is
-/// expanded). An argument that names a file is made absolute: a worker may be started in another
-/// folder. Throws std::invalid_argument where the program is not there or may not be executed, and
-/// for a quote that nothing ends.
+/// Finds the worker that a user named: a program's path, relative to the current folder, if it
+/// contains a slash, otherwise its name on `search_path` (like PATH). Arguments may follow, as in
+/// `python3 worker.py`; words are split as by a POSIX shell (quotes, backslashes; nothing is
+/// expanded). An argument that names a file is made absolute, since a worker may be started in
+/// another folder. Throws std::invalid_argument if the program is missing or not executable, or if
+/// a quote is not closed.
 WorkerCommand find_worker(const std::string& named, const std::string& search_path);
 
 }  // namespace petlab::orchestrator

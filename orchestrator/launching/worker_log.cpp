@@ -24,7 +24,8 @@ std::string last_lines_of(std::string_view text) {
   }
   if (begin != std::string_view::npos && begin < text.size() && begin > 0)
     text = text.substr(begin + 1);
-  // The JSON writer replaces what is no UTF-8; its quotes and escapes are undone by its reader.
+  // Replaces invalid UTF-8: the JSON writer does that, and the parser removes the writer's quotes
+  // and escapes again.
   const nlohmann::json clean(text);
   const std::string dumped = clean.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(dumped).get<std::string>();
@@ -38,15 +39,15 @@ void WorkerLog::expect(const std::filesystem::path& attempt_folder) {
 }
 
 void WorkerLog::log_to(const std::filesystem::path& log) {
-  const auto is_of = [&](const auto& one) { return one.log == log; };
+  const auto has_log = [&](const auto& entry) { return entry.log == log; };
   if (announces_) {
-    // Announced already, or about to be.
-    if (std::any_of(parts_.begin(), parts_.end(), is_of)) {
+    // The worker has announced this attempt, or is about to.
+    if (std::any_of(parts_.begin(), parts_.end(), has_log)) {
       while (parts_.front().log != log) parts_.pop_front();
     }
     return;
   }
-  if (std::any_of(expected_.begin(), expected_.end(), is_of)) {
+  if (std::any_of(expected_.begin(), expected_.end(), has_log)) {
     while (expected_.front().log != log) expected_.pop_front();
   }
   switch_to(log);
@@ -123,8 +124,8 @@ void WorkerLog::write(std::string_view bytes) {
 std::string WorkerLog::last_lines() const { return last_lines_of(parts_.back().tail); }
 
 std::string WorkerLog::last_lines(const std::filesystem::path& log) const {
-  const auto part =
-      std::find_if(parts_.begin(), parts_.end(), [&](const Part& one) { return one.log == log; });
+  const auto part = std::find_if(parts_.begin(), parts_.end(),
+                                 [&](const Part& entry) { return entry.log == log; });
   return part == parts_.end() ? std::string() : last_lines_of(part->tail);
 }
 

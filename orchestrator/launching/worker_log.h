@@ -11,30 +11,29 @@
 
 namespace petlab::orchestrator {
 
-/// Writes what a worker prints to the log.txt of the attempt that it is at, each file made when its
-/// first byte comes and kept to a size, and remembers the last lines. A log that cannot be written
-/// (a full disk) never stops a run: the last lines are still remembered.
+/// Writes a worker's output to the log.txt of its current attempt, and remembers the last lines.
+/// Each file is created with its first byte and limited in size. A log that cannot be written (a
+/// full disk) never stops a run: the last lines are still remembered.
 ///
-/// A worker that was given several attempts goes from one to the next without asking. Where it
-/// announces each (docs/reference/worker-protocol.md), its output is divided exactly there; where
-/// it does not, when log_to() says so.
+/// A worker with several attempts starts each of them without asking. If it announces them
+/// (docs/reference/worker-protocol.md), its output is split exactly there, otherwise when log_to()
+/// is called.
 class WorkerLog {
  public:
   explicit WorkerLog(std::int64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// The worker was given this attempt, after those before it.
+  /// Records that the worker was given this attempt, after the earlier ones.
   void expect(const std::filesystem::path& attempt_folder);
-  /// The worker is at the attempt of this log.txt, as far as is known. The last lines of earlier
-  /// ones are forgotten.
+  /// Sets the worker's current attempt, as far as known, by its log.txt. Forgets the last lines of
+  /// earlier attempts.
   void log_to(const std::filesystem::path& log);
   void append(std::string_view bytes);
-  /// Nothing more comes: half an announcement is output as any other.
+  /// Ends the output. A partial announcement is written as ordinary output.
   void end();
 
-  /// Of what was printed last: at most 20 lines, 4 KiB; bytes that are no UTF-8 replaced.
+  /// The last lines of output: at most 20 lines and 4 KiB, with invalid UTF-8 replaced.
   std::string last_lines() const;
-  /// Of what was printed while the worker was at the attempt of this log.txt; empty where that is
-  /// not known.
+  /// The last lines printed during the attempt of this log.txt; empty if unknown.
   std::string last_lines(const std::filesystem::path& log) const;
   /// The last lines of each attempt that log_to() has not passed yet, by its log.txt.
   std::map<std::filesystem::path, std::string> lines_by_log() const;

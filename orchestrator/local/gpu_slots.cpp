@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kMostShares = 64;
 constexpr std::size_t kShareBytes = 127;
-// A desktop or a monitor on a GPU is no reason to leave it alone.
+// A GPU of which others use no more than this, such as a desktop, still counts as unused.
 constexpr std::int64_t kLittleMib = 1024;
 
 std::int64_t usable(const Gpu& gpu) {
-  // The driver keeps some of what it lists as total.
+  // The driver keeps part of the total for itself.
   return gpu.total_mib - gpu.total_mib / 50;
 }
 
@@ -28,7 +28,7 @@ void write_share(const Slot& slot) {
   const nlohmann::ordered_json content = {{"reserved_mib", slot.reserved_mib},
                                           {"reported_mib", slot.reported_mib},
                                           {"whole", slot.whole}};
-  // Always of one size, so that nobody reads a part of it.
+  // Always of the same size, so that no process reads a partial record.
   std::string text = content.dump();
   text.resize(std::max<std::size_t>(text.size(), kShareBytes), ' ');
   slot.lock.write(text + "\n");
@@ -36,7 +36,7 @@ void write_share(const Slot& slot) {
 
 }  // namespace
 
-// A GPU that could be taken, under its mutex.
+// A GPU with room for a request, with its mutex held.
 struct GpuSlots::Offer {
   Device* device;
   LockFile mutex;
@@ -60,13 +60,13 @@ std::filesystem::path GpuSlots::share_file(const Gpu& gpu, int number) const {
 std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
                                               const std::filesystem::path& except) const {
   std::vector<Share> held;
-  const int made = shares_made(gpu);
-  for (int number = 0; number < made; ++number) {
+  const int created = shares_created(gpu);
+  for (int number = 0; number < created; ++number) {
     const std::filesystem::path file = share_file(gpu, number);
     if (file == except || !LockFile::is_held(file)) continue;
     std::ifstream in(file);
     const nlohmann::json content = base::shallow_json_or_none(in);
-    // Whoever died while it wrote this, with a worker that lives: the worst is assumed.
+    // The owner may have died while writing this and left a live worker: assume the worst.
     Share share{gpu.total_mib, 0, true, content.is_object()};
     if (share.known) {
       share.reserved_mib = content.value("reserved_mib", gpu.total_mib);
@@ -78,20 +78,20 @@ std::vector<GpuSlots::Share> GpuSlots::shares(const Gpu& gpu,
   return held;
 }
 
-// The folder may have been cleaned away as a whole.
+// The whole folder may have been removed.
 std::optional<LockFile> GpuSlots::lock_mutex(const Gpu& gpu) const {
   make_gpu_locks_folder(folder_);
   return LockFile::try_lock(mutex_file(gpu), LockFile::Users::all);
 }
 
-// How many shares were ever made, as far as files tell.
-int GpuSlots::shares_made(const Gpu& gpu) const {
-  int made = kMostShares;
-  std::ifstream(mutex_file(gpu)) >> made;
-  return made > 0 && made <= kMostShares ? made : kMostShares;
+// The number of shares ever created, as recorded in the mutex file; kMostShares if unreadable.
+int GpuSlots::shares_created(const Gpu& gpu) const {
+  int created = kMostShares;
+  std::ifstream(mutex_file(gpu)) >> created;
+  return created > 0 && created <= kMostShares ? created : kMostShares;
 }
 
-// -1: there is none.
+// Returns -1 if there is none.
 int GpuSlots::highest_share(const Gpu& gpu) const {
   int highest = kMostShares - 1;
   std::error_code error;
@@ -99,22 +99,23 @@ int GpuSlots::highest_share(const Gpu& gpu) const {
   return highest;
 }
 
-// Shares are made in order and stay, and the mutex says how many: where not all are there, the
-// folder was cleaned, and somebody may hold one that is not seen any more.
+// Share files are created in order and stay, and the mutex file records their number. If some are
+// missing, the folder was cleaned, and a process may still hold a removed one.
 bool GpuSlots::is_used_unseen(const Gpu& gpu, const LockFile& mutex) const {
-  int made = -1;
-  std::ifstream(mutex.file()) >> made;
+  int created = -1;
+  std::ifstream(mutex.file()) >> created;
   std::error_code error;
-  int there = 0;
-  while (there < made && std::filesystem::exists(share_file(gpu, there), error)) ++there;
-  return (made < 0 || there < made) && is_held_though_removed(folder_, gpu.uuid + ".");
+  int existing = 0;
+  while (existing < created && std::filesystem::exists(share_file(gpu, existing), error))
+    ++existing;
+  return (created < 0 || existing < created) && is_held_though_removed(folder_, gpu.uuid + ".");
 }
 
-// What a share of the GPU could get now; std::nullopt: no share can be made.
+// The MiB that a new share of the GPU could get now; std::nullopt if no share can be created.
 std::optional<std::int64_t> GpuSlots::room_for_share(const Device& device,
                                                      const std::vector<Share>& held) const {
   if (device.gone || held.size() >= static_cast<std::size_t>(shares_)) return std::nullopt;
-  // Whose memory nobody knows is not shared.
+  // A GPU whose memory is unknown is not shared.
   if (device.gpu.total_mib == 0) {
     return held.empty() ? std::optional(std::numeric_limits<std::int64_t>::max()) : std::nullopt;
   }
@@ -126,7 +127,7 @@ std::optional<std::int64_t> GpuSlots::room_for_share(const Device& device,
   return left;
 }
 
-// What a slot for the request would get of the GPU; std::nullopt: it cannot have it now.
+// The MiB that the GPU has for the request; std::nullopt if it cannot serve the request now.
 std::optional<std::int64_t> GpuSlots::room(const Device& device, const std::vector<Share>& held,
                                            const SlotRequest& request) const {
   const std::optional<std::int64_t> left = room_for_share(device, held);
@@ -153,7 +154,7 @@ void GpuSlots::use(const std::string& uuid, DeviceUse use) {
   if (use == DeviceUse::never && kept_ == uuid) kept_.clear();
 }
 
-// A device that the request avoids may be used where there is no other.
+// A device that the request avoids is used only if there is no other.
 bool GpuSlots::may_use(const Device& device, const SlotRequest& request) const {
   if (device.use == DeviceUse::never) return false;
   if (!request.avoided.contains(device.gpu.uuid)) return true;
@@ -168,7 +169,8 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
   room_mib_ = 0;
   for (Device& device : devices_) {
     if (!may_use(device, request) || (!request.first && device.gpu.uuid == kept_)) continue;
-    // Held for microseconds; who is slower looks again a little later.
+    // The mutex is held for microseconds. A process that does not get it tries again a little
+    // later.
     std::optional<LockFile> mutex = lock_mutex(device.gpu);
     if (!mutex) {
       all_looked_at = false;
@@ -178,14 +180,14 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
     room_mib_ = std::max(room_mib_, room_for_share(device, held).value_or(0));
     const std::optional<std::int64_t> left = room(device, held, request);
     if (!left || is_used_unseen(device.gpu, *mutex)) continue;
-    // Workers are spread: they share a GPU's computing, too.
+    // Workers are spread over GPUs, since they also share a GPU's compute.
     const auto rank = [](const Device& of, std::size_t workers, std::int64_t room) {
       return std::tuple(of.use, workers, -room);
     };
     if (!best || rank(device, held.size(), *left) < rank(*best->device, best->held, best->room)) {
       best.emplace(Offer{&device, std::move(*mutex), held.size(), *left});
     }
-    // Of those that nobody has, one is as good as another.
+    // All unused GPUs are equally good.
     if (request.whole_device && device.use == DeviceUse::usual) break;
   }
   if (!best) {
@@ -213,12 +215,13 @@ std::optional<Slot> GpuSlots::acquire(const SlotRequest& request) {
   return std::nullopt;
 }
 
-// Without it, small trials would keep a large one waiting for ever.
+// Keeps a GPU for the first trial in line. Otherwise, small trials would make a large one wait
+// forever.
 void GpuSlots::keep_one_for(const SlotRequest& request) {
   const Device* best = nullptr;
   std::int64_t most = 0;
   for (const Device& device : devices_) {
-    // Not even when our own have left it.
+    // Skips a GPU that has no room even without petlab's workers.
     if (!may_use(device, request) || !room(device, {}, request)) continue;
     std::int64_t left = usable(device.gpu) - device.others_mib;
     for (const Share& share : shares(device.gpu)) left -= share.reserved_mib;
@@ -261,7 +264,7 @@ std::map<std::string, std::int64_t> GpuSlots::reported() const {
     std::int64_t& sum = sums[device.gpu.uuid];
     for (const Share& share : shares(device.gpu)) {
       if (!share.known) continue;
-      // Whoever has the whole GPU need not tell what it uses.
+      // A worker with the whole GPU need not report its memory.
       sum += share.whole ? device.gpu.total_mib : share.reported_mib;
     }
   }
@@ -274,14 +277,14 @@ void GpuSlots::update(const std::vector<Gpu>& now,
   for (Device& device : devices_) {
     const auto found = std::find_if(now.begin(), now.end(),
                                     [&](const Gpu& gpu) { return gpu.uuid == device.gpu.uuid; });
-    device.gone = found == now.end();  // fallen off the bus, perhaps
+    device.gone = found == now.end();  // it may have fallen off the bus
     if (device.gone) continue;
     device.gpu.used_mib = found->used_mib;
-    // A worker that ended, or began, meanwhile is not counted as ours: its memory is then counted
-    // twice for a while, never not at all.
-    const auto then = before.find(device.gpu.uuid);
+    // A worker that started or ended between the two queries counts as another process: for a while
+    // its memory may be counted twice, but it is never missed.
+    const auto earlier = before.find(device.gpu.uuid);
     const std::int64_t ours =
-        std::min(then == before.end() ? 0 : then->second, after.at(device.gpu.uuid));
+        std::min(earlier == before.end() ? 0 : earlier->second, after.at(device.gpu.uuid));
     device.others_mib = std::max<std::int64_t>(0, found->used_mib - ours);
   }
 }

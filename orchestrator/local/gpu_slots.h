@@ -13,48 +13,50 @@
 
 namespace petlab::orchestrator {
 
-/// Hands out GPUs and shares of them, so that what is reserved on each, by all petlabs of this user
-/// on this host, and what other processes hold of it never exceeds its memory. The state is in the
-/// folder of slot locks: `UUID.lock`, held while shares of that GPU change, with the number of
-/// shares that were ever made in it, and `UUID.N.lock`, one a share, with what is reserved for it
-/// in the file. Where one of these was removed while somebody held it, the GPU is left alone. A
-/// worker that inherits the lock of its slot keeps the memory reserved beyond the orchestrator's
-/// death. Use from one thread.
+/// Hands out GPUs and shares of them. On each GPU, the memory that all petlab processes with this
+/// folder reserve plus the memory that other processes use never exceeds the total. The state is in
+/// the folder of slot locks: `UUID.lock` is held while the shares of that GPU change, and contains
+/// the number of shares ever created; `UUID.N.lock` is held by one share, and contains its
+/// reservation. A GPU whose lock file was removed while it was held is not used. A worker that
+/// inherits the lock of its slot keeps the memory reserved even after the orchestrator dies. Use
+/// from one thread.
 class GpuSlots {
  public:
-  /// `shares`: workers at once on a GPU, at most; 1: each has one for itself.
+  /// `shares`: maximum number of parallel workers on a GPU; 1: each worker has a GPU for itself.
   GpuSlots(std::filesystem::path folder, std::vector<Gpu> gpus, int shares);
 
-  /// std::nullopt: no GPU has room now. Where the request is the first in line, one GPU is then
-  /// kept from all later requests until it is granted. Throws Error where a lock file cannot be
-  /// made.
+  /// Returns std::nullopt if no GPU has room now. If the request is the first in line, one GPU is
+  /// then kept from all later requests until it is granted. Throws Error if a lock file cannot be
+  /// created.
   std::optional<Slot> acquire(const SlotRequest& request);
-  /// False where acquire() finds no room whatever others hold: then nvidia-smi need not be asked.
+  /// False if acquire() would find no room even if other processes used no memory, so that
+  /// nvidia-smi need not be called.
   bool may_have_room(const SlotRequest& request) const;
-  /// Notes what the slot's worker reported of the trial that it is at; 0: nothing yet, or it has
-  /// none. It counts at once, whoever changes that GPU: what is reported and not reserved is
-  /// reserved, even beyond what there is room for.
+  /// Records the memory that the slot's worker reported for its current trial; 0: no report yet, or
+  /// no trial. It counts immediately for all processes: memory that is reported but not reserved
+  /// becomes reserved, even if there is no room for it.
   void report(Slot& slot, std::int64_t reported_mib);
-  /// Changes what is reserved for a slot, to no less than is reported.
+  /// Changes the reservation of a slot, to no less than its worker reported.
   Resized resize(Slot& slot, std::int64_t reserved_mib);
-  /// After acquire() found no room: the most memory that a share could have had.
+  /// After acquire() found no room: the most memory that a share could have got.
   std::int64_t room_mib() const { return room_mib_; }
   /// True while the slot's GPU is kept for the first in line.
   bool is_kept(const Slot& slot) const { return slot.gpu_uuid == kept_; }
 
-  /// From now on the GPU of that UUID is used so.
+  /// Sets how the GPU with this UUID is used from now on.
   void use(const std::string& uuid, DeviceUse use);
   std::size_t size() const { return devices_.size(); }
 
-  /// What our workers reported of each GPU; to be asked before nvidia-smi is.
+  /// The memory that petlab's workers report, by GPU. To be called before nvidia-smi is.
   std::map<std::string, std::int64_t> reported() const;
-  /// What nvidia-smi says now: what is used beyond `before` and what is reported now belongs to
-  /// others.
+  /// Updates the GPUs from a new list by nvidia-smi. Only memory that workers reported both
+  /// `before` the query and now counts as petlab's; the rest of the used memory belongs to other
+  /// processes.
   void update(const std::vector<Gpu>& now, const std::map<std::string, std::int64_t>& before);
 
-  /// Most memory that a worker can have on any of the GPUs.
+  /// The most memory that a worker can have on any of the GPUs.
   std::int64_t largest_mib() const;
-  /// "gpu-0: 2 shares, 70000 of 81559 MiB reserved, 500 MiB used by others; …"
+  /// For example "gpu-0: 2 worker(s) with 70000 of 79928 MiB, others hold 500 MiB; …".
   std::string state() const;
 
  private:
@@ -62,18 +64,18 @@ class GpuSlots {
     std::int64_t reserved_mib = 0;
     std::int64_t reported_mib = 0;
     bool whole = false;
-    bool known = true;  // false: its file was being written
+    bool known = true;  // false: its file is incomplete
   };
   struct Device {
     Gpu gpu;
     std::int64_t others_mib = 0;
     DeviceUse use = DeviceUse::usual;
-    bool gone = false;  // not listed when its tool was asked last
+    bool gone = false;  // not in the last list of its tool
   };
   struct Offer;
   std::filesystem::path mutex_file(const Gpu& gpu) const;
   std::filesystem::path share_file(const Gpu& gpu, int number) const;
-  /// The shares that anybody holds but `except`.
+  /// The shares that any process holds, except `except`.
   std::vector<Share> shares(const Gpu& gpu, const std::filesystem::path& except = {}) const;
   bool may_use(const Device& device, const SlotRequest& request) const;
   std::optional<std::int64_t> room_for_share(const Device& device,
@@ -84,7 +86,7 @@ class GpuSlots {
   std::optional<LockFile> lock_mutex(const Gpu& gpu) const;
   bool is_used_unseen(const Gpu& gpu, const LockFile& mutex) const;
   int highest_share(const Gpu& gpu) const;
-  int shares_made(const Gpu& gpu) const;
+  int shares_created(const Gpu& gpu) const;
 
   std::filesystem::path folder_;
   std::vector<Device> devices_;

@@ -28,16 +28,17 @@ namespace {
 constexpr int kMostGroups = 64;
 
 void close_all_but(int kept) {
-  // Standard input to error go to /dev/null: a terminal or a pipe must not stay open for us.
+  // Standard input, output and error go to /dev/null: the guardian must not keep a terminal or a
+  // pipe open.
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd <= 2 && null >= 0; ++fd) ::dup2(null, fd);
   base::close_files(3, kept - 1, base::CloseFiles::now);
   base::close_files(kept + 1, INT_MAX, base::CloseFiles::now);
 }
 
-// A group that is watched. Its number can be another group's once its leader was reaped, which the
-// orchestrator does only after it has released the group; when the orchestrator is dead, anybody
-// may. So the leader is held by a handle, and its end is looked for with it.
+// A watched process group. Its number can be reused once its leader has been reaped. The
+// orchestrator reaps the leader only after it has released the group, but once the orchestrator is
+// dead, any process may reap it. A handle of the leader therefore reports its end.
 struct Watched {
   pid_t group = 0;  // 0: none
   base::ProcessHandle leader;
@@ -71,7 +72,7 @@ int elapsed_ms(const timespec& since) {
     if (place == std::end(groups)) continue;
     *place = {};
     if (message < 0) continue;
-    // One that is reaped already is released by the next message.
+    // If the leader has been reaped already, the next message releases the group.
     base::ProcessHandle leader(message);
     if (leader) *place = {message, std::move(leader)};
   }
@@ -86,8 +87,8 @@ int elapsed_ms(const timespec& since) {
     if (ask) ::kill(-watched.group, SIGTERM);
     ::kill(-watched.group, SIGCONT);
   }
-  // What a leader leaves behind in its group ends with it, as soon as that is seen: its number is
-  // not yet another's then.
+  // Kills what a leader leaves in its group, as soon as its end is seen: the group's number cannot
+  // have been reused by then.
   for (const Watched& watched : groups) {
     if (watched.group == 0) continue;
     watched.leader.is_gone(std::max(0, grace_ms - elapsed_ms(began)));

@@ -35,22 +35,23 @@ namespace {
 namespace asio = boost::asio;
 using Stream = asio::posix::stream_descriptor;
 
-// A slot that this orchestrator has, with what lives as long as the slot.
+// A slot of this orchestrator, with the objects that live as long as the slot.
 struct LocalSlot {
   Slot slot;
   LockFile worker_lock;
   std::unique_ptr<Guardian> guardian;
   base::ProcessEnd guardian_death;
   pid_t group = 0;            // of the worker; 0: none
-  bool asked = false;         // it was asked to end, by us
-  bool worker_lives = false;  // it was killed, does not end, and is not waited for
+  bool asked = false;         // this process has asked the worker to end
+  bool worker_lives = false;  // the worker was killed but does not end, and is not waited for
 };
 
-// A process that was killed or has ended is gone by then, unless it waits in the kernel or is
-// traced.
+// A process that was killed or has ended is gone within this time, unless it waits in the kernel or
+// is traced.
 constexpr auto kGoneWithin = std::chrono::milliseconds(500);
 
-// What others hold of a GPU is looked at before a slot is taken, but not more often than this.
+// The GPU memory of other processes is queried before a slot is acquired, but not more often than
+// this.
 constexpr auto kLookAtGpus = std::chrono::seconds(5);
 
 bool is_gpu_variable(const std::string& entry) {
@@ -61,11 +62,11 @@ bool is_gpu_variable(const std::string& entry) {
 
 std::vector<std::string> worker_environment(const LockFile& lock, const Slot& slot,
                                             const LocalOptions& options) {
-  const std::string ours = std::string(kWorkerVariable) + "=";
+  const std::string marker = std::string(kWorkerVariable) + "=";
   std::vector<std::string> environment;
   bool has_threads = false;
-  // Of the GPUs of all kinds it sees its own alone. ROCm listens to CUDA_VISIBLE_DEVICES as well,
-  // so that is not set for an AMD GPU.
+  // A worker sees only its own GPU. ROCm also reads CUDA_VISIBLE_DEVICES, so that variable is not
+  // set for an AMD GPU.
   std::map<std::string, std::string> chosen;
   if (!slot.gpu_uuid.empty() || options.hide_gpus) {
     for (const GpuKind& kind : gpu_kinds()) {
@@ -78,7 +79,7 @@ std::vector<std::string> worker_environment(const LockFile& lock, const Slot& sl
   }
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(ours)) continue;
+    if (text.starts_with("PETLAB_LOCK_FD=") || text.starts_with(marker)) continue;
     if (!chosen.empty() && is_gpu_variable(text)) continue;
     has_threads = has_threads || text.starts_with("OMP_NUM_THREADS=");
     environment.push_back(text);
@@ -120,11 +121,11 @@ class LocalWorker final : public Worker {
     start.kept = {slot.worker_lock.fd(), slot.slot.lock.fd()};
     for (const LockFile& core : slot.slot.further_cores) start.kept.push_back(core.fd());
     start.cores = slot.slot.bound_to;
-    start.hears_sigterm = true;  // petlab asks a worker to stop by it
-    // Before it runs any code of its own: there is no moment in which a worker runs unwatched.
+    start.hears_sigterm = true;  // petlab sends it to stop a worker
+    // Announced before the worker runs any code, so that it never runs unwatched.
     start.announce = Guardian::watch_self;
     start.announced_to = slot.guardian->pipe_fd();
-    // What it prints before petlab looks again is the first attempt's, too.
+    // Output before petlab's next check belongs to the first attempt, too.
     log_.log_to(protocol::TrialDirectory(first).log());
     const base::StartedProcess started = base::start_process(start);
     if (started.error != 0) {
@@ -153,7 +154,7 @@ class LocalWorker final : public Worker {
 
   ~LocalWorker() override {
     if (over_) return;
-    // Its files stay for the next run, which finds by them that the worker has its locks.
+    // The files stay, to show the next run that the worker still holds its locks.
     if (!end_group(kGoneWithin)) slot_.worker_lives = true;
   }
 
@@ -206,15 +207,16 @@ class LocalWorker final : public Worker {
         }
         return;
       }
-      // EPIPE: it reads no more, so it is ending; what it did not start is given to another.
+      // EPIPE: the worker no longer reads, so it is ending. Another worker gets the attempts that
+      // it did not start.
       if (wrote < 0) return;
       pending_.erase(0, static_cast<std::size_t>(wrote));
     }
     if (closing_ && input_.is_open()) input_.close();
   }
 
-  // False at the end of the output. At most a few buffers at a time, so that a worker that floods
-  // its log cannot keep the run from its other work.
+  // Returns false at the end of the output. Reads at most a few buffers at a time, so that a worker
+  // that floods its log cannot block the run.
   bool drain(int buffers = 64) {
     if (!output_.is_open()) return false;
     std::array<char, 65536> buffer;
@@ -243,9 +245,9 @@ class LocalWorker final : public Worker {
     });
   }
 
-  // What the worker started and left behind in its group ends with it. Until it is reaped, which
-  // comes last, no other process or group can have its number. How it ended; absent: it does not
-  // end.
+  // Kills the worker with everything left in its group, then reaps it. Until it is reaped, no other
+  // process or group can have its number. Returns its exit status; std::nullopt if it does not end
+  // within `limit`.
   std::optional<int> end_group(std::chrono::milliseconds limit) {
     ::kill(-pid_, SIGKILL);
     forget_group();
@@ -256,7 +258,8 @@ class LocalWorker final : public Worker {
     over_ = true;
     const std::optional<int> status = end_group(kGoneWithin);
     drain();
-    // A process that left the group may hold the pipe open for ever: it is not waited for.
+    // Does not wait for the end of the output: a process that left the group may hold the pipe open
+    // forever.
     boost::system::error_code ignored;
     output_.close(ignored);
     input_.close(ignored);
@@ -295,7 +298,7 @@ class LocalWorker final : public Worker {
   bool waiting_to_write_ = false;
   bool closing_ = false;
   bool over_ = false;
-  // Handlers that are queued already when the worker is destroyed find it gone.
+  // Shows queued handlers that the worker has been destroyed.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
@@ -384,7 +387,8 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     const std::string name = slot->name;
     auto lock = LockFile::try_lock(options_.locks_folder / (options_.owner + "." + name + ".lock"));
     if (!lock) {
-      // Only a process that left an earlier worker's group can hold it: a stated limit.
+      // Only a process that left an earlier worker's group can hold it, which is a documented
+      // limit.
       throw Error(fmt::format(
           "{}: a process left over from an earlier worker still holds the worker's lock", name));
     }
@@ -394,14 +398,14 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     return name;
   }
 
-  // True where it was looked at not long ago what others hold; else that is begun.
+  // True if the GPU memory of other processes was queried recently. Otherwise starts a query.
   bool gpus_are_known() {
     const auto now = std::chrono::steady_clock::now();
     if (gpu_problem_.empty() && now - gpus_known_ < kLookAtGpus) return true;
     if (query_->under_way() || now - gpus_asked_ < kLookAtGpus / 5) return false;
     gpus_asked_ = now;
     query_->ask(kGpuTimeout, [this, before = gpus_->reported()](const GpuList& list) {
-      // Where not one GPU is listed, a worker would fail on any of them.
+      // If no GPU is listed, workers would fail on all of them.
       gpu_problem_ = list.failed ? list.why_none : std::string();
       if (list.failed) return;
       gpus_->update(list.gpus, before);
@@ -410,7 +414,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
     return false;
   }
 
-  // Starts the slot's guardian, and a new one where that dies.
+  // Starts the slot's guardian, and another whenever it dies.
   void guard(LocalSlot& slot) {
     slot.guardian.reset();
     slot.guardian = std::make_unique<Guardian>(options_.grace, asked_file(slot.worker_lock.file()));
@@ -423,7 +427,7 @@ class LocalLauncher final : public Launcher, public SharedDevices {
   asio::io_context& loop_;
   LocalOptions options_;
   std::map<std::string, LocalSlot> slots_;
-  std::optional<CpuSlots> cores_;  // where there are no GPUs
+  std::optional<CpuSlots> cores_;  // if there are no GPUs
   std::optional<GpuSlots> gpus_;
   std::optional<GpuQuery> query_;
   std::chrono::steady_clock::time_point gpus_known_ = std::chrono::steady_clock::now();
@@ -434,10 +438,11 @@ class LocalLauncher final : public Launcher, public SharedDevices {
 
 }  // namespace
 
-// Of a worker, besides a lock for each of its cores or its GPU: its own lock, the guardian's pipe
-// and handle, its input, output, handle and log.
+// Open files per worker, in addition to a lock for each of its cores or its GPU: its own lock, the
+// guardian's pipe and handle, its input, output, handle and log.
 constexpr std::int64_t kFilesOfWorker = 7;
-// Of the run: its lock and loop, the database, watches, what is open for a moment.
+// Open files of the run itself: its lock and loop, the database, watches, and files that are open
+// briefly.
 constexpr std::int64_t kFilesOfRun = 48;
 
 std::int64_t files_of_workers(std::int64_t workers, std::int64_t threads) {

@@ -21,29 +21,30 @@ namespace petlab::orchestrator {
 struct LocalOptions {
   WorkerCommand worker;
   bool one_process_a_trial = false;    // `WORKER DIR` for each; else `WORKER -` for many
-  int slots = 1;                       // at most; with GPUs as their memory allows
+  int slots = 1;                       // maximum number; with GPUs, as many as their memory allows
   std::vector<Gpu> gpus;               // empty: workers run on CPU cores
-  int shares = 1;                      // workers on a GPU at once, at most
+  int shares = 1;                      // maximum number of parallel workers on a GPU
   bool hide_gpus = false;              // workers on CPU cores see none
   sweeps::Environment environment;     // for nvidia-smi; only with GPUs
-  int threads = 1;                     // OMP_NUM_THREADS of the worker where it is not set
+  int threads = 1;                     // the worker's OMP_NUM_THREADS if the user has not set it
   std::filesystem::path slots_folder;  // orchestrator/host/slots.h
   /// Locks of this orchestrator's workers are `locks_folder/OWNER.SLOT.lock`.
   std::filesystem::path locks_folder;
   std::string owner;
   /// A worker that was asked to end because the orchestrator died is killed after this.
   std::chrono::milliseconds grace = std::chrono::seconds(10);
-  /// Of each attempt's log.txt no more than this is kept.
+  /// Maximum size of each attempt's log.txt.
   std::int64_t max_log_bytes = std::int64_t{64} << 20;
 };
 
-/// Descriptors that a run needs at most with so many workers of `threads` each, besides those that
-/// are open before it begins; and as many workers as need no more than `files`, 0 if not even one.
+/// The most descriptors that a run opens for this many workers with `threads` threads each, in
+/// addition to those that are open before it starts.
 std::int64_t files_of_workers(std::int64_t workers, std::int64_t threads);
+/// The number of workers that need no more than `files` descriptors; 0 if not even one does.
 std::int64_t workers_within(std::int64_t files, std::int64_t threads);
 
-/// Processes on this machine: each in a group of its own, under a guardian, holding its slot's lock
-/// and its worker's lock. SIGPIPE must be ignored in this process.
+/// Runs workers as processes on this machine, each in its own process group and with a guardian,
+/// holding the lock of its slot and its own lock. SIGPIPE must be ignored in this process.
 std::unique_ptr<Launcher> make_local_launcher(boost::asio::io_context& loop, LocalOptions options);
 
 }  // namespace petlab::orchestrator

@@ -26,28 +26,28 @@ std::string seconds_text(const std::optional<std::chrono::milliseconds>& limit) 
       std::chrono::duration<double>(limit.value_or(std::chrono::milliseconds(0))).count());
 }
 
-// What both kinds of attempts start from: how the worker ended.
+// How the worker ended, which is where the ending of each attempt starts from.
 struct End {
   explicit End(const WorkerEnd& worker_end)
-      : taken(std::holds_alternative<TakenAway>(worker_end.how)),
+      : taken_away(std::holds_alternative<TakenAway>(worker_end.how)),
         out_of_time(std::holds_alternative<OutOfTime>(worker_end.how)),
         refused(std::holds_alternative<Refused>(worker_end.how)) {
     ending.reason = (by_queue() ? "" : "the worker ended with ") + to_string(worker_end);
     if (const auto* exited = std::get_if<Exited>(&worker_end.how)) ending.exit_code = exited->code;
     if (const auto* killed = std::get_if<Killed>(&worker_end.how)) ending.signal = killed->signal;
   }
-  bool by_queue() const { return taken || out_of_time || refused; }
+  bool by_queue() const { return taken_away || out_of_time || refused; }
 
-  bool taken;
+  bool taken_away;
   bool out_of_time;
   bool refused;
   Ending ending;
 };
 
-// `begun`: how many the worker had begun. Sets `try_alone` where one of them ended it, nobody knows
-// which.
-Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& worker,
-                 const UnfinishedAttempt& attempt, std::size_t begun, bool& try_alone) {
+// The ending of an attempt that the worker had begun. `begun`: number of attempts that it had
+// begun. Sets `try_alone` if there are several, since it is unknown which one ended the worker.
+Ending ending_of_begun(const End& how, const WorkerEnd& end, const EndedWorkerFacts& worker,
+                       const UnfinishedAttempt& attempt, std::size_t begun, bool& try_alone) {
   Ending ending = how.ending;
   ending.log_tail = end.last_lines;
   switch (attempt.verdict) {
@@ -71,7 +71,7 @@ Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& w
   if (worker.asked_to_stop) {
     ending.outcome = Outcome::stopped;
     ending.reason = "asked to stop";
-  } else if (how.taken || (how.out_of_time && attempt.checkpointed)) {
+  } else if (how.taken_away || (how.out_of_time && attempt.checkpointed)) {
     ending.outcome = Outcome::stopped;
   } else if (how.out_of_time) {
     ending.outcome = Outcome::timed_out;
@@ -90,7 +90,7 @@ Ending begun_one(const End& how, const WorkerEnd& end, const EndedWorkerFacts& w
   return ending;
 }
 
-Ending unbegun_one(const End& how, const UnfinishedAttempt& attempt) {
+Ending ending_of_unbegun(const End& how, const UnfinishedAttempt& attempt) {
   Ending ending = how.ending;
   ending.outcome = Outcome::never_started;
   ending.reason += " before it started this trial";
@@ -118,28 +118,28 @@ Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
   const End how(end);
   const auto begun = static_cast<std::size_t>(std::count_if(
       attempts.begin(), attempts.end(), [](const auto& attempt) { return attempt.begun; }));
-  const bool own_doing = worker.asked_to_stop ||
-                         std::any_of(attempts.begin(), attempts.end(), [](const auto& attempt) {
-                           return attempt.verdict != Verdict::none;
-                         });
+  const bool ended_by_run = worker.asked_to_stop ||
+                            std::any_of(attempts.begin(), attempts.end(), [](const auto& attempt) {
+                              return attempt.verdict != Verdict::none;
+                            });
   Blame blame;
   for (std::size_t at = 0; at < attempts.size(); ++at) {
     bool try_alone = false;
     blame.endings.push_back(attempts[at].begun
-                                ? begun_one(how, end, worker, attempts[at], begun, try_alone)
-                                : unbegun_one(how, attempts[at]));
+                                ? ending_of_begun(how, end, worker, attempts[at], begun, try_alone)
+                                : ending_of_unbegun(how, attempts[at]));
     if (try_alone) blame.to_try_alone.push_back(at);
   }
   const auto first_unbegun = std::find_if(attempts.begin(), attempts.end(),
                                           [](const auto& attempt) { return !attempt.begun; });
   const bool any_unbegun = first_unbegun != attempts.end();
-  if (!own_doing && begun == 0 && any_unbegun && !how.by_queue()) {
+  if (!ended_by_run && begun == 0 && any_unbegun && !how.by_queue()) {
     blame.never_begun = static_cast<std::size_t>(first_unbegun - attempts.begin());
   }
-  if (own_doing || worker.any_begun || !any_unbegun || how.out_of_time) return blame;
-  blame.launch = how.refused ? LaunchBlame::refused
-                 : how.taken ? LaunchBlame::taken_away
-                             : LaunchBlame::failed;
+  if (ended_by_run || worker.any_begun || !any_unbegun || how.out_of_time) return blame;
+  blame.launch = how.refused      ? LaunchBlame::refused
+                 : how.taken_away ? LaunchBlame::taken_away
+                                  : LaunchBlame::failed;
   return blame;
 }
 

@@ -11,50 +11,51 @@
 
 namespace petlab::orchestrator {
 
-// Who is to blame where a worker ends: the trial that it was at, the worker before any trial, the
-// user, the queue. Pure: no clock, no file, no process.
+// Decides who is to blame when a worker ends: the trial that it was running, the worker before any
+// trial, the user, or the queue. Pure: no clock, no file, no process.
 
-/// Why a run ends a worker itself.
+/// Why a run ended a worker.
 enum class Verdict {
   none,
   timed_out,  ///< the trial ran longer than --time-limit
   stalled,    ///< it reported nothing for --no-progress-limit
-  cancelled,  ///< the user took it out
+  cancelled,  ///< the user cancelled it
 };
 
-/// Why an attempt ended that the user took out.
+/// The reason recorded for an attempt that the user cancelled.
 inline constexpr const char* kCancelledByUser = "petlab cancel";
 
-/// What is known of an attempt that is not over when all is read that its worker wrote.
+/// What is known about an attempt that is not over although everything its worker wrote has been
+/// read.
 struct UnfinishedAttempt {
-  bool begun = false;  // its worker said so
+  bool begun = false;  // as its worker reported
   bool checkpointed = false;
   Verdict verdict = Verdict::none;
 };
 
-/// A worker that has ended, in what decides who is to blame.
+/// The facts about an ended worker that decide who is to blame.
 struct EndedWorkerFacts {
-  bool asked_to_stop = false;  // by this run, or killed by it
-  bool any_begun = false;      // of all that it was ever given, also those that are over
+  bool asked_to_stop = false;  // or killed, by this run
+  bool any_begun = false;      // of all attempts it was ever given, even if they are over
   std::optional<std::chrono::milliseconds> time_limit;         // as RunOptions
   std::optional<std::chrono::milliseconds> no_progress_limit;  // as RunOptions
 };
 
-/// What a worker's end says of its slot.
+/// What a worker's end means for its slot.
 enum class LaunchBlame {
   none,
-  failed,      ///< the launch: it ended before it began anything, by itself
-  taken_away,  ///< nothing: it was taken away before it began anything
-  refused,     ///< everything: no worker can be had
+  failed,      ///< the launch failed: the worker ended by itself before it began an attempt
+  taken_away,  ///< no blame: the worker was taken away before it began an attempt
+  refused,     ///< no worker can be started in any slot
 };
 
 struct Blame {
-  /// Of each attempt, in the order given; without `time`.
+  /// The ending of each attempt, in the order given. `time` is not set.
   std::vector<results::Ending> endings;
-  /// Attempts that were begun together, one of which ended the worker: each is to be tried alone.
+  /// Indices of attempts that had begun together, one of which ended the worker: retry each alone.
   std::vector<std::size_t> to_try_alone;
-  /// The attempt that its worker was to begin next and did not live to; absent: none, or the end
-  /// had another cause.
+  /// Index of the attempt that the worker should have begun next but did not; absent if there is
+  /// none, or if the end had another cause.
   std::optional<std::size_t> never_begun;
   LaunchBlame launch = LaunchBlame::none;
 };
@@ -63,22 +64,24 @@ struct Blame {
 Blame blame_for(const WorkerEnd& end, const EndedWorkerFacts& worker,
                 const std::vector<UnfinishedAttempt>& attempts);
 
-/// Workers in a row that ended before they began a trial stop what they have in common.
+/// When this many workers in a row end before they begin a trial, the slot, trial or run that they
+/// have in common is stopped.
 inline constexpr int kLaunchFailuresThatStop = 3;
 
-/// Launches that have failed in a row, the last one included.
+/// Numbers of launches that failed in a row, including the last one.
 struct LaunchFailures {
   int of_slot = 0;
   int of_run = 0;
-  std::int64_t slots = 1;       // that the run may have
-  bool any_trial_runs = false;  // under some worker of the run
-  bool queue = false;           // jobs have one cause, wherever they ran
+  std::int64_t slots = 1;       // maximum number of slots of the run
+  bool any_trial_runs = false;  // in any worker of the run
+  bool queue = false;           // workers are jobs, which count together wherever they ran
 };
 struct AfterLaunchFailure {
   bool stop_slot = false;
   bool stop_run = false;
 };
-/// A slot that is given back between two launches begins to count anew, so the run counts too.
+/// Decides what to stop after a failed launch. The run has a count of its own, because a slot's
+/// count restarts when the slot is released in between.
 AfterLaunchFailure after_launch_failure(const LaunchFailures& failures);
 
 }  // namespace petlab::orchestrator

@@ -36,7 +36,7 @@ void CurrentVersions::put_into(PlanContext& context, const results::TrialFacts& 
       }
       digests_[sweep].merge(known_data_digests(tasks, file.data_folders, cache_));
     } catch (const sweeps::Error&) {
-      // Its folder was moved away: then nothing says where the data is.
+      // The attempt's folder was moved, so nothing records where the data is.
     }
   }
   context.data_digests = digests_[sweep];

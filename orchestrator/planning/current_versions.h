@@ -11,13 +11,13 @@
 
 namespace petlab::orchestrator {
 
-/// The versions of what results depend on, as they are now, for commands that know a database and
-/// its runs folder but no sweep file: the data of tasks is looked for where the trial.json of a
-/// result says, and the numerics version counts for results of a worker of that name.
+/// The current versions of what results depend on, for commands that have a database and its runs
+/// folder but no sweep file. The trial.json of a result locates the data of its tasks. The numerics
+/// version applies to results of a worker of the same name.
 class CurrentVersions {
  public:
-  /// `worker`: empty where none is known, and numerics are not compared. It is asked only
-  /// when there is a result. `cache` as for known_data_digests.
+  /// `worker`: empty if unknown; numerics are then not compared. It is only started if there is a
+  /// result. `cache`: as for known_data_digests().
   CurrentVersions(std::filesystem::path runs, WorkerCommand worker, std::filesystem::path cache);
 
   /// Sets `numerics` and `data_digests` of the context for this trial.
@@ -28,7 +28,7 @@ class CurrentVersions {
   WorkerCommand worker_;
   std::filesystem::path cache_;
   std::optional<WorkerDescription> described_;
-  // By sweep: two may call different data by one name.
+  // By sweep, since two sweeps may use one name for different data.
   std::map<std::string, std::map<std::string, std::string>> digests_;
   std::map<std::string, std::set<std::string>> looked_for_;
 };

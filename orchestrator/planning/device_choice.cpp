@@ -16,7 +16,8 @@ std::int64_t DeviceChoice::slots(std::int64_t pack, std::int64_t threads) const 
 DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
                             const sweeps::Environment& environment) {
   DeviceChoice choice;
-  // One worker a core would start as many on each GPU that they see.
+  // Hides GPUs from workers on CPU cores: there is one worker per core, and each would use every
+  // GPU.
   choice.hide_gpus = true;
   if (wanted == Device::cpu) {
     choice.why_not = "--device is cpu";
@@ -39,7 +40,7 @@ DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
       list.why_none = fmt::format("{} reports that it does not compute on {}", worker.name,
                                   kind.name == "cuda" ? "GPUs" : "AMD GPUs");
     }
-    // The first reason counts, and a failure more than any.
+    // Keeps the first reason; a failure takes precedence over other reasons.
     const bool fails = list.failed && can;
     if (choice.why_not.empty() || (fails && !choice.failed)) choice.why_not = list.why_none;
     choice.failed = choice.failed || fails;

@@ -11,32 +11,32 @@
 
 namespace petlab::orchestrator {
 
-/// What workers of a run compute on.
+/// The devices that the user requests for a run's workers.
 enum class Device {
-  automatic,  ///< GPUs where there are some and the worker can use them, else CPU cores
-  gpu,        ///< GPUs, or it is an error
+  automatic,  ///< GPUs if there are any that the worker can use, otherwise CPU cores
+  gpu,        ///< GPUs; an error if there are none
   cpu,        ///< CPU cores
 };
 
-/// What a run computes on, on this machine.
+/// The devices of this machine that a run uses.
 struct DeviceChoice {
   std::vector<Gpu> gpus;  // empty: CPU cores
-  std::string why_not;    // why there are none
-  /// There are GPUs that the worker could use, but they could not be queried: no quiet reason to be
-  /// slow.
+  std::string why_not;    // why there are no GPUs
+  /// True if there are GPUs that the worker could use, but they could not be queried. The caller
+  /// must not fall back to slow CPU cores silently.
   bool failed = false;
-  bool hide_gpus = false;  // from the workers: they are on CPU cores
-  bool unused = false;     // there are GPUs, which the worker cannot use
-  /// What is odd about a GPU without being an error.
+  bool hide_gpus = false;  // from the workers, which run on CPU cores
+  bool unused = false;     // there are GPUs, but the worker cannot use them
+  /// Oddities of GPUs that are not errors.
   std::vector<std::string> notes;
 
-  /// Parallel workers where the user gives no number: as many as the cores have room for with
-  /// `threads` each, or `pack` a GPU.
+  /// The default number of parallel workers: `pack` per GPU, or as many as fit on the CPU cores
+  /// with `threads` threads each.
   std::int64_t slots(std::int64_t pack, std::int64_t threads) const;
 };
 
-/// Asks the tools of all kinds of GPUs that the worker can use, unless `wanted` is cpu. Throws
-/// std::invalid_argument for a CUDA_VISIBLE_DEVICES that names no GPU, and where `wanted` is gpu
+/// Looks for GPUs of each kind until it finds some that the worker can use, unless `wanted` is cpu.
+/// Throws std::invalid_argument if CUDA_VISIBLE_DEVICES names a missing GPU, or if `wanted` is gpu
 /// and there is none.
 DeviceChoice choose_devices(Device wanted, const WorkerDescription& worker,
                             const sweeps::Environment& environment);

@@ -11,24 +11,25 @@ const DeviceHealth::Device* DeviceHealth::find(const std::string& device) const 
 }
 
 void DeviceHealth::finished(const std::string& device) {
-  Device& its = devices_[device];
-  // A worker may have begun before its device was disabled: one success does not outweigh that.
-  if (its.disabled) return;
-  its.failed.clear();
-  its.last_finished = true;
+  Device& state = devices_[device];
+  // The worker may have started before its device was disabled, so one success does not enable it
+  // again.
+  if (state.disabled) return;
+  state.failed.clear();
+  state.last_finished = true;
   judge();
 }
 
 void DeviceHealth::failed(const std::string& device, const Failure& failure) {
-  Device& its = devices_[device];
-  its.last_finished = false;
+  Device& state = devices_[device];
+  state.last_finished = false;
   if (at_fault_.contains(failure.trial)) return;
   const auto [first, is_new] = failed_on_.try_emplace(failure.trial, device);
   if (!is_new && first->second != device) {
     at_fault_.insert(failure.trial);
-    for (auto& [name, one] : devices_) one.failed.erase(failure.trial);
+    for (auto& [name, other] : devices_) other.failed.erase(failure.trial);
   } else {
-    its.failed[failure.trial] = failure.attempt;
+    state.failed[failure.trial] = failure.attempt;
   }
   judge();
 }
@@ -63,18 +64,18 @@ std::vector<DeviceHealth::Failure> DeviceHealth::take_excused() {
 }
 
 bool DeviceHealth::is_disabled(const std::string& device) const {
-  const Device* its = find(device);
-  return its != nullptr && its->disabled;
+  const Device* state = find(device);
+  return state != nullptr && state->disabled;
 }
 
 bool DeviceHealth::blames(const std::string& device, std::size_t trial) const {
-  const Device* its = find(device);
-  return its != nullptr && its->failed.contains(trial);
+  const Device* state = find(device);
+  return state != nullptr && state->failed.contains(trial);
 }
 
 std::size_t DeviceHealth::failures(const std::string& device) const {
-  const Device* its = find(device);
-  return its == nullptr ? 0 : its->failed.size();
+  const Device* state = find(device);
+  return state == nullptr ? 0 : state->failed.size();
 }
 
 bool DeviceHealth::must_wait(const std::string& device,

@@ -15,10 +15,10 @@ namespace petlab::orchestrator {
 /// This many different trials in a row that fail on a device put it under suspicion.
 inline constexpr std::size_t kFailuresThatDisable = 3;
 
-/// Decides which devices (GPUs, or hosts of a cluster) fail whatever runs on them. A device is
-/// disabled for the run when kFailuresThatDisable different trials in a row failed there while the
-/// last trial of some other device finished. A trial that failed on two devices is at fault itself:
-/// it counts against neither, and a device that was disabled because of it is used again. So if
+/// Finds the devices (GPUs, or hosts of a cluster) on which every trial fails. A device is disabled
+/// for the run when kFailuresThatDisable different trials in a row failed there while the last
+/// trial of another device finished. A trial that failed on two devices is at fault itself: it
+/// counts against neither, and a device that was disabled because of it is used again. So if
 /// everything fails everywhere, no device is disabled. Pure: no clock, no file, no process.
 class DeviceHealth {
  public:
@@ -39,7 +39,7 @@ class DeviceHealth {
 
   /// Devices that became disabled, or usable again, since the last call.
   std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
-  /// Failures on disabled devices that must not count against their trials, each told once.
+  /// Failures on disabled devices that must not count against their trials, each returned once.
   std::vector<Failure> take_excused();
 
   bool is_disabled(const std::string& device) const;
@@ -47,8 +47,8 @@ class DeviceHealth {
   bool blames(const std::string& device, std::size_t trial) const;
   /// Different trials in a row that failed on the device.
   std::size_t failures(const std::string& device) const;
-  /// True while a device with kFailuresThatDisable failures must wait, since a trial that is at
-  /// work on another device will show who is at fault. `at_work`: devices with a trial.
+  /// True while a device with kFailuresThatDisable failures must wait, because a trial on another
+  /// device will show who is at fault. `at_work`: devices that run a trial.
   bool must_wait(const std::string& device, const std::set<std::string>& at_work) const;
 
  private:

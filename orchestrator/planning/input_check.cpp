@@ -14,7 +14,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-// Some GiB of data are read meanwhile.
+// The check program may have to read several GiB of data.
 constexpr auto kTimeout = std::chrono::minutes(10);
 constexpr std::size_t kMostAnswer = std::size_t{16} << 20;
 

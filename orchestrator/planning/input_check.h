@@ -11,17 +11,17 @@
 
 namespace petlab::orchestrator {
 
-/// What is wrong with the files that trials read, found before any is trained.
+/// Problems with the files that trials read, found before training.
 struct InputCheck {
-  /// One a backbone or task at most, each naming its file; of several in one file the first.
+  /// At most one problem per backbone or task, with the name of its file: the first one found.
   std::vector<std::string> problems;
-  /// Why nothing was looked at; empty: all backbones and tasks of the trials were read.
+  /// Why nothing was checked; empty if all backbones and tasks of the trials were read.
   std::string not_looked;
 };
 
-/// Asks the program that a worker brings for it (`WORKER-check` beside WORKER,
-/// docs/reference/worker-protocol.md) about the backbones and tasks of these trials (places in the
-/// sweep). A worker without one reads files of its own.
+/// Checks the backbones and tasks of these trials (indices in the sweep) with the worker's check
+/// program (`WORKER-check` next to WORKER, docs/reference/worker-protocol.md). If there is none,
+/// nothing is checked, since the worker may use other file formats.
 InputCheck check_inputs(const sweeps::Sweep& sweep, std::span<const std::size_t> trials,
                         const sweeps::Locations& locations, const WorkerCommand& worker);
 

@@ -18,7 +18,7 @@ using results::AttemptFacts;
 using results::Outcome;
 using sweeps::TrialState;
 
-// What has changed since an attempt; empty: nothing that is known.
+// Describes what has changed since an attempt; empty if no change is known.
 std::string difference(const AttemptFacts& attempt, const PlanContext& context) {
   const std::string then = results::numerics_version(attempt.numerics);
   if (!context.numerics.empty() && !then.empty() && then != context.numerics) {
@@ -34,29 +34,30 @@ std::string difference(const AttemptFacts& attempt, const PlanContext& context) 
   return {};
 }
 
-// The file of an attempt's checkpoint: the attempt's own, or the one that an attempt kept when it
-// resumed from it. Relative to the directory of any attempt; empty if there is none.
+// Returns the file of an attempt's checkpoint: the original, or the copy that a later attempt kept
+// when it resumed from it. The path is relative to the directory of any attempt; empty if there is
+// no file.
 std::string file_of_checkpoint(const results::TrialFacts& facts, std::int64_t attempt,
                                const results::CheckpointAt& checkpoint,
                                const PlanContext& context) {
-  const auto there = [&](std::int64_t number, const std::string& path) -> std::string {
+  const auto existing_file = [&](std::int64_t number, const std::string& path) -> std::string {
     const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
     std::error_code error;
     const std::filesystem::path file = directory.folder() / path;
     const std::filesystem::file_status status = std::filesystem::status(file, error);
-    // Taken for missing, it would cost the progress that it holds.
+    // If it were considered missing, its progress would be lost.
     if (status.type() == std::filesystem::file_type::none) {
       throw Error(fmt::format("{}: cannot be read: {}", file.string(), error.message()));
     }
     if (!std::filesystem::is_regular_file(status)) return {};
     return fmt::format("../{}/{}", number, path);
   };
-  std::string file = there(attempt, checkpoint.path);
+  std::string file = existing_file(attempt, checkpoint.path);
   for (auto later = facts.attempts.rbegin(); file.empty() && later != facts.attempts.rend();
        ++later) {
     const auto& resume = later->begun.resume;
     if (!resume || resume->attempt != attempt || resume->seq != checkpoint.seq) continue;
-    file = there(later->attempt.number, resume->checkpoint);
+    file = existing_file(later->attempt.number, resume->checkpoint);
   }
   return file;
 }
@@ -73,7 +74,7 @@ bool is_suspect(const results::TrialFacts& facts, std::int64_t attempt,
   });
 }
 
-// From the newest checkpoint that exists and is not suspect. Workers keep two of each attempt, so
+// Finds the newest checkpoint that exists and is not suspect. Workers keep two of each attempt, so
 // that one bad checkpoint does not cost all progress.
 std::optional<protocol::Resume> find_resume(const results::TrialFacts& facts,
                                             const PlanContext& context) {
@@ -81,11 +82,12 @@ std::optional<protocol::Resume> find_resume(const results::TrialFacts& facts,
     if (attempt->outcome == Outcome::finished || is_final_failure(*attempt)) break;
     if (!attempt->checkpoint || !difference(*attempt, context).empty()) continue;
     const std::int64_t number = attempt->attempt.number;
-    const auto from = [&](const results::CheckpointAt& one) -> std::optional<protocol::Resume> {
-      if (is_suspect(facts, number, one)) return std::nullopt;
-      const std::string file = file_of_checkpoint(facts, number, one, context);
+    const auto from =
+        [&](const results::CheckpointAt& checkpoint) -> std::optional<protocol::Resume> {
+      if (is_suspect(facts, number, checkpoint)) return std::nullopt;
+      const std::string file = file_of_checkpoint(facts, number, checkpoint, context);
       if (file.empty()) return std::nullopt;
-      return protocol::Resume{number, one.step, one.seq, file};
+      return protocol::Resume{number, checkpoint.step, checkpoint.seq, file};
     };
     if (const auto resume = from(*attempt->checkpoint)) return resume;
     const protocol::TrialDirectory directory(context.runs, facts.trial_id, number);
@@ -133,22 +135,22 @@ TrialPlan plan_trial(const sweeps::TrialConfig&, const results::TrialFacts& fact
   }
   std::string changed;
   Liveness alive = Liveness::dead;
-  results::StateContext question;
-  question.sweep = context.sweep;
-  question.retries = context.retries;
-  question.alive = [&](const AttemptFacts& attempt) {
+  results::StateContext state_context;
+  state_context.sweep = context.sweep;
+  state_context.retries = context.retries;
+  state_context.alive = [&](const AttemptFacts& attempt) {
     alive = context.liveness(attempt);
     return alive != Liveness::dead;
   };
-  question.outdated = [&](const AttemptFacts& attempt) {
+  state_context.outdated = [&](const AttemptFacts& attempt) {
     changed = difference(attempt, context);
     return !changed.empty();
   };
-  const results::StateOfTrial found = results::state_of(facts, question);
+  const results::StateOfTrial found = results::state_of(facts, state_context);
   plan.state = found.state;
   switch (found.state) {
     case TrialState::fresh:
-      break;  // has no attempt
+      break;  // impossible: the trial has attempts
     case TrialState::running:
       plan.why = fmt::format("attempt {} runs {}{}", last.attempt.number, where_it_runs(last),
                              alive == Liveness::unknown ? ", according to its last record" : "");
@@ -208,7 +210,7 @@ std::map<std::string, std::string> known_data_digests(
     try {
       digests[name] = sweeps::data_digest(task, data_folders, files);
     } catch (const sweeps::Error&) {
-      // Data that is not there is the worker's to report: it may know another place.
+      // The worker reports missing data, since it may know another place.
     }
   }
   return digests;

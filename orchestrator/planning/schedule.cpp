@@ -11,12 +11,13 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-// What is not known counts as longer than all that is.
+// An unknown duration counts as longer than any known one.
 constexpr double kUnknownSeconds = 1e300;
 
-// Durations by powers of two: measured times differ from run to run, a backbone's loading does not.
-int length_class(const ScheduledTrial& one) {
-  const double seconds = one.expected_seconds.value_or(kUnknownSeconds);
+// Groups durations by powers of two: measured times vary from run to run, but loading a backbone
+// always takes time.
+int length_class(const ScheduledTrial& trial) {
+  const double seconds = trial.expected_seconds.value_or(kUnknownSeconds);
   return static_cast<int>(std::floor(std::log2(std::max(seconds, 1e-3))));
 }
 
@@ -46,7 +47,7 @@ void NumberSet::erase(std::size_t number) {
 }
 
 std::optional<std::size_t> NumberSet::first(std::size_t least) const {
-  // Up until a word has a bit at or behind the place, then down along the first of its bits.
+  // Goes up until a word has a bit at or after the position, then down along the lowest set bits.
   std::size_t at = least;
   for (std::size_t level = 0; level < levels_.size(); ++level) {
     if (at / kBits < levels_[level].size()) {
@@ -69,8 +70,8 @@ Schedule::Schedule(std::vector<ScheduledTrial> trials)
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
     const auto urgency = [this](std::size_t trial) {
-      const ScheduledTrial& one = trials_[trial];
-      return std::tuple(-one.priority, -one.expected_seconds.value_or(kUnknownSeconds), trial);
+      const ScheduledTrial& entry = trials_[trial];
+      return std::tuple(-entry.priority, -entry.expected_seconds.value_or(kUnknownSeconds), trial);
     };
     return urgency(a) < urgency(b);
   });
@@ -80,9 +81,9 @@ Schedule::Schedule(std::vector<ScheduledTrial> trials)
     place.rank = rank;
     place.group = group_numbers_.emplace(trials_[trial].group, groups_.size()).first->second;
     if (place.group == groups_.size()) groups_.emplace_back();
-    std::vector<std::size_t>& its = groups_[place.group].trials;
-    place.rank_in_group = its.size();
-    its.push_back(trial);
+    std::vector<std::size_t>& group_trials = groups_[place.group].trials;
+    place.rank_in_group = group_trials.size();
+    group_trials.push_back(trial);
   }
   for (NumberSet& ready : by_rank_) ready = NumberSet(order_.size());
   for (Group& group : groups_) {
@@ -104,7 +105,7 @@ void Schedule::make_ready(std::size_t trial) {
   groups_[place.group].ready[alone].insert(place.rank_in_group);
 }
 
-void Schedule::let_go(std::size_t trial) {
+void Schedule::withdraw(std::size_t trial) {
   Place& place = places_[trial];
   if (place.standing == Standing::delayed) {
     delayed_.erase({place.ready_at, trial});
@@ -157,11 +158,12 @@ std::optional<std::size_t> Schedule::take(const std::string& group, bool with_ot
   if (!best) return std::nullopt;
   const auto wanted = group_numbers_.find(group);
   if (wanted != group_numbers_.end() && wanted->second != places_[*best].group) {
-    const Group& its = groups_[wanted->second];
-    const std::optional<std::size_t> same = best_of(its.ready, its.trials, with_others, fits);
+    const Group& preferred = groups_[wanted->second];
+    const std::optional<std::size_t> same =
+        best_of(preferred.ready, preferred.trials, with_others, fits);
     if (same && as_urgent(*same, *best)) best = same;
   }
-  let_go(*best);
+  withdraw(*best);
   return best;
 }
 
@@ -177,7 +179,7 @@ std::optional<Schedule::Time> Schedule::next_ready() const {
 
 bool Schedule::remove(std::size_t trial) {
   if (places_[trial].standing == Standing::absent) return false;
-  let_go(trial);
+  withdraw(trial);
   return true;
 }
 

@@ -29,11 +29,11 @@ WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::mill
   }
   if (answer.exit_code != 0) {
     description.undescribed = answer.problem;
-    const std::string_view said =
+    const std::string_view printed =
         base::trimmed(answer.errors.empty() ? answer.output : answer.errors);
-    if (!said.empty()) {
+    if (!printed.empty()) {
       description.undescribed +=
-          ": " + base::printable(said.substr(0, std::min<std::size_t>(said.find('\n'), 200)));
+          ": " + base::printable(printed.substr(0, std::min<std::size_t>(printed.find('\n'), 200)));
     }
     return description;
   }

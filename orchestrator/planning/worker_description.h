@@ -9,27 +9,27 @@
 
 namespace petlab::orchestrator {
 
-/// What a worker says of itself (`WORKER --describe`, docs/reference/worker-protocol.md).
+/// A worker's description of itself (`WORKER --describe`, docs/reference/worker-protocol.md).
 struct WorkerDescription {
   std::string name;
   std::string version;
   std::int64_t protocol = 1;
   std::string numerics;
-  /// What it can compute on: "cpu", "cuda", "rocm". Empty: it does not say, so it is given what
-  /// there is.
+  /// The devices it can compute on: "cpu", "cuda", "rocm". Empty: not reported, so any device may
+  /// be assigned.
   std::vector<std::string> devices;
-  /// Why nothing but the command is known, and what it said last: "ended with exit code 127: …".
-  /// Empty: it described itself.
+  /// Why only the command is known, with the first line that was printed: "ended with exit code
+  /// 127: …". Empty if the worker described itself.
   std::string undescribed;
 };
 
-/// How long a worker may take to say what it is: one that loads a big library takes some seconds.
+/// Time limit for a worker's description. Loading a big library takes some seconds.
 inline constexpr std::chrono::seconds kDescribeTimeout{60};
 
-/// Asks the worker. One that exits non-zero, prints no JSON object or says nothing within
-/// `timeout` is described by its command alone. Throws Error where it cannot be started, a value is
-/// of another type than docs/reference/worker-protocol.md has, and where its protocol is another
-/// than 1.
+/// Runs `WORKER --describe`. A worker that exits non-zero, prints no JSON object or does not answer
+/// within `timeout` is described by its command alone. Throws Error if it cannot be started, if a
+/// value has a different type than in docs/reference/worker-protocol.md, or if its protocol is not
+/// 1.
 WorkerDescription describe_worker(const WorkerCommand& worker, std::chrono::milliseconds timeout);
 
 }  // namespace petlab::orchestrator

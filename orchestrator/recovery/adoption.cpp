@@ -24,7 +24,7 @@ bool may_be_dead(const std::filesystem::path& lock, const std::string& owner,
                  const HostIdentity& here, bool alone) {
   const std::optional<HostIdentity> host = lock_host(lock);
   if (host) return host->host == here.host || host->boot_id == here.boot_id || alone;
-  // Without its lock: it has ended, or its runs folder is another one.
+  // The lock is missing: the orchestrator has ended, or used another runs folder.
   const std::optional<OwnerName> name = owner_name_from(owner);
   return name && process_start(static_cast<pid_t>(name->pid)) != name->start;
 }
@@ -34,7 +34,7 @@ bool may_be_dead(const std::filesystem::path& lock, const std::string& owner,
 std::vector<Orphans> take_orphans(results::Store& store, const std::filesystem::path& runs,
                                   const HostIdentity& here, const std::string& self,
                                   const std::function<bool(const results::AttemptFacts&)>& wanted) {
-  std::vector<Orphans> taken;
+  std::vector<Orphans> adopted;
   const std::filesystem::path locks = locks_folder(runs);
   for (const auto& [owner, attempts] : queued_attempts(store)) {
     const bool any = std::any_of(attempts.begin(), attempts.end(), wanted);
@@ -47,10 +47,10 @@ std::vector<Orphans> take_orphans(results::Store& store, const std::filesystem::
                                           {"boot_id", here.boot_id},
                                           {"pid_namespace", here.pid_namespace}};
     lock->write(about.dump() + "\n");
-    // Between the look above and the lock it may have ended some.
-    taken.push_back({owner, std::move(*lock), std::move(queued_attempts(store)[owner])});
+    // Reads the attempts again: the owner may have ended some before this process got the lock.
+    adopted.push_back({owner, std::move(*lock), std::move(queued_attempts(store)[owner])});
   }
-  return taken;
+  return adopted;
 }
 
 std::function<bool(const std::string& owner)> ended_owners(const results::Store& store,

@@ -11,23 +11,25 @@
 
 namespace petlab::orchestrator {
 
-/// A dead orchestrator whose jobs a queue still has, held by its lock: for all others it is alive
-/// as long as this lives. Whoever has it watches those attempts and records their ends.
+/// A dead orchestrator whose jobs are still in a queue. While this object exists, it holds that
+/// orchestrator's lock, so that all others consider it alive. Its holder watches the attempts and
+/// records their ends.
 struct Orphans {
   std::string owner;
   LockFile lock;
   std::vector<results::AttemptFacts> attempts;  // open ones
 };
 
-/// Takes the dead orchestrators with open attempts in a queue that `wanted` is true for. One of
-/// this host is dead when its lock is free; one of another host where `store` says that no other
-/// host has the database. `self` is the caller's own name. Throws results::Error and Error.
+/// Takes over the dead orchestrators with open attempts in a queue for which `wanted` is true. An
+/// orchestrator is dead if its lock is free; if it ran on another host, `store` must also show that
+/// no other host has the database. `self` is the caller's own name. Throws results::Error and
+/// Error.
 std::vector<Orphans> take_orphans(results::Store& store, const std::filesystem::path& runs,
                                   const HostIdentity& here, const std::string& self,
                                   const std::function<bool(const results::AttemptFacts&)>& wanted);
 
-/// True for the name of an orchestrator that is dead and has no attempt open in `store`, as it was
-/// when this was called. The references must outlive it.
+/// Returns a predicate that is true for the name of an orchestrator that is dead and had no open
+/// attempt in `store` when this was called. `store` and `here` must outlive it.
 std::function<bool(const std::string& owner)> ended_owners(const results::Store& store,
                                                            const std::filesystem::path& runs,
                                                            const HostIdentity& here);

@@ -29,10 +29,11 @@ std::optional<results::CheckpointAt> checkpoint_before(const results::Checkpoint
     try {
       const protocol::Event event = protocol::parse_event(line);
       if (event.seq >= last.seq) break;
-      const auto* one = std::get_if<protocol::Checkpoint>(&event.body);
-      if (one != nullptr && one->path != last.path) before = {one->step, event.seq, one->path};
+      const auto* found = std::get_if<protocol::Checkpoint>(&event.body);
+      if (found != nullptr && found->path != last.path)
+        before = {found->step, event.seq, found->path};
     } catch (const std::runtime_error&) {
-      break;  // nothing from a broken line on counts
+      break;  // everything from a broken line on is ignored
     }
   }
   return before;

@@ -37,7 +37,7 @@ std::string find_trial(const results::Reader& reader, const std::filesystem::pat
   constexpr int kShown = 5;
   const std::vector<std::string> found = reader.trials_with_prefix(text, kShown + 1);
   if (found.size() == 1) return found.front();
-  // A whole id that another begins with.
+  // A complete id may be a prefix of another id.
   if (std::find(found.begin(), found.end(), text) != found.end()) return text;
   if (found.empty()) {
     throw std::invalid_argument(fmt::format("trial {} is not in {} (petlab plan lists trial ids)",
@@ -116,7 +116,7 @@ DecisionResult discard_trial(const DecisionWriter& to, const std::filesystem::pa
                              const std::string& trial_id, const std::string& why, double time) {
   const results::TrialFacts facts = facts_of(to, trial_id);
   if (!facts.result_attempt) return {false, "has no result to discard"};
-  // Of several that have finished none takes its place.
+  // Discards all finished attempts, so that no other one takes the result's place.
   std::int64_t last = *facts.result_attempt;
   for (const results::AttemptFacts& attempt : facts.attempts) {
     if (attempt.outcome == results::Outcome::finished) last = attempt.attempt.number;
@@ -147,21 +147,22 @@ std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::pa
   for (const std::filesystem::path& entry : base::entries_of(locks_folder(runs))) {
     const std::string owner = entry.stem().string();
     const std::optional<OwnerName> name = owner_name_from(owner);
-    // A worker's lock has a slot behind the owner's name.
+    // The name of a worker's lock continues with a dot and the slot after the owner's name.
     if (!name || owner.find('.') != std::string::npos || !LockFile::is_held(entry)) continue;
     std::ifstream in(entry);
     const nlohmann::json about = base::shallow_json_or_none(in);
-    // It has not written yet what it is, or is dead and held by who has its jobs.
+    // Skips an orchestrator that has not filled its lock file yet, and a dead one whose lock is
+    // held by the process that adopted its jobs.
     if (!about.is_object() || about.contains("adopted_by")) continue;
-    RunningOrchestrator& one = found.emplace_back();
-    one.owner = owner;
-    one.pid = name->pid;
-    one.host = about.value("host", "");
-    one.database = about.value("database", "");
-    one.sweep = about.value("sweep", "");
-    one.reachable = about.value("boot_id", "") == here.boot_id &&
-                    about.value("pid_namespace", "") == here.pid_namespace &&
-                    process_start(static_cast<pid_t>(name->pid)) == name->start;
+    RunningOrchestrator& running = found.emplace_back();
+    running.owner = owner;
+    running.pid = name->pid;
+    running.host = about.value("host", "");
+    running.database = about.value("database", "");
+    running.sweep = about.value("sweep", "");
+    running.reachable = about.value("boot_id", "") == here.boot_id &&
+                        about.value("pid_namespace", "") == here.pid_namespace &&
+                        process_start(static_cast<pid_t>(name->pid)) == name->start;
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.owner < b.owner; });

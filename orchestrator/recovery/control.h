@@ -56,14 +56,14 @@ struct RunningOrchestrator {
   std::string host;
   std::string database;
   std::string sweep;
-  bool reachable = false;  // its pid means that process here
+  bool reachable = false;  // its pid refers to that process here
 };
-/// Those of a runs folder, by name.
+/// Lists the active runs of a runs folder, sorted by owner.
 std::vector<RunningOrchestrator> running_orchestrators(const std::filesystem::path& runs,
                                                        const HostIdentity& here);
 
-/// Asks it to finish its running trials and exit; `now`: to checkpoint and stop. False if it has
-/// ended or cannot be reached from here.
+/// Asks a run to finish its running trials and exit, or, with `now`, to checkpoint and stop.
+/// Returns false if it has ended or cannot be reached from here.
 bool ask_to_stop(const RunningOrchestrator& orchestrator, bool now);
 
 }  // namespace petlab::orchestrator

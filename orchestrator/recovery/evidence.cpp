@@ -17,7 +17,7 @@
 namespace petlab::orchestrator {
 namespace {
 
-// What was killed and is not gone after this is in an uninterruptible wait.
+// A process that survives SIGKILL for this long is in an uninterruptible wait.
 constexpr auto kKilled = std::chrono::seconds(5);
 
 std::vector<std::filesystem::path> worker_locks(const std::filesystem::path& locks,
@@ -100,7 +100,7 @@ Liveness liveness(const protocol::AttemptBegun& begun, const std::filesystem::pa
   for (const std::filesystem::path& lock : worker_locks(locks, begun.owner)) {
     if (LockFile::is_held(lock)) return Liveness::alive;
   }
-  // A lock that is not there says nothing: another runs folder may have been named.
+  // A missing lock proves nothing: the user may have named another runs folder.
   std::error_code error;
   if (!std::filesystem::exists(owner_lock(locks, begun.owner), error) &&
       owner_process_lives(begun, here)) {
@@ -135,7 +135,7 @@ void DeadOwner::find_workers(bool ask) {
     const bool first = ask && !found.empty() && first_to_ask(asked_file(worker).c_str());
     for (base::ProcessHandle& process : found) {
       if (first) process.send(SIGTERM);
-      // A stopped process does not see SIGTERM before it goes on.
+      // A stopped process handles SIGTERM only after SIGCONT.
       if (ask) process.send(SIGCONT);
       left_.push_back(std::move(process));
     }
@@ -144,11 +144,11 @@ void DeadOwner::find_workers(bool ask) {
 
 DeadOwner::Workers DeadOwner::look(Time now) {
   std::erase_if(left_, [](const base::ProcessHandle& process) { return process.is_gone(); });
-  // One that was seen may have started others since.
+  // The processes found before may have started others.
   if (left_.empty()) find_workers(false);
   if (left_.empty()) {
     const std::vector<std::filesystem::path> workers = worker_locks(locks_, owner_);
-    // Held, though no process of this pid namespace says that it is the worker's.
+    // A lock is held, although no process of this pid namespace belongs to the worker.
     return std::any_of(workers.begin(), workers.end(),
                        [](const auto& lock) { return LockFile::is_held(lock); })
                ? Workers::unseen

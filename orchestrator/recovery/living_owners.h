@@ -10,8 +10,8 @@
 
 namespace petlab::orchestrator {
 
-/// The liveness of open attempts, looked up once for each orchestrator: all of its attempts are
-/// behind the same locks. It serves one look; the next look needs a new one.
+/// Caches the liveness of open attempts for each orchestrator, because all of its attempts depend
+/// on the same locks. The cache is never refreshed: create a new object for each check.
 class LivingOwners {
  public:
   LivingOwners(const std::filesystem::path& runs, HostIdentity here);

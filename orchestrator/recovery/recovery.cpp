@@ -16,7 +16,8 @@ namespace petlab::orchestrator {
 
 namespace {
 
-// A worker that outlived its kill, in an uninterruptible wait for one.
+// How long to wait before trying again to end a worker that survived SIGKILL, for example in an
+// uninterruptible wait.
 constexpr auto kTryAgain = std::chrono::minutes(1);
 
 }  // namespace
@@ -27,7 +28,7 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   const bool open = facts.outcome == results::Outcome::open;
   if (!std::filesystem::exists(directory.folder())) {
     if (!open) return false;
-    // While the attempt is open in the database nobody else makes its directory.
+    // No other process creates the directory while the attempt is open in the database.
     remove_unfinished_directories(directory);
     fault_point("recover_swept");
     results::Batch batch = store.begin();
@@ -43,7 +44,7 @@ bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesyste
   fault_point("recover_ingested");
   const auto now = store.read().attempt_facts(facts.attempt.trial_id, facts.attempt.number);
   if (now && now->outcome != results::Outcome::open) return open || now->outcome != facts.outcome;
-  // Nobody saw how the worker ended, so its trial is not blamed.
+  // No process saw how the worker ended, so its trial is not blamed.
   results::Ending ending;
   ending.outcome = update.started ? results::Outcome::stopped : results::Outcome::never_started;
   ending.reason = why;
@@ -78,10 +79,10 @@ Recovered Recovery::step(DeadOwner::Time now, double time) {
 }
 
 void Recovery::conclude(const std::string& owner, double time, Recovered& recovered) {
-  // Between the look at the attempts and the lock another may have cleared up, or the owner made
-  // more.
+  // Reads the attempts again: before this process got the lock, another may have cleaned up, or the
+  // owner may have added attempts.
   for (const results::AttemptFacts& attempt : store_.read().attempts_of_owner(owner)) {
-    // What its worker had not synced is lost only where the machine went down, too.
+    // Unsynced data of a worker is lost only if the machine went down, too.
     const bool rebooted = attempt.begun.boot_id != here_.boot_id;
     if (attempt.outcome != results::Outcome::open && !rebooted) continue;
     if (conclude_orphan(store_, ingest_, runs_, attempt,
@@ -96,7 +97,7 @@ void Recovery::conclude(const std::string& owner, double time, Recovered& recove
 void Recovery::take_dead(DeadOwner::Time now) {
   const std::filesystem::path locks = locks_folder(runs_);
   std::map<std::string, std::vector<results::AttemptFacts>> owners;
-  std::set<std::string> in_queues;  // their jobs go on: orchestrator/recovery/adoption.h
+  std::set<std::string> in_queues;  // their jobs keep running: orchestrator/recovery/adoption.h
   for (results::AttemptFacts& open : store_.read().open_attempts()) {
     if (in_queue(open.begun)) {
       in_queues.insert(open.begun.owner);
@@ -104,7 +105,8 @@ void Recovery::take_dead(DeadOwner::Time now) {
       owners[open.begun.owner].push_back(std::move(open));
     }
   }
-  // Locks whose orchestrator died with no attempt open: before its first, or while clearing up.
+  // Adds the owners of locks without open attempts: they died before their first attempt, or while
+  // cleaning up.
   for (const std::filesystem::path& entry : base::entries_of(locks)) {
     const std::string name = entry.stem().string();
     const std::optional<HostIdentity> host = lock_host(entry);

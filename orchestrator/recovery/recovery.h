@@ -12,17 +12,17 @@
 
 namespace petlab::orchestrator {
 
-/// What a start, or a wait for another orchestrator, cleared up.
+/// What Recovery::step() has cleaned up.
 struct Recovered {
-  std::int64_t owners = 0;    // orchestrators that had died
-  std::int64_t attempts = 0;  // attempts of theirs that are over now
+  std::int64_t owners = 0;    // dead orchestrators
+  std::int64_t attempts = 0;  // their attempts that are over now
 };
 
-/// Clears up after orchestrators of this machine that died: ends the workers that they left behind,
-/// reads what those had written, and records the end of every attempt that was open. Attempts of
-/// the living, of other hosts and in queues (Slurm) are left alone. Several orchestrators may do it
-/// at once: each dead one is cleared up by one of them. What is not complete when this object goes
-/// is left for another.
+/// Cleans up after dead orchestrators of this machine: ends the workers that they left, reads what
+/// these have written, and records the end of every open attempt. Attempts of living orchestrators,
+/// of other hosts and in queues (Slurm) are left alone. Several orchestrators may do this at the
+/// same time: each dead one is handled by one of them. What is incomplete when this object is
+/// destroyed is left for another.
 class Recovery {
  public:
   /// The references must outlive it. `grace`: as RunOptions::grace.
@@ -30,13 +30,14 @@ class Recovery {
            std::chrono::milliseconds grace)
       : store_(store), ingest_(ingest), runs_(std::move(runs)), grace_(grace) {}
 
-  /// Begins with those that have died since, and goes on with the others; does not wait for workers
-  /// to end. Returns what is complete. `time`: for the record. Throws results::Error and Error.
+  /// Starts with orchestrators that have died since the last call, and continues with the others.
+  /// Does not wait for workers to end. Returns what is complete. `time`: wall-clock seconds for the
+  /// records. Throws results::Error and Error.
   Recovered step(DeadOwner::Time now, double time);
-  /// Some worker of a dead orchestrator is asked to end, and not gone yet.
+  /// True while a worker of a dead orchestrator has been asked to end but has not ended.
   bool under_way() const { return !dying_.empty(); }
-  /// True if a worker of that dead orchestrator was killed and does not end; it is tried again from
-  /// time to time.
+  /// True if a worker of this dead orchestrator was killed but does not end. Cleaning up after the
+  /// orchestrator is tried again from time to time.
   bool has_lasting_worker(const std::string& owner) const { return lasting_.contains(owner); }
 
  private:
@@ -49,15 +50,15 @@ class Recovery {
   std::chrono::milliseconds grace_;
   HostIdentity here_ = this_host();
   std::map<std::string, DeadOwner> dying_;
-  std::map<std::string, DeadOwner::Time> lasting_;  // when they were given up last
+  std::map<std::string, DeadOwner::Time> lasting_;  // when each was last given up
 };
 
-/// Settles an attempt whose orchestrator is dead. Reads its events from their beginning, since a
-/// power cut may have taken back some that the database has, and writes again what its other files
-/// have lost. Where the events have no end and the database has none, records that nobody saw it:
-/// stopped, or never started. A claim without a directory is forgotten. An attempt that is over in
-/// the database is changed only where its events were cut. Returns true if it was open, or is over
-/// in another way than before.
+/// Settles an attempt whose orchestrator is dead. Reads its events from the beginning, since a
+/// power cut may have undone some that the database already contains, and rewrites what its other
+/// files have lost. If neither the events nor the database contain its end, records it as stopped
+/// or never started. A claim without a directory is forgotten. An attempt that is over in the
+/// database is changed only if its events were cut. Returns true if the attempt was open, or if its
+/// outcome has changed.
 bool conclude_orphan(results::Store& store, Ingest& ingest, const std::filesystem::path& runs,
                      const results::AttemptFacts& facts, const std::string& why, double time);
 

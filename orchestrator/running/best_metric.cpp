@@ -29,7 +29,7 @@ void BestMetric::add(const protocol::Metric& metric) {
   seen_[key] = metric.value;
   if (seen_.size() < wanted_.size()) return;
   std::vector<metrics::SelectedMetric> values;
-  for (const auto& one : wanted_) values.push_back({one.second, seen_.at(one)});
+  for (const auto& wanted : wanted_) values.push_back({wanted.second, seen_.at(wanted)});
   const std::optional<double> score = metrics::selection_score(values);
   if (metrics::is_better_selection(score, best_)) best_ = score;
 }

@@ -12,16 +12,16 @@
 
 namespace petlab::orchestrator {
 
-/// The best validation score of an attempt so far, as the trainer chooses its best step
-/// (metrics/selection.h): the mean over all metrics that its tasks select by, those of which less
-/// is better with their sign turned. Higher is better.
+/// The best validation result of an attempt so far, computed as the trainer selects its best step
+/// (metrics/selection.h): the mean of all metrics that its tasks select by, with lower-is-better
+/// metrics negated. Higher is better.
 class BestMetric {
  public:
   explicit BestMetric(const std::vector<const sweeps::TaskDeclaration*>& tasks);
 
   /// Metrics of other splits and names are ignored.
   void add(const protocol::Metric& metric);
-  /// Absent until one step has all of them, and where this petlab does not know one by name.
+  /// Absent until one step has all of these metrics, or if this petlab does not know one of them.
   const std::optional<double>& value() const { return best_; }
 
  private:
@@ -32,8 +32,8 @@ class BestMetric {
   std::optional<double> best_;
 };
 
-/// Seconds until a trial is over, from the speed of its steps in `seconds` since step `first`, or
-/// else from what its like took. Absent: not known.
+/// Estimates the seconds until a trial is over: from its speed (the steps since `first`, which took
+/// `seconds`), otherwise from `expected_seconds`, the duration of similar trials. Absent: unknown.
 std::optional<double> seconds_left(std::int64_t step, std::int64_t of, std::int64_t first,
                                    double seconds, std::optional<double> expected_seconds);
 

@@ -18,12 +18,12 @@ using results::Outcome;
 
 namespace {
 
-// A slot that becomes free tells nobody.
+// No event reports that a slot has become free, so free slots are polled.
 constexpr auto kLookForSlots = std::chrono::milliseconds(200);
 
 }  // namespace
 
-// Slots that could be had and would have something to do.
+// The number of slots that this run may still acquire and has work for.
 std::int64_t Claims::slots_missing(EventLoop::Time now) const {
   const auto idle =
       std::count_if(slots_.all().begin(), slots_.all().end(), [now](const auto& entry) {
@@ -78,7 +78,7 @@ bool Claims::can_claim(EventLoop::Time now, bool news) const {
   });
 }
 
-// Of what a worker was given, what has news may be over already.
+// An attempt with news may be over already, so only attempts without news count as work.
 bool Claims::runs_dry(EventLoop::Time now) const {
   return slots_.any([&](const WorkerSlot& slot) {
     if (!slot.takes_claims(trials_.schedule(), now)) return false;
@@ -103,9 +103,9 @@ void Claims::choose(Choice& chosen, EventLoop::Time now) {
     std::size_t line = slot.line();
     const std::size_t most = slots_.line_length(slot, trials_.schedule());
     while (line < most) {
-      const std::optional<std::size_t> trial =
-          schedule.take(slot.group, line > 0, now,
-                        [&, &slot = slot](std::size_t one) { return guard_.may_have(slot, one); });
+      const std::optional<std::size_t> trial = schedule.take(
+          slot.group, line > 0, now,
+          [&, &slot = slot](std::size_t candidate) { return guard_.may_have(slot, candidate); });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
       slot.group = schedule.trial(*trial).group;
@@ -130,7 +130,7 @@ void Claims::claim(const Choice& chosen, const std::vector<std::int64_t>& at_lea
   }
 }
 
-// A run has few devices, and looking at one reads files of the kernel.
+// Cached: a run has few devices, and querying one reads files of the kernel.
 const std::string& Claims::provenance_on(const std::string& gpu) {
   const auto [known, is_new] = provenance_.try_emplace(gpu, context_.options.provenance);
   if (!is_new || gpu.empty() || known->second.empty()) return known->second;
@@ -205,9 +205,9 @@ void Claims::prepare(LiveAttempt& live) {
   file.device_uuid = device.uuid;
   file.device_memory_mib = device.memory_mib;
   file.resume = live.begun.resume;
-  const bool made = make_attempt_directory(live.directory, file, live.begun, live.resume_from);
-  live.become(made ? AttemptState::prepared : AttemptState::vanished);
-  if (!made) return;
+  const bool created = make_attempt_directory(live.directory, file, live.begun, live.resume_from);
+  live.become(created ? AttemptState::prepared : AttemptState::vanished);
+  if (!created) return;
   fault_point("directory_made");
   attempts_.watch(live);
 }
@@ -231,7 +231,8 @@ void Claims::give(WorkerSlot& slot) {
     LiveAttempt& live = *slot.ready.front();
     if (to_give_back(slot, live)) return;
     if (live.state() == AttemptState::claimed) {
-      // For a busy worker they are prepared one by one, between looks at what else has happened.
+      // For a busy worker, prepare_one() creates directories one by one, and the loop handles other
+      // events in between.
       if (!slot.given.empty()) return;
       prepare(live);
     }
@@ -313,7 +314,8 @@ void Claims::give_ready_back(WorkerSlot& slot) {
   }
 }
 
-// Its checkpoint was there when it was planned; its writer, which was thought dead, has removed it.
+// The checkpoint existed when the trial was planned. Its writer, which was considered dead, has
+// removed it since.
 void Claims::withdraw_claim(const LiveAttempt& live, WorkerSlot& slot) {
   context_.observer.note(fmt::format("{}: checkpoint {} no longer exists; planned again",
                                      live.attempt.trial_id, live.resume_from.string()));
@@ -330,14 +332,15 @@ void Claims::close_idle_workers() {
   for (auto& [name, slot] : slots_.all()) {
     const bool idle = slot.line() == 0 && slot.ended.empty() &&
                       (no_more || slot.retired || guard_.is_disabled(slot));
-    // One that takes a single trial and has finished it must go, whatever waits for its slot.
+    // A worker that takes a single trial and has finished it must end, even if trials wait for its
+    // slot.
     const bool spent = slot.given.empty() && !context_.launcher.workers_stay();
     if (idle || spent) slot.close(now);
     if (idle && !slot.has_worker() && !slot.broken) to_release.push_back(name);
   }
   for (const std::string& name : to_release) {
     slots_.release(name);
-    looked_for_slots_ = {};  // there is room
+    looked_for_slots_ = {};  // there is room again
     if (shares_) shares_->look_again();
   }
 }

@@ -15,8 +15,8 @@
 
 namespace petlab::orchestrator {
 
-/// The way of a trial to a worker: a slot for it, the claim in the database, its directory, the
-/// worker's line.
+/// Brings trials to workers: acquires slots, claims trials in the database, creates their
+/// directories and gives them to workers.
 class Claims {
  public:
   Claims(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
@@ -32,40 +32,41 @@ class Claims {
         guard_(guard),
         outcomes_(outcomes) {}
 
-  /// Takes slots where there would be something to do for them.
+  /// Acquires slots, if there is work for them.
   void acquire_slots();
-  /// When acquire_slots() or a slot's backoff is worth another turn.
+  /// The next time at which acquire_slots() may succeed, a trial is ready or a slot's backoff ends.
   std::optional<EventLoop::Time> next_chance(EventLoop::Time now) const;
 
-  /// Some slot takes claims, and something waits that could be claimed for it. Where a choice was
-  /// fruitless only `news`, or more that waits, can have changed that.
+  /// True if a slot takes claims and a trial is ready. After a fruitless choice, only `news` or a
+  /// new waiting trial can make it true again.
   bool can_claim(EventLoop::Time now, bool news) const;
-  /// Some slot that takes claims has little left for its worker.
+  /// True if the worker of a slot that takes claims has little work left.
   bool runs_dry(EventLoop::Time now) const;
-  /// Trials leave the schedule for slots.
+  /// Moves trials from the schedule to slots.
   void choose(Choice& chosen, EventLoop::Time now);
-  /// Nothing could be chosen: not to be tried again before something has changed.
+  /// Records that nothing could be chosen: choosing again is useless until something changes.
   void set_fruitless() { fruitless_since_ = trials_.additions(); }
   void forget_fruitless() { fruitless_since_.reset(); }
-  /// Claims what was chosen in the batch. `at_least`: of each, the number that its attempt gets at
-  /// least (next_numbers()).
+  /// Claims the chosen trials in the batch. `at_least`: the lowest number that each attempt may get
+  /// (next_numbers()).
   void claim(const Choice& chosen, const std::vector<std::int64_t>& at_least,
              results::Batch& batch);
-  /// One above the highest directory of each trial chosen.
+  /// For each chosen trial, the number after its highest attempt directory.
   std::vector<std::int64_t> next_numbers(const Choice& chosen) const;
 
-  /// Makes the directory of one attempt that is claimed; false where all are made.
+  /// Creates the directory of one claimed attempt; false if all have one.
   bool prepare_one();
-  /// Hands what is ready to the slot's worker, starting one where there is none.
+  /// Gives the ready attempts to the slot's worker, and starts a worker if there is none.
   void give(WorkerSlot& slot);
-  /// Some claim of the slot will reach no worker: all do not where no more trials are to begin, or
-  /// none here; one does not that the user took out, or whose checkpoint is gone.
+  /// True if a claim of the slot will reach no worker: no more trials start in this run or in this
+  /// slot, the user has cancelled the trial, or its checkpoint no longer exists.
   bool any_to_give_back(const WorkerSlot& slot) const;
-  /// Those are concluded as never started, or cancelled, or their claims are taken back.
+  /// Concludes these claims as never started or cancelled, or withdraws them.
   void give_ready_back(WorkerSlot& slot);
-  /// Closes the workers that will get nothing more, and gives idle slots back.
+  /// Closes workers that will get no more trials, and releases idle slots.
   void close_idle_workers();
-  /// Of local workers: their launches are in files, and go to the database with the next commit.
+  /// Adds the noted launches (LiveAttempts) to the next commit. The attempts' files already contain
+  /// them.
   void record_launches();
 
  private:
@@ -74,7 +75,7 @@ class Claims {
   const std::string& provenance_on(const std::string& gpu);
   void prepare(LiveAttempt& live);
   bool to_give_back(const WorkerSlot& slot, const LiveAttempt& live) const;
-  /// Of a trial that nobody cancelled.
+  /// The reason for a trial that was not cancelled.
   std::string why_given_back(const WorkerSlot& slot) const;
   void withdraw_claim(const LiveAttempt& live, WorkerSlot& slot);
   bool start_worker(WorkerSlot& slot, LiveAttempt& live);
@@ -89,8 +90,8 @@ class Claims {
   DeviceGuard& guard_;
   Outcomes& outcomes_;
   EventLoop::Time looked_for_slots_;
-  std::map<std::string, std::string> provenance_;  // by the slot's GPU, empty: none
-  std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() then
+  std::map<std::string, std::string> provenance_;  // by the slot's GPU; empty for no GPU
+  std::optional<std::int64_t> fruitless_since_;    // TrialTable::additions() at that time
 };
 
 }  // namespace petlab::orchestrator

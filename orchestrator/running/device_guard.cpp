@@ -22,7 +22,8 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
-// Empty: neither a GPU nor a host of a cluster, or the job's host is not known.
+// Returns the GPU, or the host of a cluster; empty if there is neither, or if the job's host is
+// unknown.
 std::string DeviceGuard::device_of(const LiveAttempt& live, const WorkerSlot& slot) {
   std::string device = slot.device;
   std::string name = slot.name.substr(0, slot.name.find('.'));
@@ -48,7 +49,7 @@ void DeviceGuard::failed(const LiveAttempt& live, WorkerSlot& slot, const std::s
   if (device.empty()) return;
   known_.at(device).why = shortened(why);
   health_.failed(device, {live.trial, live.attempt.number});
-  // Given back, so that the next trial gets another device where one is free.
+  // Releases the slot, so that the next trial gets another device if one is free.
   const bool to_change = live.worker_ended || slot.state() != SlotState::serving ||
                          health_.failures(device) >= kFailuresThatDisable;
   if (to_change && context_.launcher.devices() > 1) slot.retired = true;
@@ -56,30 +57,30 @@ void DeviceGuard::failed(const LiveAttempt& live, WorkerSlot& slot, const std::s
 
 void DeviceGuard::settle_committed() {
   for (const DeviceHealth::Change& change : health_.take_changes()) {
-    const Known& its = known_.at(change.device);
+    const Known& changed = known_.at(change.device);
     context_.observer.note(
         change.disabled
             ? fmt::format(
                   "{} is disabled for this run: {} different trials in a row failed there, while "
                   "others finish on {}; the failed ones are retried elsewhere (last failure: {})",
-                  its.name, health_.failures(change.device), known_.at(change.finished_on).name,
-                  its.why)
+                  changed.name, health_.failures(change.device), known_.at(change.finished_on).name,
+                  changed.why)
             : fmt::format("{} is enabled again: the trials that failed there also failed elsewhere",
-                          its.name));
+                          changed.name));
   }
   for (const DeviceHealth::Failure& failure : health_.take_excused()) excuse(failure);
-  for (auto& [device, its] : known_) {
+  for (auto& [device, known] : known_) {
     const DeviceUse use = health_.is_disabled(device)    ? DeviceUse::never
                           : health_.failures(device) > 0 ? DeviceUse::last
                                                          : DeviceUse::usual;
-    if (std::exchange(its.use, use) != use) context_.launcher.use_device(device, use);
+    if (std::exchange(known.use, use) != use) context_.launcher.use_device(device, use);
   }
 }
 
 void DeviceGuard::excuse(const DeviceHealth::Failure& failure) {
   SweepMember& member = trials_.at(failure.trial);
   if (member.standing == Standing::elsewhere) return;
-  // As it is now: a retry would take back that the user cancelled it.
+  // Reads the current facts, since a retry must not undo a cancellation by the user.
   const results::TrialFacts facts = trials_.facts_of({failure.trial}).front();
   if (facts.cancelled || facts.retried_after >= failure.attempt ||
       (member.standing == Standing::settled && member.plan.state != sweeps::TrialState::failed)) {
@@ -116,7 +117,7 @@ bool DeviceGuard::may_have(const WorkerSlot& slot, std::size_t trial) const {
 
 std::set<std::string> DeviceGuard::avoided_by(std::size_t trial) const {
   std::set<std::string> devices;
-  for (const auto& [device, its] : known_) {
+  for (const auto& [device, known] : known_) {
     if (health_.blames(device, trial)) devices.insert(device);
   }
   return devices;

@@ -12,21 +12,22 @@
 
 namespace petlab::orchestrator {
 
-/// Keeps a broken GPU, or a broken host of a cluster, from failing a whole sweep: retries trials on
-/// other devices, and disables for this run a device that fails whatever runs there (DeviceHealth).
-/// Trials that failed for its sake are retried: a `retry` line in their decisions says why.
+/// Keeps a broken GPU or host of a cluster from failing a whole sweep: retries trials on other
+/// devices, and disables a device for this run if every trial fails there (DeviceHealth). Trials
+/// that failed because of it are retried; a `retry` line in their decisions records the reason.
 class DeviceGuard {
  public:
   DeviceGuard(RunContext& context, TrialTable& trials, SlotTable& slots)
       : context_(context), trials_(trials), slots_(slots) {}
 
-  /// Of an attempt that is over. `why` is one line.
+  /// Record how an attempt ended. `why` is one line.
   void finished(const LiveAttempt& live, const WorkerSlot& slot);
   void failed(const LiveAttempt& live, WorkerSlot& slot, const std::string& why);
-  /// After the commit: disables devices and retries what failed for their sake.
+  /// To be called after the commit: disables devices and retries the trials that failed because of
+  /// them.
   void settle_committed();
 
-  /// Decides which slots take no new trial, since their device is disabled or must wait.
+  /// Decides which slots take no new trial because their device is disabled or must wait.
   void bar_slots();
   bool is_disabled(const WorkerSlot& slot) const {
     return !slot.device.empty() && health_.is_disabled(slot.device);

@@ -26,7 +26,7 @@ using results::TrialFacts;
 using sweeps::TrialState;
 
 constexpr int kTries = 3;
-// What a command prints is shown in part where it fails.
+// Limit of a command's captured output, part of which is shown if the command fails.
 constexpr std::size_t kHookOutput = std::size_t{1} << 20;
 
 constexpr std::string_view kTrialFinished = "trial_finished";
@@ -39,7 +39,7 @@ std::string event_id(std::string_view text) {
   return base::sha256(text).substr(kPrefix, 32);
 }
 
-// The owner and the time tell attempts of two machines at one trial apart.
+// Owner and time distinguish attempts of two machines at the same trial.
 std::string event_id(std::string_view event, const AttemptFacts& attempt) {
   return event_id(fmt::format("{}\n{}\n{}\n{}\n{:.6f}", event, attempt.attempt.trial_id,
                               attempt.attempt.number, attempt.begun.owner, attempt.begun.time));
@@ -56,7 +56,7 @@ TrialState state_for_events(const TrialFacts& facts, const std::string& sweep,
   return results::state_of(facts, context).state;
 }
 
-// Calls `take` with each event of a trial, by attempt.
+// Calls `take` with each event of a trial, in the order of attempts.
 void each_event(
     const TrialFacts& facts, const std::string& sweep, std::optional<std::int64_t> retries,
     const std::function<void(std::string_view event, const AttemptFacts& attempt)>& take) {
@@ -65,7 +65,7 @@ void each_event(
     if (attempt.begun.sweep != sweep) continue;
     if (attempt.outcome == Outcome::finished) take(kTrialFinished, attempt);
     if (attempt.outcome == Outcome::stalled) take(kTrialStalled, attempt);
-    // A final failure stays an event after the trial was taken up again.
+    // A final failure remains an event even after the trial was retried.
     const bool last = &attempt == &facts.attempts.back();
     if (is_final_failure(attempt) || (failed && last)) take(kTrialFailed, attempt);
   }
@@ -78,7 +78,8 @@ std::vector<std::string> ids_of(const sweeps::Sweep& sweep) {
   return ids;
 }
 
-// A sweep all of whose trials are over. Its id changes with each trial's last attempt and state.
+// Summarizes a sweep for the event that all of its trials are over. The event's id changes with
+// each trial's last attempt and state.
 class WholeSweep {
  public:
   explicit WholeSweep(const sweeps::Sweep& sweep) : sweep_(sweep) {}
@@ -126,12 +127,12 @@ class WholeSweep {
 
 protocol::RecordLine mark_of(const std::string& id) { return {{"v", 1}, {"delivered", id}}; }
 
-// Of what a command printed as errors, the last line that says something.
+// Returns the last line of a command's standard error that is not empty.
 std::string last_error(const std::string& errors) {
   const std::vector<std::string> lines = base::printable_lines(errors);
-  const auto said = std::find_if(lines.rbegin(), lines.rend(),
+  const auto last = std::find_if(lines.rbegin(), lines.rend(),
                                  [](const std::string& line) { return !line.empty(); });
-  return said == lines.rend() ? std::string() : fmt::format(" ({})", base::excerpt(*said));
+  return last == lines.rend() ? std::string() : fmt::format(" ({})", base::excerpt(*last));
 }
 
 }  // namespace
@@ -290,7 +291,8 @@ void EventHook::keep_mark(const std::string& id) {
   }
 }
 
-// Of a command that keeps failing, the first event names the reason, and finish() the number.
+// If a command keeps failing, only the first event is noted with the reason, and finish() notes the
+// number of events.
 void EventHook::leave(const std::string& why) {
   ++left_;
   if (std::exchange(failing_, true)) return;
@@ -300,7 +302,7 @@ void EventHook::leave(const std::string& why) {
 
 void EventHook::finish(EventLoop& loop) {
   const EventLoop::Time deadline = loop.now() + options_.limit;
-  read_delivered();  // by other runs
+  read_delivered();  // includes events delivered by other runs
   while (waiting_ && !changed_.empty()) {
     look(kPlannedAtOnce);
     loop.poll();

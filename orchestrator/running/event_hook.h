@@ -24,21 +24,21 @@ struct EventHookOptions {
   std::filesystem::path database;  // absolute; for the command
   std::filesystem::path runs;      // absolute
   std::optional<std::int64_t> retries;
-  /// The command is killed after this, and a run that is over waits this long for it.
+  /// The command is killed after this time, and a finished run waits this long for it.
   std::chrono::milliseconds limit = std::chrono::seconds(10);
-  std::chrono::milliseconds retry_delay = std::chrono::seconds(1);  // doubles
+  std::chrono::milliseconds retry_delay = std::chrono::seconds(1);  // doubled with each try
 };
 
-/// Delivers a run's events at least once, one after the other, in the background. An event follows
-/// from the database, and so does its id. Ids of delivered events are in a file of the runs folder;
-/// events without a line there are delivered by this run or a later one. What happened before the
-/// first run with a command counts as delivered.
+/// Delivers each event of a run at least once, in order and in the background. Events and their ids
+/// are derived from the database. A file in the runs folder records the ids of delivered events;
+/// all others are delivered by this run or a later one. Events from before the first run with a
+/// command count as delivered.
 ///
-/// Passes everything that it observes on to `observer`. Use it on the loop's thread.
+/// Forwards everything that it observes to `observer`. Use it on the loop's thread.
 class EventHook final : public RunObserver {
  public:
-  /// `sweep` must be recorded in the store. All references must outlive it. Throws where the file
-  /// of delivered events cannot be read or created.
+  /// `sweep` must be recorded in the store. All references must outlive this object. Throws if the
+  /// file of delivered events cannot be read or created.
   EventHook(boost::asio::io_context& io, const results::Store& store, const sweeps::Sweep& sweep,
             EventHookOptions options, RunObserver& observer);
 
@@ -49,8 +49,9 @@ class EventHook final : public RunObserver {
   void resized() override { observer_.resized(); }
   void settled(const std::string& trial_id) override { changed_.push_back(trial_id); }
 
-  /// After the run: delivers what is left, `sweep_done` last. Waits for the command until the limit
-  /// or stop_waiting(), and notes how many events are left for the next run.
+  /// To be called after the run: delivers the remaining events, `sweep_done` last. Waits for the
+  /// command until the limit or stop_waiting(), and notes how many events are left for the next
+  /// run.
   void finish(EventLoop& loop);
   void stop_waiting() { waiting_ = false; }
 
@@ -78,14 +79,14 @@ class EventHook final : public RunObserver {
   const EventHookOptions options_;
   RunObserver& observer_;
   const std::filesystem::path marks_;      // the file of delivered events
-  std::vector<std::string> changed_;       // trials whose events are to be looked for
+  std::vector<std::string> changed_;       // trials to check for new events
   std::unordered_set<std::string> known_;  // ids: delivered, queued or left for the next run
   std::deque<Event> queue_;                // the first is being delivered
-  bool busy_ = false;                      // with the first, or waiting to try it again
+  bool busy_ = false;                      // delivering the first, or waiting to try it again
   bool waiting_ = true;                    // finish() waits
-  bool failing_ = false;                   // the last event was left
+  bool failing_ = false;                   // the last event could not be delivered
   bool marks_fail_ = false;                // the last mark could not be written
-  int tries_ = 0;                          // of the first
+  int tries_ = 0;                          // for the first event
   std::int64_t left_ = 0;                  // events for the next run
   boost::asio::steady_timer retry_;
   base::Children children_;

@@ -7,7 +7,8 @@ namespace petlab::orchestrator {
 double EventLoop::wall_seconds() const { return wall_clock_seconds(); }
 
 void EventLoop::wait(std::optional<Time> wake) {
-  // Setting the timer anew ends the wait before it, which would count as something that happened.
+  // Resetting the timer cancels the wait before it, whose handler would make run_one() return
+  // early.
   if (wake && (!armed_ || *wake < *armed_)) {
     armed_ = *wake;
     timer_.expires_at(*wake);

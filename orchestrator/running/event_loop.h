@@ -7,7 +7,8 @@
 
 namespace petlab::orchestrator {
 
-/// Time, and the one place where a run waits. A test's may tick by hand.
+/// The clock of a run, and the only place where a run waits. A test may override it and advance
+/// time by hand.
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,16 +24,15 @@ class EventLoop {
   virtual Time now() const { return Clock::now(); }
   /// Seconds since 1970, UTC.
   virtual double wall_seconds() const;
-  /// Handles what has happened; where nothing has, waits for it, until `wake` at the latest. May
-  /// return earlier.
+  /// Handles pending events, or waits for one until `wake` at the latest. May return earlier.
   virtual void wait(std::optional<Time> wake);
-  /// Handles what has happened.
+  /// Handles pending events without waiting.
   virtual void poll() { io_.poll(); }
 
  private:
   boost::asio::io_context& io_;
   boost::asio::steady_timer timer_;
-  std::optional<Time> armed_;  // timer_
+  std::optional<Time> armed_;  // when timer_ expires
 };
 
 }  // namespace petlab::orchestrator

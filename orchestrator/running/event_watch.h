@@ -10,9 +10,9 @@ class io_context;
 
 namespace petlab::orchestrator {
 
-/// Tells when a worker has written to the events.jsonl of an attempt (inotify). Where the kernel
-/// gives no watch (its limit is reached, another host writes) nothing is told: the run also looks
-/// by itself once a second.
+/// Reports when a worker has written to the events.jsonl of an attempt (inotify). It reports
+/// nothing if the kernel cannot watch the file (its limit is reached, or another host writes), so
+/// the run also checks for itself once a second.
 class EventWatch {
  public:
   /// `changed` is called from the loop with the id of the watch.
@@ -21,7 +21,7 @@ class EventWatch {
   EventWatch(const EventWatch&) = delete;
   EventWatch& operator=(const EventWatch&) = delete;
 
-  /// Watches an attempt's directory; its id, -1 where there is none.
+  /// Watches an attempt's directory. Returns the id of the watch, or -1 if there is none.
   int add(const std::filesystem::path& attempt_folder);
   void remove(int watch);
 

@@ -8,7 +8,8 @@
 namespace petlab::orchestrator {
 namespace {
 
-// A user whose trial has said nothing for so long is told; after its last step the end is near.
+// The user is notified of a trial that has reported nothing for this long; after its last step,
+// when it should end soon, the delay is shorter.
 constexpr auto kSilent = std::chrono::minutes(10);
 constexpr auto kSilentAtEnd = std::chrono::seconds(30);
 
@@ -26,7 +27,7 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
   slot.enforce(now, context_.options.grace);
   if (slot.given.empty()) return;
   LiveAttempt& front = *slot.given.front();
-  if (slot.waits()) {  // no time of its trial runs
+  if (slot.waits()) {  // this time does not count for its trial
     front.began += passed;
     front.reported.heard += passed;
   }
@@ -40,18 +41,19 @@ void Limits::check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::dura
     front.verdict = Verdict::stalled;
     slot.kill(now);
   } else if (!slot.waits()) {
-    tell_of_silence(front, now);
+    note_silence(front, now);
   }
 }
 
-// Most who write a first worker forget an event; a run without --no-progress-limit waits for it.
-void Limits::tell_of_silence(LiveAttempt& front, EventLoop::Time now) {
+// The first version of a worker often forgets an event, and without --no-progress-limit a run waits
+// for it forever.
+void Limits::note_silence(LiveAttempt& front, EventLoop::Time now) {
   Reported& reported = front.reported;
   const bool all_steps = reported.progress && reported.progress->step >= reported.progress->of;
   const auto silent = now - std::max(reported.heard, front.began);
   const auto most = all_steps ? EventLoop::Clock::duration(kSilentAtEnd) : kSilent;
-  if (reported.told_silent || silent < most) return;
-  reported.told_silent = true;
+  if (reported.silence_noted || silent < most) return;
+  reported.silence_noted = true;
   context_.observer.note(fmt::format(
       "{}: its worker has reported nothing for {} s{}; a trial ends when its worker writes "
       "finished or failed (docs/reference/worker-protocol.md); --no-progress-limit kills a silent "

@@ -5,8 +5,8 @@
 
 namespace petlab::orchestrator {
 
-/// Watches the clock for workers: --time-limit, --no-progress-limit, the grace of those that were
-/// asked to end, and silence that a user should hear of.
+/// Enforces the time limits of workers: --time-limit, --no-progress-limit and the grace period of
+/// those that were asked to end. Also notifies the user of silent workers.
 class Limits {
  public:
   Limits(RunContext& context, SlotTable& slots)
@@ -15,7 +15,7 @@ class Limits {
 
  private:
   void check(WorkerSlot& slot, EventLoop::Time now, EventLoop::Clock::duration passed);
-  void tell_of_silence(LiveAttempt& front, EventLoop::Time now);
+  void note_silence(LiveAttempt& front, EventLoop::Time now);
 
   RunContext& context_;
   SlotTable& slots_;

@@ -24,15 +24,15 @@ bool may_follow(AttemptState from, AttemptState to) {
 }
 
 bool note_memory(Reported& reported, const IngestUpdate& update) {
-  const auto take = [&](const std::optional<double>& memory) {
+  const auto raise_to = [&](const std::optional<double>& memory) {
     if (!memory || *memory <= reported.device_memory_mib) return false;
     reported.device_memory_mib = *memory;
     return true;
   };
-  bool grew = update.progress && take(update.progress->device_memory_mib);
+  bool grew = update.progress && raise_to(update.progress->device_memory_mib);
   if (grew) reported.grew_at = update.progress->step;
   const auto* finished = update.over ? std::get_if<protocol::Finished>(&*update.over) : nullptr;
-  if (finished != nullptr) grew = take(finished->device_memory_mib) || grew;
+  if (finished != nullptr) grew = raise_to(finished->device_memory_mib) || grew;
   return grew;
 }
 
@@ -84,12 +84,12 @@ void LiveAttempts::note_launch(const LiveAttempt& live) {
 }
 
 std::vector<LiveAttempt*> LiveAttempts::take_news() {
-  std::vector<LiveAttempt*> taken;
-  taken.reserve(news_.size());
+  std::vector<LiveAttempt*> with_news;
+  with_news.reserve(news_.size());
   for (const LiveAttempt* live : std::exchange(news_, {})) {
-    taken.push_back(&*entries_.at(live).place);
+    with_news.push_back(&*entries_.at(live).place);
   }
-  return taken;
+  return with_news;
 }
 
 }  // namespace petlab::orchestrator

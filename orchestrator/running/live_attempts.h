@@ -20,58 +20,58 @@
 
 namespace petlab::orchestrator {
 
-/// Where an attempt is that this run has claimed.
+/// The state of an attempt that this run has claimed.
 enum class AttemptState {
-  claimed,   ///< in the database; it has no directory yet
-  vanished,  ///< the checkpoint that it was to go on from is there no more: the claim is taken back
-  prepared,  ///< its directory is made
+  claimed,   ///< recorded in the database; it has no directory yet
+  vanished,  ///< the checkpoint to resume from no longer exists: the claim is withdrawn
+  prepared,  ///< its directory exists
   given,     ///< a worker has it
-  begun,     ///< that worker has said that it has begun
-  over,      ///< the worker said so, or its end is recorded
+  begun,     ///< the worker has reported that it has begun
+  over,      ///< the worker has reported its end, or its end is recorded
 };
 
 /// The table of legal changes:
 ///   claimed  -> prepared, vanished
-///   prepared -> given, over (nobody is to begin it any more)
+///   prepared -> given, over (no worker is to begin it any more)
 ///   given    -> begun, over
 ///   begun    -> over
-/// One of a dead orchestrator's jobs enters as given or begun.
+/// A job adopted from a dead orchestrator enters as given or begun.
 bool may_follow(AttemptState from, AttemptState to);
 
-/// What an attempt's worker has reported, as far as people and limits want to know it.
+/// What an attempt's worker has reported, for the live view and the limits.
 struct Reported {
   explicit Reported(BestMetric metric) : best(std::move(metric)) {}
 
-  EventLoop::Time heard;  // of its last event
+  EventLoop::Time heard;  // time of its last event
   std::optional<protocol::Progress> progress;
-  EventLoop::Time progress_at;  // of the last progress
-  EventLoop::Time started_at;   // it said that it has begun
-  std::int64_t first_step = 0;  // before the first that this attempt made
+  EventLoop::Time progress_at;  // time of the last progress
+  EventLoop::Time started_at;   // when it reported that it has begun
+  std::int64_t first_step = 0;  // the step from which this attempt continues
   BestMetric best;
   bool checkpointed = false;
-  double device_memory_mib = 0;  // the most that was reported
-  std::int64_t grew_at = 0;      // step of the last report of more
-  bool settled = false;          // it has needed as much memory as it will
-  bool told_silent = false;      // the user was told that it says nothing
+  double device_memory_mib = 0;  // the highest value reported
+  std::int64_t grew_at = 0;      // step at which it last grew
+  bool settled = false;          // its memory is not expected to grow further
+  bool silence_noted = false;    // the user was notified of its silence
 };
 
-/// Takes over what the worker says of its memory; true where that is more than before.
+/// Updates the memory that the worker reports; true if it has grown.
 bool note_memory(Reported& reported, const IngestUpdate& update);
 
 /// An attempt that this run has claimed and that is not over.
 class LiveAttempt {
  public:
-  LiveAttempt(protocol::TrialDirectory where, results::AttemptRef its_attempt, BestMetric best,
+  LiveAttempt(protocol::TrialDirectory where, results::AttemptRef claimed, BestMetric best,
               AttemptState state)
       : directory(std::move(where)),
-        attempt(std::move(its_attempt)),
+        attempt(std::move(claimed)),
         reported(std::move(best)),
         state_(state) {}
 
   AttemptState state() const { return state_; }
-  /// Throws std::logic_error where the table has no such change.
+  /// Throws std::logic_error if the table does not allow the change.
   void become(AttemptState state);
-  /// A worker has it, or had it.
+  /// True once a worker was given the attempt, until it is over.
   bool is_with_worker() const {
     return state_ == AttemptState::given || state_ == AttemptState::begun;
   }
@@ -83,26 +83,26 @@ class LiveAttempt {
   results::Launch launch;
   std::size_t trial = 0;
   std::string slot;
-  std::filesystem::path resume_from;  // the checkpoint; empty: it begins anew
-  bool worker_ended = false;          // the one that had it
+  std::filesystem::path resume_from;  // the checkpoint; empty: it starts from the beginning
+  bool worker_ended = false;          // the worker that had it has ended
   Verdict verdict = Verdict::none;
-  EventLoop::Time began;  // given, or at the front of its worker's line
+  EventLoop::Time began;  // when it reached the front of its worker's line
   Reported reported;
 
  private:
   AttemptState state_;
 };
 
-/// All attempts that this run has claimed and that are not over, and which of them have news: lines
-/// in their events.jsonl that were not read yet, perhaps.
+/// All claimed attempts of this run that are not over. Tracks which of them have news: lines in
+/// their events.jsonl that may be unread.
 class LiveAttempts {
  public:
   explicit LiveAttempts(EventLoop& loop);
 
-  /// Its address stays until remove().
+  /// The address of the returned attempt is valid until remove().
   LiveAttempt& add(protocol::TrialDirectory directory, results::AttemptRef attempt, BestMetric best,
                    AttemptState state);
-  /// From now on it has news whenever its worker writes. Its directory must be there.
+  /// Marks the attempt as having news whenever its worker writes. Its directory must exist.
   void watch(const LiveAttempt& live);
   void remove(const LiveAttempt& live);
 
@@ -110,13 +110,13 @@ class LiveAttempts {
   void unmark_news(const LiveAttempt& live) { news_.erase(&live); }
   bool has_news(const LiveAttempt& live) const { return news_.contains(&live); }
   bool any_news() const { return !news_.empty(); }
-  /// Those with news, which they have no more.
+  /// Returns the attempts with news and removes the marks.
   std::vector<LiveAttempt*> take_news();
 
-  /// A worker has it now, which the database does not know yet.
+  /// Notes that a worker has the attempt, which is not in the database yet.
   void note_launch(const LiveAttempt& live);
   bool any_launched() const { return !launched_.empty(); }
-  /// Those noted, in their order.
+  /// Returns the noted attempts, in their order, and forgets them.
   std::vector<const LiveAttempt*> take_launched() { return std::exchange(launched_, {}); }
 
   bool empty() const { return entries_.empty(); }

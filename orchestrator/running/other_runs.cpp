@@ -15,12 +15,13 @@ using sweeps::TrialState;
 
 namespace {
 
-// How often a run that waits for another orchestrator looks again. Only then: a lock that becomes
-// free tells nobody.
+// How often a run that waits for another orchestrator checks again. It has to poll, since no event
+// reports that a lock was released.
 constexpr auto kLook = std::chrono::milliseconds(200);
-// While workers of a dead one are to end, which most do at once.
+// How often a run checks while workers of a dead orchestrator are ending; most end immediately.
 constexpr auto kLookAtDying = std::chrono::milliseconds(20);
-// What Slurm's petlabs leave behind when they die is seen in their locks alone.
+// Plans trials again at least this often, since only its lock shows that a run with Slurm jobs has
+// died.
 constexpr auto kPlan = std::chrono::seconds(10);
 
 }  // namespace
@@ -51,7 +52,7 @@ std::optional<EventLoop::Time> OtherRuns::next_look(const Course& course) const 
 void OtherRuns::look(bool cleared_up, bool idle, Course& course, NextCommit& next) {
   const std::int64_t version = context_.store.read().data_version();
   const bool lost_a_claim = std::exchange(next.claim_lost, false);
-  // Where nothing was written only a death can have changed anything.
+  // If nothing was written to the database, only a death can have changed something.
   if (version != seen_version_ || cleared_up || lost_a_claim || looked_ - planned_ >= kPlan) {
     seen_version_ = version;
     planned_ = looked_;
@@ -93,7 +94,8 @@ void OtherRuns::plan_elsewhere() {
 }
 
 void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel_assigned) {
-  // The version tells what others have written; where nobody else can, they post it.
+  // The data version shows what others have written. If this run holds the database, others post to
+  // its inbox instead.
   const bool posted = context_.store.alone() && read_inbox(context_.store, context_.options.runs);
   const std::int64_t version = context_.store.read().data_version();
   if (version == decisions_version_ && !posted) return;
@@ -105,7 +107,7 @@ void OtherRuns::look_at_decisions(const std::function<void(std::size_t)>& cancel
     if (decision.cancelled) cancelled.insert(*trial);
     decided(*trial, decision, cancel_assigned);
   }
-  // Of one whose decision was taken back nothing is said any more.
+  // A cancellation that the user took back is missing from the decisions.
   for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
     if (trials_.at(trial).cancelled && !cancelled.contains(trial)) {
       const SweepMember& member = trials_.at(trial);

@@ -12,8 +12,8 @@
 
 namespace petlab::orchestrator {
 
-/// What happens to the sweep's trials outside this run: other orchestrators run some and may die,
-/// users cancel and retry.
+/// Follows what happens to the sweep's trials outside this run: other orchestrators run some and
+/// may die, and users cancel and retry trials.
 class OtherRuns {
  public:
   OtherRuns(RunContext& context, TrialTable& trials)
@@ -21,20 +21,21 @@ class OtherRuns {
         trials_(trials),
         recovery_(context.store, context.ingest, context.options.runs, context.options.grace) {}
 
-  /// Begins with what the dead have left.
+  /// Reads the inbox, and begins to clean up after dead orchestrators.
   void start();
-  /// When clear_up() and look() have something to see that tells nobody; absent: nothing is waited
-  /// for.
+  /// When to call clear_up() and look() next, for changes that no event reports; absent if there is
+  /// nothing to wait for.
   std::optional<EventLoop::Time> next_look(const Course& course) const;
-  /// Clears up after those that died since; true where attempts of theirs are over now.
+  /// Cleans up after orchestrators that have died since; true if attempts of theirs are now over.
   bool clear_up();
-  /// Settles the trials elsewhere that are over there. `idle`: this run has nothing to do itself;
-  /// where it waits for others of which nothing can be known from here it then ends.
+  /// Settles trials whose attempts by other orchestrators are over. `idle`: this run has no
+  /// attempts itself; if it only waits for trials whose state it cannot determine, this ends it.
   void look(bool cleared_up, bool idle, Course& course, NextCommit& next);
-  /// Workers of dead orchestrators are asked to end, and are not gone yet.
+  /// True while workers of dead orchestrators have been asked to end and are not gone.
   bool recovery_under_way() const { return recovery_.under_way(); }
 
-  /// Looks at what users have decided since; `cancel_assigned` stops an attempt of this run.
+  /// Applies the users' decisions since the last call. `cancel_assigned` stops an attempt of this
+  /// run.
   void look_at_decisions(const std::function<void(std::size_t trial)>& cancel_assigned);
 
  private:
@@ -48,7 +49,7 @@ class OtherRuns {
   EventLoop::Time looked_;
   EventLoop::Time planned_;
   std::int64_t seen_version_ = 0;
-  std::size_t unknown_ = 0;  // of those elsewhere: on other hosts or in a queue
+  std::size_t unknown_ = 0;  // trials elsewhere whose state cannot be determined
   std::string unknown_hint_;
   std::int64_t decisions_version_ = -1;
 };

@@ -18,7 +18,8 @@ using sweeps::TrialState;
 
 namespace {
 
-// Of one attempt in one turn, so that one that floods its events does not keep the others waiting.
+// The most bytes read of one attempt in one turn, so that an attempt that floods its events does
+// not delay the others.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
 }  // namespace
@@ -42,17 +43,18 @@ void Outcomes::read_events(LiveAttempt& live) {
   if (update.started) has_begun(live, slot);
   note_progress(live, slot, update);
   if (update.more) attempts_.mark_news(live);
-  if (update.over) over_by_its_word(live, slot, *update.over);
+  if (update.over) handle_reported_end(live, slot, *update.over);
 }
 
 void Outcomes::has_begun(LiveAttempt& live, WorkerSlot& slot) {
-  if (live.state() != AttemptState::begun) live.become(AttemptState::begun);  // else: adopted
+  // An adopted attempt may have begun already.
+  if (live.state() != AttemptState::begun) live.become(AttemptState::begun);
   trials_.at(live.trial).unbegun = 0;
   (live.worker_ended ? slot.ended_with(live).any_begun : slot.any_begun) = true;
   live.reported.started_at = context_.loop.now();
   live.reported.first_step = live.begun.resume ? live.begun.resume->step : 0;
   slot.launch_failures = slot.taken_away = launch_failures_ = 0;
-  // A job that has begun before it was seen to run.
+  // The job began before the queue reported that it runs.
   JobQueue* queue = context_.launcher.queue();
   if (queue == nullptr || !live.launch.host.empty()) return;
   const std::optional<results::Launch> noted = queue->noted(live.directory.folder());
@@ -70,7 +72,7 @@ void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   Reported& reported = live.reported;
   if (update.progress) {
     reported.progress_at = context_.loop.now();
-    if (reported.started_at == EventLoop::Time()) {  // adopted: it began in another run's time
+    if (reported.started_at == EventLoop::Time()) {  // adopted: it began under another run
       reported.started_at = reported.progress_at;
       reported.first_step = update.progress->step;
     }
@@ -82,11 +84,11 @@ void Outcomes::note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   if (update.checkpoint) reported.checkpointed = true;
 }
 
-void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
-                                const std::variant<protocol::Finished, protocol::Failed>& word) {
+void Outcomes::handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
+                                   const std::variant<protocol::Finished, protocol::Failed>& end) {
   attempts_.unmark_news(live);
-  slot.pace.one_is_over();
-  if (std::holds_alternative<protocol::Finished>(word)) {
+  slot.pace.trial_ended();
+  if (std::holds_alternative<protocol::Finished>(end)) {
     guard_.finished(live, slot);
     live.become(AttemptState::over);
     TrialPlan plan = trials_.at(live.trial).plan;
@@ -96,7 +98,7 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
     next_.over.emplace_back(live.trial, std::move(plan));
     return;
   }
-  const protocol::Failed& failed = std::get<protocol::Failed>(word);
+  const protocol::Failed& failed = std::get<protocol::Failed>(end);
   if (failed.kind == "out_of_memory") {
     if (shares_) {
       shares_->ran_out_of_memory(live, slot);
@@ -110,14 +112,15 @@ void Outcomes::over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
   ending.time = context_.loop.wall_seconds();
   ending.log_tail = last_lines_of(live, slot);
   conclude_attempt(live, ending);
-  // A worker that broke the protocol has lost its place: what it writes next is no use either.
+  // After a protocol error, nothing that the worker writes is usable.
   if (failed.kind == "protocol" && !live.worker_ended) slot.kill(context_.loop.now());
-  // Nothing more can be computed in this process; it exits by itself, and is not waited for.
+  // After a device error, this process can compute nothing more. It exits by itself; being asked to
+  // stop, it is killed if it does not.
   if (failed.kind == "device" && !live.worker_ended) slot.ask_to_stop(context_.loop.now());
   if (failed.kind == "device" || failed.kind == "error") guard_.failed(live, slot, failed.reason);
 }
 
-// What the worker printed while it was at this trial, where that is known.
+// Returns the last lines that the worker printed during this trial; empty if unknown.
 std::string Outcomes::last_lines_of(const LiveAttempt& live, WorkerSlot& slot) const {
   if (live.worker_ended) {
     const auto& lines = slot.ended_with(live).end.lines_by_log;
@@ -143,8 +146,8 @@ void Outcomes::conclude_ended(WorkerSlot& slot) {
   }
 }
 
-// The worker is gone: what its attempts have written is all that they will. False where there is
-// more than one turn reads.
+// Judges a worker that is gone, once everything that its attempts have written is read. Returns
+// false if one turn cannot read all of it.
 bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
   const std::deque<LiveAttempt*> given = ended.given;
   for (LiveAttempt* live : given) {
@@ -192,7 +195,8 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
     results::Ending ending = blame.endings[at];
     ending.time = time;
     const bool died = ending.outcome == Outcome::crashed || ending.outcome == Outcome::stalled;
-    // A GPU's launches that fail are counted by its slot; a host of a cluster has none.
+    // A slot counts the failed launches on its GPU. Hosts of a cluster have no slots of their own,
+    // so DeviceGuard counts theirs.
     const bool unbegun = blame.never_begun == at && context_.launcher.queue() != nullptr;
     if (died || unbegun) guard_.failed(*unfinished[at], slot, ending.reason);
     conclude_attempt(*unfinished[at], ending);
@@ -201,9 +205,9 @@ bool Outcomes::conclude_worker(WorkerSlot& slot, EndedWorker& ended) {
   return true;
 }
 
-// A trial that no worker lives to begin would be given out for ever, to one slot after the other
-// and between others that can be trained. Where all its workers were of one slot, which is stopped
-// for them, a worker of another slot says which of the two it was.
+// Skips a trial in this run after three workers in a row ended before beginning it. Otherwise it
+// would be given to workers forever. If all three were in one slot, which is therefore disabled, a
+// worker in another slot gets one more try, to show whether the slot or the trial is to blame.
 void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
                            const std::string& lines) {
   SweepMember& member = trials_.at(live.trial);
@@ -226,7 +230,7 @@ void Outcomes::never_begun(const LiveAttempt& live, const WorkerSlot& slot, cons
 void Outcomes::launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines) {
   ++slot.launch_failures;
   ++launch_failures_;
-  slot.retired = false;  // the slot counts them
+  slot.retired = false;  // keeps the slot, which counts its failures
   slot.not_before =
       context_.loop.now() + backoff(context_.options.retry_delay, slot.launch_failures);
   LaunchFailures failures;

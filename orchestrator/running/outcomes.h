@@ -12,11 +12,11 @@
 
 namespace petlab::orchestrator {
 
-/// What becomes of the attempts of this run: reads what their workers write, judges how those end
-/// (planning/blame.h), and settles their trials when that is committed.
+/// Handles the attempts of this run: reads what their workers write, judges how these end
+/// (planning/blame.h), and settles the trials after the commit.
 class Outcomes {
  public:
-  /// `shares`: absent where the launcher has no shared devices.
+  /// `shares`: absent if the launcher has no shared devices.
   Outcomes(RunContext& context, Course& course, NextCommit& next, TrialTable& trials,
            LiveAttempts& attempts, SlotTable& slots, std::optional<Shares>& shares,
            DeviceGuard& guard)
@@ -29,32 +29,33 @@ class Outcomes {
         shares_(shares),
         guard_(guard) {}
 
-  /// Reads all that has news; what is over leaves its slot.
+  /// Reads the events of all attempts with news. Attempts that are over leave their slot.
   void read_events();
-  /// Judges the workers that have ended, as far as all is read that they wrote.
+  /// Judges the slot's ended workers, if everything they wrote has been read.
   void conclude_ended(WorkerSlot& slot);
-  /// Records the end of an attempt, whose trial is planned anew when that is committed.
+  /// Records the end of an attempt. Its trial is planned again after the commit.
   void conclude_attempt(LiveAttempt& live, const results::Ending& ending);
   /// Forgets an attempt that has ended, or whose claim was withdrawn.
   void remove_from_slot(const LiveAttempt& live, WorkerSlot& slot);
-  /// After the commit: plans what was concluded, from the database as the next start would, and
-  /// settles it.
+  /// To be called after the commit: plans the trials of concluded attempts from the database, as
+  /// the next start would, and settles them.
   void settle_committed();
 
-  /// A worker could not be started, or ended before it began a trial: `what`, and its last lines.
+  /// Handles a worker that could not be started, or ended before it began a trial. `what` says how;
+  /// `lines` are its last lines.
   void launch_failed(WorkerSlot& slot, const std::string& what, const std::string& lines);
-  /// Gives up on a slot's worker, which was killed and does not end. Its attempts stay open: the
-  /// next run finds out what became of them.
+  /// Gives up on a slot's worker that was killed but does not end. Its attempts stay open: the next
+  /// run determines how they ended.
   void give_up(WorkerSlot& slot);
-  /// Of this run.
+  /// The number of trials that this run has finished.
   std::int64_t finished_here() const { return finished_here_; }
 
  private:
   void read_events(LiveAttempt& live);
   void note_progress(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update);
   void has_begun(LiveAttempt& live, WorkerSlot& slot);
-  void over_by_its_word(LiveAttempt& live, WorkerSlot& slot,
-                        const std::variant<protocol::Finished, protocol::Failed>& word);
+  void handle_reported_end(LiveAttempt& live, WorkerSlot& slot,
+                           const std::variant<protocol::Finished, protocol::Failed>& end);
   bool conclude_worker(WorkerSlot& slot, EndedWorker& ended);
   void never_begun(const LiveAttempt& live, const WorkerSlot& slot, const std::string& what,
                    const std::string& lines);

@@ -55,7 +55,7 @@ double FinishRate::per_second(std::int64_t finished) {
 }
 
 void ProgressLine::status(const RunStatus& status) {
-  out_.flush();  // a chance for lines that could not be written when they came
+  out_.flush();  // retries lines that could not be written earlier
   if (quiet_) return;
   const auto now = std::chrono::steady_clock::now();
   const std::string text = progress_text(status, rate_.per_second(status.finished_here));

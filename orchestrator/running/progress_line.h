@@ -9,26 +9,26 @@
 
 namespace petlab::orchestrator {
 
-/// "12 of 30 done, 2 running, 1 failed, 3.4 a minute, about 5 min left". `per_second` is 0 where no
+/// "12 of 30 done, 2 running, 1 failed, 3.4 a minute, about 5 min left". `per_second` is 0 if no
 /// rate is known yet.
 std::string progress_text(const RunStatus& status, double per_second);
-/// ", 3.4 a minute, about 5 min left"; nothing where no rate is known.
+/// ", 3.4 a minute, about 5 min left"; empty if no rate is known.
 std::string rate_text(double per_second, std::int64_t left);
 /// "45 s", "5 min", "3 h 20 min", "2 d 4 h".
 std::string duration_text(double seconds);
 
-/// Trials a second, of the last minutes, so that it follows what runs now.
+/// Finished trials per second over the last minutes, so that it reflects the current trials.
 class FinishRate {
  public:
-  /// `finished`: how many are so far. 0 where nothing is known yet.
+  /// `finished`: total number so far. Returns 0 if no rate is known yet.
   double per_second(std::int64_t finished);
 
  private:
   std::deque<std::pair<std::chrono::steady_clock::time_point, std::int64_t>> finished_;
 };
 
-/// Prints where a run is as a plain line now and then, for files and logs; failures and notes at
-/// once.
+/// Prints a run's progress as plain lines from time to time, for files and logs. Failures and notes
+/// are printed immediately.
 class ProgressLine : public RunObserver {
  public:
   /// `quiet`: failures and notes only.

@@ -73,7 +73,8 @@ void QueuedJobs::adopt_orphans(const std::function<void(std::size_t)>& cancel_as
   }
 }
 
-// A claim without a directory, or an attempt whose worker had its last say.
+// Settles a claim without a directory, or an attempt whose worker has reported its end. Returns
+// false for all others.
 bool QueuedJobs::settle_without_worker(const results::AttemptFacts& attempt) {
   const protocol::TrialDirectory directory(context_.options.runs, attempt.attempt.trial_id,
                                            attempt.attempt.number);
@@ -127,7 +128,8 @@ void QueuedJobs::adopt(const results::AttemptFacts& facts, std::size_t trial) {
   trials_.settle_assigned(trial);
 }
 
-// Nobody wants its result any more, and nobody would watch it.
+// Stops a job whose trial is no longer in the sweep: its result is not needed, and no run would
+// watch it.
 void QueuedJobs::adopt_stray(const results::AttemptFacts& facts) {
   Stray& stray = strays_.emplace_back();
   stray.facts = facts;

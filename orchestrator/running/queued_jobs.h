@@ -13,27 +13,26 @@
 
 namespace petlab::orchestrator {
 
-/// What a run does where workers are jobs of a queue: their launches, and the jobs of dead
-/// orchestrators, which go on under this one.
+/// Handles workers that are jobs of a queue: logs their launches, and adopts the jobs of dead
+/// orchestrators, which continue under this one.
 class QueuedJobs {
  public:
   QueuedJobs(RunContext& context, JobQueue& queue, TrialTable& trials, LiveAttempts& attempts,
              SlotTable& slots);
 
-  /// Writes down the launches that the queue has told of.
+  /// Logs the launches that the queue has reported.
   void log_launches();
-  /// No more trials are to begin: those that wait in the queue are taken out of it.
+  /// Removes waiting jobs from the queue, since no more trials are to begin.
   void withdraw_waiting();
-  /// Takes over what orchestrators that died have left. `cancel_assigned` stops an attempt of this
-  /// run.
+  /// Adopts the jobs of dead orchestrators. `cancel_assigned` stops an attempt of this run.
   void adopt_orphans(const std::function<void(std::size_t trial)>& cancel_assigned);
-  /// Records the ends of jobs that nobody wants any more.
+  /// Records the ends of jobs whose trials are no longer in the sweep.
   void conclude_strays();
   bool any_strays() const { return !strays_.empty(); }
-  /// The adopted whose attempts are all over are no more.
+  /// Removes the locks of adopted orchestrators whose attempts are all over.
   void release_orphans();
   void flush() { queue_.flush(); }
-  /// After an error: the jobs go on, and the next run adopts them.
+  /// To be called after an error: the jobs continue, and the next run adopts them.
   void abandon() { strays_.clear(); }
 
  private:

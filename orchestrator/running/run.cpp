@@ -1,8 +1,8 @@
-// One thread and one loop. A turn: all that workers wrote and all that ended goes into one
-// transaction with the next claims; only when that is committed do directories and workers follow.
-// What short trials do within kGroup goes into one transaction, while workers go on with what was
-// claimed before. Other processes wait for the transaction, so files are read and written before
-// it, and it only stores what came of that (NextCommit).
+// A run has one thread and one loop. Each turn commits all that workers wrote, all ends of workers
+// and the next claims in one transaction. Directories are created and workers started only after
+// the commit. What short trials do within kGroup shares a transaction, while workers continue with
+// earlier claims. Other processes wait for the transaction, so files are read and written before
+// it, and it only stores the results (NextCommit).
 #include "orchestrator/running/run.h"
 
 #include <fmt/format.h>
@@ -26,15 +26,14 @@ namespace {
 
 using Phase = Course::Phase;
 
-// What is known is committed no later than this after the commit before
-// (docs/internals/orchestrator.md).
+// News is committed no later than this after the previous commit (docs/internals/orchestrator.md).
 constexpr std::chrono::milliseconds kGroup{10};
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReport = std::chrono::milliseconds(200);
 
-// A user who sees nothing running is told why.
-constexpr auto kTellAfter = std::chrono::seconds(10);
-constexpr auto kTellAgain = std::chrono::minutes(10);
+// The user is told why nothing runs: first after this time, then at this interval.
+constexpr auto kNoteAfter = std::chrono::seconds(10);
+constexpr auto kNoteAgain = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -100,11 +99,11 @@ class Run::Impl {
   bool has_news() const;
   bool transaction_due(EventLoop::Time now) const;
   void transact(EventLoop::Time now);
-  void set_ends_aside();
+  void collect_ends();
   void look_elsewhere();
 
   void tick(EventLoop::Time now);
-  void tell_why_nothing_runs(EventLoop::Time now);
+  void note_why_nothing_runs(EventLoop::Time now);
   void report(bool now);
   RunStatus status() const;
 
@@ -123,15 +122,16 @@ class Run::Impl {
   DeviceGuard guard_{context_, trials_, slots_};
   OtherRuns others_;
   Limits limits_;
-  std::optional<Shares> shares_;    // where the launcher has shared devices
-  std::optional<QueuedJobs> jobs_;  // where it has a queue
+  std::optional<Shares> shares_;    // if the launcher has shared devices
+  std::optional<QueuedJobs> jobs_;  // if the launcher has a queue
   Outcomes outcomes_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_};
   Claims claims_{context_, course_, next_, trials_, attempts_, slots_, shares_, guard_, outcomes_};
   int interrupts_ = 0;  // by signals of the user
   EventLoop::Time committed_;
   EventLoop::Time next_tick_;
   EventLoop::Time reported_;
-  std::optional<EventLoop::Time> waits_since_;  // for a slot, with none; when to tell
+  std::optional<EventLoop::Time>
+      waits_since_;  // when to note that no slot is free; absent: not waiting
 };
 
 Run::Run(EventLoop& loop, results::Store& store, Launcher& launcher, const sweeps::Sweep& sweep,
@@ -180,7 +180,7 @@ void Run::Impl::start() {
     return liveness(attempt.begun, locks_folder(options_.runs), context_.here);
   };
   others_.start();
-  // Of very many trials that takes a while: signals are heard between two parts.
+  // Planning very many trials takes a while, so signals are handled between parts.
   const bool planned = trials_.plan_all([this] {
     context_.loop.poll();
     return course_.claiming();
@@ -209,7 +209,7 @@ void Run::Impl::wait_for_work() {
     context_.loop.poll();
     return;
   }
-  // Only for what tells nobody when it happens.
+  // Wakes up in time for changes that no event reports.
   EventLoop::Time wake = next_tick_;
   if (const auto look = others_.next_look(course_)) wake = std::min(wake, *look);
   if (const auto chance = claims_.next_chance(now)) wake = std::min(wake, *chance);
@@ -229,7 +229,7 @@ void Run::Impl::turn() {
   const std::optional<EventLoop::Time> look = others_.next_look(course_);
   if (look && now >= *look) look_elsewhere();
   if (course_.claiming()) claims_.acquire_slots();
-  set_ends_aside();
+  collect_ends();
   for (auto& [name, slot] : slots_.all()) claims_.give(slot);
   if (transaction_due(now)) {
     transact(now);
@@ -239,11 +239,12 @@ void Run::Impl::turn() {
   claims_.close_idle_workers();
 }
 
-// A new worker begins with nothing, so its share of a device has no part in what this one needed.
-void Run::Impl::set_ends_aside() {
+// Moves the ends of workers out of their slots. With shared devices, the emptied slots are retired:
+// their reservations are what the ended workers needed, and a new worker starts with no memory.
+void Run::Impl::collect_ends() {
   for (auto& [name, slot] : slots_.all()) {
     if (slot.state() != SlotState::ended) continue;
-    slot.set_end_aside(shares_.has_value());
+    slot.collect_end(shares_.has_value());
     slots_.report_front(slot);
   }
 }
@@ -301,13 +302,14 @@ void Run::Impl::transact(EventLoop::Time now) {
 
 void Run::Impl::tick(EventLoop::Time now) {
   next_tick_ = now + kTick;
-  // Also where no watch told anything: a limit of the kernel, a network file system.
+  // Reads events even if no watch reported any, for example on a network file system or beyond the
+  // kernel's limit of watches.
   for (LiveAttempt& live : attempts_.all()) {
     const WorkerSlot& slot = slots_.at(live.slot);
     if (live.is_with_worker() && slot.has_worker() && !slot.waits()) attempts_.mark_news(live);
   }
   limits_.check();
-  // A queue ends its jobs itself, however long that takes.
+  // A queue ends its jobs itself, even if it takes long.
   if (!jobs_) {
     for (auto& [name, slot] : slots_.all()) {
       if (slot.outlives_kill(now)) outcomes_.give_up(slot);
@@ -315,28 +317,27 @@ void Run::Impl::tick(EventLoop::Time now) {
   }
   if (shares_) shares_->retry_reservations();
   claims_.forget_fruitless();
-  tell_why_nothing_runs(now);
+  note_why_nothing_runs(now);
   if (course_.phase == Phase::running || course_.phase == Phase::finishing) {
     others_.look_at_decisions([this](std::size_t trial) { cancel_assigned(trial); });
   }
   report(false);
 }
 
-void Run::Impl::tell_why_nothing_runs(EventLoop::Time now) {
+void Run::Impl::note_why_nothing_runs(EventLoop::Time now) {
   const bool waits =
       course_.phase == Phase::running && slots_.empty() && trials_.schedule().waiting() > 0;
   if (!waits || !waits_since_) {
-    waits_since_ = waits ? std::optional(now + kTellAfter) : std::nullopt;
+    waits_since_ = waits ? std::optional(now + kNoteAfter) : std::nullopt;
     return;
   }
   if (now < *waits_since_) return;
-  waits_since_ = now + kTellAgain;
+  waits_since_ = now + kNoteAgain;
   const std::string why = context_.launcher.why_no_slot();
   context_.observer.note("waiting for a slot" + (why.empty() ? std::string() : ": " + why));
 }
 
-// Of a worker that has several trials the whole is stopped: the others go on from their
-// checkpoints.
+// Stops the whole worker, even if it has several trials: the others resume from their checkpoints.
 void Run::Impl::cancel_assigned(std::size_t trial) {
   for (LiveAttempt& live : attempts_.all()) {
     if (live.trial != trial || live.is_over()) continue;
@@ -348,7 +349,8 @@ void Run::Impl::cancel_assigned(std::size_t trial) {
 }
 
 void Run::Impl::interrupt() {
-  // Counted apart from finish(), so that `petlab stop` at the same moment makes it no harder.
+  // Counted separately from finish(), so that a `petlab stop` at the same moment does not escalate
+  // it.
   ++interrupts_;
   go_to(static_cast<Phase>(std::min(interrupts_, static_cast<int>(Phase::killing))));
 }
@@ -379,7 +381,7 @@ void Run::Impl::go_to(Phase phase) {
 void Run::Impl::end_workers_after_error() noexcept {
   try {
     if (jobs_) {
-      // Their files hold what comes; the next run adopts them.
+      // The jobs continue to write to their files; the next run adopts them.
       if (slots_.any([](const WorkerSlot& slot) { return slot.has_worker(); })) {
         context_.observer.note("submitted jobs keep running; run the same command to adopt them");
       }

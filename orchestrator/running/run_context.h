@@ -17,8 +17,7 @@
 
 namespace petlab::orchestrator {
 
-/// What all parts of one run know: who it works for and with. Its parts change none of it but
-/// through the store.
+/// What all parts of a run share. They change none of it, except through the store.
 struct RunContext {
   EventLoop& loop;
   results::Store& store;
@@ -32,25 +31,25 @@ struct RunContext {
   PlanContext planning;  // filled when the run starts
 };
 
-/// Whether a run goes on, and why not.
+/// Whether a run continues, and why not.
 struct Course {
   enum class Phase { running, finishing, stopping, killing };
   Phase phase = Phase::running;
-  std::string problem;  // for which the run ends although nobody asked it to; empty: none
-  std::string left;     // why the first of the trials that are left for the next run is
-  /// New trials begin.
+  std::string problem;  // ends the run although the user did not ask for it; empty: none
+  std::string left;     // why the first skipped trial is left for the next run
+  /// True while new trials may begin.
   bool claiming() const { return phase == Phase::running && problem.empty(); }
 };
 
-/// What came of reading files and of ended workers in this turn: the next transaction stores it,
-/// and what follows from it is done when that is committed.
+/// The results of reading files and judging ended workers in this turn. The next transaction stores
+/// them, and everything that depends on them follows after its commit.
 struct NextCommit {
   std::vector<std::function<void(results::Batch&)>> writes;
-  std::vector<std::size_t> concluded;  // trials to be planned from the database
+  std::vector<std::size_t> concluded;  // trials to plan from the database
   std::vector<std::size_t> withdrawn;  // likewise: trials whose claims are withdrawn
   std::vector<std::pair<std::size_t, TrialPlan>> over;  // trials whose plan is known
-  /// Another orchestrator was first. Perhaps it was over before the last look, and nothing will be
-  /// written any more: what came of it is looked up all the same.
+  /// Another orchestrator claimed a trial first. It may have finished before the last check, so
+  /// that no further write would announce it: its result is looked up anyway.
   bool claim_lost = false;
 };
 

@@ -65,7 +65,7 @@ RunStatus status_of(const RunContext& context, const TrialTable& trials, const S
   status.finished_here = finished_here;
   for (const auto& [name, slot] : slots.all()) {
     if (slot.given.empty()) continue;
-    // A queue may hold a thousand: they are counted, with those that wait.
+    // A queue may hold a thousand waiting jobs, which are only counted as waiting.
     if (slot.waits() && !slot.any_begun) continue;
     RunningTrial running = running_trial(context, trials, *slot.given.front());
     if (slot.has_worker() && slot.worker().suspended()) running.doing = "suspended";

@@ -6,7 +6,7 @@
 
 namespace petlab::orchestrator {
 
-/// Where a run is, from where its trials and slots are.
+/// Computes a run's progress from its trials and slots.
 RunStatus status_of(const RunContext& context, const TrialTable& trials, const SlotTable& slots,
                     std::int64_t finished_here);
 

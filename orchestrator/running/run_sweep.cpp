@@ -39,7 +39,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Whose memory sweeps/memory.h estimates, as it calls itself.
+// The name of the worker whose memory sweeps/memory.h estimates.
 constexpr std::string_view kFormulaWorker = "petlab-trainer";
 
 void record(results::Store& store, const std::filesystem::path& runs, const sweeps::Sweep& sweep) {
@@ -81,14 +81,15 @@ void make_folder(const std::filesystem::path& folder, const char* what, const ch
   }
 }
 
-// A run makes files that only its user may change, so the run of another user would fail at the
-// first of them. Who counts as the same user is seen at a new file: a file system may map users.
+// Refuses the runs folder of another user: a run creates files that only its user may change, so
+// this run would fail at the first file that exists. The owner of a new file shows whether the user
+// is the same, since a file system may map users.
 void require_same_user(const std::filesystem::path& runs) {
   struct stat before {};
   if (::geteuid() == 0 || ::stat(locks_folder(runs).c_str(), &before) != 0) return;
   std::string name = (runs / ".owner-XXXXXX").string();
   const base::FileDescriptor probe(::mkstemp(name.data()));
-  if (!probe) return;  // what is wrong is said when the folder is needed
+  if (!probe) return;  // the error is reported when the folder is used
   ::unlink(name.c_str());
   struct stat now {};
   if (::fstat(probe.get(), &now) != 0 || now.st_uid == before.st_uid) return;
@@ -118,7 +119,8 @@ DeviceChoice find_devices(const RunRequest& request, const WorkerDescription& wo
   return choice;
 }
 
-// Every worker needs open files in this process: its slots are as many as the limit has room for.
+// Limits the slots to what the limit of open files allows, since every worker needs some in this
+// process.
 void fit_open_files(RunOptions& options, RunObserver& observer) {
   const auto limit = static_cast<std::int64_t>(base::raise_open_file_limit());
   const auto open = static_cast<std::int64_t>(base::open_file_count());
@@ -145,13 +147,14 @@ OwnerName new_owner() {
   return owner;
 }
 
-// This orchestrator's lock, with what people want to know in it; removed with the file at the end.
-class OwnLock {
+// This orchestrator's lock. Its file describes the run to users, and is removed at the end.
+class OrchestratorLock {
  public:
-  OwnLock(const std::filesystem::path& locks, const std::string& owner,
-          const std::filesystem::path& database, const std::string& sweep)
+  OrchestratorLock(const std::filesystem::path& locks, const std::string& owner,
+                   const std::filesystem::path& database, const std::string& sweep)
       : lock_(LockFile::try_lock(owner_lock(locks, owner))) {
-    // Others look whether the lock is held by taking it for a moment, also just before we do.
+    // Other processes check a lock by taking it for a moment, possibly just before this one takes
+    // it.
     for (int tries = 0; !lock_ && tries < 5000; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       lock_ = LockFile::try_lock(owner_lock(locks, owner));
@@ -167,29 +170,31 @@ class OwnLock {
         {"database", std::filesystem::absolute(database).lexically_normal().string()},
         {"sweep", sweep}};
     lock_->write(about.dump() + "\n");
-    // The lock says after a power cut that this orchestrator's attempts are to be looked at.
+    // After a power cut, the lock must still show that this orchestrator's attempts need checking.
     const base::FileDescriptor folder(::open(locks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ::fsync(folder.get());
   }
-  ~OwnLock() {
-    // Without the lock nobody looks at them: their files are on the disk first.
+  ~OrchestratorLock() {
+    // Without the lock, no process would check the attempts, so their files are synced first.
     const base::FileDescriptor folder(
         ::open(lock_->file().parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ::syncfs(folder.get());
     std::error_code ignored;
     std::filesystem::remove(lock_->file(), ignored);
   }
-  OwnLock(const OwnLock&) = delete;
-  OwnLock& operator=(const OwnLock&) = delete;
+  OrchestratorLock(const OrchestratorLock&) = delete;
+  OrchestratorLock& operator=(const OrchestratorLock&) = delete;
 
  private:
   std::optional<LockFile> lock_;
 };
 
-// A new database over an old runs folder: the old one was lost, or another is meant.
-void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& request,
-                              const results::Store& store, RunObserver& observer) {
-  // The folders first: a run beside this one claims in the database before it makes a folder.
+// Notes a new database with an old runs folder: the old database was lost, or the user meant
+// another.
+void note_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& request,
+                           const results::Store& store, RunObserver& observer) {
+  // Reads the folders before the database: a parallel run claims in the database before it creates
+  // a folder.
   std::vector<std::string> tried;
   std::unordered_set<std::string> folders;
   for (const auto& entry : base::entries_of(request.runs)) folders.insert(entry.filename());
@@ -210,13 +215,13 @@ void tell_of_unknown_attempts(const sweeps::Sweep& sweep, const RunRequest& requ
                   request.database.string(), request.runs.string()));
 }
 
-// What `petlab run` says of itself, with what it was asked for and where it runs.
+// The provenance of petlab, extended by the sweep and, if workers run here, by this machine.
 std::string provenance_of(const std::string& petlab, const sweeps::Sweep& sweep, bool here) {
   nlohmann::ordered_json all =
       petlab.empty() ? nlohmann::ordered_json::object() : nlohmann::ordered_json::parse(petlab);
   all["sweep_digest"] = sweep.digest;
   if (!sweep.overrides.empty()) all["overrides"] = sweep.overrides;
-  // Elsewhere the worker alone knows.
+  // In Slurm, only the worker knows its machine.
   if (here) {
     const base::Machine machine = base::this_machine();
     all["processor"] = machine.processor;
@@ -226,12 +231,12 @@ std::string provenance_of(const std::string& petlab, const sweeps::Sweep& sweep,
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& asked, RunOptions& options,
+void leave_out(const sweeps::Sweep& sweep, const sweeps::Sweep& requested, RunOptions& options,
                RunObserver& observer) {
   for (const sweeps::SweepTrial& trial : sweep.trials) options.left_out.insert(trial.id.value);
-  for (const sweeps::SweepTrial& trial : asked.trials) options.left_out.erase(trial.id.value);
+  for (const sweeps::SweepTrial& trial : requested.trials) options.left_out.erase(trial.id.value);
   observer.note(fmt::format("running {} of {} trials of sweep {} (--only); the rest stay pending",
-                            asked.trials.size(), sweep.trials.size(), sweep.name));
+                            requested.trials.size(), sweep.trials.size(), sweep.name));
 }
 
 std::unique_ptr<Launcher> make_launcher(asio::io_context& loop, const RunRequest& request,
@@ -272,7 +277,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);  // if it were ignored, how a worker ended could not be known
+  ::signal(SIGCHLD, SIG_DFL);  // if ignored, exit statuses of workers would be lost
   request.runs = std::filesystem::absolute(request.runs).lexically_normal();
   if (request.runs.string().find_first_of("\n\t") != std::string::npos) {
     throw std::invalid_argument(
@@ -298,18 +303,20 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
                                     : devices.slots(request.pack, options.threads);
   if (!request.slurm) fit_open_files(options, observer);
   asio::io_context loop;
-  // Before others can find this process by its lock: from here on signals wait for the loop.
+  // Set up before other processes can find this one by its lock: from here on, signals wait for the
+  // loop.
   asio::signal_set signals(loop, SIGUSR1);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (!base::is_ignored(signal)) signals.add(signal);
   }
-  const OwnLock own(locks_folder(request.runs), options.owner, request.database, sweep.name);
+  const OrchestratorLock lock(locks_folder(request.runs), options.owner, request.database,
+                              sweep.name);
   const bool is_new = !std::filesystem::exists(request.database);
   results::Store store(request.database);
-  const sweeps::Sweep& asked = request.part ? *request.part : sweep;
-  if (is_new) tell_of_unknown_attempts(asked, request, store, observer);
+  const sweeps::Sweep& requested = request.part ? *request.part : sweep;
+  if (is_new) note_unknown_attempts(requested, request, store, observer);
   record(store, request.runs, sweep);
-  if (request.part) leave_out(sweep, asked, options, observer);
+  if (request.part) leave_out(sweep, requested, options, observer);
   const std::string former =
       former_members_text(finished_former_members(store.read(), sweep), sweep.name);
   if (!former.empty()) observer.note(former);
@@ -328,7 +335,7 @@ RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locatio
   }
   RunObserver& run_observer = hook ? static_cast<RunObserver&>(*hook) : observer;
   bool is_over = false;
-  Run run(events, store, *launcher, asked, locations, options, run_observer);
+  Run run(events, store, *launcher, requested, locations, options, run_observer);
   std::function<void()> listen = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
@@ -378,7 +385,7 @@ std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Loca
   bool any_over = false;
   std::vector<TrialPlan> plans;
   plans.reserve(sweep.trials.size());
-  // Facts are many times larger than plans.
+  // Planned in parts, since facts are many times larger than plans.
   for (std::size_t begin = 0; begin < sweep.trials.size(); begin += kPlannedAtOnce) {
     std::vector<std::string> ids;
     for (std::size_t trial = begin; trial < std::min(begin + kPlannedAtOnce, sweep.trials.size());
@@ -389,7 +396,7 @@ std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Loca
     if (reader) facts = reader->trial_facts(ids);
     if (!any_over && std::any_of(facts.begin(), facts.end(),
                                  [](const auto& trial) { return !trial.attempts.empty(); })) {
-      // Only then does it matter what has changed since.
+      // What has changed since matters only if there are attempts.
       any_over = true;
       if (!worker.empty()) context.numerics = describe_worker(worker, kDescribeTimeout).numerics;
       context.data_digests =

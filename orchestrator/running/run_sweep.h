@@ -15,38 +15,39 @@
 
 namespace petlab::orchestrator {
 
-/// Jobs that wait or run in Slurm at once, where nothing else is asked for.
+/// The default number of jobs that wait or run in Slurm at the same time.
 inline constexpr std::int64_t kJobsInFlight = 1000;
 
-/// What `petlab run` is asked for.
+/// The request that `petlab run` passes to run_sweep().
 struct RunRequest {
   std::filesystem::path database;
   std::filesystem::path runs;
   WorkerCommand worker;
   Device device = Device::automatic;
-  /// 0: as many as usable cores, or as the GPUs take; in Slurm kJobsInFlight.
+  /// Maximum number of parallel workers. 0: as many as the usable cores or the GPUs allow; in
+  /// Slurm, kJobsInFlight.
   std::int64_t slots = 0;
-  std::int64_t pack = 1;              // workers at once on a GPU, at most
+  std::int64_t pack = 1;              // maximum number of parallel workers on a GPU
   bool one_process_a_trial = false;   // a fresh worker for each trial
-  std::optional<SlurmOptions> slurm;  // workers as jobs of Slurm
+  std::optional<SlurmOptions> slurm;  // workers are jobs of Slurm; absent: local
   std::string on_event;               // a shell command for each event; empty: none
-  /// A part of the sweep's trials, which alone is run; absent: all. The sweep is recorded whole.
+  /// The part of the sweep's trials to run; absent: all. The whole sweep is recorded in any case.
   std::optional<sweeps::Sweep> part;
-  /// runs, owner, slots, left_out and worker_numerics are filled in; to provenance is added what
-  /// sweep and machine are.
+  /// run_sweep() fills in runs, owner, slots, left_out, worker_numerics and has_memory_formula, and
+  /// adds the sweep and the machine to provenance.
   RunOptions options;
 };
 
-/// Runs a sweep, on this machine or in Slurm, until it is over: makes the folders, takes this
-/// orchestrator's lock, records the sweep, clears up after the dead, runs. SIGINT counts as
-/// Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as Run::finish(); those
-/// of the first three that are ignored stay so. SIGPIPE is ignored from here on. Throws what its
-/// parts throw.
+/// Runs a sweep, on this machine or in Slurm, until it is over: creates the folders, takes this
+/// orchestrator's lock, records the sweep, cleans up after dead orchestrators, and runs the trials.
+/// SIGINT counts as Run::interrupt(), SIGTERM and SIGHUP as Run::terminate(), SIGUSR1 as
+/// Run::finish(); those of the first three that are ignored stay ignored. SIGPIPE is ignored from
+/// here on. Passes on the exceptions of its parts.
 RunResult run_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                     const sweeps::Environment& environment, RunRequest request,
                     RunObserver& observer);
 
-/// The plan of every trial, in the sweep's order. A database that is not there knows nothing.
+/// Returns the plan of every trial, in the sweep's order. A missing database counts as empty.
 std::vector<TrialPlan> plan_sweep(const sweeps::Sweep& sweep, const sweeps::Locations& locations,
                                   const std::filesystem::path& database,
                                   const std::filesystem::path& runs, const WorkerCommand& worker,

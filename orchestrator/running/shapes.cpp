@@ -19,7 +19,7 @@ Shapes::Shapes(const std::vector<sweeps::SweepTrial>& trials) {
   for (const sweeps::SweepTrial& trial : trials) {
     sweeps::TrialConfig config = trial.config;
     config.seed = {};
-    // Mostly the seeds of one configuration stand together.
+    // The seeds of one configuration are usually adjacent.
     if (!shape_of_.empty() && config == last) {
       shape_of_.push_back(shape_of_.back());
       continue;
@@ -34,7 +34,7 @@ Shapes::Shapes(const std::vector<sweeps::SweepTrial>& trials) {
 void Shapes::learn(std::size_t trial, const std::vector<results::AttemptFacts>& attempts) {
   Shape& shape = shapes_[shape_of_[trial]];
   for (const results::AttemptFacts& attempt : attempts) {
-    // One that did not finish may have needed more in the end.
+    // An unfinished attempt might have needed more later.
     if (attempt.outcome != results::Outcome::finished) continue;
     if (attempt.device_memory_mib) {
       needed(trial, static_cast<std::int64_t>(std::ceil(*attempt.device_memory_mib)));

@@ -10,21 +10,21 @@
 
 namespace petlab::orchestrator {
 
-/// What trials need that differ in the seed alone: they take about equally long, and as much
-/// memory.
+/// The time and memory that trials need, by shape. Trials that differ only in the seed have the
+/// same shape: they take about the same time and memory.
 class Shapes {
  public:
   Shapes() = default;
   explicit Shapes(const std::vector<sweeps::SweepTrial>& trials);
 
-  /// Learns from the attempts of a trial that finished.
+  /// Learns from the finished attempts of a trial.
   void learn(std::size_t trial, const std::vector<results::AttemptFacts>& attempts);
-  /// A worker at this trial was seen to need that much, at least.
+  /// Records that the trial needed at least this much memory.
   void needed(std::size_t trial, std::int64_t memory_mib);
 
-  /// The most that was measured; absent: nothing was.
+  /// The most memory that was measured; absent: none was.
   std::optional<std::int64_t> memory_mib(std::size_t trial) const;
-  /// The mean over finished attempts; absent: none finished.
+  /// The mean duration of finished attempts; absent: none finished.
   std::optional<double> seconds(std::size_t trial) const;
 
  private:

@@ -12,20 +12,21 @@ namespace {
 
 constexpr auto kLookForRoom = std::chrono::milliseconds(200);
 
-// Beyond what was measured or estimated: another seed draws other batches, and contexts differ a
-// little.
+// Adds a margin to a measured or estimated peak: another seed draws other batches, and GPU contexts
+// differ a little.
 std::int64_t with_margin(std::int64_t peak_mib) { return peak_mib + peak_mib / 10 + 64; }
 
-// A worker has ramped up when it has needed no more for this part of its steps, or has written a
-// checkpoint: then it has evaluated, too.
+// The memory of a worker has settled when it has not grown for this part of its steps, or when it
+// has written a checkpoint, since it has evaluated by then.
 constexpr std::int64_t kSettledParts = 20;
 
 constexpr std::int64_t kAllMemory = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-// A measurement counts more than what the user expects, and that more than the formula.
-// std::nullopt: nothing is known, so it gets all that a device has.
+// Returns the memory that a trial is expected to need, preferring measurements to the user's value,
+// and that to the formula. std::nullopt: unknown, or more than any share, so it gets all that a
+// device has.
 std::optional<std::int64_t> Shares::memory_of(std::size_t trial) const {
   const std::optional<std::int64_t> measured = trials_.shapes().memory_mib(trial);
   const std::optional<std::int64_t>& expected = context_.options.trial_memory_mib;
@@ -55,7 +56,8 @@ SlotRequest Shares::request_for(std::size_t trial) const {
   return request;
 }
 
-// A slot that has far more than the trial needs is given back: two trials may fit there.
+// True if the slot's share fits the trial. A share that is far larger than needed is released,
+// since two trials may fit there.
 bool Shares::suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t trial) const {
   if (!guard_.may_have(slot, trial)) return false;
   const SlotRequest request = request_for(trial);
@@ -72,7 +74,7 @@ bool Shares::acquire() {
   for (const auto& [name, slot] : slots_.all()) {
     if (slot.share.intended) intended.insert(*slot.share.intended);
   }
-  // Of what has no room, nothing larger is tried.
+  // After a trial found no room, no trial of at least its size is tried.
   std::int64_t too_much = kAllMemory;
   bool first = true;
   bool added = false;
@@ -81,9 +83,10 @@ bool Shares::acquire() {
     return memory_of(trial).value_or(kAllMemory - 1);
   };
   for (;;) {
-    const std::optional<std::size_t> trial = trials_.schedule().best(now, [&](std::size_t one) {
-      return !intended.contains(one) && (first || size(one) < too_much);
-    });
+    const std::optional<std::size_t> trial =
+        trials_.schedule().best(now, [&](std::size_t candidate) {
+          return !intended.contains(candidate) && (first || size(candidate) < too_much);
+        });
     if (!trial) return added;
     WorkerSlot* slot = idle_slot(*trial, now);
     if (slot == nullptr && slots_.size() >= context_.options.slots) return added;
@@ -92,7 +95,7 @@ bool Shares::acquire() {
       request.first = first;
       const std::optional<std::string> name = devices_.acquire_share(request);
       if (!name) {
-        // Of thousands of sizes only those that fit are asked for next.
+        // Skips all sizes that do not fit, since there may be thousands.
         too_much = std::min(size(*trial), devices_.room_mib() + 1);
         first = false;
         continue;
@@ -134,16 +137,16 @@ void Shares::choose(Choice& chosen, EventLoop::Time now) {
     std::size_t line = slot.line();
     const std::size_t most = share.kept ? 0 : slots_.line_length(slot, schedule);
     while (line < most) {
-      const std::optional<std::size_t> trial =
-          schedule.take(slot.group, line > 0, now,
-                        [&, &slot = slot](std::size_t one) { return suits(slot, share, one); });
+      const std::optional<std::size_t> trial = schedule.take(
+          slot.group, line > 0, now,
+          [&, &slot = slot](std::size_t candidate) { return suits(slot, share, candidate); });
       if (!trial) break;
       chosen.emplace_back(&slot, *trial);
       slot.group = schedule.trial(*trial).group;
       ++line;
       if (schedule.trial(*trial).alone) break;
     }
-    // What waits needs another slot, perhaps the room of this one.
+    // The waiting trials need another slot, perhaps the room of this one.
     if (line == 0 && slot.ended.empty() && (share.kept || schedule.best(now, {}))) {
       slot.retired = true;
     }
@@ -168,14 +171,14 @@ void Shares::memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUp
   resize(slot, reported.settled ? with_margin(peak) : std::max(reserved, peak), &live);
 }
 
-// To what one trial needs, and the others of the worker's line but `but`: they are of about the
-// same size, or they would not suit the slot.
-void Shares::resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* but) {
+// Reserves `wanted`, or more if another trial in the worker's line needs it, not counting `except`.
+// They are all of about the same size, or they would not suit the slot.
+void Shares::resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* except) {
   const std::int64_t reserved = devices_.share(slot.name).memory_mib;
   std::int64_t all = wanted;
   for (const auto* line : {&slot.given, &slot.ready}) {
     for (const LiveAttempt* other : *line) {
-      if (other != but) all = std::max(all, memory_of(other->trial).value_or(reserved));
+      if (other != except) all = std::max(all, memory_of(other->trial).value_or(reserved));
     }
   }
   const bool busy = devices_.resize_share(slot.name, all) == Resized::busy;
@@ -185,7 +188,7 @@ void Shares::resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* bu
 void Shares::ran_out_of_memory(const LiveAttempt& live, const WorkerSlot& slot) {
   trials_.schedule().set_alone(live.trial, true);
   if (slot.share.whole) return;
-  // What was thought to be enough for its like was not.
+  // The expected memory of trials of this shape was too small.
   if (memory_of(live.trial)) {
     trials_.shapes().needed(live.trial, devices_.share(slot.name).memory_mib * 3 / 2);
   }

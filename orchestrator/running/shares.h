@@ -14,31 +14,32 @@
 
 namespace petlab::orchestrator {
 
-/// Trials that are to be claimed, each with its slot.
+/// Trials to claim, each with its slot.
 using Choice = std::vector<std::pair<WorkerSlot*, std::size_t>>;
 
-/// Slots as shares of devices that several workers have at once: how much memory a trial needs,
-/// which slot it may have, and what becomes of a slot's reservation while its worker runs.
+/// Handles slots that are shares of devices: decides how much memory a trial needs and which slot
+/// it may have, and adjusts a slot's reservation while its worker runs.
 class Shares {
  public:
   Shares(RunContext& context, SharedDevices& devices, TrialTable& trials, SlotTable& slots,
          const DeviceGuard& guard)
       : context_(context), devices_(devices), trials_(trials), slots_(slots), guard_(guard) {}
 
-  /// For each of the best trials an idle slot that suits it, or room for a new one. True where a
-  /// slot was added.
+  /// Finds an idle slot or acquires a new one for each of the best trials. True if a slot was
+  /// added.
   bool acquire();
-  /// Slots were given back: there may be room before the next look.
+  /// Lets acquire() look for room immediately, because slots were released.
   void look_again() { looked_ = {}; }
-  /// When acquire() looked for room last.
+  /// When acquire() last looked for room.
   EventLoop::Time looked() const { return looked_; }
   void choose(Choice& chosen, EventLoop::Time now);
-  /// After note_memory(), which says whether the worker's memory `grew`: its reservation follows,
-  /// also where it has ramped up and needs no more.
+  /// Adjusts the reservation to the memory that the worker reported, also when it has settled. To
+  /// be called after note_memory(), which returns `grew`.
   void memory_reported(LiveAttempt& live, WorkerSlot& slot, const IngestUpdate& update, bool grew);
-  /// A trial had no memory left: it is tried again with a device for itself.
+  /// Handles a trial that ran out of memory: it is retried with a device for itself.
   void ran_out_of_memory(const LiveAttempt& live, const WorkerSlot& slot);
-  /// Asks again for the reservations that were refused because another petlab was at it.
+  /// Repeats requests for reservations that failed because another petlab was changing the device's
+  /// shares.
   void retry_reservations();
 
  private:
@@ -47,7 +48,7 @@ class Shares {
   SlotRequest request_for(std::size_t trial) const;
   bool suits(const WorkerSlot& slot, const DeviceShare& share, std::size_t trial) const;
   WorkerSlot* idle_slot(std::size_t trial, EventLoop::Time now);
-  void resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* but = nullptr);
+  void resize(WorkerSlot& slot, std::int64_t wanted, const LiveAttempt* except = nullptr);
 
   RunContext& context_;
   SharedDevices& devices_;
@@ -55,7 +56,7 @@ class Shares {
   SlotTable& slots_;
   const DeviceGuard& guard_;
   EventLoop::Time looked_;
-  mutable std::unordered_map<std::size_t, std::int64_t> estimates_;  // MiB, of those asked for
+  mutable std::unordered_map<std::size_t, std::int64_t> estimates_;  // MiB by trial
 };
 
 }  // namespace petlab::orchestrator

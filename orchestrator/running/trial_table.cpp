@@ -78,13 +78,13 @@ std::vector<TrialPlan> TrialTable::plan_part(const std::vector<std::size_t>& tri
   return plans;
 }
 
-bool TrialTable::plan_all(const std::function<bool()>& goes_on) {
+bool TrialTable::plan_all(const std::function<bool()>& may_continue) {
   shapes_ = Shapes(context_.sweep.trials);
   std::vector<TrialPlan> plans;
   plans.reserve(trials_.size());
-  // Facts are many times larger than what is kept of them.
+  // Planned in parts, since facts are many times larger than plans.
   for (std::size_t begin = 0; begin < trials_.size(); begin += kPlannedAtOnce) {
-    if (!goes_on()) return false;
+    if (!may_continue()) return false;
     std::vector<std::size_t> part(std::min(kPlannedAtOnce, trials_.size() - begin));
     std::iota(part.begin(), part.end(), begin);
     std::vector<TrialPlan> planned = plan_part(part);
@@ -111,7 +111,8 @@ bool TrialTable::plan_all(const std::function<bool()>& goes_on) {
   return true;
 }
 
-// True where the facts have changed.
+// Records the reruns that the user asked for, and reads events that are not in the database yet.
+// Returns true if the facts have changed.
 bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
                                   const std::vector<results::TrialFacts>& facts,
                                   const std::vector<TrialPlan>& plans) {
@@ -122,10 +123,11 @@ bool TrialTable::bring_up_to_date(const std::vector<std::size_t>& trials,
     const results::TrialFacts& known = facts[at];
     const TrialPlan& plan = plans[at];
     if (is_rerun(options, known.trial_id, plan.state)) {
-      // A result that is stale is renewed by what a retry says already.
-      const bool anew = known.result_attempt && (plan.state != TrialState::stale ||
-                                                 options.rerun_all || !options.rerun_stale);
-      const auto what = anew ? protocol::Decision::What::rerun : protocol::Decision::What::retry;
+      // A retry is enough to rerun a stale result.
+      const bool needs_rerun = known.result_attempt && (plan.state != TrialState::stale ||
+                                                        options.rerun_all || !options.rerun_stale);
+      const auto what =
+          needs_rerun ? protocol::Decision::What::rerun : protocol::Decision::What::retry;
       reruns.push_back({known.trial_id, {what, plan.latest, context_.loop.wall_seconds()}});
     } else if (plan.state == TrialState::interrupted || plan.state == TrialState::failed) {
       for (const results::AttemptFacts& attempt : known.attempts) {

@@ -31,38 +31,38 @@ struct SweepMember {
   const sweeps::SweepTrial* what = nullptr;
   TrialPlan plan;
   Standing standing = Standing::settled;
-  bool cancelled = false;  // as the user had decided when this run looked last
+  bool cancelled = false;  // by the user, as of the last look at decisions
   std::int64_t retried_after = 0;
   std::int64_t renewed_after = 0;
-  int unbegun = 0;  // workers in a row that ended before they began it, though it was their next
-  std::string unbegun_on;  // the slot that all of them had; empty: several
+  int unbegun = 0;         // workers in a row that ended before beginning it
+  std::string unbegun_on;  // the slot of all these workers; empty: several slots
 
   const std::string& id() const { return what->id.value; }
 };
 
-/// All trials of the sweep by their number in it, with the schedule of those that wait. Plans come
-/// from the database alone, as the next start's would.
+/// All trials of the sweep by index, with the schedule of the waiting ones. Plans come from the
+/// database alone, so that a restart would plan the same.
 class TrialTable {
  public:
   explicit TrialTable(RunContext& context);
 
-  /// Plans every trial; tries again what the user asked for, and lets results count that came after
-  /// their attempts were given up. False if `goes_on`, asked before each part of the trials, said
-  /// no: then none is to run.
-  bool plan_all(const std::function<bool()>& goes_on);
-  /// What the database says of the trials now.
+  /// Plans every trial. Reruns those that the user asked for, and reads results that arrived after
+  /// their attempts were given up. Calls `may_continue` before each part of the trials; once that
+  /// returns false, so does this, and no trial may run.
+  bool plan_all(const std::function<bool()>& may_continue);
+  /// Reads the current facts of the trials from the database.
   std::vector<results::TrialFacts> facts_of(const std::vector<std::size_t>& trials) const;
   TrialPlan plan_from(std::size_t trial, const results::TrialFacts& facts) const;
-  /// Plans the trial from what the database says now.
+  /// Plans the trial from its current facts in the database.
   void replan(std::size_t trial);
 
-  /// From now on it stands where the plan says.
+  /// Sets the trial's standing according to the plan.
   void settle(std::size_t trial, TrialPlan plan);
   void settle_assigned(std::size_t trial);
   void settle_elsewhere(std::size_t trial);
-  /// For the next run.
+  /// Leaves the trial for the next run.
   void settle_left(std::size_t trial) { trials_[trial].standing = Standing::left; }
-  /// Takes a trial out of where it stands, to be settled anew.
+  /// Removes a trial from the schedule and the counts, before it is settled again.
   void unsettle(std::size_t trial);
 
   SweepMember& at(std::size_t trial) { return trials_[trial]; }

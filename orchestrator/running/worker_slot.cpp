@@ -9,11 +9,11 @@ namespace petlab::orchestrator {
 namespace {
 
 // Claims run ahead of a worker by about this much work, so that it never waits for a commit. Longer
-// trials are claimed one at a time, so that a slot that falls free can have them.
+// trials are claimed one at a time, so that any slot that becomes free can take them.
 constexpr double kAheadSeconds = 0.05;
 constexpr double kMostAhead = 64;
-// Even a process of hundreds of gigabytes is gone by then, unless a device or a file server that
-// does not answer holds it in the kernel.
+// Even a process of hundreds of gigabytes is gone within this time, unless an unresponsive device
+// or file server holds it in the kernel.
 constexpr auto kGiveUpAfterKill = std::chrono::seconds(30);
 
 }  // namespace
@@ -82,7 +82,7 @@ void WorkerSlot::ask_to_stop(EventLoop::Time now) {
   become(SlotState::stopping);
   asked_at_ = now;
   worker_->stop();
-  // One that waits for its next line may miss the signal, but not the end of its input.
+  // A worker that waits for its next line may miss the signal, but not the end of its input.
   worker_->close();
 }
 
@@ -106,12 +106,12 @@ bool WorkerSlot::outlives_kill(EventLoop::Time now) const {
   return state_ == SlotState::stopping && killed_at_ && now - *killed_at_ > kGiveUpAfterKill;
 }
 
-void WorkerSlot::set_end_aside(bool retire) {
+void WorkerSlot::collect_end(bool retire) {
   if (state_ != SlotState::ended) return;
   for (LiveAttempt* live : given) live->worker_ended = true;
   if (!given.empty()) {
-    // The worker was last seen at this attempt. What the later ones wrote may be read before its
-    // events, so this is decided here and not then.
+    // The worker was last seen at this attempt. This is decided here, because the events of later
+    // attempts may be read before those of this one.
     end_.lines_by_log.try_emplace(given.front()->directory.log(), end_.last_lines);
     ended.push_back({std::exchange(given, {}), std::move(end_), any_begun, was_stopped_});
   }
@@ -184,8 +184,8 @@ void SlotTable::front_changed(WorkerSlot& slot) {
   slot.worker().log_to(front.directory.log());
 }
 
-// Between two trials a worker may give memory back, so what it reported of the one before says
-// nothing: what it holds counts as others' until it reports.
+// A worker may free memory between two trials, so its report for the previous trial is worthless.
+// Until it reports again, its memory counts as that of other processes.
 void SlotTable::report_front(const WorkerSlot& slot) {
   SharedDevices* shared = launcher_.shared_devices();
   if (shared == nullptr) return;

@@ -15,14 +15,14 @@
 
 namespace petlab::orchestrator {
 
-/// Where a slot is, by its worker.
+/// The state of a slot, by its worker.
 enum class SlotState {
-  empty,     ///< it has none
-  serving,   ///< it takes what it is given
-  closing,   ///< no more will come: it ends after what it has
+  empty,     ///< there is no worker
+  serving,   ///< the worker takes attempts
+  closing,   ///< no more attempts follow: it ends after those it has
   stopping,  ///< it was asked to end, or killed
-  lost,      ///< it was killed, does not end, and is waited for no longer
-  ended,     ///< its end was reported and is not set aside yet
+  lost,      ///< it was killed but does not end, and is no longer waited for
+  ended,     ///< its end was reported, but collect_end() was not called yet
 };
 
 /// The table of legal changes:
@@ -34,25 +34,25 @@ enum class SlotState {
 ///   ended    -> empty
 bool may_follow(SlotState from, SlotState to);
 
-/// A worker that has ended, with what it had not finished as far as was read by then.
+/// A worker that has ended, with its attempts that were not known to be over.
 struct EndedWorker {
   std::deque<LiveAttempt*> given;
   WorkerEnd end;
   bool any_begun = false;
   bool asked_to_stop = false;
-  /// The next trial can begin before this end is concluded: nothing in it can change what is to
-  /// run.
+  /// True if the next trial may begin before this end is concluded, because the end cannot change
+  /// what to run.
   bool is_clean() const;
 };
 
-/// How fast a slot's trials are over.
+/// Measures how fast a slot's trials end.
 class Pace {
  public:
   explicit Pace(EventLoop::Time now) : last_over_(now) {}
-  void one_is_over() { ++overs_; }
-  /// Takes those into the mean that were over since the last call.
+  void trial_ended() { ++overs_; }
+  /// Adds the trials that ended since the last call to the mean.
   void learn(EventLoop::Time now);
-  /// Of a trial, with its overhead; absent: none is over yet.
+  /// Mean time per trial, with its overhead; absent: none has ended yet.
   const std::optional<double>& mean_seconds() const { return mean_seconds_; }
 
  private:
@@ -61,57 +61,60 @@ class Pace {
   EventLoop::Time last_over_;
 };
 
-/// What a slot is on a device that several share.
+/// A slot's share of a device.
 struct SlotShare {
-  std::int64_t granted_mib = 0;            // when the slot was taken
-  bool all = false;                        // that was all that the device had
-  bool whole = false;                      // nobody else may join
-  std::optional<std::size_t> intended;     // the trial for which the slot was taken
-  std::optional<std::int64_t> to_reserve;  // at the next tick: it could not be now
+  std::int64_t granted_mib = 0;            // when the slot was acquired
+  bool all = false;                        // this was all that the device had
+  bool whole = false;                      // no other worker may share the device
+  std::optional<std::size_t> intended;     // the trial for which the slot was acquired
+  std::optional<std::int64_t> to_reserve;  // at the next tick, because the device was busy
 };
 
-/// The right to one worker at a time, with that worker, its line of attempts, and those that have
-/// ended here and are not concluded.
+/// The right to run one worker at a time, with this worker, its line of attempts, and ended workers
+/// that are not concluded yet.
 class WorkerSlot {
  public:
-  WorkerSlot(std::string its_name, std::string its_device, EventLoop::Time now)
-      : name(std::move(its_name)), device(std::move(its_device)), pace(now) {}
+  WorkerSlot(std::string slot_name, std::string device_uuid, EventLoop::Time now)
+      : name(std::move(slot_name)), device(std::move(device_uuid)), pace(now) {}
 
   SlotState state() const { return state_; }
   bool has_worker() const { return worker_ != nullptr; }
-  /// One that has not ended, and whose end is waited for.
+  /// True if there is a worker that has not ended and is not lost.
   bool has_live_worker() const {
     return has_worker() && state_ != SlotState::ended && state_ != SlotState::lost;
   }
   bool is_lost() const { return state_ == SlotState::lost; }
   Worker& worker() const { return *worker_; }
-  /// Where it waits in a queue or is suspended.
+  /// True while the worker waits in a queue or is suspended.
   bool waits() const { return has_worker() && worker_->waits(); }
 
   /// Takes a worker that was just started or adopted.
   void serve(std::unique_ptr<Worker> worker);
-  /// For Launcher::start().
+  /// Records the worker's end. This is the `on_end` of Launcher::start().
   void report_end(WorkerEnd end);
-  /// No more will come. `now`: the grace begins when it has nothing left.
+  /// Announces that no more attempts follow. The grace period counts from `now`, but ends only a
+  /// worker that has nothing left.
   void close(EventLoop::Time now);
-  /// Asks the worker to write a checkpoint and end; nothing where it was asked, or has ended.
+  /// Asks the worker to write a checkpoint and end. Does nothing if it was asked before or has
+  /// ended.
   void ask_to_stop(EventLoop::Time now);
-  /// Ends the worker at once.
+  /// Kills the worker.
   void kill(EventLoop::Time now);
   /// Kills a worker that was asked to end longer than `grace` ago.
   void enforce(EventLoop::Time now, EventLoop::Clock::duration grace);
   /// True if the worker was killed so long ago that it waits in the kernel and may never end.
   bool outlives_kill(EventLoop::Time now) const;
-  /// Gives up on such a worker: nobody waits for it, and the slot stays closed until it ends after
-  /// all. What it was given is for the caller to take out.
+  /// Gives up on such a worker: it is no longer waited for, and the slot stays closed until it ends
+  /// after all. The caller must remove its attempts from the slot.
   void give_up() { become(SlotState::lost); }
-  /// Lets go of the worker at the end of the run.
+  /// Destroys the worker at the end of the run.
   void drop_worker() { worker_.reset(); }
-  /// Where the worker has ended: its end and what it had go to `ended`, and the slot is empty.
-  /// `retire`: a new worker would begin with nothing, so the slot is to be given back.
-  void set_end_aside(bool retire);
+  /// If the worker has ended, moves its end and its attempts to `ended`, which leaves the slot
+  /// empty. `retire`: also marks the slot to be released, because a new worker would start with no
+  /// memory.
+  void collect_end(bool retire);
 
-  /// True where more may be claimed for it.
+  /// True if more trials may be claimed for the slot.
   bool takes_claims(const Schedule& schedule, EventLoop::Time now) const;
   std::size_t line() const { return given.size() + ready.size(); }
   bool all_ends_clean() const;
@@ -120,18 +123,18 @@ class WorkerSlot {
   EndedWorker& ended_with(const LiveAttempt& live);
 
   const std::string name;
-  const std::string device;        // SlotDevice::uuid; empty: none that could be told apart
-  std::deque<LiveAttempt*> given;  // the worker has them, in this order
-  std::deque<LiveAttempt*> ready;  // claimed, for a worker that takes one at a time
+  const std::string device;        // SlotDevice::uuid; empty: not distinguishable
+  std::deque<LiveAttempt*> given;  // attempts that the worker has, in this order
+  std::deque<LiveAttempt*> ready;  // attempts that are claimed but not given to it yet
   std::vector<EndedWorker> ended;  // to be concluded in the next transaction
-  std::string group;               // of the last trial given
-  bool any_begun = false;          // of all that the worker was ever given
-  bool broken = false;             // stopped after three launches that failed
-  bool retired = false;            // given back as soon as its worker is gone
+  std::string group;               // of the last trial chosen
+  bool any_begun = false;          // of all attempts that the worker was ever given
+  bool broken = false;             // disabled after three failed launches
+  bool retired = false;            // released as soon as its worker is gone
   bool barred = false;             // takes no new trial (DeviceGuard)
   int launch_failures = 0;         // in a row
-  int taken_away = 0;              // in a row, before it began a trial
-  EventLoop::Time not_before;      // of the next launch
+  int taken_away = 0;              // workers in a row taken away before they began a trial
+  EventLoop::Time not_before;      // earliest time of the next launch
   Pace pace;
   SlotShare share;
 
@@ -140,13 +143,13 @@ class WorkerSlot {
 
   SlotState state_ = SlotState::empty;
   std::unique_ptr<Worker> worker_;
-  WorkerEnd end_;                             // where it has ended
-  bool was_stopped_ = false;                  // before that
+  WorkerEnd end_;                             // if the worker has ended
+  bool was_stopped_ = false;                  // before it ended
   EventLoop::Time asked_at_;                  // closing or stopping since
   std::optional<EventLoop::Time> killed_at_;  // for the first time
 };
 
-/// The slots that a run has, by name.
+/// The slots of a run, by name.
 class SlotTable {
  public:
   SlotTable(Launcher& launcher, EventLoop& loop) : launcher_(launcher), loop_(loop) {}
@@ -154,17 +157,18 @@ class SlotTable {
   WorkerSlot& add(const std::string& name);
   WorkerSlot& at(const std::string& name) { return slots_.at(name); }
   WorkerSlot* find(const std::string& name);
-  /// Gives it back to the launcher.
+  /// Releases the slot in the launcher.
   void release(const std::string& name);
   void release_all();
   /// Drops all of them, with their workers.
   void clear() { slots_.clear(); }
 
-  /// How many attempts a slot's worker may have ahead, so that it never waits for a commit; one
-  /// where trials are long, or jobs.
+  /// The number of attempts that a slot's worker may have in line, so that it never waits for a
+  /// commit; 1 if trials are long, or for jobs.
   std::size_t line_length(const WorkerSlot& slot, const Schedule& schedule) const;
 
-  /// Gives what is next in the worker's line the worker's output and a fresh clock.
+  /// Directs the worker's output to the attempt at the front of its line, and restarts that
+  /// attempt's clock.
   void front_changed(WorkerSlot& slot);
   /// Tells a launcher of shared devices what the trial at the front of the line has reported.
   void report_front(const WorkerSlot& slot);
